@@ -26,7 +26,8 @@ def formulation(problem: Brokering, service: Service = "best") -> pyo.ConcreteMo
 
     Readings: Performance is the negative score, since a smaller score is better; Cost times Bitrate
     is the cost of an hour. As printed, a client's performance counts once whatever its bitrate,
-    while its cost is by the bit; with `performance_per = "bit"` performance is times Bitrate too.
+    while its cost is by the bit; with `performance_per = "bit"` performance is times Bitrate too, and
+    with "location" the Bitrate of costs is the mean of the client's location.
     The objective is the negative of the metric "objective".
     """
     import pyomo.environ as pyo  # imported late: slow to load
@@ -35,6 +36,7 @@ def formulation(problem: Brokering, service: Service = "best") -> pyo.ConcreteMo
     group = np.repeat(np.arange(len(groups.count)), groups.count).tolist()  # of each client
     location = groups.location.tolist()
     bitrate = groups.bitrate_mbps.tolist()
+    priced = problem.priced_bitrate_mbps(groups.location, groups.bitrate_mbps).tolist()
     capacity = problem.residual_mbps.tolist()
     allowed = problem.allowed & ~np.isnan(problem.price[groups.location])
     matchings = [np.flatnonzero(row).tolist() for row in allowed]  # of each group
@@ -44,7 +46,7 @@ def formulation(problem: Brokering, service: Service = "best") -> pyo.ConcreteMo
         return -factor * float(problem.score[location[g], c])
 
     def cost(g: int, c: int) -> float:
-        hourly: float = terms.units_per_mbps_hour * bitrate[g]
+        hourly: float = terms.units_per_mbps_hour * priced[g]
         return hourly * float(problem.price[location[g], c])
 
     def fits(m: pyo.ConcreteModel, c: int) -> Any:

@@ -43,7 +43,7 @@ DESIGNS: Final = (
     ),
     _design(
         "omniscient",
-        observe.estimate,
+        observe.omniscient,
         "CDNs announce every cluster, cost and capacity to the broker",
         "3.5.1 (Omniscient)",
         Mechanism.TRANSPARENCY,

@@ -28,6 +28,14 @@ Similar = Annotated[
 ]
 Price = Literal["contract", "cluster"]
 Capacity = Literal["guessed", "total", "free"]
+Usable = Annotated[
+    float,
+    Field(
+        gt=0,
+        le=1,
+        description="share of its residual capacity that a CDN announces, to protect from overload",
+    ),
+]
 Rule = Annotated[
     cluster_matching.Rule,
     Field(description="choice of offers by a CDN: ranked by cost among similar scores, or a stable matching"),
@@ -106,6 +114,19 @@ def with_degradation(observe: Callable[..., Brokering]) -> Callable[..., Brokeri
     return observe_estimates
 
 
+def with_usable_share(problem: Brokering, usable: float) -> Brokering:
+    """Return the observation in which every CDN announces that share of its residual capacity."""
+    if usable == 1:
+        return problem
+    return problem.with_observation(
+        offered=problem.offered,
+        score=problem.score,
+        price=problem.price,
+        capacity_mbps=problem.background_mbps + usable * problem.residual_mbps,
+        background_mbps=problem.background_mbps,
+    )
+
+
 @with_degradation
 def protocol(
     problem: Brokering,
@@ -124,6 +145,7 @@ def protocol(
             "clients; free: announced, less background traffic"
         ),
     ] = "guessed",
+    usable: Usable = 1.0,
     rule: Rule = "ranked",
     similar: Similar = SIMILAR,
 ) -> Brokering:
@@ -134,6 +156,7 @@ def protocol(
     bids      Matching: single-cluster is 1
     price     Announce cost, or keep to contracts
     capacity  Announce capacity, or leave the broker to guess
+    usable    of residual capacity, where that is announced
     source    Mukerjee 2018, Table 3.2; guesses and candidates: 3.5.1
     """
     offered = problem.offered
@@ -151,7 +174,7 @@ def protocol(
         offered = offered & ~np.isnan(prices)
     by_client = capacity == "free" or rule == "stable"
     background = np.zeros(len(problem.clusters)) if capacity != "free" else problem.background_mbps
-    return problem.with_observation(
+    observed = problem.with_observation(
         offered=offered,
         score=problem.score,
         price=prices,
@@ -164,6 +187,7 @@ def protocol(
             capacity=capacity != "guessed",
         ),
     )
+    return with_usable_share(observed, usable if capacity == "free" else 1.0)
 
 
 def brokered(problem: Brokering, *, similar: Similar = SIMILAR) -> Brokering:
@@ -196,7 +220,20 @@ def best_lookup(problem: Brokering, *, bids: Bids = 100, similar: Similar = SIMI
 
 @with_degradation
 def marketplace(
-    problem: Brokering, *, bids: Bids = 100, rule: Rule = "ranked", similar: Similar = SIMILAR
+    problem: Brokering,
+    *,
+    bids: Bids = 100,
+    usable: Usable = 1.0,
+    rule: Rule = "ranked",
+    similar: Similar = SIMILAR,
 ) -> Brokering:
     """Return bids for the broker's clients: several clusters per CDN, with cost and residual capacity."""
-    return protocol(problem, bids=bids, price="cluster", capacity="free", rule=rule, similar=similar)
+    return protocol(
+        problem, bids=bids, price="cluster", capacity="free", usable=usable, rule=rule, similar=similar
+    )
+
+
+@with_degradation
+def omniscient(problem: Brokering, *, usable: Usable = 1.0) -> Brokering:
+    """Return the problem as CDNs estimate it: every cluster with its cost and residual capacity."""
+    return with_usable_share(problem, usable)

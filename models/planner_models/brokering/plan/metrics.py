@@ -10,7 +10,7 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.contract.metrics import Metric
 from planner_models.brokering.plan import billing, overload_relief, profit
-from planner_models.brokering.plan.check import AssignmentArrays, is_overloaded, read_assignment
+from planner_models.brokering.plan.check import is_overloaded, read_assignment
 from planner_models.brokering.plan.plan import Assignment, read_bids
 from planner_models.brokering.problem.problem import Brokering
 
@@ -61,7 +61,8 @@ METRICS: Final = (
     _less(
         "median_own_load_percent",
         "%",
-        "median load of the clusters that serve clients, by this broker's traffic alone",
+        "median load of the clusters that serve clients, by this broker's traffic, over the capacity that "
+        "background traffic leaves",
         TABLE_3_3,
     ),
     _less("congested_percent", "%", "clients in clusters with more load than capacity", TABLE_3_3),
@@ -139,7 +140,9 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
     bills = billing.hourly_bills(problem, plan)
     bid_price = problem.unit_cost * read_bids(problem, plan)[0]
     clusters, cdns = moved_traffic_percent(problem, plan, previous)
-    weighted = terms.performance_weight * performance + terms.cost_weight * cost_per_hour
+    priced = problem.priced_bitrate_mbps(done.location, done.bitrate_mbps)
+    weighted_money = float((cost * count) @ priced) * terms.units_per_mbps_hour
+    weighted = terms.performance_weight * performance + terms.cost_weight * weighted_money
     relief = overload_relief.Relief(weighted, 0, 0.0)
     if overload_relief.is_needed(problem, done):
         relief = overload_relief.relieve_plan(problem, done)
@@ -152,8 +155,10 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
         "median_cost": weighted_median(cost, count),
         "median_score": weighted_median(score, count),
         "median_distance_km": weighted_median(problem.distance_km[at], count),
-        "median_load_percent": _median_load(problem, done, problem.background_mbps),
-        "median_own_load_percent": _median_load(problem, done, 0.0 * problem.background_mbps),
+        "median_load_percent": _median_load(
+            done.load_mbps, done.load_mbps + problem.background_mbps, problem.capacity_mbps
+        ),
+        "median_own_load_percent": _median_load(done.load_mbps, done.load_mbps, problem.residual_mbps),
         "congested_percent": 100 * congested / served if served else None,
         "mean_cost": float(cost @ traffic) / float(traffic.sum()) if served else None,
         "mean_score": float(score @ count) / served if served else None,
@@ -188,12 +193,12 @@ def _contract_bill(by_cdn: pd.DataFrame) -> float | None:
     return None if np.isnan(bill) else bill
 
 
-def _median_load(problem: Brokering, done: AssignmentArrays, others_mbps: Floats) -> float | None:
-    used = (done.load_mbps > 0) & (problem.capacity_mbps > 0)
+def _median_load(own_mbps: Floats, load_mbps: Floats, capacity_mbps: Floats) -> float | None:
+    """Return the median load, in percent, of the clusters that serve clients; None where there are none."""
+    used = (own_mbps > 0) & (capacity_mbps > 0)
     if not used.any():
         return None
-    total = done.load_mbps + others_mbps
-    return 100 * float(np.median(total[used] / problem.capacity_mbps[used]))
+    return 100 * float(np.median(load_mbps[used] / capacity_mbps[used]))
 
 
 def moved_traffic_percent(

@@ -146,7 +146,8 @@ def transportation_problem(problem: Brokering) -> TransportationProblem:
 def client_cost(problem: Brokering) -> Floats:
     """Return a client's share of the objective by group and cluster, (G, C); NaN without a price."""
     groups, terms = problem.groups, problem.terms
-    hourly = terms.cost_weight * terms.units_per_mbps_hour * groups.bitrate_mbps
+    priced = problem.priced_bitrate_mbps(groups.location, groups.bitrate_mbps)
+    hourly = terms.cost_weight * terms.units_per_mbps_hour * priced
     cost: Floats = np.empty((len(groups.count), len(problem.clusters)))
     for rows in _blocks(len(cost)):
         location, part = groups.location[rows], cost[rows]

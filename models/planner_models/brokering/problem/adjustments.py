@@ -29,7 +29,10 @@ def adjust(
     cost_weight: Annotated[Weight, Field(description="wc, over that of the terms")] = None,
     performance_per: Annotated[
         PerformancePer | None,
-        Field(description="client: a score counts once a client, as printed; bit: by its Mbit/s"),
+        Field(
+            description="client: a score counts once a client, as printed; bit: by its Mbit/s; "
+            "location: once a client, and costs by the mean bitrate of its location"
+        ),
     ] = None,
     capacity_scale: Annotated[
         float,

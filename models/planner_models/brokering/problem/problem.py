@@ -231,6 +231,17 @@ class Brokering:
         traffic = self.bitrate_mbps * self.count
         return np.bincount(self.location, weights=traffic, minlength=len(self.locations)).astype(float)
 
+    def priced_bitrate_mbps(self, location: Ints, bitrate_mbps: Floats) -> Floats:
+        """Return the bitrate by which the broker's objective weighs the costs of clients, shape as given.
+
+        It is their own, or the mean of all clients of their location, as the terms say.
+        """
+        if self.terms.performance_per != "location":
+            return bitrate_mbps
+        clients = np.bincount(self.location, weights=self.count, minlength=len(self.locations))
+        mean: Floats = self.demand_mbps / np.maximum(clients, 1)
+        return mean[location]
+
     @cached_property
     def location_index(self) -> pd.Index:
         """Rows of `locations` by name."""
@@ -275,8 +286,11 @@ class Brokering:
 
     @cached_property
     def guessed_capacity_mbps(self) -> Floats:
-        """(C,) capacity that a broker assumes where none is announced: the median of the CDN's clusters."""
-        by_cdn = self.clusters.groupby("cdn")["capacity_mbps"]
+        """(C,) capacity for its clients that a broker assumes where none is announced.
+
+        It is the median over the CDN's clusters, of what background traffic leaves.
+        """
+        by_cdn = pd.Series(self.residual_mbps).groupby(self.cdn)
         return by_cdn.transform("median").to_numpy(float)
 
     @cached_property

@@ -128,7 +128,9 @@ TERMS: Final = Table(
         "performance_weight": number("weight of the score (wp)", at_least=0, at_most=MOST_WEIGHT),
         "cost_weight": number("weight of the cost per hour (wc)", at_least=0, at_most=MOST_WEIGHT),
         "performance_per": choice(
-            "whether the score counts once a client or by its Mbit/s", ("client", "bit")
+            "whether the score counts once a client or by its Mbit/s; location: once a client, and costs by "
+            "the mean bitrate of the location",
+            ("client", "bit", "location"),
         ),
     },
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import pandas as pd
 
@@ -11,7 +11,7 @@ from planner.contract.tables import file_name, validate
 from planner.errors import InputError
 from planner_models.brokering.problem.schema import TERMS, UNITS
 
-PerformancePer = Literal["client", "bit"]
+PerformancePer = Literal["client", "bit", "location"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,8 @@ class Terms:
     performance_weight  wp in Fig. 3.10
     cost_weight         wc in Fig. 3.10, of the cost in currency per hour
     performance_per     "client": a client's score counts once, as printed; "bit": times its Mbit/s,
-                        so that score and cost are weighted alike
+                        so that score and cost are weighted alike; "location": a client's score counts
+                        once, and its cost by the mean bitrate of the clients of its location
     """
 
     currency: str = "USD"
@@ -50,7 +51,7 @@ class Terms:
             cost_per=str(row["cost_per"]),
             performance_weight=float(row["performance_weight"]),
             cost_weight=float(row["cost_weight"]),
-            performance_per="bit" if row["performance_per"] == "bit" else "client",
+            performance_per=next(one for one in get_args(PerformancePer) if one == row["performance_per"]),
         )
 
     def to_table(self) -> pd.DataFrame:

@@ -1,0 +1,117 @@
+r"""Contracts: how should a month's traffic be split among CDNs for the least bill?
+
+A content provider pays each CDN for the mean, the 95th percentile or the peak of a month's windows, at
+least a commitment, at prices that may change with volume. A plan says how much each CDN carries in each
+window.
+
+Formulation, for windows $w$ with traffic $D_w$ and contracts $c$, whose load $x_{wc}$ is at least its least
+share of the traffic and at most its largest share and its capacity, $h_{wc}$:
+
+$$\min \sum_c P_c\bigl(\max(V_c, \mathrm{commitment}_c)\bigr)
+\quad\text{s.t.}\quad \sum_c x_{wc} = D_w,\quad
+x_{wc} \le V_c + h_{wc}\, y_{wc},\quad \sum_w y_{wc} \le F,\quad y_{wc} \in \{0, 1\}$$
+
+$P_c$ is the price of a billed volume, by steps. The volume $V_c$ leaves the $F$ busiest windows out where
+the 95th percentile is billed (5% of the windows, Mukerjee 2018, 3.2.1); $F = 0$ where the peak is billed,
+and $V_c$ is the mean of $x_{wc}$ where that is. The choice of free windows is that of CASCARA (Singh et
+al., NSDI 2021) and of Entact's cost model (Zhang et al., NSDI 2010). `formulation` is the model in Pyomo.
+Regions have contracts of their own and are planned one by one.
+
+`optimum` solves a relaxation in which a contract's excess above its billed volume is limited by all of its
+free windows together, with windows of similar traffic averaged: a bound on every plan's bill. Levels from
+it, free windows in turn and a coordinate search give the plan; where the month is small, an integer program
+proves the optimum. Traffic beyond all contracts is left unserved. `by_peak` plans as if no window were
+free; `commitments_first`, `cheapest_first` and `fixed_shares` are rules.
+
+`planner explain` shows each contract's bill, committed traffic that is paid for and not sent, and which
+term to renegotiate. Bills are computed from the plan's loads alone, in cents.
+
+Tables: `traffic(window, region, traffic_mbps)`, `contracts(cdn, region, billing, price_per_mbps,
+capacity_mbps, commitment_mbps?, min_share?, max_share?)` and optionally `tiers(cdn, region, above_mbps,
+price_per_mbps)`. Prices are of a Mbit/s for all windows. A plan is `loads(window, cdn, region, load_mbps)`.
+
+>>> import pandas as pd
+>>> from planner_models import contracts
+>>> problem = contracts.Month.from_tables({
+...     "traffic": pd.DataFrame(
+...         {"window": range(1, 21), "region": "world", "traffic_mbps": [100.0] * 19 + [160.0]}
+...     ),
+...     "contracts": pd.DataFrame(
+...         [
+...             ("x", "world", "95th percentile", 1.0, 120.0, 40.0),
+...             ("y", "world", "95th percentile", 2.0, 100.0, 0.0),
+...         ],
+...         columns=["cdn", "region", "billing", "price_per_mbps", "capacity_mbps", "commitment_mbps"],
+...     ),
+... })
+>>> decision = contracts.SYSTEM.design("optimum").run(problem)
+>>> decision.proof.status, decision.proof.ranks[1].objective
+(<Status.OPTIMAL: 'optimal'>, 100.0)
+"""
+
+from __future__ import annotations
+
+from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.contracts import designs, information, plan, problem
+from planner_models.contracts.designs.formulation import formulation
+from planner_models.contracts.designs.table import DESIGNS
+from planner_models.contracts.designs.what_if import explain
+from planner_models.contracts.plan.bill import bill
+from planner_models.contracts.plan.check import check
+from planner_models.contracts.plan.drawing import draw, draw_month
+from planner_models.contracts.plan.metrics import HEADLINE, LIMITS, METRICS, measure
+from planner_models.contracts.plan.plan import PLAN_TABLES, Loads, from_tables
+from planner_models.contracts.problem.adjustments import adjust
+from planner_models.contracts.problem.generators import PRESETS
+from planner_models.contracts.problem.problem import OPTIONAL_TABLES, TABLES, Month
+
+SYSTEM = System(
+    name="contracts",
+    question="How should a month's traffic be split among CDNs for the least bill?",
+    source="Singh et al. 2021 (CASCARA); Zhang et al. 2010 (Entact); Mukerjee 2018, 3.2.1",
+    problem=ProblemType(
+        type=Month,
+        tables=TABLES,
+        optional_tables=OPTIONAL_TABLES,
+        from_tables=Month.from_tables,
+        presets=PRESETS,
+        adjust=adjust,
+        draw=draw_month,
+    ),
+    plan=PlanType(
+        tables=PLAN_TABLES,
+        from_tables=from_tables,
+        check=check,
+        metrics=METRICS,
+        measure=measure,
+        draw=draw,
+        headline=HEADLINE,
+        limits=LIMITS,
+    ),
+    designs=DESIGNS,
+    formulation=formulation,
+    studies=Studies(
+        what_if=explain,
+        practice="commitments_first",
+        practice_name="filling commitments first",
+        trade_off=("moved_percent", "bill"),
+    ),
+)
+
+__all__ = [
+    "SYSTEM",
+    "Loads",
+    "Month",
+    "bill",
+    "check",
+    "designs",
+    "formulation",
+    "information",
+    "measure",
+    "plan",
+    "problem",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

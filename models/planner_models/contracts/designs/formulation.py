@@ -1,0 +1,75 @@
+"""The formal model of system `contracts` in Pyomo."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner_models.contracts.plan.metrics import unserved_price
+from planner_models.contracts.problem.problem import MEAN, PERCENTILE, Month
+
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
+
+
+def formulation(problem: Month) -> pyo.ConcreteModel:
+    """Return the month as a model, with windows w, contracts c, and free windows F of each contract.
+
+    minimize    sum_ct price_ct z_ct
+    subject to  sum_c x_wc = traffic that can be carried in w     for every window and region
+                x_wc <= q_c + most_wc y_wc, sum_w y_wc <= F_c     y binary; F is 0 where the peak is billed
+                q_c or the mean of x_wc <= sum_t z_ct             where the mean is billed
+                commitment_c <= sum_t z_ct                        z_ct: Mbit/s billed at price step t
+                z_c,t+1 > 0 only where z_ct is full               by binaries o_ct, where prices fall
+    """
+    import pyomo.environ as pyo  # only needed for the formal model
+
+    m = pyo.ConcreteModel("contracts")
+    windows, count = problem.most_mbps.shape
+    least, most, servable = problem.least_mbps, problem.most_mbps, problem.servable_mbps
+    region, rules = problem.region.tolist(), problem.billing
+    commitment, steps = problem.column("commitment_mbps"), problem.price_steps
+    highest = np.maximum(most.max(axis=0), commitment)
+    wide = [np.diff(np.append(volumes, np.inf)) for volumes, _ in steps]
+    m.W, m.C = pyo.RangeSet(0, windows - 1), pyo.RangeSet(0, count - 1)
+    m.T = pyo.Set(initialize=[(c, t) for c in range(count) for t in range(len(wide[c]))])
+    m.O = pyo.Set(initialize=[(c, t) for c in range(count) for t in range(len(wide[c]) - 1)])
+    m.x = pyo.Var(m.W, m.C, bounds=lambda _, w, c: (float(least[w, c]), float(most[w, c])))
+    m.q = pyo.Var(m.C, domain=pyo.NonNegativeReals)
+    m.y = pyo.Var(m.W, m.C, domain=pyo.Binary)
+    m.z = pyo.Var(
+        m.T, bounds=lambda _, c, t: (0.0, float(min(wide[c][t], max(highest[c] - steps[c][0][t], 0.0))))
+    )
+    m.o = pyo.Var(m.O, domain=pyo.Binary)
+
+    def served(m: pyo.ConcreteModel, w: int, r: int) -> Any:
+        own = [m.x[w, c] for c in range(count) if region[c] == r]
+        return sum(own) == float(servable[w, r]) if own else pyo.Constraint.Skip
+
+    def level(m: pyo.ConcreteModel, w: int, c: int) -> Any:
+        return (
+            pyo.Constraint.Skip if rules[c] == MEAN else m.x[w, c] <= m.q[c] + float(most[w, c]) * m.y[w, c]
+        )
+
+    def free(m: pyo.ConcreteModel, c: int) -> Any:
+        return sum(m.y[w, c] for w in m.W) <= (problem.free_windows if rules[c] == PERCENTILE else 0)
+
+    def billed(m: pyo.ConcreteModel, c: int) -> Any:
+        volume = sum(m.x[w, c] for w in m.W) / windows if rules[c] == MEAN else m.q[c]
+        return sum(m.z[c, t] for t in range(len(wide[c]))) >= volume
+
+    m.served = pyo.Constraint(m.W, range(len(problem.regions)), rule=served)
+    m.level, m.free = pyo.Constraint(m.W, m.C, rule=level), pyo.Constraint(m.C, rule=free)
+    m.billed = pyo.Constraint(m.C, rule=billed)
+    m.commitment = pyo.Constraint(
+        m.C, rule=lambda m, c: sum(m.z[c, t] for t in range(len(wide[c]))) >= float(commitment[c])
+    )
+    m.full = pyo.Constraint(m.O, rule=lambda m, c, t: m.z[c, t] >= m.z[c, t].ub * m.o[c, t])
+    m.used = pyo.Constraint(m.O, rule=lambda m, c, t: m.z[c, t + 1] <= m.z[c, t + 1].ub * m.o[c, t])
+    short = float((problem.traffic_mbps - servable).sum()) / windows
+    m.goal = pyo.Objective(
+        expr=sum(float(steps[c][1][t]) * m.z[c, t] for c, t in m.T) + short * unserved_price(problem),
+        sense=pyo.minimize,
+    )
+    return m

@@ -1,0 +1,244 @@
+"""The least bill: a relaxation for the bound, a search for the plan, an integer program where small."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Annotated, Final, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from planner import backends
+from planner.arrays import Floats
+from planner.backends.linear_program import LinearProgram
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, RankProof, Status
+from planner.errors import InputError
+from planner.formatting import amount
+from planner.options import Options, Service
+from planner_models.contracts.designs import free_windows, program
+from planner_models.contracts.designs.program import Region
+from planner_models.contracts.plan.metrics import measure, unserved_price
+from planner_models.contracts.plan.plan import Loads, make_plan
+from planner_models.contracts.problem.problem import Month
+
+DEFAULT_GAP: Final = 1e-4
+DEFAULT_TIME_LIMIT_S: Final = 60.0
+FREE_SHARES: Final = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7, 0.5, 0.0)
+"""Parts of the free windows that the relaxation may use, for levels that leave fewer windows without a
+contract."""
+MOST_BINARIES: Final = 2_000  # windows times contracts up to which "auto" also solves the integer program
+CENT: Final = 0.01
+
+Method = Annotated[
+    Literal["auto", "search", "exact"],
+    Field(
+        description="search: relaxation and search; exact: integer program; auto: search, then exact where "
+        "that is small and its gap too large"
+    ),
+]
+
+
+class RegionDecision(NamedTuple):
+    """Loads (W, N) of a region with their cost, and a bound on it; None where unknown."""
+
+    load: Floats | None
+    cost: float | None
+    bound: float | None
+    backend: str
+
+
+def plan(problem: Month, *, method: Method = "auto", options: Options = Options()) -> Decision[Loads]:
+    """Plan the loads of a month with the least bill, with a bound on the bill of any plan.
+
+    Each region has its own contracts and is planned by itself.
+
+    returns  Decision with Loads; objective and bound are of metric "objective"
+    raises   InputError for a backend that cannot solve integer programs
+    """
+    return _plan(problem, method=method, options=options, use_free_windows=True)
+
+
+def plan_by_peak(problem: Month, *, method: Method = "auto", options: Options = Options()) -> Decision[Loads]:
+    """Plan the loads with the least bill if no window were free: what a planner does that ignores the rule.
+
+    returns  Decision with Loads; its objective has no bound, as it is not what is minimised
+    """
+    decision = _plan(problem, method=method, options=options, use_free_windows=False)
+    if decision.plan is None:
+        return decision
+    objective = measure(problem, decision.plan, None)["objective"]
+    proof = Proof(
+        status=Status.FEASIBLE, objective=objective, metric="objective", backend=decision.proof.backend
+    )
+    return replace(decision, proof=proof)
+
+
+def relaxed_bill(problem: Month, options: Options = Options()) -> float | None:
+    """Return a bound on the bill of any plan that carries all traffic that can be carried; None: unknown."""
+    bounds = []
+    for row in range(len(problem.regions)):
+        solution = backends.solve(program.build(Region.of(problem, row)).program, replace(options, gap=1e-4))
+        bounds.append(solution.bound)
+    known = [bound for bound in bounds if bound is not None]
+    return sum(known) if len(known) == len(bounds) else None
+
+
+def build_model(problem: Month, *, method: Method = "auto", service: Service = "best") -> LinearProgram:  # noqa: ARG001
+    """Build the exact integer program of a month with one region.
+
+    raises  InputError where there are several regions: each is a program of its own
+    """
+    if len(problem.regions) > 1:
+        raise InputError(
+            f"the problem has {len(problem.regions)} regions: each is an integer program of its own; "
+            "leave one in the tables"
+        )
+    return program.build(Region.of(problem, 0), exact=True).program
+
+
+def _plan(problem: Month, *, method: Method, options: Options, use_free_windows: bool) -> Decision[Loads]:
+    shortage = problem.traffic_mbps - problem.servable_mbps
+    if options.service == "all" and shortage.max() > 1e-9 * max(float(problem.traffic_mbps.max()), 1.0):
+        return Decision(plan=None, proof=_prove_short(problem, shortage))
+    until = time.perf_counter() + (
+        DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
+    )
+    load = np.zeros((problem.windows, len(problem.names)))
+    bound: float | None = 0.0
+    backend = ""
+    for row in range(len(problem.regions)):
+        region = Region.of(problem, row, use_free_windows=use_free_windows)
+        share = (until - time.perf_counter()) / (len(problem.regions) - row)
+        done = plan_region(region, method=method, options=options, time_limit_s=share)
+        if done.load is None:
+            proof = Proof(status=Status.UNDECIDED, backend=done.backend)
+            return Decision(plan=None, proof=proof)
+        load[:, region.contracts] = done.load
+        bound = None if bound is None or done.bound is None else bound + done.bound
+        backend = done.backend
+    return _decide(problem, load, bound, backend, options)
+
+
+def plan_region(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:
+    """Plan one region: levels from the relaxation, free windows, search, then the integer program."""
+    until = time.perf_counter() + max(time_limit_s, 1.0)
+    if not len(region.contracts):
+        return RegionDecision(np.zeros((len(region.traffic), 0)), 0.0, 0.0, "no contracts")
+    gap = DEFAULT_GAP if options.gap is None else options.gap
+    relaxed = replace(options, gap=min(gap, 1e-4), time_limit_s=max(until - time.perf_counter(), 1.0))
+    if method == "exact":
+        return _solve_exactly(region, relaxed, until)
+    best, level, bound, backend = _search_levels(region, relaxed, gap, until)
+    enough = 0.0 if bound is None else bound * (1 + gap)
+    best = free_windows.improve(
+        region, level, best, enough=enough, time_left=lambda: until - time.perf_counter()
+    )
+    done = RegionDecision(best.load, best.cost, bound, backend)
+    is_small = region.most.size <= MOST_BINARIES
+    if method == "auto" and is_small and best.cost > enough + CENT and time.perf_counter() < until:
+        exact = _solve_exactly(region, replace(relaxed, gap=gap), until)
+        bounds = [one for one in (bound, exact.bound) if one is not None]
+        better = exact if exact.cost is not None and exact.cost < best.cost else done
+        return better._replace(bound=max(bounds) if bounds else None)
+    return done
+
+
+def _search_levels(
+    region: Region, options: Options, gap: float, until: float
+) -> tuple[free_windows.Filling, Floats, float | None, str]:
+    """Return the best filling from relaxations with fewer and fewer free windows, its levels, and the bound.
+
+    The relaxation with all free windows gives the bound; the others give levels that need fewer of them.
+    """
+    best: free_windows.Filling | None = None
+    level, bound, backend = region.level_limits[1], None, ""
+    for free_share in FREE_SHARES:
+        built = program.build(region, free_share=free_share)
+        solution = backends.solve(built.program, options)
+        backend = solution.backend or backend
+        if free_share == 1.0:
+            bound = solution.bound
+        if solution.x is None:
+            continue
+        found = free_windows.raise_levels(region, built.levels(solution.x))
+        if found is not None and (best is None or found.cost < best.cost):
+            best, level = found, free_windows.levels_of(region, found.load)
+        if best is None or bound is None:
+            continue
+        if best.cost <= bound * (1 + gap) or (region.free == 0).all() or time.perf_counter() > until:
+            break
+        if found is not None and found.cost > 1.05 * best.cost:
+            break
+    if best is None:
+        best = free_windows.fill(region, region.level_limits[1])
+    return best, level, bound, backend
+
+
+def _solve_exactly(region: Region, options: Options, until: float) -> RegionDecision:
+    """Solve the integer program of a region."""
+    built = program.build(region, exact=True)
+    limited = replace(options, time_limit_s=max(until - time.perf_counter(), 1.0))
+    solution = backends.solve(built.program, limited)
+    backend = solution.backend or ""
+    if solution.x is None:
+        return RegionDecision(None, None, solution.bound, backend)
+    windows, count = region.most.shape
+    load = solution.x[count : count + windows * count].reshape(windows, count)
+    load = np.clip(load, region.least, region.most)
+    # what rounding of the solver left out or over
+    short = region.traffic - load.sum(axis=1)
+    for contract in range(count):
+        change = np.clip(
+            short, region.least[:, contract] - load[:, contract], region.most[:, contract] - load[:, contract]
+        )
+        load[:, contract] += change
+        short = short - change
+    return RegionDecision(load, free_windows.load_cost(region, load), solution.bound, backend)
+
+
+def _decide(
+    problem: Month, load: Floats, bound: float | None, backend: str, options: Options
+) -> Decision[Loads]:
+    """Return the decision for (W, N) loads and a bound on the bill."""
+    made = make_plan(problem, load)
+    figures = measure(problem, made, None)
+    cost, objective = figures["bill"], figures["objective"]
+    assert cost is not None
+    assert objective is not None
+    if bound is None:
+        proof = Proof(status=Status.FEASIBLE, objective=objective, metric="objective", backend=backend)
+        return Decision(plan=made, proof=proof)
+    # bills are in whole cents: each contract's may be half a cent below what it computes to
+    cents = CENT / 2 * len(problem.names)
+    lowest = min(max(bound - cents, 0.0), cost)
+    gap = DEFAULT_GAP if options.gap is None else options.gap
+    short = float((problem.traffic_mbps - problem.servable_mbps).sum()) / problem.windows
+    delivered, offered = figures["delivered_mbps"], figures["offered_mbps"]
+    assert delivered is not None
+    assert offered is not None
+    is_proven = cost - lowest <= gap * cost + 2 * cents
+    proof = Proof(
+        status=Status.OPTIMAL if is_proven else Status.FEASIBLE,
+        objective=objective,
+        bound=min(bound + short * unserved_price(problem), objective),
+        metric="objective",
+        ranks=(
+            RankProof("delivered_mbps", delivered, max(offered - short, delivered)),
+            RankProof("bill", cost, lowest),
+        ),
+        backend=backend,
+    )
+    return Decision(plan=made, proof=proof)
+
+
+def _prove_short(problem: Month, shortage: Floats) -> Proof:
+    window, region = np.unravel_index(int(shortage.argmax()), shortage.shape)
+    traffic = float(problem.traffic_mbps[window, region])
+    reason = (
+        f"window {window + 1} has {amount(traffic, 'Mbit/s')} of traffic in region "
+        f"'{problem.regions[int(region)]}'; its contracts carry at most "
+        f"{amount(float(problem.servable_mbps[window, region]), 'Mbit/s')}"
+    )
+    return Proof(status=Status.INFEASIBLE, metric="objective", reasons=(reason,))

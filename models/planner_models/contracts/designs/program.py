@@ -1,0 +1,274 @@
+"""The month of one region as a linear or integer program: relaxation by groups of windows, or exact.
+
+Variables of each contract: the level q up to which windows are billed, the load x and the excess s above q
+of each group of windows, and the billed volume as a sum of price steps. For billing by the 95th percentile
+with F free windows and most loads h_w,
+
+    x_w <= q + s_w,    sum_w s_w <= (sum of the F largest h_w) - F q.
+
+The second holds for every plan, because s_w <= h_w - q in at most F windows. It is linear, so no binary
+choice of windows is needed for a bound; the relaxation lets a free window be shared out among windows.
+Windows of similar traffic are averaged, which keeps every plan's average feasible: so the bound holds for all
+plans. The exact program has a binary variable for each free window of a contract.
+
+source  Singh et al., NSDI 2021 (CASCARA), offline problem: choice of free windows under the 95th percentile
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from planner.arrays import Bools, Floats, Ints
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner_models.contracts.problem.problem import MEAN, PERCENTILE, Month
+
+MOST_GROUPS: Final = 240  # groups of windows in the relaxation
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Region:
+    """One region of a month, whose contracts carry its traffic; W windows, N contracts of this region.
+
+    contracts    (N,) rows of the problem's contracts
+    traffic      (W,) traffic that can be carried, Mbit/s
+    least, most  (W, N) limits of each contract
+    free         (N,) windows of each contract that are not billed
+    is_mean      (N,) True where the mean is billed
+    commitment   (N,) Mbit/s
+    steps        (N,) volumes from which prices apply, and the prices
+    """
+
+    contracts: Ints
+    traffic: Floats
+    least: Floats
+    most: Floats
+    free: Ints
+    is_mean: Bools
+    commitment: Floats
+    steps: list[tuple[Floats, Floats]]
+
+    @classmethod
+    def of(cls, problem: Month, region: int, *, use_free_windows: bool = True) -> Region:
+        """Return one region of a problem."""
+        own = np.flatnonzero(problem.region == region)
+        rules = [problem.billing[row] for row in own]
+        free = [problem.free_windows if rule == PERCENTILE and use_free_windows else 0 for rule in rules]
+        return cls(
+            contracts=own,
+            traffic=problem.servable_mbps[:, region],
+            least=problem.least_mbps[:, own],
+            most=problem.most_mbps[:, own],
+            free=np.array(free, dtype=np.int64),
+            is_mean=np.array([rule == MEAN for rule in rules], dtype=bool),
+            commitment=problem.column("commitment_mbps")[own],
+            steps=[problem.price_steps[row] for row in own],
+        )
+
+    def amount(self, contract: int, volume_mbps: float) -> float:
+        """Return what a contract costs for a volume, at least its commitment."""
+        volumes, prices = self.steps[contract]
+        billed = max(volume_mbps, float(self.commitment[contract]))
+        widths = np.diff(np.append(volumes, np.inf))
+        return float(np.clip(billed - volumes, 0.0, widths) @ prices)
+
+    @cached_property
+    def largest_free(self) -> Floats:
+        """(N,) sum of the largest loads that the free windows of each contract can have, Mbit/s."""
+        ordered = np.sort(self.most, axis=0)[::-1]
+        return np.array([ordered[:count, row].sum() for row, count in enumerate(self.free.tolist())])
+
+    @cached_property
+    def level_limits(self) -> tuple[Floats, Floats]:
+        """(N,) least and most level up to which windows are billed."""
+        least, most = np.sort(self.least, axis=0)[::-1], np.sort(self.most, axis=0)[::-1]
+        at = np.minimum(self.free, len(self.traffic) - 1)
+        rows = np.arange(len(self.free))
+        return least[at, rows], most[0]
+
+
+def group_windows(traffic: Floats, most: int) -> Ints:
+    """Return the group of each window, (W,), from 0: windows of similar traffic, at most `most` groups."""
+    order = np.argsort(traffic, kind="stable")
+    group = np.empty(len(traffic), dtype=np.int64)
+    group[order] = np.arange(len(traffic)) * min(most, len(traffic)) // len(traffic)
+    return group
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MonthProgram:
+    """The program of a region, and the places of its variables."""
+
+    program: LinearProgram
+    contracts: int
+
+    def levels(self, x: Floats) -> Floats:
+        """Return the billed level of each contract in a solution, (N,)."""
+        return np.asarray(x[: self.contracts], dtype=float)
+
+
+def build(
+    region: Region, *, groups: int = MOST_GROUPS, exact: bool = False, free_share: float = 1.0
+) -> MonthProgram:
+    """Build the program of a region.
+
+    groups      groups of windows, where not exact
+    exact       one group for each window, and binary choice of free windows
+    free_share  part of the free windows that may be used, for plans that cannot use all of them
+    """
+    windows, count = region.most.shape
+    group = np.arange(windows) if exact else group_windows(region.traffic, groups)
+    size = np.bincount(group).astype(float)
+    kinds = len(size)
+
+    def averaged(values: Floats) -> Floats:
+        total = np.zeros((kinds, *values.shape[1:]))
+        np.add.at(total, group, values)
+        return np.asarray((total.T / size).T)
+
+    least, most, traffic = averaged(region.least), averaged(region.most), averaged(region.traffic)
+    bursting = np.flatnonzero(region.free > 0)
+    widths = [np.diff(np.append(volumes, np.inf)) for volumes, _ in region.steps]
+    pieces = [(row, place) for row in range(count) for place in range(len(widths[row]))]
+    # an order of price steps has to be enforced where prices fall
+    falls = [row for row in range(count) if (np.diff(region.steps[row][1]) < 0).any()]
+    ordered = [(row, place) for row in falls for place in range(len(widths[row]) - 1)]
+    cells = kinds * count
+    starts = np.cumsum([0, count, cells, kinds * len(bursting), len(pieces), len(ordered)])
+    q0, x0, s0, z0, o0, b0 = starts.tolist()
+    total = b0 + (kinds * len(bursting) if exact else 0)
+    x_at = x0 + np.arange(cells).reshape(kinds, count)
+    s_at = s0 + np.arange(kinds * len(bursting)).reshape(kinds, len(bursting))
+
+    def matrix(rows: Any, columns: Any, values: Any, height: int) -> sp.csr_array:
+        parts = [np.concatenate([np.ravel(part) for part in each]) for each in (rows, columns, values)]
+        return sp.csr_array((parts[2], (parts[0], parts[1])), shape=(height, total))
+
+    every = np.arange(kinds)
+    blocks = [
+        Rows(
+            "served",
+            matrix([np.repeat(every, count)], [x_at], [np.ones(cells)], kinds),
+            lower=traffic,
+            upper=traffic,
+        )
+    ]
+    level_least, level_most = region.level_limits
+    lower, upper, cost = np.zeros(total), np.full(total, np.inf), np.zeros(total)
+    lower[:count], upper[:count] = np.where(region.is_mean, 0.0, level_least), level_most
+    lower[x_at], upper[x_at] = least, np.maximum(most, least)
+    # windows: x <= q + s
+    billed = np.flatnonzero(~region.is_mean)
+    height = kinds * len(billed)
+    if height:
+        row_of = np.arange(height).reshape(kinds, len(billed))
+        place = {int(row): at for at, row in enumerate(billed.tolist())}
+        own = np.array([place[int(row)] for row in bursting], dtype=np.int64)
+        blocks.append(
+            Rows(
+                "billed level",
+                matrix(
+                    [row_of, row_of, row_of[:, own]],
+                    [x_at[:, billed], np.broadcast_to(q0 + billed, row_of.shape), s_at],
+                    [np.ones(height), -np.ones(height), -np.ones(s_at.size)],
+                    height,
+                ),
+                upper=0.0,
+            )
+        )
+    if len(bursting):
+        at = np.arange(len(bursting))
+        free = free_share * region.free[bursting]
+        blocks.append(
+            Rows(
+                "free windows",
+                matrix(
+                    [np.broadcast_to(at, s_at.shape), at],
+                    [s_at, q0 + bursting],
+                    [np.broadcast_to(size[:, None], s_at.shape), free],
+                    len(bursting),
+                ),
+                upper=free_share * region.largest_free[bursting],
+            )
+        )
+        if exact:
+            b_at = b0 + np.arange(s_at.size).reshape(s_at.shape)
+            upper[b_at] = 1.0
+            cell = np.arange(s_at.size).reshape(s_at.shape)
+            blocks += [
+                Rows(
+                    "chosen windows",
+                    matrix([cell, cell], [s_at, b_at], [np.ones(s_at.size), -most[:, bursting]], s_at.size),
+                    upper=0.0,
+                ),
+                Rows(
+                    "chosen count",
+                    matrix([np.broadcast_to(at, s_at.shape)], [b_at], [np.ones(s_at.size)], len(bursting)),
+                    upper=region.free[bursting].astype(float),
+                ),
+            ]
+    # volume <= sum of the price steps, which is at least the commitment
+    piece_row = np.array([row for row, _ in pieces])
+    z_at = z0 + np.arange(len(pieces))
+    mean = np.flatnonzero(region.is_mean)
+    blocks.append(
+        Rows(
+            "volume",
+            matrix(
+                [piece_row, billed, np.broadcast_to(mean, (kinds, len(mean)))],
+                [z_at, q0 + billed, x_at[:, mean]],
+                [
+                    np.ones(len(pieces)),
+                    -np.ones(len(billed)),
+                    np.broadcast_to(-size[:, None] / windows, (kinds, len(mean))),
+                ],
+                count,
+            ),
+            lower=0.0,
+        )
+    )
+    blocks.append(
+        Rows(
+            "commitment", matrix([piece_row], [z_at], [np.ones(len(pieces))], count), lower=region.commitment
+        )
+    )
+    largest = np.maximum(level_most, region.commitment)
+    for column, (row, place) in zip(z_at.tolist(), pieces, strict=True):
+        upper[column] = min(widths[row][place], max(largest[row] - region.steps[row][0][place], 0.0))
+        cost[column] = region.steps[row][1][place]
+    if ordered:  # a step is used only where the one before it is full
+        o_at = o0 + np.arange(len(ordered))
+        upper[o_at] = 1.0
+        column_of = {piece: int(column) for piece, column in zip(pieces, z_at, strict=True)}
+        this = np.array([column_of[piece] for piece in ordered])
+        after = np.array([column_of[row, place + 1] for row, place in ordered])
+        wide = np.array([upper[column] for column in this])
+        at = np.arange(len(ordered))
+        ones = np.ones(len(ordered))
+        blocks += [
+            Rows("step full", matrix([at, at], [this, o_at], [ones, -wide], len(ordered)), lower=0.0),
+            Rows(
+                "step used", matrix([at, at], [after, o_at], [ones, -upper[after]], len(ordered)), upper=0.0
+            ),
+        ]
+    integer = np.zeros(total, dtype=bool)
+    integer[o0:] = True
+    names = ("level", "load", "excess", "price step", "step order", "free window")
+    ends = np.append(starts, total)
+    sizes = np.diff(ends)
+    return MonthProgram(
+        program=LinearProgram.build(
+            cost=cost,
+            rows=blocks,
+            columns=[Columns(name, int(length)) for name, length in zip(names, sizes, strict=True) if length],
+            lower=lower,
+            upper=upper,
+            integer=integer if integer.any() else None,
+            name="contracts",
+        ),
+        contracts=count,
+    )

@@ -1,0 +1,66 @@
+"""Loads by fixed rules, as operators set them: cheapest contract first, commitments first, fixed shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Floats
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner_models.contracts.designs.program import Region
+from planner_models.contracts.plan.metrics import measure
+from planner_models.contracts.plan.plan import Loads, make_plan
+from planner_models.contracts.problem.problem import Month
+
+BACKEND: Final = "rule"
+
+
+def plan_cheapest_first(problem: Month) -> Decision[Loads]:
+    """Fill the contract with the lowest first price up to its most load in each window, then the next."""
+    return _plan(problem, lambda region: _pour(region, [region.most]))
+
+
+def plan_commitments_first(problem: Month) -> Decision[Loads]:
+    """Fill contracts to their commitments in each window, the cheapest first, then to their most load."""
+    return _plan(
+        problem, lambda region: _pour(region, [np.minimum(region.most, region.commitment), region.most])
+    )
+
+
+def plan_fixed_shares(problem: Month) -> Decision[Loads]:
+    """Split each window's traffic in proportion to the most loads of the contracts."""
+
+    def split(region: Region) -> Floats:
+        load = region.least.copy()
+        room = region.most - load
+        total, rest = room.sum(axis=1), region.traffic - load.sum(axis=1)
+        share = np.divide(rest, total, out=np.zeros_like(rest), where=total > 0).clip(0.0, 1.0)
+        return np.asarray(load + share[:, None] * room)
+
+    return _plan(problem, split)
+
+
+def _pour(region: Region, limits: list[Floats]) -> Floats:
+    """Return the loads (W, N) after filling each limit in turn, the contract of the lowest price first."""
+    load = region.least.copy()
+    prices = [float(prices[0]) for _, prices in region.steps]
+    for limit in limits:
+        for contract in np.argsort(prices, kind="stable").tolist():
+            rest = np.maximum(region.traffic - load.sum(axis=1), 0.0)
+            load[:, contract] += np.clip(limit[:, contract] - load[:, contract], 0.0, rest)
+    return load
+
+
+def _plan(problem: Month, rule: Callable[[Region], Floats]) -> Decision[Loads]:
+    """Return the decision of a rule for each region; its objective value has no bound."""
+    load = np.zeros((problem.windows, len(problem.names)))
+    for row in range(len(problem.regions)):
+        region = Region.of(problem, row)
+        load[:, region.contracts] = rule(region)
+    made = make_plan(problem, load)
+    objective = measure(problem, made, None)["objective"]
+    proof = Proof(status=Status.FEASIBLE, objective=objective, metric="objective", backend=BACKEND)
+    return Decision(plan=made, proof=proof)

@@ -1,0 +1,21 @@
+"""The designs of system `contracts`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.contract.design import Design
+from planner_models.contracts.designs import optimum, rules
+
+DESIGNS: Final = (
+    Design(
+        name="optimum",
+        decide=optimum.plan,
+        source="Singh et al., NSDI 2021 (CASCARA), offline problem; Zhang et al., NSDI 2010 (Entact)",
+        model=optimum.build_model,
+    ),
+    Design(name="by_peak", decide=optimum.plan_by_peak, source="the same problem without free windows"),
+    Design(name="commitments_first", decide=rules.plan_commitments_first, source="practice"),
+    Design(name="cheapest_first", decide=rules.plan_cheapest_first, source="practice"),
+    Design(name="fixed_shares", decide=rules.plan_fixed_shares, source="practice"),
+)

@@ -1,0 +1,1 @@
+"""Information of control planes of system `contracts`: all of the problem."""

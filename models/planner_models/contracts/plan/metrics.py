@@ -1,0 +1,139 @@
+"""Metrics of system `contracts`: the bills and the traffic of a plan."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner.contract.metrics import Headline, Metric
+from planner_models.contracts.plan.bill import bill
+from planner_models.contracts.plan.check import region_loads
+from planner_models.contracts.plan.plan import Loads, read_loads
+from planner_models.contracts.problem.problem import PEAK, Month
+
+NINETY_FIVE: Final = "Mukerjee 2018, 3.2.1 (95/5 model)"
+
+
+def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
+    return Metric(name=name, unit=unit, better="less", about=about, source=source)
+
+
+METRICS: Final = (
+    Metric(
+        name="delivered_mbps",
+        unit="Mbit/s",
+        better="more",
+        about="traffic that CDNs carry, mean of all windows",
+    ),
+    Metric(
+        name="offered_mbps", unit="Mbit/s", better="more", about="traffic of all clients, mean of all windows"
+    ),
+    _less("unserved_mbps", "Mbit/s", "traffic that no CDN carries, mean of all windows"),
+    _less(
+        "bill", "", "what all contracts cost for all windows, in the currency of their prices", NINETY_FIVE
+    ),
+    _less(
+        "objective",
+        "",
+        "what a plan minimises: the bill before it is rounded to cents, and unserved traffic at more "
+        "than any bill could save",
+    ),
+    _less("bill_by_peak", "", "the bill of the same loads if every contract were billed by its peak"),
+    _less("unused_commitments", "", "the part of the bill that is for committed traffic that was not sent"),
+    _less("mean_price", "/Mbit/s", "the bill over the mean traffic that CDNs carry"),
+    Metric(
+        name="free_windows",
+        unit="windows",
+        better="more",
+        about="windows in which a contract carries more than is billed, over all contracts",
+    ),
+    Metric(name="cdns_used", unit="CDNs", better="more", about="CDNs that carry traffic"),
+    _less(
+        "moved_percent",
+        "%",
+        "traffic that changes its CDN from a window to the next, beyond what demand changes; mean",
+        "traffic predictability, Mukerjee 2018, 3.3.2",
+    ),
+)
+HEADLINE: Final = Headline(
+    metric="delivered_mbps",
+    verb="carries",
+    total="offered_mbps",
+    then="bill",
+    then_words="for a bill of",
+    losses={"unserved_mbps": "leaves {} unserved"},
+    table=(
+        "delivered_mbps",
+        "bill",
+        "unserved_mbps",
+        "unused_commitments",
+        "mean_price",
+        "bill_by_peak",
+        "free_windows",
+        "cdns_used",
+    ),
+)
+LIMITS: Final = {
+    "capacity": "windows above a contract's capacity",
+    "max_share": "windows above a contract's largest share",
+    "min_share": "windows below a contract's least share",
+    "traffic": "windows with more load than traffic",
+    "served": "windows with traffic that could be carried",
+}
+
+
+def unserved_price(problem: Month) -> float:
+    """Return what a Mbit/s without service in all windows counts in the objective.
+
+    A Mbit/s less in one window lowers every billed volume by no more than that, so the highest price for
+    each window is more than any bill saves.
+    """
+    return problem.windows * (problem.highest_price + 1.0)
+
+
+def measure(
+    problem: Month,
+    plan: Loads,
+    previous: Loads | None,  # noqa: ARG001 - the signature of `measure`
+) -> dict[str, float | None]:
+    """Return a value for every metric."""
+    load = read_loads(problem, plan)
+    together = region_loads(problem, load)
+    bills = bill(problem, load)
+    offered = float(problem.traffic_mbps.sum()) / problem.windows
+    delivered = float(np.minimum(together, problem.traffic_mbps).sum()) / problem.windows
+    total = round(float(bills["amount"].sum()), 2)
+    unserved = max(offered - delivered, 0.0)
+    if unserved <= 1e-9 * offered:
+        unserved, delivered = 0.0, offered
+    used = load.sum(axis=0) > 0
+    return {
+        "delivered_mbps": delivered,
+        "offered_mbps": offered,
+        "unserved_mbps": unserved,
+        "bill": total,
+        "objective": float(bills["computed"].sum()) + unserved * unserved_price(problem),
+        "bill_by_peak": round(float(bill(problem, load, billing=PEAK)["amount"].sum()), 2),
+        "unused_commitments": round(float(bills["unused"].sum()), 2),
+        "mean_price": total / delivered if delivered > 0 else None,
+        "free_windows": float(bills["free_windows"].sum()),
+        "cdns_used": float(problem.contracts["cdn"][used].nunique()),
+        "moved_percent": _moved_percent(problem, load),
+    }
+
+
+def _moved_percent(problem: Month, load: np.ndarray) -> float | None:
+    """Return the traffic that moves between contracts from window to window, in percent; None for one window.
+
+    Of two consecutive windows, it is what a contract loses beyond its region's fall in traffic.
+    """
+    if len(load) < 2:
+        return None
+    together = np.zeros_like(problem.traffic_mbps)
+    np.add.at(together.T, problem.region, load.T)
+    lost = np.zeros((len(load) - 1, together.shape[1]))
+    np.add.at(lost.T, problem.region, np.maximum(load[:-1] - load[1:], 0.0).T)
+    fall = np.maximum(together[:-1] - together[1:], 0.0)
+    common = np.minimum(together[:-1], together[1:]).sum()
+    return 100 * float(np.maximum(lost - fall, 0.0).sum()) / float(common) if common > 0 else None

@@ -1,0 +1,69 @@
+"""Adjustments that apply to every problem of system `contracts`, whatever its source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from planner.errors import InputError, did_you_mean
+from planner_models.contracts.problem.problem import Month
+
+Factor = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def adjust(
+    problem: Month,
+    *,
+    scale: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="traffic of all windows is multiplied by this")
+    ] = 1.0,
+    commitment_scale: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="every commitment is multiplied by this")
+    ] = 1.0,
+    capacity_scale: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="every contract's capacity is multiplied by this")
+    ] = 1.0,
+    price_factors: Annotated[
+        dict[str, Factor], Field(description="CDNs, and what all their prices are multiplied by")
+    ] = {},  # noqa: B006 - never changed
+    fail_cdns: Annotated[
+        tuple[str, ...], Field(description="CDNs that carry nothing; their commitments are paid for")
+    ] = (),
+) -> Month:
+    """Return the problem with other traffic, commitments, capacities or prices.
+
+    raises  InputError for a name that is no CDN's
+    """
+    changed, contracts = problem, problem.contracts
+    cdns = contracts["cdn"].astype(str)
+    for parameter, names in (("price_factors", price_factors), ("fail_cdns", fail_cdns)):
+        faults = [
+            f"{parameter}: '{name}' is no CDN" + did_you_mean(name, set(cdns))
+            for name in names
+            if name not in set(cdns)
+        ]
+        if faults:
+            raise InputError(*faults)
+    if scale != 1:
+        traffic = changed.traffic.assign(traffic_mbps=changed.traffic["traffic_mbps"] * scale)
+        changed = replace(changed, traffic=traffic)
+    if commitment_scale != 1:
+        changed = changed.with_contracts(commitment_mbps=contracts["commitment_mbps"] * commitment_scale)
+    if capacity_scale != 1:
+        changed = changed.with_contracts(capacity_mbps=contracts["capacity_mbps"] * capacity_scale)
+    if price_factors:
+        factor = cdns.map(price_factors).fillna(1.0).to_numpy(float)
+        tiers = changed.tiers
+        if tiers is not None and len(tiers):
+            own = tiers["cdn"].astype(str).map(price_factors).fillna(1.0).to_numpy(float)
+            tiers = tiers.assign(price_per_mbps=tiers["price_per_mbps"] * own)
+        prices = contracts["price_per_mbps"] * factor
+        changed = replace(changed, contracts=changed.contracts.assign(price_per_mbps=prices), tiers=tiers)
+    if fail_cdns:
+        kept = ~np.isin(cdns.to_numpy(object), list(fail_cdns))
+        capacity = changed.contracts["capacity_mbps"] * kept
+        changed = changed.with_contracts(capacity_mbps=capacity)
+    return changed

@@ -1,0 +1,288 @@
+"""Problem of system `contracts`: traffic of each window of a month, and contracts with CDNs to carry it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from planner.arrays import Floats, Ints
+from planner.contract.tables import (
+    Table,
+    file_name,
+    label,
+    number,
+    row_name,
+    shorten_faults,
+    validate_fields,
+)
+from planner.errors import InputError, did_you_mean
+from planner.io.in_memory import take_tables
+
+MEAN, PERCENTILE, PEAK = "mean", "95th percentile", "peak"
+BILLING: Final = (MEAN, PERCENTILE, PEAK)
+PAID_SHARE: Final = 0.95  # of the windows, sorted by traffic: the largest of these is billed
+MOST_WINDOWS: Final = 100_000
+MOST_CONTRACTS: Final = 1_000
+MOST_MBPS: Final = 1e9
+LEAST_MBPS: Final = 1e-3
+MOST_PRICE: Final = 1e6
+LEAST_PRICE: Final = 1e-6
+
+TRAFFIC: Final = Table(
+    name="traffic",
+    about="traffic of the clients of a region in one window; all windows have the same length",
+    columns={
+        "window": number(
+            "number of the window: 1, 2, 3 and so on", at_least=1, at_most=MOST_WINDOWS, whole=True
+        ),
+        "region": label("region of the clients, such as a country"),
+        "traffic_mbps": number(
+            "traffic that CDNs must carry, Mbit/s", at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS
+        ),
+    },
+    key=("window", "region"),
+)
+CONTRACTS: Final = Table(
+    name="contracts",
+    about="terms on which a CDN carries traffic of a region; each contract has a bill of its own",
+    columns={
+        "cdn": label("CDN"),
+        "region": label("region of the clients"),
+        "billing": pa.Column(
+            str,
+            pa.Check.isin(BILLING, error="must be one of " + ", ".join(BILLING)),
+            description="traffic that is billed: the mean, the 95th percentile or the peak of the windows",
+        ),
+        "price_per_mbps": number(
+            "price of a billed Mbit/s for all windows, such as a month", at_least=0, at_most=MOST_PRICE,
+            least=LEAST_PRICE,
+        ),
+        "capacity_mbps": number(
+            "most traffic that it carries at a time, Mbit/s", at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS
+        ),
+        "commitment_mbps": number(
+            "traffic that is paid for in any case, Mbit/s",
+            at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS, optional=True, default=0.0,
+        ),
+        "min_share": number(
+            "least share of the region's traffic in each window", at_least=0, at_most=1, optional=True,
+            default=0.0,
+        ),
+        "max_share": number(
+            "largest share of the region's traffic in each window", more_than=0, at_most=1, optional=True,
+            default=1.0,
+        ),
+    },
+    key=("cdn", "region"),
+)  # fmt: skip
+TIERS: Final = Table(
+    name="tiers",
+    about="price of billed traffic above a volume; below the first tier the contract's price applies",
+    columns={
+        "cdn": label("CDN of the contract"),
+        "region": label("region of the contract"),
+        "above_mbps": number(
+            "billed traffic from which the price applies, Mbit/s", more_than=0, at_most=MOST_MBPS,
+            least=LEAST_MBPS,
+        ),
+        "price_per_mbps": number(
+            "price of a billed Mbit/s above that", at_least=0, at_most=MOST_PRICE, least=LEAST_PRICE
+        ),
+    },
+    key=("cdn", "region", "above_mbps"),
+    may_be_empty=True,
+)  # fmt: skip
+TABLES: Final = (TRAFFIC, CONTRACTS, TIERS)
+OPTIONAL_TABLES: Final = ("tiers",)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Month:
+    """Traffic of regions over windows, and the contracts that may carry it.
+
+    traffic    window, region, traffic_mbps; windows without a row of a region have no traffic there
+    contracts  cdn, region, billing, price_per_mbps, capacity_mbps, commitment_mbps, min_share, max_share
+    tiers      cdn, region, above_mbps, price_per_mbps; None: one price each
+
+    Below, W windows, R regions and N contracts; arrays refer to them by row.
+
+    raises   InputError with every fault
+    """
+
+    traffic: pd.DataFrame
+    contracts: pd.DataFrame
+    tiers: pd.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        faults = validate_fields(self, TABLES)
+        if not faults:
+            faults += self._find_faults()
+        if faults:
+            raise InputError(*faults)
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Month:
+        """Return the problem in its tables."""
+        return cls(**take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables that make this problem again."""
+        frames = {table.name: getattr(self, table.name) for table in TABLES}
+        return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
+
+    def size(self) -> dict[str, int]:
+        """Return the number of windows, regions, CDNs and contracts."""
+        return {
+            "windows": self.windows,
+            "regions": len(self.regions),
+            "CDNs": int(self.contracts["cdn"].nunique()),
+            "contracts": len(self.contracts),
+        }
+
+    def with_contracts(self, **columns: Any) -> Month:
+        """Return the problem with other columns of `contracts`."""
+        return replace(self, contracts=self.contracts.assign(**columns))
+
+    # --- as arrays ------------------------------------------------------------------------
+
+    @cached_property
+    def windows(self) -> int:
+        """Number of windows."""
+        return int(self.traffic["window"].max())
+
+    @cached_property
+    def regions(self) -> list[str]:
+        """(R,) names of the regions, in the order of their first traffic."""
+        return [str(name) for name in pd.unique(self.traffic["region"].astype(str))]
+
+    @cached_property
+    def traffic_mbps(self) -> Floats:
+        """(W, R) traffic of each window and region."""
+        matrix = np.zeros((self.windows, len(self.regions)))
+        region = pd.Index(self.regions).get_indexer(pd.Index(self.traffic["region"].astype(str)))
+        window = self.traffic["window"].to_numpy(float).astype(np.int64) - 1
+        matrix[window, region] = self.traffic["traffic_mbps"].to_numpy(float)
+        return matrix
+
+    @cached_property
+    def names(self) -> list[str]:
+        """(N,) names of the contracts: the CDN, with its region where there are several."""
+        if len(self.regions) == 1:
+            return [str(name) for name in self.contracts["cdn"]]
+        pairs = zip(self.contracts["cdn"], self.contracts["region"], strict=True)
+        return [f"{cdn} in {region}" for cdn, region in pairs]
+
+    @cached_property
+    def region(self) -> Ints:
+        """(N,) region of each contract."""
+        return pd.Index(self.regions).get_indexer(pd.Index(self.contracts["region"])).astype(np.int64)
+
+    @cached_property
+    def billing(self) -> list[str]:
+        """(N,) billing rule of each contract."""
+        return [str(rule) for rule in self.contracts["billing"]]
+
+    def column(self, name: str) -> Floats:
+        """Return a column of numbers of `contracts`, (N,)."""
+        return self.contracts[name].to_numpy(float)
+
+    @cached_property
+    def free_windows(self) -> int:
+        """Windows whose traffic is not billed by the 95th percentile: the busiest ones of a contract."""
+        return self.windows - int(np.ceil(PAID_SHARE * self.windows - 1e-9))
+
+    @cached_property
+    def price_steps(self) -> list[tuple[Floats, Floats]]:
+        """(N,) volumes from which prices apply, from 0 and ascending, and these prices."""
+        volumes = [[0.0] for _ in self.names]
+        prices = [[price] for price in self.column("price_per_mbps").tolist()]
+        if self.tiers is not None and len(self.tiers):
+            rows = self.find_contracts(self.tiers)
+            frame = self.tiers.assign(row=rows).sort_values(["row", "above_mbps"], kind="stable")
+            for row, above, price in zip(
+                frame["row"], frame["above_mbps"], frame["price_per_mbps"], strict=True
+            ):
+                volumes[row].append(float(above))
+                prices[row].append(float(price))
+        return [(np.array(v), np.array(p)) for v, p in zip(volumes, prices, strict=True)]
+
+    def find_contracts(self, frame: pd.DataFrame) -> Ints:
+        """Return the rows of `contracts` that columns `cdn` and `region` of a table name; -1 for none."""
+        index = pd.MultiIndex.from_frame(self.contracts[["cdn", "region"]].astype(str))
+        wanted = pd.MultiIndex.from_frame(frame[["cdn", "region"]].astype(str))
+        return index.get_indexer(wanted).astype(np.int64)
+
+    @cached_property
+    def most_mbps(self) -> Floats:
+        """(W, N) most traffic of each contract in each window, by its capacity and largest share."""
+        most: Floats = np.minimum(
+            self.traffic_mbps[:, self.region] * self.column("max_share"), self.column("capacity_mbps")
+        )
+        return most
+
+    @cached_property
+    def least_mbps(self) -> Floats:
+        """(W, N) least traffic of each contract in each window, by its least share, within the most."""
+        least: Floats = np.minimum(
+            self.traffic_mbps[:, self.region] * self.column("min_share"), self.most_mbps
+        )
+        return least
+
+    @cached_property
+    def servable_mbps(self) -> Floats:
+        """(W, R) traffic that contracts can carry: all of it, or the most of all contracts together."""
+        most = np.zeros_like(self.traffic_mbps)
+        np.add.at(most.T, self.region, self.most_mbps.T)
+        servable: Floats = np.minimum(self.traffic_mbps, most)
+        return servable
+
+    @cached_property
+    def highest_price(self) -> float:
+        """The highest price of a billed Mbit/s under any contract."""
+        return max((float(prices.max()) for _, prices in self.price_steps), default=0.0)
+
+    # --- validation -----------------------------------------------------------------------
+
+    def _find_faults(self) -> Iterator[str]:
+        traffic, contracts = self.traffic, self.contracts
+        if len(contracts) > MOST_CONTRACTS:
+            where = file_name(contracts, "contracts")
+            yield f"{where}: has {len(contracts):,} rows, must have up to {MOST_CONTRACTS:,}"
+        if not (traffic["traffic_mbps"].to_numpy(float) > 0).any():
+            yield f"{file_name(traffic, 'traffic')}: every traffic_mbps is 0, one must be greater"
+        regions = set(self.regions)
+        unknown = [
+            f"{row_name(contracts, 'contracts', row)}: region '{name}' has no traffic"
+            + did_you_mean(name, regions)
+            for row, name in enumerate(contracts["region"].astype(str))
+            if name not in regions
+        ]
+        yield from shorten_faults(unknown, file_name(contracts, "contracts"), "of unknown regions")
+        least, most = contracts["min_share"].to_numpy(float), contracts["max_share"].to_numpy(float)
+        crossed = [
+            f"{row_name(contracts, 'contracts', row)}: min_share is {least[row]:g}, must be at most "
+            f"max_share {most[row]:g}"
+            for row in np.flatnonzero(least > most).tolist()
+        ]
+        yield from shorten_faults(crossed, file_name(contracts, "contracts"), "of shares")
+        together = contracts.groupby("region", sort=False)["min_share"].sum()
+        for name, share in together[together > 1 + 1e-9].items():
+            yield (
+                f"{file_name(contracts, 'contracts')}: min_share adds up to {share:.6g} in region '{name}', "
+                "must be at most 1"
+            )
+        if self.tiers is not None and len(self.tiers):
+            rows = self.find_contracts(self.tiers)
+            stray = [
+                f"{row_name(self.tiers, 'tiers', row)}: there is no contract of cdn "
+                f"'{self.tiers['cdn'].iloc[row]}' in region '{self.tiers['region'].iloc[row]}'"
+                + did_you_mean(str(self.tiers["cdn"].iloc[row]), set(contracts["cdn"].astype(str)))
+                for row in np.flatnonzero(rows < 0).tolist()
+            ]
+            yield from shorten_faults(stray, file_name(self.tiers, "tiers"), "of unknown contracts")
