@@ -29,6 +29,7 @@ SCENARIOS: Final = {
     "brokering": ("brokering/own_data",),
     "capacity": ("capacity/own_data",),
     "rotors": ("rotors/own_data", "--designs", "two_hop,direct"),
+    "contracts": ("contracts/own_data",),
     "topology": ("topology/own_data",),
     "circuits": ("circuits/exact_8", "--designs", "solstice,eclipse"),
     "circuitflows": ("circuitflows/one_ring", "--set", "problem.horizon_us=20000"),

@@ -38,6 +38,7 @@ EXAMPLES = {
     "livevideo": "session_window",
     "multicast": "own_data",
     "rotors": "crossover",
+    "contracts": "own_data",
     "topology": "jupiter",
     "traffic": "abilene",
 }

@@ -30,6 +30,7 @@ DECISIONS = {
     "livevideo": {"trees", "waits"},
     "multicast": {"partitions", "meta_groups"},
     "rotors": {"period", "circuits", "routes", "expander"},
+    "contracts": {"loads"},
     "topology": {"topology", "routes", "steps"},
     "traffic": {"flows", "weights", "moved", "windows", "worst_matrices"},
 }

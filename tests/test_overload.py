@@ -54,6 +54,7 @@ OVERLOADS = {
         "multicast/own_data", {"problem.table_size": 1}, "partitioned_aggregated", "groups_by_unicast"
     ),
     "rotors": Overload("rotors/own_data", {"problem.scale": 3.0}, "direct", "unserved_mbps"),
+    "contracts": Overload("contracts/own_data", {"problem.scale": 3.0}, "fixed_shares", "unserved_mbps"),
     "topology": Overload("topology/own_data", {"problem.scale": 3.0}, "uniform", "unserved_mbps"),
     "traffic": Overload("traffic/abilene", {"problem.scale": 5.0}, "optimum", "shed_mbps"),
 }

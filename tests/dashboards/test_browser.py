@@ -21,6 +21,7 @@ SCENARIOS = (
     "brokering/own_data",
     "capacity/own_data",
     "rotors/own_data",
+    "contracts/own_data",
     "topology/own_data",
     "circuits/exact_8",
     "circuitflows/one_ring",

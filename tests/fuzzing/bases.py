@@ -83,6 +83,7 @@ def documents() -> list[dict[str, Any]]:
     coflows = {"coflows": 8}
     multicast = {"k": 4, "tenants": 2, "groups": 20, "largest_tenant": 12, "events": 5}
     livevideo = {"videos": 20, "edges": 6, "sources": 2, "reflectors": 2, "viewers": 50.0, "games": 1}
+    contracts = {"clients": 100, "cdns": 2}
     topology = {"blocks": 4, "ports": 6}
     rotors = {"racks": 6, "switches": 2}
     traffic = {"tors": 4, "aggregations": 2, "intermediates": 2, "hosts_per_tor": 2, "pairs": 10}
@@ -95,7 +96,7 @@ def documents() -> list[dict[str, Any]]:
         **livevideo,
         **traffic,
     }
-    small |= {**topology, **rotors}
+    small |= {**contracts, **topology, **rotors}
     found = []
     for base in bases():
         system = base.system

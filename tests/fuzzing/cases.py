@@ -32,6 +32,7 @@ OWN_FOLDERS: Final = {
     "multicast": ["multicast/own_data", "multicast/own_tree"],
     "livevideo": ["livevideo/sessions"],
     "rotors": ["rotors/own_data"],
+    "contracts": ["contracts/own_data"],
     "topology": ["topology/own_data"],
 }
 """Folders that shipped scenarios read."""

@@ -48,7 +48,7 @@ LEAST_CLIENTS: Final = 10  # of the highest bitrate, that every cluster can serv
 NEIGHBOUR_DEGREES: Final = 3.0  # distance up to which a cluster takes capacity from another one
 CLOSEST_DEGREES: Final = 0.1  # distance that nearer clusters count as
 REGIONAL_PULL: Final = 0.7  # exponent of population in the choice of regional CDNs' cities
-COST_WEIGHT: Final = 8550.0  # calibrated, as MarketShape is
+COST_WEIGHT: Final = 8540.0  # calibrated, as MarketShape is
 # mean costs by continent, relative to Europe (CloudFlare, as cited in 3.3.2); Africa as Latin America
 CONTINENT_COST: Final = {"EU": 1.0, "NA": 1.5, "AS": 7.0, "SA": 17.0, "OC": 21.0, "AF": 17.0, "AN": 21.0}
 
@@ -69,28 +69,28 @@ class DeploymentStyle:
 class MarketShape:
     """Parameters that the text leaves open, calibrated to Table 3.3 (see `world`)."""
 
-    city_pull: float = 1.54  # exponent of a city's population in its number of clients
-    client_thrift: float = 0.59  # exponent of a country's cheapness in its number of clients
-    country_noise: float = 0.61  # standard deviation of log cost of a country around its continent's
-    colocation: float = 1.24  # cost of space and power over a country's mean, for a CDN alone in a city
-    score_base: float = 188.0  # score at no distance
+    city_pull: float = 1.536  # exponent of a city's population in its number of clients
+    client_thrift: float = 0.5905  # exponent of a country's cheapness in its number of clients
+    country_noise: float = 0.6072  # standard deviation of log cost of a country around its continent's
+    colocation: float = 1.235  # cost of space and power over a country's mean, for a CDN alone in a city
+    score_base: float = 188.25  # score at no distance
     score_per_km: float = 0.4
-    place_noise: float = 0.07  # standard deviation of log scores, by location
-    path_noise: float = 0.0  # the same by pair of location and cluster
-    measured: float = 0.14  # share of the distributed CDN's pairs that are measured; others by regression
+    place_noise: float = 0.0719  # standard deviation of log scores, by location
+    path_noise: float = 0.0007  # the same by pair of location and cluster
+    measured: float = 0.1378  # share of the distributed CDN's pairs that are measured; others by regression
     hubs: int = 46  # cities where all CDNs but the distributed one are
-    hub_pull: float = 0.36  # exponents of population and cheapness, as of the CDNs below
-    hub_thrift: float = 0.03
+    hub_pull: float = 0.3566  # exponents of population and cheapness, as of the CDNs below
+    hub_thrift: float = 0.035
     distributed: int = 294  # clusters of the highly distributed CDN
-    distributed_pull: float = 0.47
+    distributed_pull: float = 0.4746
     central: int = 21  # clusters of the smallest central CDN; each next one has a third of that more
-    central_pull: float = 1.06
-    central_thrift: float = 0.67
+    central_pull: float = 1.0624
+    central_thrift: float = 0.6696
     worldwide: int = 26  # clusters of the smallest worldwide CDN; each next one has half of that more
     worldwide_pull: float = 0.0
-    worldwide_thrift: float = 1.42
+    worldwide_thrift: float = 1.4152
     regional: int = 10  # clusters of the smallest regional CDN; each next one has a third of that more
-    regional_thrift: float = 0.53
+    regional_thrift: float = 0.5281
 
     def styles(self) -> tuple[DeploymentStyle, ...]:
         """Return the 14 CDNs: one highly distributed, five central, four worldwide, four regional."""
@@ -127,7 +127,7 @@ def world(
     places: Places = 529,
     contents: Contents = 1,
     cost_range: CostRange = 30.0,
-    cost_spread: Spread = 0.46,
+    cost_spread: Spread = 0.4552,
     background: Background = 3.0,
     cost_weight: CostWeight = COST_WEIGHT,
     seed: Seed = 0,
@@ -198,7 +198,7 @@ def city_centric(
     contents: Contents = 1,
     city_cdns: CityCdns = 200,
     cost_range: CostRange = 30.0,
-    cost_spread: Spread = 0.46,
+    cost_spread: Spread = 0.4552,
     background: Background = 3.0,
     cost_weight: CostWeight = COST_WEIGHT,
     seed: Seed = 0,

@@ -20,7 +20,7 @@ from planner_models.contracts.problem.problem import PEAK, PERCENTILE, Month
 MORE_CAPACITY: Final = 1.1
 LOWER_PRICE: Final = 0.9
 LEAST_SAVING: Final = 1e-4  # of the bill: smaller ones are the accuracy of the bounds
-NOTE: Final = "each term is changed by itself, and the relaxation solved again: the saving is between bounds"
+NOTE: Final = "each term is changed by itself; the saving is of the bound on the bill"
 
 
 def explain(
@@ -58,7 +58,9 @@ def explain(
     sections = [
         Section(
             title="bills",
-            frame=bills.sort_values("amount", ascending=False, kind="stable").reset_index(drop=True),
+            frame=bills.drop(columns="computed")
+            .sort_values("amount", ascending=False, kind="stable")
+            .reset_index(drop=True),
             units={"volume_mbps": "Mbit/s", "billed_mbps": "Mbit/s", "free_windows": "windows"},
             note="unused: the part of the amount that is for committed traffic that was not sent",
         )

@@ -65,7 +65,7 @@ def test_the_saving_is_true_and_the_plan_stays_valid(problem: Brokering) -> None
 
 
 def test_a_tight_market_gets_better_and_its_bound_too() -> None:
-    whole = world(clients=2000, places=60, seed=3)
+    whole = world(clients=2000, places=60, seed=3).with_terms(performance_per="bit")
     problem = whole.with_clusters(capacity_mbps=whole.background_mbps + 0.5 * whole.residual_mbps)
     transport = transportation_problem(problem)
     relaxation = min_cost_flow.solve_relaxation(transport)

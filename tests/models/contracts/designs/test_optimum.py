@@ -1,0 +1,180 @@
+"""The least bill against brute force, and what no change of terms may do to it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from planner.contract.proof import Status
+from planner.options import Options
+from planner_models.contracts import SYSTEM, Month, bill, check
+from planner_models.contracts.designs import optimum
+from planner_models.contracts.plan.plan import read_loads
+from planner_models.contracts.problem import generators
+from planner_models.contracts.problem.problem import MEAN, PEAK, PERCENTILE
+from tests.models.contracts.months import make, months, only
+
+EXACT = Options(gap=1e-6, time_limit_s=30.0, threads=1)
+SLACK = 1e-4
+
+
+def least_bill(problem: Month) -> float:
+    """Return the least bill by a linear program for each choice of free windows; no price falls."""
+    windows = problem.windows
+    free = [problem.free_windows if rule == PERCENTILE else 0 for rule in problem.billing]
+    choices = [list(itertools.combinations(range(windows), number)) for number in free]
+    best = np.inf
+    for chosen in itertools.product(*choices):
+        best = min(best, _least_bill_for(problem, chosen))
+    return best
+
+
+def _least_bill_for(problem: Month, chosen: tuple[tuple[int, ...], ...]) -> float:
+    """Return the least bill where the free windows are given."""
+    windows, count = problem.most_mbps.shape
+    pieces = [(c, t) for c in range(count) for t in range(len(problem.price_steps[c][0]))]
+    total = windows * count + count + len(pieces)
+    cost = np.zeros(total)
+    bounds: list[tuple[float, float | None]] = [
+        (float(problem.least_mbps[w, c]), float(problem.most_mbps[w, c]))
+        for w in range(windows)
+        for c in range(count)
+    ]
+    bounds += [(0.0, None)] * count
+    for place, (c, t) in enumerate(pieces):
+        volumes, prices = problem.price_steps[c]
+        cost[windows * count + count + place] = prices[t]
+        bounds.append((0.0, float(volumes[t + 1] - volumes[t]) if t + 1 < len(volumes) else None))
+    equal = np.zeros((windows, total))
+    for w in range(windows):
+        equal[w, w * count : (w + 1) * count] = 1.0
+    less, limit = [], []
+    for c in range(count):
+        row = np.zeros(total)
+        row[windows * count + c] = 1.0
+        row[[windows * count + count + p for p, (d, _) in enumerate(pieces) if d == c]] = -1.0
+        less.append(row)
+        limit.append(0.0)
+        committed = np.minimum(row, 0.0)
+        less.append(committed)
+        limit.append(-float(problem.column("commitment_mbps")[c]))
+        if problem.billing[c] == MEAN:
+            row = np.zeros(total)
+            row[[w * count + c for w in range(windows)]] = 1 / windows
+            row[windows * count + c] = -1.0
+            less.append(row)
+            limit.append(0.0)
+            continue
+        for w in set(range(windows)) - set(chosen[c]):
+            row = np.zeros(total)
+            row[w * count + c] = 1.0
+            row[windows * count + c] = -1.0
+            less.append(row)
+            limit.append(0.0)
+    found = linprog(
+        cost, A_ub=np.array(less), b_ub=limit, A_eq=equal, b_eq=problem.servable_mbps[:, 0], bounds=bounds
+    )
+    return float(found.fun) if found.success else np.inf
+
+
+def bill_of(problem: Month, options: Options = EXACT) -> tuple[float, float]:
+    """Return the bill of the optimum and its bound."""
+    decision = optimum.plan(problem, options=options)
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan))
+    rank = decision.proof.ranks[1]
+    assert rank.bound <= rank.objective + 1e-9
+    return rank.objective, rank.bound
+
+
+@settings(max_examples=3)
+@given(months(windows=20, falling=False))
+def test_the_optimum_is_that_of_brute_force(problem: Month) -> None:
+    if len(problem.names) > 2 and problem.billing.count(PERCENTILE) > 2:
+        problem = problem.with_contracts(billing=[PERCENTILE, PERCENTILE, PEAK])
+    cost, bound = bill_of(problem)
+    assert cost == pytest.approx(least_bill(problem), rel=1e-5, abs=0.02)
+    assert bound == pytest.approx(cost, rel=1e-4, abs=0.03)
+
+
+def test_a_free_window_takes_the_busiest_one() -> None:
+    one = ("x", PERCENTILE, 1.0, 120.0, 40.0)
+    problem = make([100.0] * 19 + [160.0], [one, ("y", PERCENTILE, 2.0, 100.0, 0.0)])
+    assert bill_of(problem)[0] == pytest.approx(100.0)
+    assert bill_of(only(problem, PEAK))[0] == pytest.approx(120.0 + 2 * 40.0)
+    assert bill_of(only(problem, MEAN))[0] == pytest.approx((100.0 * 19 + 120.0) / 20 + 2 * 2.0)
+
+
+def test_falling_prices_gather_traffic_in_one_contract() -> None:
+    problem = make(
+        [60.0] * 20, [("x", PEAK, 2.0, 80.0, 0.0), ("y", PEAK, 1.9, 80.0, 0.0)], [("x", 20.0, 1.0)]
+    )
+    assert bill_of(problem)[0] == pytest.approx(20 * 2.0 + 40 * 1.0)
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
+@given(months(windows=24), st.integers(min_value=0, max_value=2))
+def test_better_terms_never_cost_more(problem: Month, contract: int) -> None:
+    contract = min(contract, len(problem.names) - 1)
+    before = bill_of(problem)[1]
+    commitment = problem.column("commitment_mbps").copy()
+    commitment[contract] = 0.0
+    capacity = problem.column("capacity_mbps").copy()
+    capacity[contract] *= 1.5
+    if problem.servable_mbps.sum() == problem.traffic_mbps.sum():  # else more is served
+        assert bill_of(problem.with_contracts(capacity_mbps=capacity))[1] <= before * (1 + SLACK) + 0.02
+    assert bill_of(problem.with_contracts(commitment_mbps=commitment))[1] <= before * (1 + SLACK) + 0.02
+
+
+@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
+@given(months(windows=24))
+def test_looser_shares_never_cost_more(problem: Month) -> None:
+    tight = problem.with_contracts(min_share=0.1, max_share=0.7)
+    if tight.servable_mbps.sum() < problem.servable_mbps.sum() - 1e-6:
+        return  # tighter shares serve less
+    assert bill_of(problem)[1] <= bill_of(tight)[0] * (1 + SLACK) + 0.02
+
+
+@settings(max_examples=10)
+@given(months(windows=40, rules=(PERCENTILE,)))
+def test_the_95_5_bill_is_never_above_the_bill_by_peak(problem: Month) -> None:
+    for design in SYSTEM.designs:
+        plan = design.run(problem, options=Options(time_limit_s=3.0)).plan
+        assert plan is not None
+        load = read_loads(problem, plan)
+        assert bill(problem, load)["amount"].sum() <= bill(problem, load, billing=PEAK)["amount"].sum() + 1e-9
+
+
+@settings(max_examples=6)
+@given(months(windows=30))
+def test_no_plan_is_below_the_bound_and_none_beats_the_optimum(problem: Month) -> None:
+    best, bound = bill_of(problem)
+    for design in SYSTEM.designs:
+        plan = design.run(problem, options=EXACT).plan
+        assert plan is not None
+        cost = float(bill(problem, read_loads(problem, plan))["amount"].sum())
+        assert cost >= bound - 0.02
+        assert cost >= best * (1 - SLACK) - 0.02, design.name
+
+
+def test_a_long_month_is_planned_near_its_bound() -> None:
+    problem = generators.month(clients=2_000, cdns=8, days=7, window_minutes=15, seed=2)
+    cost, bound = bill_of(problem, Options(gap=0.02, time_limit_s=30.0))
+    assert cost <= 1.05 * bound
+
+
+def test_traffic_beyond_all_contracts_is_left_or_proven_too_much() -> None:
+    problem = make([50.0] * 19 + [150.0], [("x", PERCENTILE, 1.0, 100.0, 0.0)])
+    decision = SYSTEM.design("optimum").run(problem)
+    assert decision.proof.ranks[0].objective == pytest.approx(52.5)
+    assert decision.proof.status is Status.OPTIMAL
+    short = SYSTEM.design("optimum").run(problem, options=Options(service="all"))
+    assert short.proof.status is Status.INFEASIBLE
+    assert short.proof.reasons == (
+        "window 20 has 150 Mbit/s of traffic in region 'world'; its contracts carry at most 100 Mbit/s",
+    )
