@@ -17,6 +17,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,6 +33,7 @@ from planner_models.capacity.designs.network_design.overload_program import Over
 from planner_models.capacity.designs.network_design.partitions import PartitionSeparator
 from planner_models.capacity.designs.network_design.purchase import Purchase
 from planner_models.capacity.designs.network_design.reduction import Reduction, reduce_instance
+from planner_models.capacity.designs.network_design.route_search import RouteSearch
 from planner_models.capacity.designs.network_design.routes import demand_flows
 from planner_models.capacity.designs.network_design.states import States
 
@@ -102,6 +104,20 @@ METRIC_ROUNDS = 15
 MAX_VIOLATED_STATES = 6
 """States that give metric rows to one candidate."""
 
+
+FIRST_PATH_SEARCHES = 300_000
+"""Searches for paths of the first annealing of routes."""
+
+MAX_PATH_SEARCHES = 5_000_000
+PATH_SEARCHES_GROWTH = 1.5
+WORK_PER_PATH = 8.0
+"""Work of one search for a path, in simplex iterations times rows."""
+
+MAX_COOLING = 1.5
+"""Powers of ten by which an annealing from the best plan may start cooler than the first one."""
+
+Model = Literal["capacities", "flow", "routes"]
+"""What a neighbourhood of a plan is searched in: the master program, the one with flow, or single routes."""
 
 Report = Callable[[float | None, float], None]
 """Takes the objective value of the best plan so far, None without one, and the bound."""
@@ -180,13 +196,25 @@ class _Search:
         self.bound = -math.inf if budget is None else -float(instance.rate.sum())
         self.step = self._cost_step()
         self.recent = np.zeros(len(self.states))
-        self.free_links = {False: FIRST_FREE_LINKS, True: FIRST_FREE_LINKS}
-        self.work = {False: 0.0, True: 0.0}
-        self.gained = {False: 0.0, True: 0.0}
+        self.free_links: dict[Model, int] = dict.fromkeys(("capacities", "flow"), FIRST_FREE_LINKS)
+        self.models = self._models()
+        self.work: dict[Model, float] = dict.fromkeys(self.models, 0.0)
+        self.gained: dict[Model, float] = dict.fromkeys(self.models, 0.0)
+        self.routes = RouteSearch(instance, network) if "routes" in self.models else None
+        self.path_searches = FIRST_PATH_SEARCHES
         self.neighbourhood_work = 0.0
         self.is_improving = True
         self.last_searches: dict[bool, Search | None] = {False: None, True: None}
         self.most = instance.capacity(self._most_counts())
+
+    def _models(self) -> list[Model]:
+        """Return the models that neighbourhoods of plans are searched in."""
+        models: list[Model] = ["capacities"]
+        if self.compact is not self.master:
+            models.append("flow")
+        if self.budget is None and len(self.states) == 1 and self.instance.tunnels is None:
+            models.append("routes")
+        return models
 
     def _compact_master(self) -> Master:
         """Return the master program with flow where there is one state and few columns, else without."""
@@ -211,6 +239,7 @@ class _Search:
             return Solution(status=Status.INFEASIBLE)
         if relaxed is not None:
             self._round_up(relaxed)
+            self._search_routes(heat=1.0)
         if relaxed is None or self._is_done() or self._search_all(20, relaxed):
             return self._answer()
         for count in range(MAX_SEARCHES):
@@ -561,27 +590,62 @@ class _Search:
                 return
             if count >= least and self.neighbourhood_work > enough:
                 return
-            with_flow = self._choose_model()
-            edges = self._choose_links(relaxed, self.free_links[with_flow])
+            model = self._choose_model()
             before, value = self.neighbourhood_work, self.best.value
-            outcome = self._search_neighbourhood(edges, relaxed, with_flow=with_flow)
+            if model == "routes":
+                self._search_routes(heat=10.0 ** (-MAX_COOLING * self.rng.random()))
+            else:
+                self._search_links(relaxed, model)
             self.is_improving |= self.best.value < value
-            links = self.free_links[with_flow]
-            if outcome == "none":
-                self.free_links[with_flow] = min(self.instance.edges, math.ceil(FREE_LINKS_GROWTH * links))
-            elif outcome == "limit":
-                self.free_links[with_flow] = max(LEAST_FREE_LINKS, int(FREE_LINKS_DECREASE * links))
-            self.work[with_flow] = MEMORY * self.work[with_flow] + self.neighbourhood_work - before
-            self.gained[with_flow] = MEMORY * self.gained[with_flow] + value - self.best.value
+            self.work[model] = MEMORY * self.work[model] + self.neighbourhood_work - before
+            self.gained[model] = MEMORY * self.gained[model] + value - self.best.value
 
-    def _choose_model(self) -> bool:
-        """Return whether to search with flow: mostly the model that gained more for its work lately."""
-        if self.compact is self.master:
-            return False
+    def _choose_model(self) -> Model:
+        """Return the model to search in: mostly the one that gained most for its work lately."""
         if self.rng.random() < EXPLORED_SHARE:
-            return bool(self.rng.random() < 0.5)
-        rate = [self.gained[kind] / max(self.work[kind], 1.0) for kind in (False, True)]
-        return rate[True] > rate[False] or (rate[True] == rate[False] and self.rng.random() < 0.5)
+            return self.models[self.rng.integers(len(self.models))]
+        rate = [self.gained[model] / max(self.work[model], 1.0) for model in self.models]
+        best = [model for model, each in zip(self.models, rate, strict=True) if each == max(rate)]
+        return best[self.rng.integers(len(best))]
+
+    def _search_routes(self, heat: float) -> None:
+        """Search the routes of the best plan by annealing; longer where that finds nothing.
+
+        heat  of the temperature, 1 for a search far from the plan
+        """
+        if self.routes is None or self._left_s() <= 0.0:
+            return
+        before = None if self.best is None else self.best.value
+        start = np.zeros(self.instance.edges) if self.best is None else self._capacity(self.best.point)
+        seed = int(self.rng.integers(2**31))
+        if self.routes.start(start, seed):
+            self.routes.improve(self.path_searches, heat, seed)
+            self._offer_routes(self.routes.capacity())
+        self.neighbourhood_work += WORK_PER_PATH * self.path_searches
+        if self.best is not None and self.best.value == before:
+            self.path_searches = int(min(MAX_PATH_SEARCHES, PATH_SEARCHES_GROWTH * self.path_searches))
+
+    def _offer_routes(self, capacity: Floats) -> None:
+        """Offer the plan that buys a capacity (E,), which routes need."""
+        counts = self.purchase.cheapest(capacity)
+        if counts is None or (self.best is not None and self._purchase(counts) >= self.best.value):
+            return
+        point = self._complete(counts)
+        if point is not None and self._violated_states(point, 1) == []:
+            self._offer(point)
+
+    def _purchase(self, counts: Floats) -> float:
+        return self.instance.purchase_cost(counts)
+
+    def _search_links(self, relaxed: Floats, model: Model) -> None:
+        """Search modules of some links by branch and bound."""
+        edges = self._choose_links(relaxed, self.free_links[model])
+        outcome = self._search_neighbourhood(edges, relaxed, with_flow=model == "flow")
+        links = self.free_links[model]
+        if outcome == "none":
+            self.free_links[model] = min(self.instance.edges, math.ceil(FREE_LINKS_GROWTH * links))
+        elif outcome == "limit":
+            self.free_links[model] = max(LEAST_FREE_LINKS, int(FREE_LINKS_DECREASE * links))
 
     def _choose_links(self, relaxed: Floats, count: int) -> Bools:
         """Return `count` links whose modules may change, shape (E,)."""
