@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.master import Master
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
-from planner_models.capacity.designs.network_design.rounding import round_row, round_with
+from planner_models.capacity.designs.network_design.rounding import round_down, round_row, round_with
 from planner_models.capacity.designs.network_design.states import States
 
 STARTS = 100
@@ -25,6 +25,12 @@ MIN_VIOLATION = 0.02
 
 TIGHT = 0.1
 """Modules more than needed across a node set that counts as tight."""
+
+RANDOM_FRACTIONS = 0.3
+"""Share of searches for sets that need any fraction of a module, not one that modules have."""
+
+SMALL_FRACTION = 1e-6
+"""Fraction of a module that counts as a whole one in searches where all modules have whole sizes."""
 
 MAX_SETS = 60
 """Node sets that give rows in one round."""
@@ -64,23 +70,42 @@ class CutsetSeparator:
     def find_sets(self, point: Floats, rng: np.random.Generator) -> Bools:
         """Return node sets whose rounded rows a point violates, the most violated first, (U, nodes)."""
         instance, network, states = self.instance, self.network, self.states
-        capacity = instance.capacity(point[: instance.modules])
         chosen = np.arange(len(states))
         if len(states) > MAX_STATES:
             chosen = np.sort(rng.choice(len(states), MAX_STATES, replace=False))
         size = float(rng.choice(self.sizes)) if len(self.sizes) else 1.0
+        fraction = self._draw_fraction(size, rng)
+        counts = point[: instance.modules]
+        bought = np.bincount(
+            instance.module_edge,
+            weights=counts * round_down(instance.module_size / size, fraction),
+            minlength=instance.edges,
+        )
         rates = self.rates(point)
         installed = network.link_matrix(instance.installed * states.up[chosen] / size)
-        total = network.link_matrix(capacity * states.up[chosen] / size)
+        total = network.link_matrix(bought * states.up[chosen])
         demand = network.demand_matrix(rates * states.required[chosen] / size)
-        starts = np.stack([_starts(total[i], max(1, STARTS // len(chosen)), rng) for i in range(len(chosen))])
-        found = _search(
-            total - installed, demand - installed, starts, rng, is_rounded=self.master.budget is None
+        starts = np.stack(
+            [_starts(total[i] + installed[i], max(1, STARTS // len(chosen)), rng) for i in range(len(chosen))]
         )
+        found = _search(total, demand - installed, starts, rng, fraction)
         best = sorted(found.items(), key=lambda item: -item[1])[:MAX_SETS]
         if not best:
             return np.zeros((0, network.nodes), dtype=bool)
         return np.stack([np.frombuffer(key, dtype=bool) for key, _ in best])
+
+    def _draw_fraction(self, size: float, rng: np.random.Generator) -> float:
+        """Return a fraction of a module that sets are to need beyond whole ones; 1 for rows not rounded.
+
+        Rows of sets that need a larger fraction count smaller modules less.
+        """
+        if self.master.budget is not None:
+            return 1.0
+        rests = np.unique(np.round(self.sizes / size % 1.0, 9))
+        drawn = float(rng.choice(rests)) if len(rests) else 0.0
+        if len(rests) > 1 and rng.random() < RANDOM_FRACTIONS:
+            drawn = float(rng.random())
+        return max(drawn, SMALL_FRACTION)
 
     def _add_rows(self, sets: Bools, point: Floats) -> int:
         instance, states = self.instance, self.states
@@ -193,11 +218,12 @@ def _starts(capacity: Floats, count: int, rng: np.random.Generator) -> Bools:
 
 
 def _search(
-    capacity: Floats, demand: Floats, starts: Bools, rng: np.random.Generator, *, is_rounded: bool
+    capacity: Floats, demand: Floats, starts: Bools, rng: np.random.Generator, fraction: float
 ) -> dict[bytes, float]:
     """Return node sets with their violation: whole modules that demand needs, less capacity across.
 
     capacity, demand  (G, nodes, nodes) in modules, for each of G states
+    fraction          of a module from which what is needed counts as a whole one; less counts in proportion
     starts            (G, B, nodes)
     """
     sets = starts.astype(float)
@@ -208,8 +234,10 @@ def _search(
     found: dict[bytes, float] = {}
 
     def modules(needed: Floats) -> Floats:
-        rounded: Floats = np.ceil(np.maximum(needed, 0.0) - 1e-7)
-        return rounded if is_rounded else needed
+        needed = np.maximum(needed, 0.0)
+        whole = np.ceil(needed - 1e-7)
+        rounded: Floats = whole - np.maximum(0.0, 1.0 - (needed - whole + 1.0) / fraction)
+        return rounded if fraction < 1.0 else needed
 
     for step in range(min(STEPS, 4 * nodes)):
         outside = 1.0 - sets

@@ -10,6 +10,7 @@ TOLERANCE = 1e-7
 """Distance from a whole number below which a right-hand side counts as one, relative to it."""
 
 MAX_DIVISORS = 8
+"""Divisors of one row; those of several modules are rounded again by larger ones."""
 
 
 def round_row(coefficients: Floats, limit: float, point: Floats) -> tuple[Floats, float]:
@@ -22,18 +23,28 @@ def round_row(coefficients: Floats, limit: float, point: Floats) -> tuple[Floats
     limit         right-hand side, greater than 0
     point         (n,) at which the rounded row should be violated most
     """
-    divisors = np.unique(np.round(coefficients[coefficients > 0], 9))
+    divisors = np.unique(np.round(coefficients[coefficients > 1e-9], 9))
     if len(divisors) > MAX_DIVISORS:
         divisors = divisors[np.linspace(0, len(divisors) - 1, MAX_DIVISORS).astype(int)]
     scale = max(float(coefficients.max(initial=0.0)), 1e-12)
     best_row = coefficients / scale, limit / scale
     best = (limit - float(coefficients @ point)) / max(float(np.linalg.norm(coefficients)), 1e-12)
-    for divisor in divisors[divisors > 0]:
+    for first, divisor in enumerate(divisors):
         row, rhs = round_with(coefficients, limit, float(divisor))
-        violation = (rhs - float(row @ point)) / max(float(np.linalg.norm(row)), 1e-12)
-        if violation > best + 1e-9:
-            best, best_row = violation, (row, rhs)
+        for larger in divisors[first:]:  # rounding again gives the hull where sizes divide each other
+            if larger > divisor:
+                row, rhs = round_with(row, rhs, float(larger / divisor))
+            violation = (rhs - float(row @ point)) / max(float(np.linalg.norm(row)), 1e-12)
+            if violation > best + 1e-9:
+                best, best_row = violation, (row, rhs)
     return best_row
+
+
+def round_down(sizes: Floats, fraction: float) -> Floats:
+    """Return the coefficients of sizes in a rounded row whose right-hand side has a fraction beyond whole."""
+    whole = np.floor(sizes + TOLERANCE)
+    rest: Floats = np.maximum(0.0, sizes - whole)
+    return whole + np.minimum(1.0, rest / fraction)
 
 
 def round_with(coefficients: Floats, limit: float, divisor: float) -> tuple[Floats, float]:
@@ -43,6 +54,4 @@ def round_with(coefficients: Floats, limit: float, divisor: float) -> tuple[Floa
     fraction = rhs - (ceiling - 1.0)
     if fraction >= 1.0 - TOLERANCE:  # the limit is whole: only what exceeds it can shrink
         return np.minimum(scaled, ceiling), ceiling
-    whole = np.floor(scaled + TOLERANCE)
-    rest = np.maximum(0.0, scaled - whole)
-    return np.minimum(whole + np.minimum(1.0, rest / fraction), ceiling), ceiling
+    return np.minimum(round_down(scaled, fraction), ceiling), ceiling
