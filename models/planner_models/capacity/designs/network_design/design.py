@@ -25,6 +25,7 @@ import scipy.sparse as sp
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
+from planner_models.capacity.designs.network_design.flow_rows import FlowRowSeparator
 from planner_models.capacity.designs.network_design.instance import Instance, Shortage, Solution
 from planner_models.capacity.designs.network_design.master import Master, Search
 from planner_models.capacity.designs.network_design.metric_rows import add_metric_row
@@ -51,6 +52,15 @@ FLOW_LIMIT_S = 60.0
 
 MAX_FLOW_COLUMNS = 12000
 """Flow columns up to which a network without failures is searched with its flow, too."""
+
+MAX_SPLIT_COLUMNS = 8000
+"""Flow columns up to which each demand has a flow of its own: rows over single flows are stronger."""
+
+FLOW_ROUNDS = 30
+"""Rounds of rows with flow at the linear relaxation."""
+
+FLOW_STALL = 3
+"""Rounds that gain next to nothing after which the search for them ends."""
 
 MAX_STEADY_COLUMNS = 3000
 """Flow columns up to which one branch and bound with flow runs to the end: it has many nodes a second, and
@@ -221,7 +231,10 @@ class _Search:
         flows = self.network.flow_columns
         if self.master.has_flow or len(self.states) > 1 or flows > MAX_FLOW_COLUMNS:
             return self.master
-        compact = Master(self.instance, self.network, self.budget, with_flow=True)
+        network = self.network
+        if self.budget is None and len(self.instance.rate) * network.arcs <= MAX_SPLIT_COLUMNS:
+            network = Network(self.instance, split=True)
+        compact = Master(self.instance, network, self.budget, with_flow=True)
         compact.share_pool(self.master)
         return compact
 
@@ -240,6 +253,8 @@ class _Search:
         if relaxed is not None:
             self._round_up(relaxed)
             self._search_routes(heat=1.0)
+        if relaxed is not None and not self._is_done():
+            relaxed = self._tighten_flow(relaxed)
         if relaxed is None or self._is_done() or self._search_all(20, relaxed):
             return self._answer()
         for count in range(MAX_SEARCHES):
@@ -262,7 +277,7 @@ class _Search:
     def _is_steady(self) -> bool:
         """Return whether one branch and bound should run to its end: it is small and needs no more rows."""
         master = self._whole_program()
-        return len(self.states) == 1 and 0 < master.columns - master.pooled <= MAX_STEADY_COLUMNS
+        return len(self.states) == 1 and master.has_flow and self.network.flow_columns <= MAX_STEADY_COLUMNS
 
     def _left_s(self) -> float:
         return self.deadline - time.perf_counter()
@@ -458,6 +473,26 @@ class _Search:
                 return point
             metric += 0 if tried else 1
             stalled = STALL_ROUNDS - 1
+
+    def _tighten_flow(self, relaxed: Floats) -> Floats:
+        """Add rows with flow and cutset rows to the program with flow; return the point to search around."""
+        compact = self.compact
+        if compact is self.master or self.budget is not None or self.instance.tunnels is not None:
+            return relaxed
+        rows = FlowRowSeparator(self.instance, compact.network, compact)
+        values: list[float] = []
+        for _ in range(FLOW_ROUNDS):
+            solved = compact.solve_relaxation(self._left_s())
+            if solved is None or self._left_s() <= 0.0:
+                break
+            relaxed = solved[0]
+            self._raise_bound(solved[1])
+            values.append(solved[1])
+            is_stalled = len(values) > FLOW_STALL and values[-1] <= values[-1 - FLOW_STALL] * (1 + 1e-4)
+            if is_stalled or not rows.separate(relaxed) + self.cutsets.separate(relaxed, self.rng):
+                break
+        compact.keep_flow_rows(relaxed)
+        return relaxed[: self.master.columns]
 
     # --- plans
 

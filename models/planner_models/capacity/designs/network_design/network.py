@@ -21,7 +21,8 @@ class Network:
     """Arcs in which traffic flows, and the capacities that they share.
 
     A capacity is one row: of a link for both directions ("undirected"), of each direction of a link
-    ("bidirected") or of a link ("directed"). A commodity is all traffic of one root.
+    ("bidirected") or of a link ("directed"). A commodity is all traffic of one root, or of one
+    demand where they are split.
 
     arc_tail, arc_head   (A,) ends of each arc
     arc_edge             (A,) link of each arc
@@ -33,7 +34,11 @@ class Network:
     tunnelled            (P,) demands with tunnels
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, *, split: bool = False) -> None:
+        """Set up the arcs of an instance.
+
+        split  whether each demand is a commodity of its own
+        """
         edges = np.arange(instance.edges)
         self.instance = instance
         self.nodes = instance.nodes
@@ -55,6 +60,8 @@ class Network:
         is_free[self.tunnelled] = False
         self.commodity = np.full(len(self.source), -1)
         self.roots, self.commodity[is_free] = np.unique(self.source[is_free], return_inverse=True)
+        if split:
+            self.roots, self.commodity[is_free] = self.source[is_free], np.arange(int(is_free.sum()))
 
     @property
     def flow_columns(self) -> int:
