@@ -78,7 +78,12 @@ NEIGHBOURHOOD_NODES = {False: 200, True: 60}
 """Nodes of the branch and bound on one neighbourhood, without and with flow."""
 
 EXPLORED_SHARE = 0.25
-"""Share of neighbourhoods for which chance chooses the model."""
+"""Share of neighbourhoods for which chance chooses the model; half as often for each time without gain."""
+
+MAX_FRUITLESS = 5
+UNTRIED_GAIN = 0.05
+"""Relative gain over its linear relaxation that is expected of a program before its first branch and bound."""
+
 
 IDLE_SHARE = 0.3
 """Work of neighbourhoods per work that the next branch and bound on the whole program is expected to take,
@@ -118,7 +123,7 @@ MAX_VIOLATED_STATES = 6
 FIRST_PATH_SEARCHES = 300_000
 """Searches for paths of the first annealing of routes."""
 
-MAX_PATH_SEARCHES = 5_000_000
+MAX_PATH_SEARCHES = 2_000_000
 PATH_SEARCHES_GROWTH = 1.5
 WORK_PER_PATH = 8.0
 """Work of one search for a path, in simplex iterations times rows."""
@@ -209,12 +214,14 @@ class _Search:
         self.free_links: dict[Model, int] = dict.fromkeys(("capacities", "flow"), FIRST_FREE_LINKS)
         self.models = self._models()
         self.work: dict[Model, float] = dict.fromkeys(self.models, 0.0)
+        self.fruitless: dict[Model, int] = dict.fromkeys(self.models, 0)
         self.gained: dict[Model, float] = dict.fromkeys(self.models, 0.0)
         self.routes = RouteSearch(instance, network) if "routes" in self.models else None
         self.path_searches = FIRST_PATH_SEARCHES
         self.neighbourhood_work = 0.0
         self.is_improving = True
         self.last_searches: dict[bool, Search | None] = {False: None, True: None}
+        self.relaxed_value = {False: -math.inf, True: -math.inf}
         self.most = instance.capacity(self._most_counts())
 
     def _models(self) -> list[Model]:
@@ -268,11 +275,14 @@ class _Search:
         return self._answer()
 
     def _whole_program(self) -> Master:
-        """Return the program with the better last bound, with flow or without; an untried one is better."""
-        last = {
-            kind: math.inf if search is None else search.bound for kind, search in self.last_searches.items()
+        """Return the program from which the better bound is expected, with flow or without."""
+        expected = {
+            kind: self.relaxed_value[kind] + UNTRIED_GAIN * abs(self.relaxed_value[kind])
+            if search is None
+            else search.bound
+            for kind, search in self.last_searches.items()
         }
-        return self.compact if last[True] > last[False] else self.master
+        return self.compact if expected[True] > expected[False] else self.master
 
     def _is_steady(self) -> bool:
         """Return whether one branch and bound should run to its end: it is small and needs no more rows."""
@@ -458,6 +468,7 @@ class _Search:
                 return None if self.master.is_relaxation_infeasible() else point
             point = solved[0]
             self._raise_bound(solved[1])
+            self.relaxed_value[self.master.has_flow] = solved[1]
             count += 1
             if self._left_s() <= 0.0 or (rounds is not None and count > rounds):
                 return point
@@ -477,6 +488,7 @@ class _Search:
     def _tighten_flow(self, relaxed: Floats) -> Floats:
         """Add rows with flow and cutset rows to the program with flow; return the point to search around."""
         compact = self.compact
+        self.relaxed_value[True] = self.relaxed_value[self.master.has_flow]
         if compact is self.master or self.budget is not None or self.instance.tunnels is not None:
             return relaxed
         rows = FlowRowSeparator(self.instance, compact.network, compact)
@@ -492,6 +504,8 @@ class _Search:
             if is_stalled or not rows.separate(relaxed) + self.cutsets.separate(relaxed, self.rng):
                 break
         compact.keep_flow_rows(relaxed)
+        if values:
+            self.relaxed_value[True] = values[-1]
         return relaxed[: self.master.columns]
 
     # --- plans
@@ -631,14 +645,17 @@ class _Search:
                 self._search_routes(heat=10.0 ** (-MAX_COOLING * self.rng.random()))
             else:
                 self._search_links(relaxed, model)
-            self.is_improving |= self.best.value < value
+            is_better = self.best.value < value
+            self.is_improving |= is_better
+            self.fruitless[model] = 0 if is_better else min(MAX_FRUITLESS, self.fruitless[model] + 1)
             self.work[model] = MEMORY * self.work[model] + self.neighbourhood_work - before
             self.gained[model] = MEMORY * self.gained[model] + value - self.best.value
 
     def _choose_model(self) -> Model:
         """Return the model to search in: mostly the one that gained most for its work lately."""
         if self.rng.random() < EXPLORED_SHARE:
-            return self.models[self.rng.integers(len(self.models))]
+            weight = np.array([0.5 ** self.fruitless[model] for model in self.models])
+            return self.models[self.rng.choice(len(weight), p=weight / weight.sum())]
         rate = [self.gained[model] / max(self.work[model], 1.0) for model in self.models]
         best = [model for model, each in zip(self.models, rate, strict=True) if each == max(rate)]
         return best[self.rng.integers(len(best))]
