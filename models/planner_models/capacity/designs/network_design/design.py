@@ -82,7 +82,7 @@ EXPLORED_SHARE = 0.25
 
 MAX_FRUITLESS = 5
 UNTRIED_GAIN = 0.05
-"""Relative gain over its linear relaxation that is expected of a program before its first branch and bound."""
+"""Relative gain over its relaxation that is expected of a program before its first branch and bound."""
 
 
 IDLE_SHARE = 0.3
@@ -669,9 +669,8 @@ class _Search:
             return
         before = None if self.best is None else self.best.value
         start = np.zeros(self.instance.edges) if self.best is None else self._capacity(self.best.point)
-        seed = int(self.rng.integers(2**31))
-        if self.routes.start(start, seed):
-            self.routes.improve(self.path_searches, heat, seed)
+        if self.routes.start(start):
+            self.routes.improve(self.path_searches, heat, self.rng)
             self._offer_routes(self.routes.capacity())
         self.neighbourhood_work += WORK_PER_PATH * self.path_searches
         if self.best is not None and self.best.value == before:
@@ -680,14 +679,13 @@ class _Search:
     def _offer_routes(self, capacity: Floats) -> None:
         """Offer the plan that buys a capacity (E,), which routes need."""
         counts = self.purchase.cheapest(capacity)
-        if counts is None or (self.best is not None and self._purchase(counts) >= self.best.value):
+        if counts is None or (
+            self.best is not None and self.instance.purchase_cost(counts) >= self.best.value
+        ):
             return
         point = self._complete(counts)
         if point is not None and self._violated_states(point, 1) == []:
             self._offer(point)
-
-    def _purchase(self, counts: Floats) -> float:
-        return self.instance.purchase_cost(counts)
 
     def _search_links(self, relaxed: Floats, model: Model) -> None:
         """Search modules of some links by branch and bound."""

@@ -1,0 +1,316 @@
+"""Moves of the local search over routes, compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from planner_models.capacity.designs.network_design.network import Floats, Ints
+from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
+
+LOAD_TOLERANCE = 1e-9
+"""Load above a step of capacity that counts as rounding, in units."""
+
+MAX_RUINED = 3
+"""Most links that one move takes traffic off."""
+
+WHOLE_RUINS = 0.4
+"""Share of moves that take all traffic off their links; the others take a random part of it."""
+
+NEARBY_LINKS = 0.7
+"""Share of further links of a move that meet its first one."""
+
+PRICE_NOISE = 1.5
+"""Most relative spread of the prices of links in one move."""
+
+START_BLEND = 0.7
+"""Share of the smoothed price of capacity in the lengths of arcs where the first routes are found."""
+
+SLACK_PRICE = 1e-4
+"""Price of capacity that is there already, relative to what is bought."""
+
+
+class Graph(NamedTuple):
+    """Arcs by the node that they leave, and what they use.
+
+    first, leaving   (N + 1,), (A,): the arcs out of node v are leaving[first[v] : first[v + 1]]
+    tail, head, row  (A,) ends, and the capacity row that an arc uses
+    edge, other      (R,) link of each capacity row, and the row that shares its link, itself where none does
+    """
+
+    first: Ints
+    leaving: Ints
+    tail: Ints
+    head: Ints
+    row: Ints
+    edge: Ints
+    other: Ints
+
+
+class Pieces(NamedTuple):
+    """Demands, of which large ones are in pieces: ends and rates, (P,)."""
+
+    source: Ints
+    target: Ints
+    rate: Floats
+
+
+class Routes(NamedTuple):
+    """Routes of pieces and what they make of links; moves change them.
+
+    path, hops  (P, N), (P,) arcs of each piece
+    load        (R,) of each capacity row
+    step        (E,) step of its staircase that each link is on
+    """
+
+    path: Ints
+    hops: Ints
+    load: Floats
+    step: Ints
+
+
+@numba.njit(cache=True)
+def _step_of(steps, edge, need, near):  # type: ignore[no-untyped-def]
+    """Return the first step of a link with the capacity it needs, searched from one near; -1 for none."""
+    at = near
+    while at > steps.first[edge] and steps.capacity[at - 1] >= need - LOAD_TOLERANCE:
+        at -= 1
+    while at < steps.first[edge + 1] and steps.capacity[at] < need - LOAD_TOLERANCE:
+        at += 1
+    return at if at < steps.first[edge + 1] else -1
+
+
+@numba.njit(cache=True)
+def _add(graph, steps, routes, piece, rate, routing):  # type: ignore[no-untyped-def]
+    """Add a rate to the load of the path of a piece; return the change of cost."""
+    change = 0.0
+    for i in range(routes.hops[piece]):
+        row = graph.row[routes.path[piece, i]]
+        edge = graph.edge[row]
+        routes.load[row] += rate
+        need = max(routes.load[row], routes.load[graph.other[row]])
+        before = routes.step[edge]
+        after = _step_of(steps, edge, need, before)
+        if after < 0:
+            after = steps.first[edge + 1] - 1
+        routes.step[edge] = after
+        change += steps.cost[after] - steps.cost[before] + routing[edge] * rate
+    return change
+
+
+@numba.njit(cache=True)
+def _length(graph, steps, routes, row, rate, price, blend):  # type: ignore[no-untyped-def]
+    """Return the cost that a rate adds on a capacity row; infinite where it does not fit."""
+    edge = graph.edge[row]
+    at = routes.step[edge]
+    need = routes.load[row] + rate
+    length = price[row, 0] * rate
+    if need > steps.capacity[at] + LOAD_TOLERANCE:
+        after = _step_of(steps, edge, need, at)
+        if after < 0:
+            return np.inf
+        rise = steps.cost[after] - steps.cost[at]
+        length += (1.0 - blend) * rise + blend * rate * price[row, 1]
+    return length
+
+
+@numba.njit(cache=True)
+def _find_path(graph, steps, routes, pieces, piece, price, blend, work):  # type: ignore[no-untyped-def]
+    """Write the path of a piece that adds least cost; return whether there is one.
+
+    price  (R, 2) of a unit of traffic where there is capacity, and smoothed where it must be bought
+    blend  share of the smoothed price in the length of an arc, the rest being the rise of the staircase
+    """
+    distance, by, heap, place = work
+    source, target, rate = pieces.source[piece], pieces.target[piece], pieces.rate[piece]
+    distance[:] = np.inf
+    place[:] = -1
+    distance[source] = 0.0
+    size = push_heap(heap, distance, place, 0, source)
+    while size > 0:
+        v, size = pop_heap(heap, distance, place, size)
+        if v == target:
+            break
+        place[v] = -2
+        for j in range(graph.first[v], graph.first[v + 1]):
+            arc = graph.leaving[j]
+            u = graph.head[arc]
+            if place[u] == -2:
+                continue
+            candidate = distance[v] + _length(graph, steps, routes, graph.row[arc], rate, price, blend)
+            if candidate < distance[u]:
+                distance[u] = candidate
+                by[u] = arc
+                size = push_heap(heap, distance, place, size, u)
+    if distance[target] == np.inf:
+        return False
+    hops, v = 0, target
+    while v != source:
+        routes.path[piece, hops] = by[v]
+        hops += 1
+        v = graph.tail[by[v]]
+    routes.hops[piece] = hops
+    return True
+
+
+@numba.njit(cache=True)
+def _workspace(nodes):  # type: ignore[no-untyped-def]
+    """Return distance, arc, heap and place of nodes, which searches for paths write."""
+    return np.empty(nodes), np.empty(nodes, np.int64), np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+
+
+@numba.njit(cache=True)
+def _write_prices(graph, steps, routing, factor, price):  # type: ignore[no-untyped-def]
+    """Write prices (R, 2) of a unit of traffic on each row, times a factor (R,)."""
+    for row in range(len(price)):
+        edge = graph.edge[row]
+        low, high = steps.first[edge], steps.first[edge + 1] - 1
+        size = steps.capacity[high] - steps.capacity[low]
+        each = (steps.cost[high] - steps.cost[low]) / size if size > 0 else 0.0
+        price[row, 0] = routing[edge] + SLACK_PRICE * each * factor[row] + 1e-9
+        price[row, 1] = each * factor[row]
+
+
+@numba.njit(cache=True)
+def route_all(graph, steps, routes, pieces, routing, capacity):  # type: ignore[no-untyped-def]
+    """Route all pieces, the largest first; links begin with a capacity (E,). Return whether links suffice."""
+    rows = len(routes.load)
+    work = _workspace(len(graph.first) - 1)
+    price = np.empty((rows, 2))
+    _write_prices(graph, steps, routing, np.ones(rows), price)
+    for edge in range(len(routes.step)):
+        at = _step_of(steps, edge, capacity[edge], steps.first[edge])
+        routes.step[edge] = at if at >= 0 else steps.first[edge + 1] - 1
+    held = routes.step.copy()
+    for piece in np.argsort(-pieces.rate):
+        if not _find_path(graph, steps, routes, pieces, piece, price, START_BLEND, work):
+            return False
+        for i in range(routes.hops[piece]):
+            row = graph.row[routes.path[piece, i]]
+            routes.load[row] += pieces.rate[piece]
+            edge = graph.edge[row]
+            routes.step[edge] = max(held[edge], _step_of(steps, edge, routes.load[row], routes.step[edge]))
+    _reset_links(graph, steps, routes, pieces)
+    return True
+
+
+@numba.njit(cache=True)
+def _reset_links(graph, steps, routes, pieces):  # type: ignore[no-untyped-def]
+    """Write loads and steps of the paths anew, without rounding errors of moves."""
+    routes.load[:] = 0.0
+    for piece in range(len(pieces.rate)):
+        for i in range(routes.hops[piece]):
+            routes.load[graph.row[routes.path[piece, i]]] += pieces.rate[piece]
+    for row in range(len(routes.load)):
+        edge = graph.edge[row]
+        need = max(routes.load[row], routes.load[graph.other[row]])
+        at = _step_of(steps, edge, need, routes.step[edge])
+        routes.step[edge] = at if at >= 0 else steps.first[edge + 1] - 1
+
+
+@numba.njit(cache=True)
+def _total_cost(graph, steps, routes, routing):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for edge in range(len(routes.step)):
+        total += steps.cost[routes.step[edge]]
+    for row in range(len(routes.load)):
+        total += routing[graph.edge[row]] * routes.load[row]
+    return total
+
+
+@numba.njit(cache=True)
+def _choose_rows(graph, routes, ruined, rng):  # type: ignore[no-untyped-def]
+    """Mark capacity rows (R,) to take traffic off: one with traffic, and links that mostly meet it."""
+    rows = len(ruined)
+    ruined[:] = False
+    first = rng.integers(0, rows)
+    for _ in range(20):
+        if routes.load[first] > 0:
+            break
+        first = rng.integers(0, rows)
+    ruined[first] = True
+    for _ in range(int(MAX_RUINED * rng.random() ** 2)):
+        v = graph.tail[first] if rng.random() < 0.5 else graph.head[first]  # row r is the row of arc r
+        degree = graph.first[v + 1] - graph.first[v]
+        if degree > 0 and rng.random() < NEARBY_LINKS:
+            ruined[graph.row[graph.leaving[graph.first[v] + rng.integers(0, degree)]]] = True
+        else:
+            ruined[rng.integers(0, rows)] = True
+
+
+@numba.njit(cache=True)
+def _choose_pieces(graph, routes, ruined, chosen, rng):  # type: ignore[no-untyped-def]
+    """Write pieces over marked rows to `chosen`, all or a random part; return their number."""
+    share = 1.0 if rng.random() < WHOLE_RUINS else rng.random()
+    count = 0
+    for piece in range(len(routes.hops)):
+        for i in range(routes.hops[piece]):
+            if ruined[graph.row[routes.path[piece, i]]]:
+                if rng.random() < share:
+                    chosen[count] = piece
+                    count += 1
+                break
+    return count
+
+
+@numba.njit(cache=True)
+def _recreate(graph, steps, routes, pieces, routing, chosen, price, work, rng):  # type: ignore[no-untyped-def]
+    """Route chosen pieces, large ones first, more or less; return the change of cost, infinite for none."""
+    noise, blend, change = rng.random(), rng.random() ** 2, 0.0
+    key = np.empty(len(chosen))
+    for i in range(len(chosen)):
+        key[i] = -pieces.rate[chosen[i]] * (1.0 + noise * (rng.random() - 0.5))
+    for i in np.argsort(key):
+        piece = chosen[i]
+        if not _find_path(graph, steps, routes, pieces, piece, price, blend, work):
+            return np.inf
+        change += _add(graph, steps, routes, piece, pieces.rate[piece], routing)
+    return change
+
+
+@numba.njit(cache=True)
+def anneal(  # type: ignore[no-untyped-def]
+    graph, steps, routes, pieces, routing, path_searches, hot, cold, rng
+):
+    """Search by annealing from temperature `hot` to `cold`; leave the best routes, and return their cost."""
+    rows = len(routes.load)
+    work = _workspace(len(graph.first) - 1)
+    price, factor = np.empty((rows, 2)), np.empty(rows)
+    path, hops = routes.path, routes.hops
+    cost = _total_cost(graph, steps, routes, routing)
+    best, best_path, best_hops = cost, path.copy(), hops.copy()
+    old_path, old_hops = path.copy(), hops.copy()
+    old_load, old_step = routes.load.copy(), routes.step.copy()
+    chosen, ruined = np.empty(len(hops), np.int64), np.zeros(rows, np.bool_)
+    done = 0
+    while done < path_searches:
+        temperature = hot * (cold / hot) ** (done / path_searches)
+        _choose_rows(graph, routes, ruined, rng)
+        count = _choose_pieces(graph, routes, ruined, chosen, rng)
+        done += 1 + count
+        old_load[:], old_step[:] = routes.load, routes.step
+        change = 0.0
+        for piece in chosen[:count]:
+            old_hops[piece] = hops[piece]
+            old_path[piece, : hops[piece]] = path[piece, : hops[piece]]
+            change += _add(graph, steps, routes, piece, -pieces.rate[piece], routing)
+        spread = PRICE_NOISE * rng.random()
+        for row in range(rows):
+            factor[row] = 1.0 + spread * (rng.random() - 0.5)
+        _write_prices(graph, steps, routing, factor, price)
+        change += _recreate(graph, steps, routes, pieces, routing, chosen[:count], price, work, rng)
+        if change <= -temperature * np.log(1.0 - rng.random()):
+            cost += change
+            if cost < best - 1e-9 * abs(best):
+                best = cost
+                best_path[:], best_hops[:] = path, hops
+        else:
+            for piece in chosen[:count]:
+                hops[piece] = old_hops[piece]
+                path[piece, : hops[piece]] = old_path[piece, : hops[piece]]
+            routes.load[:], routes.step[:] = old_load, old_step
+    path[:], hops[:] = best_path, best_hops
+    _reset_links(graph, steps, routes, pieces)
+    return _total_cost(graph, steps, routes, routing)
