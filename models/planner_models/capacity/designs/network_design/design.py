@@ -54,13 +54,14 @@ MAX_FLOW_COLUMNS = 12000
 """Flow columns up to which a network without failures is searched with its flow, too."""
 
 MAX_SPLIT_COLUMNS = 8000
-"""Flow columns up to which each demand has a flow of its own: rows over single flows are stronger."""
+"""Flow columns up to which the relaxation is solved with a flow for each demand."""
 
 FLOW_ROUNDS = 30
 """Rounds of rows with flow at the linear relaxation."""
 
 FLOW_STALL = 3
-"""Rounds that gain next to nothing after which the search for them ends."""
+FLOW_GAIN = 1e-4
+"""Relative gain of FLOW_STALL rounds with which the search for more goes on."""
 
 MAX_STEADY_COLUMNS = 3000
 """Flow columns up to which one branch and bound with flow runs to the end: it has many nodes a second, and
@@ -81,8 +82,7 @@ EXPLORED_SHARE = 0.25
 """Share of neighbourhoods for which chance chooses the model; half as often for each time without gain."""
 
 MAX_FRUITLESS = 5
-UNTRIED_GAIN = 0.05
-"""Relative gain over its relaxation that is expected of a program before its first branch and bound."""
+"""Times without gain that count."""
 
 
 IDLE_SHARE = 0.3
@@ -120,7 +120,7 @@ MAX_VIOLATED_STATES = 6
 """States that give metric rows to one candidate."""
 
 
-FIRST_PATH_SEARCHES = 300_000
+PATH_SEARCHES_PER_LINK = 2_000
 """Searches for paths of the first annealing of routes."""
 
 MAX_PATH_SEARCHES = 2_000_000
@@ -217,11 +217,10 @@ class _Search:
         self.fruitless: dict[Model, int] = dict.fromkeys(self.models, 0)
         self.gained: dict[Model, float] = dict.fromkeys(self.models, 0.0)
         self.routes = RouteSearch(instance, network) if "routes" in self.models else None
-        self.path_searches = FIRST_PATH_SEARCHES
+        self.path_searches = PATH_SEARCHES_PER_LINK * instance.edges
         self.neighbourhood_work = 0.0
         self.is_improving = True
         self.last_searches: dict[bool, Search | None] = {False: None, True: None}
-        self.relaxed_value = {False: -math.inf, True: -math.inf}
         self.most = instance.capacity(self._most_counts())
 
     def _models(self) -> list[Model]:
@@ -238,10 +237,7 @@ class _Search:
         flows = self.network.flow_columns
         if self.master.has_flow or len(self.states) > 1 or flows > MAX_FLOW_COLUMNS:
             return self.master
-        network = self.network
-        if self.budget is None and len(self.instance.rate) * network.arcs <= MAX_SPLIT_COLUMNS:
-            network = Network(self.instance, split=True)
-        compact = Master(self.instance, network, self.budget, with_flow=True)
+        compact = Master(self.instance, self.network, self.budget, with_flow=True)
         compact.share_pool(self.master)
         return compact
 
@@ -261,7 +257,7 @@ class _Search:
             self._round_up(relaxed)
             self._search_routes(heat=1.0)
         if relaxed is not None and not self._is_done():
-            relaxed = self._tighten_flow(relaxed)
+            self._tighten_split()
         if relaxed is None or self._is_done() or self._search_all(20, relaxed):
             return self._answer()
         for count in range(MAX_SEARCHES):
@@ -275,19 +271,16 @@ class _Search:
         return self._answer()
 
     def _whole_program(self) -> Master:
-        """Return the program from which the better bound is expected, with flow or without."""
-        expected = {
-            kind: self.relaxed_value[kind] + UNTRIED_GAIN * abs(self.relaxed_value[kind])
-            if search is None
-            else search.bound
-            for kind, search in self.last_searches.items()
+        """Return the program with the better last bound, with flow or without; an untried one is better."""
+        last = {
+            kind: math.inf if search is None else search.bound for kind, search in self.last_searches.items()
         }
-        return self.compact if expected[True] > expected[False] else self.master
+        return self.compact if last[True] > last[False] else self.master
 
     def _is_steady(self) -> bool:
         """Return whether one branch and bound should run to its end: it is small and needs no more rows."""
         master = self._whole_program()
-        return len(self.states) == 1 and master.has_flow and self.network.flow_columns <= MAX_STEADY_COLUMNS
+        return len(self.states) == 1 and 0 < master.columns - master.pooled <= MAX_STEADY_COLUMNS
 
     def _left_s(self) -> float:
         return self.deadline - time.perf_counter()
@@ -468,7 +461,6 @@ class _Search:
                 return None if self.master.is_relaxation_infeasible() else point
             point = solved[0]
             self._raise_bound(solved[1])
-            self.relaxed_value[self.master.has_flow] = solved[1]
             count += 1
             if self._left_s() <= 0.0 or (rounds is not None and count > rounds):
                 return point
@@ -485,28 +477,32 @@ class _Search:
             metric += 0 if tried else 1
             stalled = STALL_ROUNDS - 1
 
-    def _tighten_flow(self, relaxed: Floats) -> Floats:
-        """Add rows with flow and cutset rows to the program with flow; return the point to search around."""
-        compact = self.compact
-        self.relaxed_value[True] = self.relaxed_value[self.master.has_flow]
-        if compact is self.master or self.budget is not None or self.instance.tunnels is not None:
-            return relaxed
-        rows = FlowRowSeparator(self.instance, compact.network, compact)
+    def _tighten_split(self) -> None:
+        """Raise the bound by the relaxation in which each demand has a flow of its own, where it is small.
+
+        Its rows over single flows are stronger than those over capacities, but branch and bound on it has few
+        nodes a second.
+        """
+        columns = len(self.instance.rate) * self.network.arcs
+        if self.compact is self.master or self.budget is not None or columns > MAX_SPLIT_COLUMNS:
+            return
+        if self.instance.tunnels is not None:
+            return
+        network = Network(self.instance, split=True)
+        program = Master(self.instance, network, None, with_flow=True)
+        program.share_pool(self.master)
+        rows = FlowRowSeparator(self.instance, network, program)
         values: list[float] = []
         for _ in range(FLOW_ROUNDS):
-            solved = compact.solve_relaxation(self._left_s())
-            if solved is None or self._left_s() <= 0.0:
-                break
-            relaxed = solved[0]
-            self._raise_bound(solved[1])
-            values.append(solved[1])
-            is_stalled = len(values) > FLOW_STALL and values[-1] <= values[-1 - FLOW_STALL] * (1 + 1e-4)
-            if is_stalled or not rows.separate(relaxed) + self.cutsets.separate(relaxed, self.rng):
-                break
-        compact.keep_flow_rows(relaxed)
-        if values:
-            self.relaxed_value[True] = values[-1]
-        return relaxed[: self.master.columns]
+            solved = program.solve_relaxation(self._left_s())
+            if solved is None or self._is_done():
+                return
+            point, value = solved
+            self._raise_bound(value)
+            values.append(value)
+            is_stalled = len(values) > FLOW_STALL and value <= values[-1 - FLOW_STALL] * (1 + FLOW_GAIN)
+            if is_stalled or not rows.separate(point) + self.cutsets.separate(point, self.rng):
+                return
 
     # --- plans
 

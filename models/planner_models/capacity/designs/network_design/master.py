@@ -83,16 +83,10 @@ class Master:
         self._known: set[bytes] = set()
         self._matrix: sp.csr_array | None = None
         self._in_program = 0
-        self._flow_rows: list[tuple[np.ndarray, np.ndarray, float]] = []
         self._needed: set[int] = set()
-        self._load_program()
-
-    def _load_program(self) -> None:
-        """Load the linear relaxation without separated rows."""
         self.program = self._load(self._static, self._static_lower, self._static_upper, self.upper)
         for option, value in (("solver", "simplex"), ("presolve", "off")):
             self.program.setOptionValue(option, value)
-        self._in_program = 0
 
     def _build_static_rows(self) -> None:
         instance, network = self.instance, self.network
@@ -196,27 +190,8 @@ class Master:
         return True
 
     def add_flow_row(self, at: np.ndarray, values: Floats, limit: float) -> None:
-        """Add the row `values x >= limit` over columns `at`, with flow among them."""
-        self._flow_rows.append((at.astype(np.int32), values, limit))
-        self.program.addRow(limit, np.inf, len(at), self._flow_rows[-1][0], values)
-
-    def keep_flow_rows(self, point: Floats) -> None:
-        """Make the rows with flow that are tight at a point static, and drop the others."""
-        tight = [
-            (at, values, limit)
-            for at, values, limit in self._flow_rows
-            if float(values @ point[at]) <= limit + VIOLATION
-        ]
-        self._flow_rows = []
-        if tight:
-            indptr = np.r_[0, np.cumsum([len(at) for at, _, _ in tight])]
-            data = np.concatenate([values for _, values, _ in tight])
-            indices = np.concatenate([at for at, _, _ in tight])
-            rows = sp.csr_array((data, indices, indptr), shape=(len(tight), self.columns))
-            self._static = sp.csr_array(sp.vstack([self._static, rows]))
-            self._static_lower = np.r_[self._static_lower, [limit for _, _, limit in tight]]
-            self._static_upper = np.r_[self._static_upper, np.full(len(tight), np.inf)]
-        self._load_program()
+        """Add the row `values x >= limit` over columns `at`, with flow among them, to the relaxation."""
+        self.program.addRow(limit, np.inf, len(at), at.astype(np.int32), values)
 
     @property
     def static_rows(self) -> int:
