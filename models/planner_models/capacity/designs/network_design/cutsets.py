@@ -76,11 +76,11 @@ class CutsetSeparator:
         size = float(rng.choice(self.sizes)) if len(self.sizes) else 1.0
         fraction = self._draw_fraction(size, rng)
         counts = point[: instance.modules]
-        bought = np.bincount(
+        bought: Floats = np.bincount(
             instance.module_edge,
             weights=counts * round_down(instance.module_size / size, fraction),
             minlength=instance.edges,
-        )
+        ).astype(float)
         rates = self.rates(point)
         installed = network.link_matrix(instance.installed * states.up[chosen] / size)
         total = network.link_matrix(bought * states.up[chosen])

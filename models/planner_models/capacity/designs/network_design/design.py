@@ -568,15 +568,21 @@ class _Search:
                     return True
                 edges = over > 1e-9
                 capacity = np.where(edges, np.maximum(capacity, self.instance.capacity(bought)), capacity)
-        final = self.purchase.cheapest(self._connect(capacity))
-        point = None if final is None else self._complete(final)
-        if (
-            point is not None
-            and not self._separate_unreached(point)
-            and self._violated_states(point, 1) == []
-        ):
-            self._offer(point)
+        self._offer_capacity(capacity)
         return True
+
+    def _offer_capacity(self, capacity: Floats) -> None:
+        """Offer the plan that buys at least a capacity (E,), where all states can route it."""
+        counts = self.purchase.cheapest(self._connect(capacity))
+        if counts is None or (
+            self.best is not None and self.instance.purchase_cost(counts) >= self.best.value
+        ):
+            return
+        point = self._complete(counts)
+        if point is None or self._separate_unreached(point):
+            return
+        if self._violated_states(point, 1) == []:
+            self._offer(point)
 
     def _connect(self, capacity: Floats) -> Floats:
         """Return capacities (E,) with the cheapest new links over which each demand has a path."""
@@ -667,21 +673,10 @@ class _Search:
         start = np.zeros(self.instance.edges) if self.best is None else self._capacity(self.best.point)
         if self.routes.start(start):
             self.routes.improve(self.path_searches, heat, self.rng)
-            self._offer_routes(self.routes.capacity())
+            self._offer_capacity(self.routes.capacity())
         self.neighbourhood_work += WORK_PER_PATH * self.path_searches
         if self.best is not None and self.best.value == before:
             self.path_searches = int(min(MAX_PATH_SEARCHES, PATH_SEARCHES_GROWTH * self.path_searches))
-
-    def _offer_routes(self, capacity: Floats) -> None:
-        """Offer the plan that buys a capacity (E,), which routes need."""
-        counts = self.purchase.cheapest(capacity)
-        if counts is None or (
-            self.best is not None and self.instance.purchase_cost(counts) >= self.best.value
-        ):
-            return
-        point = self._complete(counts)
-        if point is not None and self._violated_states(point, 1) == []:
-            self._offer(point)
 
     def _search_links(self, relaxed: Floats, model: Model) -> None:
         """Search modules of some links by branch and bound."""
