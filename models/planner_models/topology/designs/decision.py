@@ -10,6 +10,7 @@ from planner.contract.proof import Proof, Status
 from planner.formatting import amount
 from planner.options import Options
 from planner_models.topology.designs.joint_program import JointProgram, solve, used_paths
+from planner_models.topology.designs.shorter_routes import shorten
 from planner_models.topology.plan.balance import Routing, balance, capacity_of
 from planner_models.topology.plan.check import derive_scale
 from planner_models.topology.plan.plan import Topology, make_plan
@@ -42,8 +43,11 @@ def decide(
     bound: float | None = None,
     backend: str | None = None,
 ) -> Decision[Topology]:
-    """Return the decision for (n, n) links; where `routing` is None it is found."""
-    routing = route(problem, links) if routing is None else routing
+    """Return the decision for (n, n) links; where `routing` is None it is found.
+
+    Of routings with the demand scale, one with less transit is used.
+    """
+    routing = shorten(problem, links, route(problem, links) if routing is None else routing)
     plan = make_plan(problem, links, routing.shares)
     objective = derive_scale(problem, plan)
     if bound is not None and bound - objective <= EQUAL * max(abs(bound), 1e-9):

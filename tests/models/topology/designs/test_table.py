@@ -7,16 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from scipy.optimize import linprog
 
 import planner
 from planner.backends.pyomo import from_pyomo
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.topology import Fabric, check, formulation, measure
-from planner_models.topology.designs import optimum
+from planner_models.topology.designs import optimum, shorter_routes
 from planner_models.topology.designs.joint_program import JointProgram, every_path, port_bound, solve
+from planner_models.topology.designs.shorter_routes import shorten
 from planner_models.topology.designs.table import DESIGNS
 from planner_models.topology.designs.whole_links import round_links
+from planner_models.topology.plan.balance import balance, loads_of, scale_of
 from planner_models.topology.plan.plan import read_links
 from planner_models.topology.problem import generators
 from planner_models.topology.problem.adjustments import adjust
@@ -126,3 +129,45 @@ def test_a_block_without_ports_carries_nothing() -> None:
         figures = measure(problem, decision.plan, None)
         assert figures["demand_scale"] == 0.0
         assert figures["max_utilization"] is None
+
+
+def test_routes_are_shortened_at_the_same_scale() -> None:
+    problem = generators.gravity(blocks=6, ports=12, seed=3)
+    links = generators.mesh(problem.ports)
+    routing = balance(problem.demand_mbps, links * problem.link_mbps)
+    least = transit_by_oracle(problem, links, routing.scale * (1 - 1e-7))
+    exact = shorten(problem, links, routing)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shorter_routes, "EXACT_BLOCKS", 0)
+        fast = shorten(problem, links, routing)
+    before, after, quick = (transit_of(problem, one.shares) for one in (routing, exact, fast))
+    assert after == pytest.approx(least, rel=1e-4, abs=1e-3)
+    assert after <= quick + 1e-6
+    assert quick < before
+    for one in (exact, fast):
+        load = loads_of(one.shares * problem.demand_mbps[:, :, None])
+        assert scale_of(load, links * problem.link_mbps) >= routing.scale * (1 - 1e-6)
+        assert one.shares.sum(axis=2)[problem.demand_mbps > 0] == pytest.approx(1.0)
+
+
+def transit_of(problem: Fabric, shares: np.ndarray) -> float:
+    """Return the traffic by transit blocks, Mbit/s."""
+    each = np.arange(len(shares))
+    return float(((shares.sum(axis=2) - shares[each, :, each]) * problem.demand_mbps).sum())
+
+
+def transit_by_oracle(problem: Fabric, links: np.ndarray, scale: float) -> float:
+    """Return the least traffic by transit blocks at a demand scale, by a program of its own."""
+    count = len(links)
+    demand, capacity = problem.demand_mbps, links * problem.link_mbps
+    paths = [(i, k, j) for i, j in np.argwhere(demand > 0).tolist() for k in range(count) if k != j]
+    cost = [float(i != k) for i, k, _ in paths]
+    upper, most = np.zeros((count * count, len(paths))), capacity.ravel() / scale
+    equal, total = np.zeros((count * count, len(paths))), demand.ravel()
+    for place, (i, k, j) in enumerate(paths):
+        equal[i * count + j, place] = 1.0
+        for a, b in [(i, j)] if k == i else [(i, k), (k, j)]:
+            upper[a * count + b, place] = 1.0
+    done = linprog(cost, A_ub=upper, b_ub=most, A_eq=equal, b_eq=total)
+    assert done.status == 0
+    return float(done.fun)
