@@ -15,7 +15,7 @@ from planner_models.topology.designs.joint_program import JointProgram, every_pa
 from planner_models.topology.plan.balance import Routing, capacity_of, loads_of, scale_of
 from planner_models.topology.problem.problem import Fabric
 
-EXACT_BLOCKS: Final = 32
+EXACT_BLOCKS: Final = 24
 """Blocks up to which a linear program finds the least transit."""
 MAX_PASSES: Final = 50
 STALL: Final = 1e-6
