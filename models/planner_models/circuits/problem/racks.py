@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, ClassVar, Final, Self
+from typing import ClassVar, Final, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from pydantic import Field
 
 from planner.contract.tables import label, number, report_unknown_names
 from planner.errors import InputError, did_you_mean
@@ -42,29 +41,6 @@ LINKS: Final = {
     ),
 }
 """Columns of a table `racks` beside the racks' names."""
-
-FailRacks = Annotated[
-    tuple[str, ...],
-    Field(description="racks that fail, by their exact names; the demand from and to them is not served"),
-]
-DemandFactors = Annotated[
-    dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
-    Field(
-        description="pairs of racks, as source->target, and what their demand is multiplied by; "
-        "0: it is left out"
-    ),
-]
-CircuitFactors = Annotated[
-    dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
-    Field(description="racks, and what the rate of their links to the circuit switches is multiplied by"),
-]
-PacketFactors = Annotated[
-    dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
-    Field(
-        description="racks, and what the rate of their link to the packet switch is multiplied by; "
-        "0: the link has failed"
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,0 +1,69 @@
+"""Adjustments of racks, their links and the demand between them, which several systems have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, TypeVar
+
+from pydantic import Field
+
+from planner_models.circuits.problem.racks import Racks
+
+RacksT = TypeVar("RacksT", bound=Racks)
+
+FlowScale = Annotated[
+    float, Field(gt=0, allow_inf_nan=False, description="every flow's bytes are multiplied by this")
+]
+NightChange = Annotated[
+    Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
+    Field(description="reconfiguration time of circuits, us; none: as given"),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RackAdjustments:
+    """Links of other rates and racks that fail, in all or by name, and demand between pairs of racks."""
+
+    circuit_scale: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="every circuit's rate is multiplied by this")
+    ] = 1.0
+    packet_scale: Annotated[
+        float,
+        Field(
+            ge=0,
+            allow_inf_nan=False,
+            description="the packet switch's rates are multiplied by this; 0: it has failed",
+        ),
+    ] = 1.0
+    demand_factors: Annotated[
+        dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
+        Field(
+            description="pairs of racks, as source->target, and what their demand is multiplied by; "
+            "0: it is left out"
+        ),
+    ] = field(default_factory=dict)
+    circuit_factors: Annotated[
+        dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
+        Field(description="racks, and what the rate of their links to the circuit switches is multiplied by"),
+    ] = field(default_factory=dict)
+    packet_factors: Annotated[
+        dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
+        Field(
+            description="racks, and what the rate of their link to the packet switch is multiplied by; "
+            "0: the link has failed"
+        ),
+    ] = field(default_factory=dict)
+    fail_racks: Annotated[
+        tuple[str, ...],
+        Field(description="racks that fail, by their exact names; the demand from and to them is not served"),
+    ] = ()
+
+    def apply(self, problem: RacksT) -> RacksT:
+        """Return the problem with these rates and failures; demand is scaled by the problem itself.
+
+        raises  InputError for a name that is no rack
+        """
+        return problem.with_rates(
+            circuit=self.circuit_scale * problem.rack_factors("circuit_factors", self.circuit_factors),
+            packet=self.packet_scale * problem.rack_factors("packet_factors", self.packet_factors),
+        ).fail(self.fail_racks)
