@@ -10,7 +10,7 @@ from pydantic import Field
 
 from planner.contract.design import Decision
 from planner.options import Options
-from planner_models.circuits.designs import upper_bound
+from planner_models.circuits.designs import kept_circuits, upper_bound
 from planner_models.circuits.designs.max_weight_matching import (
     FREE,
     Pairs,
@@ -58,12 +58,14 @@ def schedule(
     A day is never longer than the rest of the week, so that the last one fills it. The first days, while
     none is cut short so, serve by circuits at least 1 - exp(-C / W) of what any schedule could, where C is
     the time that they take with their nights, if every length is tried (`starts = 0`): the greedy
-    maximisation, per unit of time, of a submodular function.
+    maximisation, per unit of time, of a submodular function. Where only circuits that change are dark, a
+    local search (`kept_circuits`) then uses those that stay up.
 
     source  Venkatakrishnan et al. 2016 (Eclipse), greedy over durations and matchings
     """
     proven = upper_bound.bound_schedules(problem, options=options).proof.bound if prove else None
-    return schedules.make_decision(problem, days(problem, starts=starts), bound=proven, options=options)
+    found = kept_circuits.improve(problem, days(problem, starts=starts))
+    return schedules.make_decision(problem, found, bound=proven, options=options)
 
 
 def days(problem: Circuits, *, starts: int = 1) -> list[Day]:

@@ -24,6 +24,7 @@ from planner_models.circuits.designs import (
     column_generation,
     eclipse,
     equal_days,
+    kept_circuits,
     matchings,
     simulated_annealing,
     solstice,
@@ -46,6 +47,7 @@ MostMatchings = Annotated[
     ),
 ]
 ANNEALING_SHARE: Final = 0.4  # of the time limit
+KEPT_SHARE: Final = 0.5  # of the time limit, by which a search for circuits to keep ends
 LISTING_SHARE: Final = 0.6  # of the time limit, by which all matchings are listed
 MIN_TIME_S: Final = 0.05  # time left below which no further heuristic runs
 FAST_HEURISTICS: Final[tuple[Callable[[Circuits], list[Day]], ...]] = (
@@ -97,6 +99,7 @@ def schedule(
         deadline=start + ANNEALING_SHARE * limit_s,
         report=lambda days: report_rate(_rate(problem, days)),
     )
+    annealed = kept_circuits.improve(problem, annealed, deadline=start + KEPT_SHARE * limit_s)
     found = _optimize_lengths(problem, annealed, replace(rest(), service="best"))
     every = _list_matchings(problem, most_matchings, start + LISTING_SHARE * limit_s)
     if every is None:
@@ -141,7 +144,8 @@ def _run_heuristics(problem: Circuits, rest: Callable[[], Options]) -> list[list
     found: list[list[Day]] = [[]]  # the packet switch alone
     # less information may, by chance, lead these two to a better schedule
     for observed in (problem, observe_queues(problem), observe_data_units(problem)):
-        found += [eclipse.days(observed), solstice.days(observed)]
+        for made in (eclipse.days(observed), solstice.days(observed)):
+            found += [made, kept_circuits.improve(observed, made)]
     found += [schedule_days(problem) for schedule_days in FAST_HEURISTICS]
     for schedule_days in HEURISTICS:
         left = rest().time_limit_s
@@ -187,16 +191,25 @@ def build_model(
 
 def _optimize_lengths(problem: Circuits, found: list[Day], options: Options) -> list[Day]:
     """Return the same matchings with the lengths at which circuits and packet switch together serve most."""
-    if not found or problem.switches > 1 or problem.dark == "changed":
+    if not found:
         return found
+    days = schedules.order_days(problem, found)
     task = ScaledProblem(problem=problem)
-    program = build_schedule_program(task, np.array([day.target for day in found]), least_used=1.0)
+    # what circuits carry in days of no length is what those that are kept carry at night
+    kept_us = schedules.circuit_bits(problem, [replace(day, duration_us=0.0) for day in days])
+    program = build_schedule_program(
+        task,
+        np.array([day.target for day in days]),
+        least_used=1.0,
+        switch=np.array([day.switch for day in days]),
+        kept=kept_us / problem.pair_mbps / task.unit.us,
+    )
     solution = backends.solve(replace(program, integer=None), options)
     if solution.x is None:
         return found
     lengths = split_columns(program, solution.x)["length"] * task.unit.us
     changed = _fit_lengths(
-        problem, [replace(day, duration_us=float(t)) for day, t in zip(found, lengths, strict=True)]
+        problem, [replace(day, duration_us=float(t)) for day, t in zip(days, lengths, strict=True)]
     )
     return _choose_best(problem, [found, changed])
 
@@ -206,6 +219,9 @@ def _fit_lengths(problem: Circuits, days: list[Day]) -> list[Day]:
     lengths = np.array([max(day.duration_us, problem.shortest_day_us) for day in days])
     if problem.window_us is None:
         lengths = lengths * (1 + 1e-7)
-    elif lengths.any():
-        lengths = lengths * min(1.0, (problem.window_us - len(lengths) * problem.night_us) / lengths.sum())
+    else:
+        switch = np.array([day.switch for day in days], dtype=np.int64)
+        time_us = problem.window_us - np.bincount(switch) * problem.night_us
+        total = np.maximum(np.bincount(switch, weights=lengths), 1e-300)
+        lengths = lengths * np.minimum(1.0, time_us / total)[switch]
     return [replace(day, duration_us=float(t)) for day, t in zip(days, lengths, strict=True) if t > 0]

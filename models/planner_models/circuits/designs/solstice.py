@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from planner.contract.design import Decision
 from planner.options import Options
+from planner_models.circuits.designs import kept_circuits
 from planner_models.circuits.designs.max_weight_matching import index_first, sum_ends
 from planner_models.circuits.designs.partial_schedule import Days, Limits, is_complete
 from planner_models.circuits.plan import plan as schedules
@@ -35,11 +36,13 @@ def schedule(
     A threshold halves whenever no perfect matching of entries above it is left; each matching found
     is a day as long as its smallest entry. It ends when the packet switch can carry what remains: in
     the time used so far without a window, as Solstice is published, or in the week with one, as
-    Etalon changed it (Mukerjee 2018, 2.3.2), where it ends with the week too.
+    Etalon changed it (Mukerjee 2018, 2.3.2), where it ends with the week too. Where only circuits that
+    change are dark, a local search (`kept_circuits`) then uses those that stay up.
 
     source  Liu et al. 2015 (Solstice)
     """
-    return schedules.make_decision(problem, days(problem), options=options)
+    found = kept_circuits.improve(problem, days(problem))
+    return schedules.make_decision(problem, found, options=options)
 
 
 def days(problem: Circuits) -> list[Day]:

@@ -195,6 +195,8 @@ def build_schedule_program(
     cutoff: float | None = None,
     least_used: float = 0.0,
     by_parts: bool = False,
+    switch: ArrayLike = 0,
+    kept: ArrayLike = 0.0,
 ) -> LinearProgram:
     """Return the integer program over the lengths and the use of matchings (k, n).
 
@@ -203,6 +205,8 @@ def build_schedule_program(
     cutoff      value of the incumbent: what is worse is cut off, and never the incumbent itself
     least_used  1: every matching is used
     by_parts    bits of a pair are variables by day too, for a tight relaxation
+    switch      scalar or (k,) the circuit switch of each matching, from 0
+    kept        scalar or (m,) time for which each pair's circuits work at night, where all matchings are used
     """
     pairs = task.pairs_of(matchings)
     m, kinds = len(task.wanted), len(matchings)
@@ -213,6 +217,8 @@ def build_schedule_program(
     high = np.broadcast_to(task.longest if high is None else high, kinds)
     program = BlockProgram(circuit=m, packet=m, length=kinds, used=kinds, part=parts, end=int(task.timeless))
     eye, kind, ones = sp.eye_array(m), sp.eye_array(kinds), np.ones((1, kinds))
+    switches = np.arange(task.problem.switches)
+    own = (switches[:, None] == np.broadcast_to(switch, kinds)).astype(float)
 
     def entries(values: Floats, row: Ints, column: Ints, shape: tuple[int, int]) -> sp.csr_array:
         return sp.csr_array((values, (row, column)), shape=shape)
@@ -227,10 +233,10 @@ def build_schedule_program(
         program.add("if used", upper=0.0, used=-by_use, part=single)
     else:
         by_day = entries(task.rate[pair], pair, day, (m, kinds))
-        program.add("circuits", upper=0.0, circuit=eye, length=-by_day)
+        program.add("circuits", upper=task.rate * kept, circuit=eye, length=-by_day)
     task.add_demand(program, circuit=eye)
     task.add_packet(program)
-    program.add("week", upper=task.week, length=ones, used=task.night * ones, end=-np.ones((1, 1)))
+    program.add("week", upper=task.week, length=own, used=task.night * own, end=-np.ones((len(own), 1)))
     if count is not None:
         program.add("days", upper=float(count), used=ones)
     program.add("longest", upper=0.0, length=kind, used=-sp.diags_array(high))
