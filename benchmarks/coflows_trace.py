@@ -88,7 +88,7 @@ def measure_alone(problem: CoflowsInTime) -> None:
             coflows=problem.coflows.iloc[[row]].assign(arrival_ms=0.0),
             flows=problem.flows.iloc[mine].reset_index(drop=True),
         )
-        _, _, end, _ = sunflow.run_windows(one, group_flows(one), is_shortest_first=True)
+        _, _, end, _ = sunflow.run_windows(one, group_flows(one), rank=None)
         shares.append(float(end.max() / port.max()))
     mean, most = float(np.mean(shares)), float(np.max(shares))
     print(f"coflows alone, over their busiest port: mean {mean:.3f}, most {most:.3f} (published: 1.03, 2)")

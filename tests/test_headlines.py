@@ -28,6 +28,7 @@ SCENARIOS = {
     "circuits/exact_8": {},
     "circuits/shuffle": {},
     "circuits/skewed_64": {},
+    "coflows/coordination": {},
     "coflows/mapreduce": {},
     "coflows/own_data": {},
     "livevideo/figure_4_16": {},

@@ -11,7 +11,18 @@ for the arrival $r_c$ of coflow c and the time $e_f$ at which flow f is complete
 each is set up and torn down alone, and other circuits go on meanwhile. Two ports that were connected to each
 other last stay connected, and need no set-up. System `circuits` schedules one window in which all circuits
 change together; its schedulers run here window after window (`solstice`, `eclipse`, `most_served`), fed by
-coflows, with what is left over carried on. `lower_bounds` proves bounds that no plan beats.
+coflows, with what is left over carried on. `hybrid` divides each coflow between circuits and the packet
+switch. `lower_bounds` proves bounds that no plan beats.
+
+For circuits a and b that share a port, with start $s$, length $l$, and $y_{ab} = 1$ where a is before b:
+
+$$s_b \ge s_a + l_a + \delta (1 - g_{ab}) - M (1 - y_{ab}),\quad
+\sum_{a \in f} l_a = b_f / u_f,\quad s_a \ge \max(r_c, \delta)$$
+
+where $g_{ab} = 1$ if both have the same two ports and no other circuit is between them. `formulation` is this
+ordering program in Pyomo, `optimum` solves it where there are few flows; where there are many, local search
+over the order of coflows gives a plan and its bound. Reports of coflows may be late, noisy or coarse
+(`information`); the packet switch then carries what circuits leave.
 
 Tables: `racks(rack, circuit_mbps, packet_mbps, failed?)`, `coflows(coflow, arrival_ms)`,
 `flows(coflow, source_rack, target_rack, bytes)` and `switch(setup_ms, circuit_switches?)` in one row. A plan
@@ -25,15 +36,19 @@ Source: Huang, Sun, Ng 2016 (Sunflow).
 >>> problem = coflows.problem.generators.mapreduce(racks=4, coflows=6, seed=1)
 >>> decision = coflows.designs.sunflow.schedule(problem)
 >>> round(decision.proof.objective), round(decision.proof.bound)
-(639, 570)
+(639, 586)
 """
 
 from __future__ import annotations
 
+from planner.contract.degradation import Degradation
 from planner.contract.metrics import Headline
+from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.coflows import designs, information, plan, problem
+from planner_models.coflows.designs.formulation import formulation
 from planner_models.coflows.designs.table import DESIGNS
+from planner_models.coflows.information.realize import realize
 from planner_models.coflows.plan.check import check
 from planner_models.coflows.plan.drawing import draw
 from planner_models.coflows.plan.elements import ELEMENTS
@@ -45,6 +60,34 @@ from planner_models.coflows.problem.adjustments import adjust
 from planner_models.coflows.problem.drawing import draw_flows
 from planner_models.coflows.problem.problem import TABLES, CoflowsInTime
 
+COORDINATION = Coordination(
+    scenario="coflows/coordination",
+    performance="mean_completion_ms",
+    cost="setups",
+    degradations=(
+        Degradation(
+            kind="age",
+            parameter="age_ms",
+            values=(0.0, 10.0, 50.0, 200.0, 1_000.0),
+            unit="ms",
+            about="time from the arrival of a coflow until it is known; one arrives every 0.1 s in the mean",
+        ),
+        Degradation(
+            kind="noise",
+            parameter="noise",
+            values=(0.0, 0.1, 0.3, 1.0, 2.0),
+            about="standard deviation of the logarithm of each flow's size as reported",
+            seeds=3,
+        ),
+        Degradation(
+            kind="granularity",
+            parameter="granularity_bytes",
+            values=(0.0, 1e5, 1e6, 1e7, 1e8),
+            unit="bytes",
+            about="sizes of flows are reported in whole steps of this, rounded up",
+        ),
+    ),
+)
 SYSTEM = System(
     name="coflows",
     question="When is each group of flows of a datacenter complete?",
@@ -66,6 +109,7 @@ SYSTEM = System(
         check=check,
         metrics=METRICS,
         measure=measure,
+        realize=realize,
         draw=draw,
         headline=Headline(
             metric="mean_completion_ms",
@@ -90,7 +134,8 @@ SYSTEM = System(
         },
     ),
     designs=DESIGNS,
-    studies=Studies(what_if=explain),
+    formulation=formulation,
+    studies=Studies(what_if=explain, coordination=COORDINATION),
 )
 
 __all__ = [
@@ -99,6 +144,7 @@ __all__ = [
     "Service",
     "check",
     "designs",
+    "formulation",
     "information",
     "measure",
     "plan",

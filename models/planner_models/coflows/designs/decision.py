@@ -17,9 +17,19 @@ PROVEN = 1e-6
 
 
 def decide(
-    problem: CoflowsInTime, plan: Service, fabric: Fabric, scope: str | None, options: Options
+    problem: CoflowsInTime,
+    plan: Service,
+    fabric: Fabric,
+    scope: str | None,
+    options: Options,
+    *,
+    proven: float | None = None,
+    backend: str | None = None,
 ) -> Decision[Service]:
     """Return the decision of a plan, with a bound on all plans over the same switches.
+
+    proven   a bound on the plans of `scope`, found elsewhere; None: none but that of the ports
+    backend  the solver that found it
 
     With `service = "all"` there is no plan where a coflow stays incomplete.
     """
@@ -29,6 +39,8 @@ def decide(
     is_complete = bool(len(taken)) and not np.isnan(taken).any()
     objective = float(taken.mean()) if is_complete else None
     bound = mean_completion_bound_ms(problem, fabric)
+    if proven is not None:
+        bound = proven if bound is None else max(bound, proven)
     if objective is not None and bound is not None:
         bound = min(bound, objective) if bound <= objective * (1 + PROVEN) else bound  # rounding
     gap = relative_gap(objective, bound)
@@ -38,6 +50,7 @@ def decide(
         bound=bound,
         bound_scope=scope if bound is not None else None,
         metric=METRIC,
+        backend=backend,
     )
     kept = None if is_complete or not len(taken) else frozenset({"ports", "setup", "arrival"})
     return Decision(plan=plan, proof=proof, guarantees=kept)
@@ -57,9 +70,14 @@ def _prove_incomplete(problem: CoflowsInTime, plan: Service) -> Proof | None:
     return None
 
 
+def circuits_scope(problem: CoflowsInTime) -> str | None:
+    """Return the scope of a bound on plans that use circuits alone; None where there is nothing else."""
+    return "circuits alone" if problem.has_packet_switch else None
+
+
 def decide_on_circuits(problem: CoflowsInTime, plan: Service, options: Options) -> Decision[Service]:
     """Return the decision of a plan that uses circuits alone."""
-    return decide(problem, plan, "circuits", "circuits alone" if problem.has_packet_switch else None, options)
+    return decide(problem, plan, "circuits", circuits_scope(problem), options)
 
 
 def decide_on_packets(problem: CoflowsInTime, plan: Service, options: Options) -> Decision[Service]:

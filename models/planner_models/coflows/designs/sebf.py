@@ -13,7 +13,7 @@ from planner.options import Options
 from planner_models.coflows.designs.decision import decide_on_packets
 from planner_models.coflows.designs.sunflow import busiest_port_ms
 from planner_models.coflows.plan.completion import order_by_priority
-from planner_models.coflows.plan.flow_groups import group_flows
+from planner_models.coflows.plan.flow_groups import FlowGroups, group_flows
 from planner_models.coflows.plan.packet_switch import PacketSwitch
 from planner_models.coflows.plan.plan import Service, make_settings, no_priorities
 from planner_models.coflows.problem.problem import CoflowsInTime
@@ -35,7 +35,15 @@ def schedule(
 
     source  Chowdhury, Zhong, Stoica 2014 (Varys): SEBF with MADD
     """
-    groups = group_flows(problem)
+    plan = Service(
+        priorities=prioritize(problem, group_flows(problem), interval_ms),
+        settings=make_settings("proportional", interval_ms),
+    )
+    return decide_on_packets(problem, plan, options)
+
+
+def prioritize(problem: CoflowsInTime, groups: FlowGroups, interval_ms: float) -> pd.DataFrame:
+    """Return the table `priorities` of the flows that the packet switch carries, or parts of flows."""
     switch = PacketSwitch.of(problem, groups, "proportional", interval_ms)
     # a link is as slow as the slower end of the flow, for the order alone
     link = np.minimum(problem.packet_rate[groups.source], problem.packet_rate[groups.target])
@@ -58,14 +66,7 @@ def schedule(
         rows.append((now, active, length))
         order = order_by_priority(priority, problem.arrival_ms, switch.state.unsent, now)
         now = switch.run(now, float(later[0]) if len(later) else np.inf, order)
-    return decide_on_packets(
-        problem,
-        Service(
-            priorities=tabulate_priorities(problem, rows),
-            settings=make_settings("proportional", interval_ms),
-        ),
-        options,
-    )
+    return tabulate_priorities(problem, rows)
 
 
 def tabulate_priorities(

@@ -41,8 +41,8 @@ def schedule(
     source  Huang, Sun, Ng 2016 (Sunflow), Algorithm 1
     """
     groups = group_flows(problem)
-    rows = run_windows(problem, groups, is_shortest_first=order == "shortest")
-    place, start, end, switch = rows
+    rank = None if order == "shortest" else problem.arrival_ms
+    place, start, end, switch = run_windows(problem, groups, rank=rank)
     circuits = make_circuits(problem, groups.flow[place], start, end, switch)
     return decide_on_circuits(problem, Service(circuits=circuits), options)
 
@@ -80,9 +80,12 @@ class Reservations(NamedTuple):
 
 
 def run_windows(
-    problem: CoflowsInTime, groups: FlowGroups, *, is_shortest_first: bool
+    problem: CoflowsInTime, groups: FlowGroups, *, rank: Floats | None
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Return the services: places of flows in `groups`, start and end in ms, and switch from 0."""
+    """Return the services: places of flows in `groups`, start and end in ms, and switch from 0.
+
+    rank  (C,) coflows of lower numbers are first; None: those whose busiest port has the least left to do
+    """
     rate = problem.circuit_rate[groups.flow]
     coflow = np.repeat(np.arange(len(problem.coflows)), np.diff(groups.first))
     sends, receives = (_group_ports(groups, coflow, end) for end in (groups.source, groups.target))
@@ -97,7 +100,7 @@ def run_windows(
         active = np.flatnonzero(problem.can_complete & (problem.arrival_ms <= now))
         length = busiest_port_ms(active, groups.first, groups.source, groups.target, need, len(problem.racks))
         active, length = active[length > 0], length[length > 0]
-        key = length if is_shortest_first else problem.arrival_ms[active]
+        key = length if rank is None else rank[active]
         found.append(
             _schedule_window(
                 now,

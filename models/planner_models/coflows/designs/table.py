@@ -6,13 +6,19 @@ from functools import partial
 from typing import Final
 
 from planner.contract.design import Design, Mechanism
-from planner_models.coflows.designs import aalo, lower_bound, sebf, sunflow, windows
+from planner_models.coflows.designs import aalo, hybrid, lower_bound, optimum, sebf, sunflow, windows
 from planner_models.coflows.information import signalling
+from planner_models.coflows.information.observe import observe_arrivals, observe_coflows
 
 COFLOW_REPORTS: Final = "applications report the flows of each coflow with their sizes; "
 CIRCUITS: Final = COFLOW_REPORTS + "the scheduler sends circuits to the circuit switches"
 
-_on_coflows = partial(Design, mechanism=Mechanism.TRANSPARENCY, signalling=signalling.count_reports)
+_on_coflows = partial(
+    Design,
+    observe=observe_coflows,
+    mechanism=Mechanism.TRANSPARENCY,
+    signalling=signalling.count_reports,
+)
 
 DESIGNS: Final = (
     _on_coflows(
@@ -27,6 +33,7 @@ DESIGNS: Final = (
     Design(
         name="aalo",
         decide=aalo.schedule,
+        observe=observe_arrivals,
         mechanism=Mechanism.REACTION,
         signalling=signalling.count_attained_service,
         messages="racks report what coflows have sent; the scheduler sends priorities to racks",
@@ -49,6 +56,19 @@ DESIGNS: Final = (
         decide=windows.schedule_most_served,
         messages=CIRCUITS,
         source="Venkatakrishnan et al. 2016 (Eclipse), the problem itself, window by window",
+    ),
+    _on_coflows(
+        name="hybrid",
+        decide=hybrid.schedule,
+        messages=CIRCUITS + ", and priorities to racks",
+        source="Huang et al. 2016 (Sunflow) beside Chowdhury et al. 2014 (Varys)",
+    ),
+    _on_coflows(
+        name="optimum",
+        decide=optimum.schedule,
+        messages=CIRCUITS,
+        source="Manne 1960 (ordering of jobs on machines)",
+        model=optimum.build_model,
     ),
     _on_coflows(
         name="bound",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -14,13 +15,14 @@ from planner.options import Options
 from planner_models.circuits.plan.elements import (
     PAIR_ACTIONS,
     RACK_ACTIONS,
+    has_faster_peers,
     list_racks,
     require_pair,
     require_rack,
 )
 from planner_models.circuits.problem.drawing import PAIR, RACK
 from planner_models.coflows.plan.completion import Completion, replay
-from planner_models.coflows.plan.lower_bounds import alone_ms
+from planner_models.coflows.plan.lower_bounds import alone_ms, mean_completion_bound_ms
 from planner_models.coflows.problem.drawing import COFLOW
 from planner_models.coflows.problem.problem import CoflowsInTime, Ints
 
@@ -143,8 +145,43 @@ def describe_rack(problem: CoflowsInTime, decided: Decided, name: str, options: 
     )
 
 
+def rank_racks(
+    problem: CoflowsInTime,
+    decided: Decided,
+    action: Action,
+    options: Options,  # noqa: ARG001
+) -> Mapping[str, float | None]:
+    """Return the racks that may gain by faster links, those with the most data first.
+
+    No upgrade gains more than from the mean completion time to its bound where every rack has it. A faster
+    rack has faster circuits only to racks that are faster than it is now; links to a packet switch that the
+    plan does not use gain nothing.
+    """
+    done = _replay(problem, decided)
+    works, value = problem.can_complete, action.value or 1.0
+    if action.parameter == "circuit_factors":
+        pairs = np.zeros((len(problem.racks),) * 2, dtype=bool)
+        pairs[problem.source, problem.target] = True
+        may_gain, upgraded = has_faster_peers(problem, pairs), problem.with_rates(circuit=value)
+    elif decided.decision.plan.settings["sharing"].iloc[0] == "none":
+        return {}
+    else:
+        may_gain = ~problem.is_failed & (problem.packet_mbps > 0)
+        upgraded = problem.with_rates(packet=value)
+    taken, bound = done.coflow_ms[works], mean_completion_bound_ms(upgraded)
+    gain = None
+    if bound is not None and len(taken) and not np.isnan(taken).any():
+        gain = max(0.0, float(taken.mean()) - bound)
+    n = len(problem.racks)
+    load = np.bincount(problem.source, weights=problem.bits, minlength=n)
+    load += np.bincount(problem.target, weights=problem.bits, minlength=n)
+    return {str(problem.names[rack]): gain for rack in np.argsort(-load, kind="stable") if may_gain[rack]}
+
+
 ELEMENTS: Final = (
     ElementKind(name=COFLOW, names=list_coflows, actions=COFLOW_ACTIONS, describe=describe_coflow),
     ElementKind(name=PAIR, names=list_pairs, actions=PAIR_ACTIONS, describe=describe_pair),
-    ElementKind(name=RACK, names=list_racks, actions=RACK_ACTIONS, describe=describe_rack),
+    ElementKind(
+        name=RACK, names=list_racks, actions=RACK_ACTIONS, describe=describe_rack, ranking=rank_racks
+    ),
 )

@@ -11,7 +11,7 @@ $$\sum_c C_c \ge \sum_c w_{c0} (r_c + a_c) + \sum_p \min \sum_c w_{cp} \left(M_{
 
 for the mean busy times $M_{cp}$, whose minimum the preemptive schedule by $w_{cp} / t_{cp}$ has. Set-up times
 do not count on ports, since coflows may share a circuit. Any weights prove a bound; multiplicative updates
-along supergradients improve them.
+along supergradients improve them. Of few coflows all orders are tried, with set-up times (`order_bound`).
 
 source  Goemans et al. 2002 (single machine scheduling with release dates), the mean busy time relaxation;
         Qiu, Stein, Zhong 2015 (coflows as jobs of all ports)
@@ -25,6 +25,7 @@ from typing import Final, Literal
 import numpy as np
 
 from planner_models.circuits.plan.compiled import kernel
+from planner_models.coflows.plan.order_bound import MOST_COFLOWS, MOST_PEERS, least_sum_ms
 from planner_models.coflows.problem.problem import BITS_PER_MS, CoflowsInTime, Floats, Ints
 
 Fabric = Literal["circuits", "packets", "all"]
@@ -79,13 +80,17 @@ def mean_completion_bound_ms(problem: CoflowsInTime, fabric: Fabric = "all") -> 
 
     None where there is none, or where a rack has no link that it needs.
     """
-    coflow, port, time, setups = port_times_ms(problem, _relevant(problem, fabric))
+    relevant = _relevant(problem, fabric)
+    coflow, port, time, setups = port_times_ms(problem, relevant)
     count = int(problem.can_complete.sum())
     if not count or not np.isfinite(time).all():
         return None
     least = np.zeros(len(problem.coflows))
     np.maximum.at(least, coflow, time + setups)
     arrival = problem.arrival_ms
+    by_order = 0.0
+    if count <= MOST_COFLOWS:
+        by_order = _bound_by_order(problem, relevant, (coflow, port, time), least)
     order = np.lexsort((arrival[coflow], port))
     coflow, port, time = coflow[order], port[order], time[order]
     first = np.concatenate([[0], np.flatnonzero(np.diff(port)) + 1, [len(port)]])
@@ -105,7 +110,42 @@ def mean_completion_bound_ms(problem: CoflowsInTime, fabric: Fabric = "all") -> 
         weight = weight * np.exp(step * (reached - most[coflow]) / scale[coflow])
         total = own + np.bincount(coflow, weights=weight, minlength=len(own))
         own, weight = own / total, weight / total[coflow]
-    return max(best, float(least[works].sum())) / count
+    return max(best, by_order, float(least[works].sum())) / count
+
+
+def _bound_by_order(
+    problem: CoflowsInTime, fabric: Fabric, of_port: tuple[Ints, Ints, Floats], least: Floats
+) -> float:
+    """Return a lower bound on the sum of completion times over all orders of coflows, ms.
+
+    of_port  coflow, port and time as `port_times_ms` returns them; least  (C,) times alone
+    """
+    coflow, port, time = of_port
+    works = np.flatnonzero(problem.can_complete)
+    place = np.full(len(least), -1)
+    place[works] = np.arange(len(works))
+    n = len(problem.racks)
+    row = np.full(2 * n, -1)
+    used = np.unique(port)
+    row[used] = np.arange(len(used))
+    times = np.zeros((len(used), len(works)))
+    times[row[port], place[coflow]] = time
+    peers = np.zeros(times.shape, dtype=np.int64)
+    if fabric == "circuits":
+        kept = np.flatnonzero(problem.can_complete[problem.coflow])
+        ends = problem.source[kept], problem.target[kept]
+        of = place[problem.coflow[kept]]
+        for own, peer in ((ends[0], ends[1]), (ends[1] + n, ends[0])):
+            key, number = np.unique(own * n + peer, return_inverse=True)
+            first = np.searchsorted(key, (key // n) * n)
+            bit = (np.arange(len(key)) - first)[number]
+            seen = bit < MOST_PEERS
+            np.bitwise_or.at(peers, (row[own[seen]], of[seen]), np.left_shift(1, bit[seen]))
+    arrival = problem.arrival_ms[works]
+    total = least_sum_ms(
+        arrival, arrival + least[works], times, peers, float(problem.setup_ms), problem.switches
+    )
+    return float(total - arrival.sum())
 
 
 @kernel

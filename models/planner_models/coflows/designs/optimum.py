@@ -1,0 +1,196 @@
+"""The best circuits for coflows: orders of coflows by local search, and the ordering program to prove it."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner import backends
+from planner.backends.linear_program import LinearProgram
+from planner.contract import progress
+from planner.contract.design import Decision
+from planner.contract.proof import relative_gap
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.coflows.designs import ordering_program, windows
+from planner_models.coflows.designs.decision import METRIC, PROVEN, circuits_scope, decide
+from planner_models.coflows.designs.sunflow import run_windows
+from planner_models.coflows.plan.completion import replay
+from planner_models.coflows.plan.flow_groups import group_flows
+from planner_models.coflows.plan.lower_bounds import mean_completion_bound_ms
+from planner_models.coflows.plan.plan import Service, make_circuits
+from planner_models.coflows.problem.problem import CoflowsInTime, Floats
+
+Parts = Annotated[
+    int,
+    Field(ge=1, le=4, description="most circuits that the ordering program gives a flow, one after another"),
+]
+MostCircuits = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=40,
+        description="circuits up to which the ordering program is solved; beyond, local search with a bound",
+    ),
+]
+Steps = Annotated[int, Field(ge=0, description="orders of coflows that the local search tries")]
+MOST_WINDOW_FLOWS: Final = 300
+"""Flows up to which the designs that schedule window by window are tried."""
+EXCHANGES: Final = 0.5
+"""Share of the moves that exchange two coflows; the others move one."""
+WORK: Final = 20_000_000
+"""Flows, at each arrival, in all orders that the local search tries."""
+SEARCH_SHARE: Final = 0.4
+"""Share of the time limit in which the local search ends."""
+
+
+def schedule(
+    problem: CoflowsInTime,
+    *,
+    parts: Parts = 2,
+    most_circuits: MostCircuits = 12,
+    steps: Steps = 200,
+    options: Options = Options(),
+) -> Decision[Service]:
+    """Schedule circuits for the least mean completion time: proven for few flows, with a bound for many.
+
+    All arrivals are known. Local search moves coflows in the order in which Sunflow gives them circuits. The
+    ordering program then finds the best plan in which a flow has at most `parts` circuits, one where `parts`
+    are too many. Its bound is one on such plans, and is given with this scope where the plan is one of them;
+    else the bound is on all plans over circuits.
+
+    source  Manne 1960, the ordering program; Huang et al. 2016 (Sunflow), circuits by the order of coflows
+    """
+    begin = time.perf_counter()
+    limit_s = math.inf if options.time_limit_s is None else options.time_limit_s
+    scope = circuits_scope(problem)
+    if not problem.can_complete.any():
+        return decide(problem, Service(), "circuits", scope, options)
+    bound = mean_completion_bound_ms(problem, "circuits")
+    search = _Search(problem, bound)
+    search.try_designs(replace(options, service="best"))
+    search.move_coflows(steps, begin + SEARCH_SHARE * limit_s, options.seed or 0)
+    flows = len(search.groups.flow)
+    parts = parts if flows * parts <= most_circuits else 1
+    proven, backend = None, None
+    if not search.is_optimal and flows * parts <= most_circuits:
+        left = None if options.time_limit_s is None else max(0.01, limit_s - (time.perf_counter() - begin))
+        proven, backend = search.solve_program(parts, replace(options, time_limit_s=left))
+        if proven is not None and (bound is None or proven > bound):
+            kind = f"at most {parts} circuits for each flow" if parts > 1 else "one circuit for each flow"
+            scope = kind if scope is None else f"{scope}, {kind}"
+    return decide(problem, search.plan, "circuits", scope, options, proven=proven, backend=backend)
+
+
+def build_model(
+    problem: CoflowsInTime, *, parts: Parts = 2, most_circuits: MostCircuits = 12
+) -> LinearProgram:
+    """Return the ordering program that `schedule` solves.
+
+    raises  InputError where there are more circuits than it is solved for, or where nothing can be complete
+    """
+    flows = len(group_flows(problem).flow)
+    parts = parts if flows * parts <= most_circuits else 1
+    if not flows:
+        raise InputError("optimum: no coflow can be complete, so that there is no model")
+    if flows * parts > most_circuits:
+        raise InputError(
+            f"optimum: {flows} flows are more than most_circuits, {most_circuits}, has a model for no more"
+        )
+    return ordering_program.build_program(problem, ordering_program.Circuits.of(problem, parts))
+
+
+class _Search:
+    """The incumbent of a search, and its bound on all plans over circuits, ms."""
+
+    def __init__(self, problem: CoflowsInTime, bound: float | None) -> None:
+        self.problem, self.bound = problem, bound
+        self.groups = group_flows(problem)
+        self.plan, self.mean_ms = Service(), math.inf
+
+    @property
+    def is_optimal(self) -> bool:
+        """True where the incumbent is as good as the bound."""
+        gap = relative_gap(self.mean_ms, self.bound) if math.isfinite(self.mean_ms) else None
+        return gap is not None and gap <= PROVEN
+
+    def offer(self, circuits: pd.DataFrame) -> bool:
+        """Take circuits as the incumbent where they are better; return whether they are."""
+        plan = Service(circuits=circuits)
+        mean_ms = float(replay(self.problem, plan).coflow_ms[self.problem.can_complete].mean())
+        if not mean_ms < self.mean_ms:  # also where a coflow is not complete, NaN
+            return False
+        self.plan, self.mean_ms = plan, mean_ms
+        progress.report(METRIC, mean_ms, self.bound)
+        return True
+
+    def try_order(self, rank: Floats | None) -> bool:
+        """Offer the circuits of an order of coflows, lower numbers first, by Sunflow."""
+        place, start, end, switch = run_windows(self.problem, self.groups, rank=rank)
+        return self.offer(make_circuits(self.problem, self.groups.flow[place], start, end, switch))
+
+    def try_designs(self, options: Options) -> None:
+        """Offer the circuits of Sunflow, and of Solstice and Eclipse where there are few flows."""
+        self.try_order(None)
+        self.try_order(self.problem.arrival_ms)
+        if len(self.groups.flow) <= MOST_WINDOW_FLOWS:
+            for design in (windows.schedule_solstice, windows.schedule_eclipse):
+                plan = design(self.problem, options=options).plan
+                if plan is not None:
+                    self.offer(plan.circuits)
+
+    def move_coflows(self, steps: int, deadline: float, seed: int) -> None:
+        """Move a coflow to another place in the order, or exchange two, while this is better."""
+        problem = self.problem
+        works = np.flatnonzero(problem.can_complete)
+        arrivals = len(np.unique(problem.arrival_ms[works]))
+        steps = min(steps, WORK // max(1, arrivals * len(self.groups.flow)))
+        taken = replay(problem, self.plan).coflow_ms if math.isfinite(self.mean_ms) else problem.arrival_ms
+        # the order in which the incumbent completes coflows
+        order = works[np.argsort((problem.arrival_ms + taken)[works], kind="stable")]
+        rank = np.zeros(len(problem.coflows))
+        rank[order] = np.arange(len(order))
+        if steps > 0:
+            self.try_order(rank)
+        rng = np.random.default_rng(seed)
+        for _ in range(steps if len(order) > 1 else 0):
+            if self.is_optimal or time.perf_counter() >= deadline:
+                return
+            tried = order.tolist()
+            one, other = rng.choice(len(order), size=2, replace=False).tolist()
+            if rng.random() < EXCHANGES:
+                tried[one], tried[other] = tried[other], tried[one]
+            else:
+                tried.insert(other, tried.pop(one))
+            rank[tried] = np.arange(len(tried))
+            if self.try_order(rank):
+                order = np.array(tried)
+
+    def solve_program(self, parts: int, options: Options) -> tuple[float | None, str | None]:
+        """Solve the ordering program, and offer its plan.
+
+        returns  the bound on plans with at most `parts` circuits for each flow, where the incumbent is one
+                 that it holds for, and the backend
+        """
+        circuits = ordering_program.Circuits.of(self.problem, parts)
+        program = ordering_program.build_program(self.problem, circuits, most_ms=self.mean_ms)
+        solution = backends.solve(program, replace(options, gap=options.gap or PROVEN / 10, service="best"))
+        if solution.x is not None:
+            self.offer(
+                make_circuits(
+                    self.problem, *ordering_program.read_solution(self.problem, circuits, program, solution.x)
+                )
+            )
+        # plans with more circuits than the program knows may be better than its bound
+        known = solution.bound
+        if known is None:
+            return None, solution.backend
+        arrival = float(self.problem.arrival_ms[self.problem.can_complete].mean())
+        holds = known - arrival <= self.mean_ms * (1 + PROVEN)
+        return (known - arrival if holds else None), solution.backend
