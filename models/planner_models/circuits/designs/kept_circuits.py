@@ -233,9 +233,8 @@ class _Search:
             if counts[1] > counts[0]:
                 days.pair[day] = days.pair[after]
             days.length[day] += self.problem.night_us + days.length[after]
-            days.pair, days.length, days.switch = (
-                np.delete(values, after, axis=0) for values in (days.pair, days.length, days.switch)
-            )
+            days.pair = np.delete(days.pair, after, axis=0)
+            days.length, days.switch = np.delete(days.length, after), np.delete(days.switch, after)
         days.up = self.time_up(days)
 
     def days(self) -> list[Day]:

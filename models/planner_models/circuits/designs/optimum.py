@@ -17,11 +17,13 @@ from planner import backends
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
 from planner.contract.design import Decision
+from planner.contract.proof import Proof
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.circuits.designs import (
     birkhoff_decomposition,
     column_generation,
+    day_program,
     eclipse,
     equal_days,
     kept_circuits,
@@ -46,6 +48,16 @@ MostMatchings = Annotated[
         "with a bound",
     ),
 ]
+MostCircuits = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=10_000,
+        description="circuits that days could have, up to which an integer program proves the optimum of "
+        "several circuit switches, or of circuits that stay up at night",
+    ),
+]
+OPTIMAL: Final = 1e-6  # relative gap below which nothing more is solved
 ANNEALING_SHARE: Final = 0.4  # of the time limit
 KEPT_SHARE: Final = 0.5  # of the time limit, by which a search for circuits to keep ends
 LISTING_SHARE: Final = 0.6  # of the time limit, by which all matchings are listed
@@ -70,15 +82,16 @@ def schedule(
     problem: Circuits,
     *,
     most_matchings: MostMatchings = 100_000,
+    most_circuits: MostCircuits = 100,
     steps: simulated_annealing.Steps = 20_000,
     options: Options = Options(),
 ) -> Decision[Schedule]:
     """Schedule the best days and lengths, proven where matchings can be listed; else near it, with a bound.
 
     Simulated annealing gives an incumbent, of which linear programming makes the lengths the best for its
-    matchings; `column_generation.prove_optimum` proves it optimal or finds a better one. Where there are too
-    many matchings, several circuit switches, or circuits that stay up at night, the plan comes with
-    `upper_bound.bound_schedules`.
+    matchings; `column_generation.prove_optimum` proves it optimal or finds a better one. With several circuit
+    switches, or circuits that stay up at night, `day_program` does where it is small. Else the plan has
+    the bound of `upper_bound.bound_schedules`.
     """
     if not problem.bits.any():
         return schedules.make_decision(problem, [], bound=0.0, options=options)
@@ -91,7 +104,8 @@ def schedule(
         return replace(options, time_limit_s=max(0.001, left))
 
     limit_s = math.inf if options.time_limit_s is None else options.time_limit_s
-    report_rate = partial(_report_rate, upper_bound.bound_by_ports(problem))
+    ports = upper_bound.bound_by_ports(problem)
+    report_rate = partial(_report_rate, ports)
     annealed = simulated_annealing.days(
         problem,
         steps=steps,
@@ -101,13 +115,14 @@ def schedule(
     )
     annealed = kept_circuits.improve(problem, annealed, deadline=start + KEPT_SHARE * limit_s)
     found = _optimize_lengths(problem, annealed, replace(rest(), service="best"))
+    if _rate(problem, found) >= ports * (1 - OPTIMAL):
+        return schedules.make_decision(problem, found, bound=ports, options=options)
     every = _list_matchings(problem, most_matchings, start + LISTING_SHARE * limit_s)
     if every is None:
         found = _choose_best(problem, [found, *_run_heuristics(problem, rest)])
         proven = upper_bound.bound_schedules(problem, options=rest()).proof
-        return schedules.make_decision(
-            problem, found, bound=proven.bound, backend=proven.backend, options=options
-        )
+        found, bound, backend = _solve_days(problem, found, proven, most_circuits, rest())
+        return schedules.make_decision(problem, found, bound=bound, backend=backend, options=options)
     if _rate(problem, found) <= 0:  # without a window, and the packet switch cannot take the rest
         longest = float((problem.bits / problem.circuit_mbps).max())
         found = [Day(duration_us=longest, target=one) for one in every]
@@ -130,6 +145,26 @@ def schedule(
     if bound is None:
         bound = upper_bound.bound_schedules(problem, options=rest()).proof.bound
     return schedules.make_decision(problem, found, bound=bound, backend=answer.backend, options=options)
+
+
+def _solve_days(
+    problem: Circuits, found: list[Day], proven: Proof, most_circuits: int, options: Options
+) -> tuple[list[Day], float | None, str | None]:
+    """Return a schedule no worse, its bound and the backend: by the program over days where it is small."""
+    known, bound = _rate(problem, found), proven.bound
+    if problem.switches == 1 and problem.dark == "all":
+        return found, bound, proven.backend  # matchings are too many for it, too
+    if known <= 0 or (bound is not None and bound <= known * (1 + (options.gap or OPTIMAL))):
+        return found, bound, proven.backend
+    days = day_program.most_days(problem, schedules.make_plan(problem, found)[2])
+    if days is None or days * problem.switches * len(problem.pair_bits) > most_circuits:
+        return found, bound, proven.backend
+    better, least, backend = day_program.solve(problem, days, known, options)
+    if better is not None:
+        found = _choose_best(problem, [found, _fit_lengths(problem, better)])
+    if least is not None:
+        bound = least if bound is None else min(bound, least)
+    return found, bound, backend
 
 
 def _list_matchings(problem: Circuits, most: int, deadline: float) -> NDArray[np.int64] | None:

@@ -177,6 +177,8 @@ def _make_bound(problem: Circuits, bound: float | None, solution: Solution | Non
     else:  # the time limit came first, or nothing is feasible
         undecided = solution is not None and solution.status is Status.UNDECIDED
         proven = bound_by_ports(problem) if undecided else None
+    if proven is not None:  # at a time limit the program may have proven less than ports alone
+        proven = min(proven, bound_by_ports(problem))
     proof = Proof(
         status=solution.status if solution is not None and failed else Status.UNDECIDED,
         bound=proven,

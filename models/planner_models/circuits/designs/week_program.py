@@ -233,7 +233,7 @@ def build_schedule_program(
         program.add("if used", upper=0.0, used=-by_use, part=single)
     else:
         by_day = entries(task.rate[pair], pair, day, (m, kinds))
-        program.add("circuits", upper=task.rate * kept, circuit=eye, length=-by_day)
+        program.add("circuits", upper=task.rate * np.asarray(kept, dtype=float), circuit=eye, length=-by_day)
     task.add_demand(program, circuit=eye)
     task.add_packet(program)
     program.add("week", upper=task.week, length=own, used=task.night * own, end=-np.ones((len(own), 1)))

@@ -1,0 +1,175 @@
+"""The optimum of several circuit switches, and of circuits that stay up, against independent models."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from planner import Options, Status
+from planner_models.circuits import Circuits, check, formulation
+from planner_models.circuits.designs import optimum
+from planner_models.circuits.problem import generators
+from tests.models.circuits.demands import problems
+
+EXACT = {"steps": 100, "most_circuits": 200}
+
+
+@st.composite
+def tiny_problems(draw: st.DrawFn, dark: str, switches: int = 1) -> Circuits:
+    """Return three racks whose week has time for three days of each switch at most."""
+    amounts = st.lists(st.sampled_from([0.0, 10.0, 35.0, 90.0, 200.0]), min_size=9, max_size=9)
+    bits = np.array(draw(amounts)).reshape(3, 3)
+    np.fill_diagonal(bits, 0.0)
+    return Circuits.from_matrix(
+        bits,
+        circuit_mbps=10.0,
+        packet_mbps=draw(st.sampled_from([0.0, 0.5])),
+        night_us=draw(st.sampled_from([2.0, 3.0])),
+        window_us=21.0,
+        shortest_day_us=4.0,
+        circuit_switches=switches,
+        dark=dark,  # type: ignore[arg-type]
+    )
+
+
+def best_by_enumeration(problem: Circuits) -> float:
+    """Return the most bits of all sequences of up to three matchings of one switch, by linear programs."""
+    n, wanted = len(problem.racks), problem.bits
+    pairs = [(int(i), int(j)) for i, j in np.argwhere(wanted > 0)]
+    m = len(pairs)
+    if not m:
+        return 0.0
+    matchings = [
+        chosen
+        for count in range(1, n + 1)
+        for chosen in itertools.combinations(range(m), count)
+        if len({pairs[k][0] for k in chosen}) == len({pairs[k][1] for k in chosen}) == count
+    ]
+    demand = np.array([wanted[pair] for pair in pairs])
+    best = 0.0
+    for days in range(4):
+        for sequence in itertools.product(matchings, repeat=days):
+            time = 21.0 - days * problem.night_us
+            kept = np.zeros(m)
+            for one, after in itertools.pairwise(sequence):
+                kept[list(set(one) & set(after))] += problem.night_us
+            best = max(best, _most_bits(problem, pairs, demand, sequence, kept, time))
+    return best
+
+
+def _most_bits(
+    problem: Circuits,
+    pairs: list[tuple[int, int]],
+    demand: NDArray[np.float64],
+    sequence: tuple[tuple[int, ...], ...],
+    kept: NDArray[np.float64],
+    time: float,
+) -> float:
+    """Return the most bits that days of these matchings and the packet switch serve."""
+    m, days = len(pairs), len(sequence)
+    if days * problem.shortest_day_us > time:
+        return 0.0
+    rows, limits = [], []
+    for k in range(m):  # X - 10 sum of t <= 10 kept; X + Y <= D
+        row = np.zeros(2 * m + days)
+        row[k] = 1.0
+        row[2 * m :] = [-10.0 * (k in one) for one in sequence]
+        rows.append(row)
+        limits.append(10.0 * kept[k])
+        row = np.zeros(2 * m + days)
+        row[[k, m + k]] = 1.0
+        rows.append(row)
+        limits.append(demand[k])
+    for way, rack in itertools.product(range(2), range(3)):
+        row = np.zeros(2 * m + days)
+        row[[m + k for k in range(m) if pairs[k][way] == rack]] = 1.0
+        rows.append(row)
+        limits.append(float(problem.packet_mbps[rack]) * 21.0)
+    row = np.zeros(2 * m + days)
+    row[2 * m :] = 1.0
+    rows.append(row)
+    limits.append(time)
+    cost = np.append(-np.ones(2 * m), np.zeros(days))
+    bounds = [(0, None)] * (2 * m) + [(problem.shortest_day_us, None)] * days
+    found = linprog(cost, A_ub=np.array(rows), b_ub=limits, bounds=bounds)
+    return -float(found.fun) if found.status == 0 else 0.0
+
+
+@pytest.mark.slow
+@settings(max_examples=6, deadline=None)
+@given(problem=tiny_problems("changed"))
+def test_with_circuits_that_stay_up_it_is_the_best_of_all_sequences(problem: Circuits) -> None:
+    decision = optimum.schedule(problem, **EXACT)
+    proof = decision.proof
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan))
+    assert proof.status is Status.OPTIMAL
+    assert proof.objective is not None
+    assert proof.objective * 21.0 == pytest.approx(best_by_enumeration(problem), rel=1e-5, abs=1e-4)
+
+
+@pytest.mark.slow
+@settings(max_examples=6, deadline=None)
+@given(problem=tiny_problems("all", switches=2))
+def test_over_several_switches_it_is_that_of_the_formal_model(problem: Circuits) -> None:
+    """Over all permutations for each switch, by another path: Pyomo."""
+    import pyomo.environ as pyo
+
+    from planner.backends import pyomo
+
+    exact = optimum.schedule(problem, **EXACT).proof
+    if not problem.bits.any():
+        assert exact.objective == 0
+        return
+    model = formulation(problem)
+    pyomo.solve_model(model, Options(backend="pyomo:highs", gap=1e-7))
+    assert exact.status is Status.OPTIMAL
+    assert exact.objective == pytest.approx(pyo.value(model.proof_objective), rel=1e-4, abs=1e-5)
+
+
+@settings(max_examples=6, deadline=None)
+@given(problem=tiny_problems("all"), dark=st.sampled_from(["all", "changed"]))
+def test_more_switches_shorter_nights_and_circuits_that_stay_up_never_hurt(
+    problem: Circuits, dark: str
+) -> None:
+    def best(one: Circuits) -> float:
+        proof = optimum.schedule(one, **EXACT).proof
+        assert proof.objective is not None
+        assert proof.status is Status.OPTIMAL
+        return proof.objective * (1 + 1e-5) + 1e-9
+
+    first = problem.with_switch(dark=dark)  # type: ignore[arg-type]
+    before = optimum.schedule(first, **EXACT).proof.objective
+    assert before is not None
+    assert best(first.with_switch(circuit_switches=2)) >= before
+    assert best(first.with_switch(night_us=1.5)) >= before
+    assert best(problem.with_switch(dark="changed")) >= (
+        optimum.schedule(problem, **EXACT).proof.objective or 0
+    )
+
+
+@settings(max_examples=8, deadline=None)
+@given(problem=problems(plain=False, bounded=True))
+def test_the_incumbent_beats_no_bound_whatever_the_limit(problem: Circuits) -> None:
+    for most in (0, 60):
+        decision = optimum.schedule(problem, steps=50, most_circuits=most)
+        proof = decision.proof
+        assert decision.plan is not None
+        assert not len(check(problem, decision.plan))
+        assert proof.objective is not None
+        assert proof.bound is not None
+        assert proof.objective <= proof.bound * (1 + 1e-6) + 1e-9
+
+
+def test_several_switches_of_many_ports_have_an_incumbent_and_a_bound_at_the_time_limit() -> None:
+    problem = generators.skewed(racks=256, seed=1, load=1.5).with_switch(circuit_switches=2)
+    proof = optimum.schedule(problem, options=Options(time_limit_s=2.0)).proof
+    assert proof.objective is not None
+    assert proof.bound is not None
+    assert 0.9 * proof.bound <= proof.objective <= proof.bound * (1 + 1e-6)
