@@ -119,10 +119,20 @@ def schedule(
         return schedules.make_decision(problem, found, bound=ports, options=options)
     every = _list_matchings(problem, most_matchings, start + LISTING_SHARE * limit_s)
     if every is None:
-        found = _choose_best(problem, [found, *_run_heuristics(problem, rest)])
-        proven = upper_bound.bound_schedules(problem, options=rest()).proof
-        found, bound, backend = _solve_days(problem, found, proven, most_circuits, rest())
-        return schedules.make_decision(problem, found, bound=bound, backend=backend, options=options)
+        return _decide_unlisted(problem, found, most_circuits, rest, options)
+    return _decide_listed(problem, found, every, rest, options, report=report_rate)
+
+
+def _decide_listed(
+    problem: Circuits,
+    found: list[Day],
+    every: NDArray[np.int64],
+    rest: Callable[[], Options],
+    options: Options,
+    *,
+    report: Callable[[float], None],
+) -> Decision[Schedule]:
+    """Return the decision over all maximal matchings (M, n), proven where there is time."""
     if _rate(problem, found) <= 0:  # without a window, and the packet switch cannot take the rest
         longest = float((problem.bits / problem.circuit_mbps).max())
         found = [Day(duration_us=longest, target=one) for one in every]
@@ -135,7 +145,7 @@ def schedule(
         known,
         max(1, len(found)),
         rest(),
-        report=report_rate,
+        report=report,
     )
     if answer.days is not None:
         found = _choose_best(problem, [found, _fit_lengths(problem, answer.days)])
@@ -145,6 +155,16 @@ def schedule(
     if bound is None:
         bound = upper_bound.bound_schedules(problem, options=rest()).proof.bound
     return schedules.make_decision(problem, found, bound=bound, backend=answer.backend, options=options)
+
+
+def _decide_unlisted(
+    problem: Circuits, found: list[Day], most_circuits: int, rest: Callable[[], Options], options: Options
+) -> Decision[Schedule]:
+    """Return the decision where matchings are not listed: the best of all designs, with a bound."""
+    found = _choose_best(problem, [found, *_run_heuristics(problem, rest)])
+    proven = upper_bound.bound_schedules(problem, options=rest()).proof
+    found, bound, backend = _solve_days(problem, found, proven, most_circuits, rest())
+    return schedules.make_decision(problem, found, bound=bound, backend=backend, options=options)
 
 
 def _solve_days(

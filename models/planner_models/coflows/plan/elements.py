@@ -23,6 +23,7 @@ from planner_models.circuits.plan.elements import (
 from planner_models.circuits.problem.drawing import PAIR, RACK
 from planner_models.coflows.plan.completion import Completion, replay
 from planner_models.coflows.plan.lower_bounds import alone_ms, mean_completion_bound_ms
+from planner_models.coflows.plan.plan import Service
 from planner_models.coflows.problem.drawing import COFLOW
 from planner_models.coflows.problem.problem import CoflowsInTime, Ints
 
@@ -158,12 +159,13 @@ def rank_racks(
     plan does not use gain nothing.
     """
     done = _replay(problem, decided)
+    plan: Service = decided.decision.plan  # type: ignore[assignment]
     works, value = problem.can_complete, action.value or 1.0
     if action.parameter == "circuit_factors":
         pairs = np.zeros((len(problem.racks),) * 2, dtype=bool)
         pairs[problem.source, problem.target] = True
         may_gain, upgraded = has_faster_peers(problem, pairs), problem.with_rates(circuit=value)
-    elif decided.decision.plan.settings["sharing"].iloc[0] == "none":
+    elif not len(plan.priorities):
         return {}
     else:
         may_gain = ~problem.is_failed & (problem.packet_mbps > 0)
