@@ -9,7 +9,7 @@ from planner_models.coflows import SYSTEM
 from tests.models.coflows.instances import problem_of
 
 PROBLEM = problem_of(
-    {"one": 0.0, "two": 10.0}, [("one", "a", "b", 60.0), ("two", "a", "c", 20.0), ("two", "c", "b", 5.0)]
+    {"one": 0.0, "two": 10.0}, [("one", "a", "b", 60.0), ("one", "a", "c", 60.0), ("two", "c", "b", 5.0)]
 )
 
 
