@@ -19,6 +19,22 @@ NightChange = Annotated[
     Field(description="reconfiguration time of circuits, us; none: as given"),
 ]
 
+DemandFactors = Annotated[
+    dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
+    Field(
+        description="pairs of racks, as source->target, and what their demand is multiplied by; "
+        "0: it is left out"
+    ),
+]
+CircuitFactors = Annotated[
+    dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
+    Field(description="racks, and what the rate of their links to the circuit switches is multiplied by"),
+]
+FailRacks = Annotated[
+    tuple[str, ...],
+    Field(description="racks that fail, by their exact names; the demand from and to them is not served"),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class RackAdjustments:
@@ -35,17 +51,8 @@ class RackAdjustments:
             description="the packet switch's rates are multiplied by this; 0: it has failed",
         ),
     ] = 1.0
-    demand_factors: Annotated[
-        dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
-        Field(
-            description="pairs of racks, as source->target, and what their demand is multiplied by; "
-            "0: it is left out"
-        ),
-    ] = field(default_factory=dict)
-    circuit_factors: Annotated[
-        dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]],
-        Field(description="racks, and what the rate of their links to the circuit switches is multiplied by"),
-    ] = field(default_factory=dict)
+    demand_factors: DemandFactors = field(default_factory=dict)
+    circuit_factors: CircuitFactors = field(default_factory=dict)
     packet_factors: Annotated[
         dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
         Field(
@@ -53,10 +60,7 @@ class RackAdjustments:
             "0: the link has failed"
         ),
     ] = field(default_factory=dict)
-    fail_racks: Annotated[
-        tuple[str, ...],
-        Field(description="racks that fail, by their exact names; the demand from and to them is not served"),
-    ] = ()
+    fail_racks: FailRacks = ()
 
     def apply(self, problem: RacksT) -> RacksT:
         """Return the problem with these rates and failures; demand is scaled by the problem itself.
