@@ -31,9 +31,18 @@ def evaluate_from(start: Run | None, system: System, problem: Any, entry: Entry,
         start = None
     if start is not None and start.proof.status is Status.OPTIMAL and start.problem == problem.size():
         try:
-            run = evaluate(system, problem, entry, options=options, previous=start)
+            return evaluate_near(start, system, problem, entry, options=options)
         except Exception:  # a neighbour's plan may not fit this problem
             return evaluate(system, problem, entry, options=options)
+    return evaluate(system, problem, entry, options=options)
+
+
+def evaluate_near(
+    previous: Run | None, system: System, problem: Any, entry: Entry, *, options: Options
+) -> Run:
+    """Run a design from a plan; where the result is not proven optimal, run it again without."""
+    if previous is not None:
+        run = evaluate(system, problem, entry, options=options, previous=previous)
         if run.proof.status is Status.OPTIMAL:
             return run
     return evaluate(system, problem, entry, options=options)

@@ -17,7 +17,7 @@ from planner.contract.system import System
 from planner.errors import InputError, PlanRejected, did_you_mean
 from planner.formatting import sizes
 from planner.options import OPTION_NAMES, Algorithm, Options, Service
-from planner.runs import run
+from planner.runs import run, warm_start
 from planner.runs.files import read_plan
 from planner.runs.result import Result
 from planner.runs.run import Run
@@ -120,7 +120,8 @@ def explain(
     The plan is explained on the problem as the design observed it.
 
     previous      plan to compare to: a plan, a folder of plan tables, or the name of a design; default: the
-                  system's design of today's practice. A design that limits changes keeps to this plan
+                  system's design of today's practice. A design that limits changes keeps to this plan,
+                  the search of others may start from it
     parameters    of the explanation by name, such as candidates=20, the number of changes to verify;
                   those of the design go into `design`: design={"optimum": {"paths": 4}}
 
@@ -148,10 +149,13 @@ def explain(
     true = loaded.make_problem()
     before = None if previous is None else _plan_before(loaded, true, previous, options)
     start = None
-    if before is not None and entry.design.keeps_previous(entry.parameters):
+    if before is not None:
         in_place: Decision[Any] = Decision(plan=before, proof=Proof(status=Status.FEASIBLE))
         start = run.Run(system=system, problem=None, entry=entry, decision=in_place, plan=before)
-    made = run.evaluate(system, true, entry, options=options, previous=start)
+    if start is None or entry.design.keeps_previous(entry.parameters):
+        made = run.evaluate(system, true, entry, options=options, previous=start)
+    else:  # what is proven does not depend on its start
+        made, start = warm_start.evaluate_near(start, system, true, entry, options=options), None
     if made.plan is None or made.decision is None:
         return Explained(run=made, explanation=None)
     observed = entry.design.observe(true, **entry.information)

@@ -42,7 +42,13 @@ from planner_models.traffic.designs.flow_decision import (
 )
 from planner_models.traffic.designs.limited_moves import limited_moves
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
-from planner_models.traffic.designs.path_flows import interior_point, least_cost, shortest_routes, total_flow
+from planner_models.traffic.designs.path_flows import (
+    given_path_flow,
+    interior_point,
+    least_cost,
+    shortest_routes,
+    total_flow,
+)
 from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.designs.restricted_routes.candidates import (
@@ -140,7 +146,8 @@ def route(
     plans. `concurrent` and `utilization` treat all classes alike, and so does the search over all routes
     under limits, where a pair has the tightest of its classes' limits.
 
-    Column generation starts from the routes of `previous`; what is proven does not depend on them.
+    Column generation starts from the routes of `previous`, and so does the search over many given paths; what
+    is proven does not depend on them.
 
     With `most_moved` the plan takes at most that share of the traffic off its routes in the plan `previous`,
     and has a table `rerouting` of what that costs (`limited_moves`).
@@ -493,7 +500,7 @@ class _Search:
         else:
             by_lp = self.method == "lp" or least_mbps is not None
             solution, flows = _solve_over_paths(
-                problem, unit, objective, self.found, options, least_mbps, by_lp=by_lp
+                problem, unit, objective, self.found, options, least_mbps, by_lp=by_lp, previous=self.previous
             )
         solution = rescale_solution(solution, unit if objective == "concurrent" else 1 / unit)
         proof = Proof(
@@ -644,9 +651,10 @@ def _solve_over_paths(
     least_mbps: float | None,
     *,
     by_lp: bool,
+    previous: Decision[Routing] | None,
 ) -> tuple[Solution, SolvedFlows | None]:
     scaled = problem.scale_demands(unit)
-    solution = None if by_lp else _solve_by_interior_point(scaled, objective, found, options)
+    solution = None if by_lp else _solve_by_paths(scaled, objective, found, options, previous)
     if solution is None:
         program = path_flow_program.build(scaled, objective, found, least_mbps=least_mbps)
         solution = backends.solve(program, options)
@@ -657,21 +665,34 @@ def _solve_over_paths(
     return solution, flows_over_paths(problem, found, x, is_partial=is_partial)
 
 
-def _solve_by_interior_point(
-    problem: Traffic, objective: Objective, found: path_flow_program.CandidatePaths, options: Options
+def _solve_by_paths(
+    problem: Traffic,
+    objective: Objective,
+    found: path_flow_program.CandidatePaths,
+    options: Options,
+    previous: Decision[Routing] | None,
 ) -> Solution | None:
-    """Return the solution for many paths; None where a solver for linear programs is to be asked."""
+    """Return the solution for many paths; None where a solver for linear programs is to be asked.
+
+    By the simplex method from the routes of the decision before, or by the interior-point method.
+    """
     is_solver_chosen = options.backend != "highs" or options.algorithm != "auto"
+    is_maximum = objective in ("concurrent", "utilization")
     if is_solver_chosen or len(found.demand) < INTERIOR_POINT_PATHS or found.share is not None:
         return None
-    if objective == "total":
-        solution = interior_point.solve_total(problem, found, options)
-    elif objective == "concurrent" or objective == "utilization":
-        solution = interior_point.solve_utilization(problem, found, options)
-        if objective == "concurrent" and solution.objective and solution.bound:
-            solution = replace(solution, objective=1 / solution.objective, bound=1 / solution.bound)
-    else:
+    if objective != "total" and not is_maximum:
         return None
+    solution: Solution | None = None
+    plan = None if previous is None else previous.plan
+    if plan is not None and len(problem.links) <= total_flow.MAX_SIMPLEX_LINKS:
+        start = PreviousRoutes.of(problem, plan).among(found)
+        solve = given_path_flow.solve_utilization if is_maximum else given_path_flow.solve_total
+        solution = solve(problem, found, start, options)
+    if solution is None:
+        search = interior_point.solve_utilization if is_maximum else interior_point.solve_total
+        solution = search(problem, found, options)
+    if objective == "concurrent" and solution.objective and solution.bound:
+        solution = replace(solution, objective=1 / solution.objective, bound=1 / solution.bound)
     is_late = options.time_limit_s is not None
     return solution if solution.status is Status.OPTIMAL or is_late else None
 

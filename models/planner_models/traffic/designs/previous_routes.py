@@ -106,9 +106,38 @@ class PreviousRoutes:
 
     def among(self, candidates: CandidatePaths) -> PreviousRoutes:
         """Return those that are candidate paths too."""
-        own, given = _list_paths(self.paths), set(_list_paths(candidates.found))
-        kept = np.array([path for path, links in enumerate(own) if links in given], dtype=np.int64)
+        kept = np.flatnonzero(find_among(self.paths, candidates) >= 0)
         return replace(self, paths=take(self.paths, kept), share=self.share[kept])
+
+    def main_paths(self, order: Ints, demands: int) -> FoundPaths:
+        """Return the path that took the most of each demand, by places of demands in `order`."""
+        place = np.full(demands, -1)
+        place[order] = np.arange(len(order))
+        by_share = np.lexsort((-self.share, place[self.paths.demand]))
+        _, first = np.unique(place[self.paths.demand][by_share], return_index=True)
+        main = take(self.paths, by_share[first])
+        return FoundPaths(demand=place[main.demand], start=main.start, link=main.link)
+
+
+def find_among(paths: FoundPaths, candidates: CandidatePaths) -> Ints:
+    """Return the place of each path among candidates, (P,); -1 where it is none of them.
+
+    Paths are told apart by sums of random numbers of 62 bits, one for each demand and each link.
+    """
+    found = candidates.found
+    random = np.random.default_rng(0)
+    most = int(max(paths.demand.max(initial=0), found.demand.max(initial=0))) + 1
+    of_demand, of_link = (random.integers(2**62, size=size) for size in (most, candidates.width))
+    keys = []
+    for one in (paths, found):
+        total = np.r_[0, np.cumsum(of_link[one.link])]  # wraps around
+        keys.append(of_demand[one.demand] + total[one.start[1:]] - total[one.start[:-1]])
+    own, given = keys
+    if not len(given):
+        return np.full(len(own), -1)
+    order = np.argsort(given, kind="stable")
+    at = order[np.minimum(np.searchsorted(given[order], own), len(given) - 1)]
+    return np.where(given[at] == own, at, -1)
 
 
 def decompose_by_demand(
@@ -136,12 +165,6 @@ def decompose_by_demand(
     source = problem.source[demand].astype(np.int64)
     place, carried, start, found = _decompose(flow, nodes, source, number, number + 1, least_share)
     return FoundPaths(demand=demand[place], start=start, link=found), carried
-
-
-def _list_paths(paths: FoundPaths) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the demand and the links of each path."""
-    demand, start, link = paths.demand.tolist(), paths.start.tolist(), paths.link.tolist()
-    return [(k, tuple(link[start[p] : start[p + 1]])) for p, k in enumerate(demand)]
 
 
 @numba.njit(cache=True)

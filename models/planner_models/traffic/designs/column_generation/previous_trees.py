@@ -2,6 +2,12 @@
 
 Demands may differ, and links may be gone: trees over them are mended by shortest paths, on which the other
 links of the tree count little. Nodes must be the same, and merged in the same way.
+
+A plan without its trees, such as one that was read from a file, is taken apart: the flow to each root is a
+sum of trees with weights. Each tree leaves every node over the link with the most of the flow that is left,
+and has the largest weight that the flow of its links allows.
+
+source  decomposition of a flow into extreme points: Ahuja, Magnanti and Orlin 1993, section 3.5
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ from typing import Final
 import numba
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
 from planner.arrays import Ints
 from planner.contract.design import Decision
@@ -21,11 +28,14 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
     WeightedTrees,
 )
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
+from planner_models.traffic.plan.moved_traffic import count_entries, share_flows
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import sum_by_index
 
 LEAST_WEIGHT: Final = 0.01  # of a tree that is kept
 MAX_ENTRIES: Final = 10_000_000  # of the trees of a decision; more are not kept
+MAX_FLOW_ENTRIES: Final = 20_000_000  # of the flow of each demand on each link; larger plans are no start
+MAX_TREES: Final = 12  # of a root, that a plan is taken apart into
 TREE_LENGTH: Final = 1e-3  # of a link of a tree that is mended, times that of others
 
 
@@ -68,7 +78,11 @@ def keep_trees(
 
 def find_trees(reduced: ReducedProblem, previous: Decision[Routing] | None) -> WeightedTrees | None:
     """Return the trees of a decision for this problem or one like it; None where it has none that fit."""
-    if not isinstance(previous, TreeDecision) or not len(previous.roots) or not len(reduced.roots):
+    if previous is None or not len(reduced.roots):
+        return None
+    if not isinstance(previous, TreeDecision):
+        return None if previous.plan is None else _take_apart(reduced, previous.plan)
+    if not len(previous.roots):
         return None
     graph = reduced.graph
     is_alike = (
@@ -94,6 +108,71 @@ def find_trees(reduced: ReducedProblem, previous: Decision[Routing] | None) -> W
     _mend(graph, 1.0 / reduced.capacity_mbps, roots, reduced.amount_mbps, owner, parent)
     weight = weight / sum_by_index(owner, weight, len(reduced.roots))[owner]
     return WeightedTrees(parent=parent, owner=owner, weight=weight)
+
+
+def _take_apart(reduced: ReducedProblem, plan: Routing) -> WeightedTrees | None:
+    """Return trees that make about the flows of a plan; None for a plan that is too large or has no flow."""
+    problem, graph = reduced.problem, reduced.graph
+    if count_entries(problem, plan) > MAX_FLOW_ENTRIES or problem.has_classes:
+        return None
+    by_demand = share_flows(problem, plan.flows, plan.shed)
+    wanted, row = reduced.roots_of_demands()
+    of_root = sp.csr_array(
+        (np.ones(len(wanted)), (row, wanted)), shape=(len(reduced.roots), by_demand.shape[0])
+    )
+    spread = reduced.network.spread
+    size = np.asarray(spread.multiply(spread).sum(axis=0)).ravel()
+    flow = ((of_root @ by_demand) @ spread).toarray() / size
+    if not flow.any():
+        return None
+    parent, owner, weight = _peel_trees(graph, flow, reduced.roots, reduced.amount_mbps, MAX_TREES)
+    roots = reduced.roots[owner].astype(np.int32)
+    _mend(graph, 1.0 / reduced.capacity_mbps, roots, reduced.amount_mbps, owner, parent)
+    weight = weight / sum_by_index(owner, weight, len(reduced.roots))[owner]
+    return WeightedTrees(parent=parent, owner=owner, weight=weight)
+
+
+@numba.njit(cache=True)
+def _peel_trees(graph, flow, roots, amount, most):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Return (parent, owner, weight) of 1 to `most` trees of each root; changes `flow`, (R, A)."""
+    nodes, arcs = graph.nodes, flow.shape[1]
+    parent = np.full((len(roots) * most, nodes), -1, np.int32)
+    owner, weight = np.empty(len(parent), np.int64), np.empty(len(parent))
+    load, count = np.empty(arcs), 0
+    for r in range(len(roots)):
+        rest, left = flow[r], 1.0
+        least = 1e-9 * rest.max()
+        for number in range(most):
+            tree = parent[count]
+            tree[:] = -1
+            for e in range(arcs):
+                v = graph.tail[e]
+                if v != roots[r] and rest[e] > least and (tree[v] < 0 or rest[e] > rest[tree[v]]):
+                    tree[v] = e
+            load[:] = 0.0
+            for v in range(nodes):
+                u, hops = v, 0
+                while amount[r, v] > 0.0 and tree[u] >= 0 and hops < nodes:
+                    load[tree[u]] += amount[r, v]
+                    u = graph.head[tree[u]]
+                    hops += 1
+                if u != roots[r] and amount[r, v] > 0.0:  # a dead end, or a cycle: `_mend` finds a way
+                    tree[v] = -1
+            share = left
+            for e in range(arcs):
+                if load[e] > 0.0:
+                    share = min(share, rest[e] / load[e])
+            is_last = share < LEAST_WEIGHT or number == most - 1
+            if is_last and number > 0:
+                break
+            owner[count], weight[count] = r, max(share, LEAST_WEIGHT)
+            count += 1
+            left -= share
+            if is_last or left < LEAST_WEIGHT:
+                break
+            for e in range(arcs):
+                rest[e] -= share * load[e]
+    return parent[:count].copy(), owner[:count].copy(), weight[:count].copy()
 
 
 @numba.njit(cache=True)

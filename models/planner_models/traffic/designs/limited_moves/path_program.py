@@ -30,6 +30,7 @@ from planner_models.traffic.designs.limited_moves.search import MoveLimit
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.path_pool import Demands, order_demands
 from planner_models.traffic.designs.path_flows.simplex import (
+    UNLIMITED,
     GivenPaths,
     PathSimplex,
     Stop,
@@ -50,7 +51,6 @@ REDUCED_COST: Final = 1e-9  # relative, by which a new path must be shorter
 ROUNDING: Final = 1e-7  # of a demand
 HELD: Final = 1e-9  # of what is offered, by which later levels may leave more out
 SAME_LIMIT: Final = 1e-9  # relative change of the limit of moved traffic that needs no new start
-UNLIMITED: Final = 1e12  # times a demand: more than any t
 
 Oracle = Callable[[Floats], tuple[FoundPaths, Floats]]
 """Function of lengths of links (E,): shortest paths of demands, and their lengths (K,) or lower bounds."""
@@ -274,9 +274,8 @@ class PathProgram:
     def _rise(self, limit_mbps: float) -> tuple[PathSimplex, float]:
         """Return a program in which all demands rise together from 0, and t per unit of its own t."""
         simplex = self._begin(limit_mbps, _Rows.of(self.problem, []))
-        state, rate = simplex.state, self.parts.rate / self.unit
-        load = simplex_load(simplex, rate, len(state.capacity))
-        per_t = 1.0 / float(load.max())
+        rate = self.parts.rate / self.unit
+        per_t = simplex.rise_unit(rate)
         simplex.restart(np.zeros(len(rate)), rate * per_t, 0.0)
         return simplex, per_t
 
@@ -552,14 +551,6 @@ def _divide(problem: Traffic, present: PresentFlow, limits: RouteLimits | None) 
     kept = take(paths, order[has_path])
     parts = _Parts(demand=demand[order], rate=amount[order], stays=is_staying[order])
     return parts, FoundPaths(demand=np.flatnonzero(has_path), start=kept.start, link=kept.link)
-
-
-def simplex_load(simplex: PathSimplex, rate: Floats, rows: int) -> Floats:
-    """Return the load of each row where each part has its rate on its present path."""
-    state = simplex.state
-    hops = (state.end - state.start)[state.key]
-    at = np.arange(hops.sum()) + np.repeat(state.start[state.key] - np.cumsum(hops) + hops, hops)
-    return sum_by_index(state.link[at], np.repeat(rate, hops), rows)
 
 
 def _merge(found: FoundPaths, rate: Floats) -> tuple[FoundPaths, Floats]:

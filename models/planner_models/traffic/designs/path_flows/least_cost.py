@@ -35,7 +35,6 @@ from planner_models.traffic.designs.path_flows.simplex import (
     Stop,
     order_paths,
 )
-from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
@@ -91,12 +90,7 @@ class LeastCostFlow:
 
     def _start_from(self, start: PreviousRoutes) -> None:
         """Send demands over the path that took most of each before, where that fits."""
-        place = np.full(len(self.problem.demands), -1)
-        place[self.order] = np.arange(len(self.order))
-        order = np.lexsort((-start.share, start.paths.demand))
-        _, first = np.unique(start.paths.demand[order], return_index=True)
-        main = take(start.paths, order[first])
-        self.simplex.send(FoundPaths(demand=place[main.demand], start=main.start, link=main.link))
+        self.simplex.send(start.main_paths(self.order, len(self.problem.demands)))
 
     def deliver_most(self, until: float | None = None, start: PathFlow | None = None) -> bool:
         """Find the largest total flow; return False where the time comes first.

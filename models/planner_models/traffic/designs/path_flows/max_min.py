@@ -124,14 +124,9 @@ class MaxMinFlow:
 
     def _restart(self) -> None:
         """Let the demands that are not fixed rise; t has a unit in which its largest column entry is 1."""
-        state, chosen = self.simplex.state, np.flatnonzero(self.rising)
-        path = state.key[chosen]
-        hops = state.end[path] - state.start[path]
-        at = np.arange(hops.sum()) + np.repeat(state.start[path] - np.cumsum(hops) + hops, hops)
-        load = np.bincount(state.link[at], weights=np.repeat(self.weight[chosen], hops))
-        self.per_t = 1.0 / float(load.max())
+        self.per_t = self.simplex.rise_unit(np.where(self.rising, self.weight, 0.0))
         slope = np.where(self.rising, self.weight * self.per_t, 0.0)
-        self.simplex.restart(state.fixed, slope, self.level / self.per_t)
+        self.simplex.restart(self.simplex.state.fixed, slope, self.level / self.per_t)
 
     def _take_level(self) -> None:
         """Take the present level, and note the demands that are at their rates."""

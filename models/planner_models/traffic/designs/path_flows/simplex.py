@@ -42,6 +42,7 @@ SMOOTHING: Final = (
 )
 SMOOTHING_SLACK: Final = 20.0  # by which the slack of a link weighs more than its capacity
 COST_TOLERANCE: Final = 1e-9  # relative: a path must be shorter by that much to enter
+UNLIMITED: Final = 1e12  # times a demand: more than any t
 NOISE: Final = 1e-12  # of the largest price; smaller prices are rounding
 
 SLACK, PATH, RISE = 0, 1, 2  # kinds of basic columns
@@ -176,6 +177,17 @@ class PathSimplex:
         state.queue[len(rising) :] = -1
         state.amount[:] = t, limit.min(initial=np.inf)
         state.number[5:7] = 0
+
+    def rise_unit(self, slope: Floats) -> float:
+        """Return how much one unit of t should be: slopes (K,) times that have a largest load of 1.
+
+        The load is that of key paths.
+        """
+        state = self.state
+        hops = (state.end - state.start)[state.key]
+        at = np.arange(hops.sum()) + np.repeat(state.start[state.key] - np.cumsum(hops) + hops, hops)
+        load = sum_by_index(state.link[at], np.repeat(slope, hops), len(state.capacity) + 1)
+        return 1.0 / float(load.max())
 
     def leave_out(self, price: float) -> None:
         """Give every demand its rate, and the option to leave traffic out at this price; all is left out."""

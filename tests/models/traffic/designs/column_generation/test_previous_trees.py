@@ -13,6 +13,7 @@ from planner_models.traffic import Traffic, check
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.column_generation.previous_trees import TreeDecision, find_trees
 from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
+from planner_models.traffic.plan.plan import Routing, flow_by_target, routing_by_target, routing_from_tables
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.readers import topohub
 from tests.models.traffic.networks import problems
@@ -23,7 +24,13 @@ def search_by_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_generation, "PAIRS_PER_ROOT_LIMIT", 0)
 
 
-@settings(deadline=None, max_examples=25)
+def without_trees(problem: Traffic, decision: Decision[Routing]) -> Decision[Routing]:
+    """Return the decision as it comes back from the tables of its plan."""
+    assert decision.plan is not None
+    return Decision(plan=routing_from_tables(problem, decision.plan.to_tables()), proof=decision.proof)
+
+
+@settings(deadline=None, max_examples=20)
 @given(problems(max_nodes=7, max_demands=6), st.integers(0, 2**16))
 def test_the_start_does_not_change_the_optimum(problem: Traffic, seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -33,12 +40,14 @@ def test_the_start_does_not_change_the_optimum(problem: Traffic, seed: int) -> N
         changed = problem.with_rates(problem.rate_mbps * random.uniform(0.2, 5.0, len(problem.demands)))
         down = random.random(len(problem.links)) < 0.2
         for other in (changed, changed.without_links(down) if not down.all() else changed):
-            cold, warm = column_generation.route(other), column_generation.route(other, previous=before)
-            assert (warm.plan is None) == (cold.plan is None)
-            if cold.plan is not None and cold.proof.objective is not None:
-                assert warm.proof.gap <= 1e-5
-                assert warm.proof.objective == pytest.approx(cold.proof.objective, rel=1e-5)
-                assert check(other, warm.plan).frame.empty
+            cold = column_generation.route(other)
+            for start in (before, without_trees(problem, before)):
+                warm = column_generation.route(other, previous=start)
+                assert (warm.plan is None) == (cold.plan is None)
+                if cold.plan is not None and cold.proof.objective is not None:
+                    assert warm.proof.gap <= 1e-5
+                    assert warm.proof.objective == pytest.approx(cold.proof.objective, rel=1e-5)
+                    assert check(other, warm.plan).frame.empty
 
 
 def test_trees_save_iterations_after_other_demands_and_a_failed_link() -> None:
@@ -49,20 +58,41 @@ def test_trees_save_iterations_after_other_demands_and_a_failed_link() -> None:
     other = problem.with_rates(problem.rate_mbps * random.lognormal(0, 0.05, len(problem.demands)))
     for changed in (other, adjust(problem, fail_random_links=1, failure_seed=1, lost_demands="drop")):
         reduced = ReducedProblem.of(changed)
-        trees = find_trees(reduced, before)
-        assert trees is not None
         cold = column_generation.search(reduced)
-        warm = column_generation.search(reduced, start=trees)
-        assert len(warm.trace) < len(cold.trace)
-        assert warm.utilization == pytest.approx(cold.utilization, rel=1e-5)
+        for start in (before, without_trees(problem, before)):
+            trees = find_trees(reduced, start)
+            assert trees is not None
+            warm = column_generation.search(reduced, start=trees)
+            assert len(warm.trace) < len(cold.trace)
+            assert warm.utilization == pytest.approx(cold.utilization, rel=1e-5)
 
 
-def test_a_plan_of_another_network_or_without_trees_is_no_start() -> None:
+@settings(deadline=None, max_examples=20)
+@given(problems(max_nodes=7, max_demands=6), st.booleans())
+def test_trees_of_a_plan_make_its_flows(problem: Traffic, by_target: bool) -> None:
+    reduced = ReducedProblem.of(problem, symmetry=False)
+    before = column_generation.route(problem)
+    if before.plan is None or not len(reduced.roots):
+        return
+    if by_target and not problem.has_classes:
+        flows = flow_by_target(problem, before.plan)
+        before = Decision(plan=routing_by_target(problem, flows), proof=before.proof)
+    trees = find_trees(reduced, Decision(plan=before.plan, proof=before.proof))
+    assert trees is not None
+    sums = np.bincount(trees.owner, weights=trees.weight, minlength=len(reduced.roots))
+    assert sums == pytest.approx(np.ones(len(sums)))
+    again = reduced.make_plan(trees)
+    # in the same proportions, so that the busiest link is about as busy
+    assert float(again.links["utilization"].max()) <= 1.05 / (before.proof.objective or 1.0) + 1e-6
+
+
+def test_a_plan_of_another_network_is_no_start() -> None:
     problem = Traffic.from_tables(topohub.read("sndlib/abilene", seed=1))
     other = ReducedProblem.of(Traffic.from_tables(topohub.read("sndlib/polska", seed=1)))
     before = column_generation.route(problem)
     assert find_trees(ReducedProblem.of(problem), before) is not None
     assert find_trees(other, before) is None
     bare = Decision(plan=before.plan, proof=before.proof)
-    assert find_trees(ReducedProblem.of(problem), bare) is None
+    assert find_trees(other, bare) is None
+    assert find_trees(ReducedProblem.of(problem), Decision(plan=None, proof=before.proof)) is None
     assert column_generation.route(problem, previous=bare).proof.status is Status.OPTIMAL
