@@ -6,12 +6,12 @@ The plan before is of the same network. Since then every rate has changed by a f
 standard deviation of 1% or 10%, or a line has failed. Networks are those of `benchmarks.traffic_total` at
 twice the load that shortest paths carry, and some of `benchmarks.traffic_optimum`. Passes are those of
 coordinate descent and of the master problem for the concurrent flow, and of the augmented Lagrangian for the
-total flow; the others have none. "tables" is the concurrent flow from the tables of the plan before, as they are
-read from a file; "4 paths" are the flows over the four shortest paths of each demand, whose search is not timed:
-from nothing by the interior-point method, warm by the simplex method.
+total flow; the others have none. "tables" is the concurrent flow from the tables of the plan before, as they
+are read from a file; "4 paths" are the flows over the four shortest paths of each demand, whose search is not
+timed: from nothing by the interior-point method, warm by the simplex method.
 
-"limited" is the most delivered traffic where at most 5% of the traffic may leave the routes of single shortest
-paths: its gap, and the seconds with and without that limit.
+"limited" is the most delivered traffic where at most 5% of the traffic may leave the routes of single
+shortest paths: its gap, and the seconds with and without that limit.
 
 Asserted: the same objective value, within the gap.
 """

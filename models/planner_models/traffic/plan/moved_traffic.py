@@ -69,7 +69,7 @@ def measure_moved_share(problem: Traffic, plan: Routing, previous: Routing | Non
     """Return moved traffic over the traffic that can stay; None without a plan before, or nothing to stay."""
     if previous is None or not len(problem.targets):
         return None
-    if max(count_entries(problem, plan), count_entries(problem, previous)) > MAX_ENTRIES:
+    if max(_count_entries(problem, plan), _count_entries(problem, previous)) > MAX_ENTRIES:
         return None
     present = PresentFlow.of(problem, previous)
     if present.total_mbps <= 0:
@@ -180,7 +180,7 @@ def largest_flows(problem: Traffic, capacity_mbps: sp.csr_array) -> Floats:
     )
 
 
-def count_entries(problem: Traffic, plan: Routing) -> int:
+def _count_entries(problem: Traffic, plan: Routing) -> int:
     """Return about how many links all demands of a plan use together."""
     if "source" in plan.flows:
         return len(plan.flows)

@@ -28,13 +28,11 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
     WeightedTrees,
 )
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.plan.moved_traffic import count_entries, share_flows
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import sum_by_index
 
 LEAST_WEIGHT: Final = 0.01  # of a tree that is kept
 MAX_ENTRIES: Final = 10_000_000  # of the trees of a decision; more are not kept
-MAX_FLOW_ENTRIES: Final = 20_000_000  # of the flow of each demand on each link; larger plans are no start
 MAX_TREES: Final = 12  # of a root, that a plan is taken apart into
 TREE_LENGTH: Final = 1e-3  # of a link of a tree that is mended, times that of others
 
@@ -111,18 +109,26 @@ def find_trees(reduced: ReducedProblem, previous: Decision[Routing] | None) -> W
 
 
 def _take_apart(reduced: ReducedProblem, plan: Routing) -> WeightedTrees | None:
-    """Return trees that make about the flows of a plan; None for a plan that is too large or has no flow."""
-    problem, graph = reduced.problem, reduced.graph
-    if count_entries(problem, plan) > MAX_FLOW_ENTRIES or problem.has_classes:
+    """Return trees that make about the flows of a plan; None for a plan that has none to them."""
+    problem, graph, flows = reduced.problem, reduced.graph, plan.flows
+    root = "source" if reduced.by_source else "target"
+    if root not in flows or problem.has_classes:
         return None
-    by_demand = share_flows(problem, plan.flows, plan.shed)
-    wanted, row = reduced.roots_of_demands()
-    of_root = sp.csr_array(
-        (np.ones(len(wanted)), (row, wanted)), shape=(len(reduced.roots), by_demand.shape[0])
-    )
+    tail, head = problem.find_nodes(flows["tail"]), problem.find_nodes(flows["head"])
+    link = problem.find_links(tail, head, flows["parallel"].to_numpy(np.int64))
+    end = problem.find_nodes(flows[root])
+    node = np.where(end >= 0, reduced.network.node[end], -1)
+    row = np.minimum(np.searchsorted(reduced.roots, node), len(reduced.roots) - 1)
+    known = (link >= 0) & (reduced.roots[row] == node)
+    shape = (len(reduced.roots), len(problem.links))
+    rate = flows["rate_mbps"].to_numpy(float)
+    of_root = sp.csr_array((rate[known], (row[known], link[known])), shape=shape)
     spread = reduced.network.spread
     size = np.asarray(spread.multiply(spread).sum(axis=0)).ravel()
-    flow = ((of_root @ by_demand) @ spread).toarray() / size
+    flow = (of_root @ spread).toarray() / size
+    arriving = np.where(graph.head == reduced.roots[:, None], flow, 0.0).sum(axis=1)
+    wanted = reduced.amount_mbps.sum(axis=1)
+    flow *= np.divide(wanted, arriving, out=np.zeros(len(wanted)), where=arriving > 0)[:, None]
     if not flow.any():
         return None
     parent, owner, weight = _peel_trees(graph, flow, reduced.roots, reduced.amount_mbps, MAX_TREES)

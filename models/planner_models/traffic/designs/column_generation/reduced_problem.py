@@ -143,12 +143,6 @@ class ReducedProblem:
             return routing.routing_by_demand(self.problem, self._flow_by_pair(split, rate))
         return routing.routing_by_target(self.problem, self._flow_by_target(split, rate))
 
-    def roots_of_demands(self) -> tuple[Ints, Ints]:
-        """Return the demands whose ends differ in the reduced network, and the rows of their roots."""
-        wanted = np.flatnonzero(self.problem.rate_mbps > 0)
-        row = self._ends(wanted)[1]
-        return wanted[row >= 0], row[row >= 0]
-
     # --- per pair -------------------------------------------------------------------------
 
     def _ends(self, pairs: Ints) -> tuple[Ints, Ints]:
