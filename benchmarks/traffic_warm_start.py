@@ -30,6 +30,7 @@ from benchmarks.common import machine, parser_of
 from benchmarks.traffic_optimum import INSTANCES
 from benchmarks.traffic_total import SIZES, Instance
 from planner import Options
+from planner.backends import Solution
 from planner.contract.design import Decision
 from planner_models.traffic import Traffic, measure
 from planner_models.traffic.designs import ecmp, optimum
@@ -182,6 +183,7 @@ def _search_paths(
 ) -> tuple[Outcome, Any]:
     found = find_paths(problem, count=4)
     is_total = objective == "total"
+    solution: Solution | None
     started = time.process_time()
     if before is None or before.plan is None:
         solve = interior_point.solve_total if is_total else interior_point.solve_utilization

@@ -126,7 +126,8 @@ def _keep_limits(problem: Traffic, limits: RouteLimits, flow: sp.csr_array) -> s
 
     The flow of a demand is taken apart into routes, the largest at each node first.
     """
-    limited = np.isfinite(limits.max_latency_ms) | ~limits.allowed.all(axis=1)[limits.allowed_of]
+    avoids = ~np.asarray(limits.allowed.all(axis=1))
+    limited = np.isfinite(limits.max_latency_ms) | avoids[limits.allowed_of]
     limited[list(limits.conditions)] = True
     kept = sp.csr_array(flow, copy=True)
     kept.sum_duplicates()

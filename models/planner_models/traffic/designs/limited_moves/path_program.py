@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats, Ints, Ints32
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.limited_moves.kept_flows import CheapestWays
@@ -117,7 +117,7 @@ class _Pool:
 
     part: list[Ints] = field(default_factory=list)
     hops: list[Ints] = field(default_factory=list)
-    row: list[Ints] = field(default_factory=list)
+    row: list[Ints32] = field(default_factory=list)
 
     def add(self, part: Ints, paths: FoundPaths, last: Ints) -> None:
         """Add one path for each of some parts, with a row (n,) at its end; -1 for none."""
