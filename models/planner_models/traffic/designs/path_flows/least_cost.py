@@ -35,6 +35,7 @@ from planner_models.traffic.designs.path_flows.simplex import (
     Stop,
     order_paths,
 )
+from planner_models.traffic.designs.path_search import FoundPaths
 from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
