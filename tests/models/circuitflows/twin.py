@@ -12,6 +12,16 @@ from typing import Any
 FIRST, LEAST, DUPLICATES = 10.0, 2.0, 3
 RETURNED = 5
 GOLDEN = 0.6180339887498949
+TICKS = 100_000  # in a microsecond
+CHANGE, START, CIRCUIT, UP, DOWN, ENTER, ARRIVAL, HOST, NEXT, LOOK, KILL, TIMER = range(12)
+"""Order of what happens at one instant."""
+
+
+def sending(bits: float, mbps: float) -> float:
+    """Return the ticks that a link needs, rounded up where they are no whole number."""
+    exact = bits / mbps * TICKS
+    nearest = round(exact)
+    return float(nearest if abs(exact - nearest) <= 1e-9 * exact else math.ceil(exact))
 
 
 @dataclass
@@ -92,17 +102,20 @@ class Twin:
     """The same network as `packets.build_network` returns, and the same changes to come."""
 
     def __init__(self, *, racks: int, flows: dict[str, Any], changes: Any, **how: Any) -> None:
-        self.n, self.how = racks, how
+        times = ("packet_delay_us", "circuit_delay_us", "least_timeout_us", "life_us", "look_us")
+        ticks = {name: how[name] * TICKS for name in times if name in how}
+        exact = {name: value if math.isinf(value) else float(round(value)) for name, value in ticks.items()}
+        self.n, self.how = racks, {**how, **exact}
         rows = zip(
             *(flows[k] for k in ("source", "target", "host", "size", "start_us", "before")), strict=True
         )
-        self.flows = [Flow(int(s), int(t), int(h), int(z), float(u), int(b)) for s, t, h, z, u, b in rows]
+        self.flows = [Flow(int(s), int(t), int(h), int(z), float(round(u * TICKS)), int(b)) for s, t, h, z, u, b in rows]
         for flow in self.flows:
             flow.fresh_left = flow.size
         pairs = itertools.product(range(racks), repeat=2)
         self.pairs = {pair: Pair(capacity=how["capacity"]) for pair in pairs}
         self.now, self.order = 0.0, itertools.count()
-        self.events: list[tuple[float, int, int, Any, tuple[Any, ...]]] = []
+        self.events: list[tuple[float, int, float, int, int, int, Any, tuple[Any, ...]]] = []
         self.ready: dict[int, deque[int]] = {}
         self.sending: set[int] = set()
         self.up_busy, self.down_busy, self.circuit_busy = set[int](), set[int](), set[int]()
@@ -111,18 +124,24 @@ class Twin:
         self.pipes: dict[int, deque[tuple[float, tuple[int, int], Packet]]] = {}
         self.host_flows: dict[int, int] = {}
         self.lost = self.local = self.over_circuits = self.over_packets = 0
-        for at, kind, pair, value in sorted(changes, key=lambda c: (c[0], (2, 0, 1, 3)[c[1]])):
-            self._at(at, self._change, kind, divmod(pair, racks), value, rank=0)
+        for at, kind, pair, value in changes:
+            place = (2, 0, 1, 3)[kind] * racks * racks + pair
+            end = float(round(value * TICKS)) if kind == 0 else value
+            self._at((CHANGE, place), round(at * TICKS), self._change, kind, divmod(pair, racks), end)
         for index, flow in enumerate(self.flows):
             if flow.before < 0:
-                self._at(flow.start, self._start, index, rank=1)
+                self._at((START, index), flow.start, self._start, index)
 
-    def _at(self, time: float, what: Any, *arguments: Any, rank: int = 2) -> None:
-        heapq.heappush(self.events, (time, rank, next(self.order), what, arguments))
+    def _at(self, place: tuple[int, int], time: float, what: Any, *arguments: Any) -> None:
+        kind, index = place
+        stage = 0 if kind == CHANGE else 1 if kind == START else 3 if kind == TIMER else 2
+        caused = self.now if stage == 2 else 0.0
+        key = float(time), stage, caused, kind, index, next(self.order)
+        heapq.heappush(self.events, (*key, what, arguments))
 
     def run(self, until: float) -> None:
-        while self.events and self.events[0][0] < until:
-            self.now, _, _, what, arguments = heapq.heappop(self.events)
+        while self.events and self.events[0][0] < until * TICKS:
+            self.now, _, _, _, _, _, what, arguments = heapq.heappop(self.events)
             what(*arguments)
 
     def _change(self, kind: int, pair: tuple[int, int], value: float) -> None:
@@ -149,10 +168,11 @@ class Twin:
         self.host_flows[flow.host] = self.host_flows.get(flow.host, 0) + 1
         life, look = self.how.get("life_us", math.inf), self.how.get("look_us", 0.0)
         if life < math.inf:
-            self._at(self.now + life, self._end, index)
+            self._at((KILL, index), self.now + life, self._end, index)
         if look and self.host_flows[flow.host] == 1:
-            phase = flow.host * GOLDEN % 1.0 * look
-            self._at(max(self.now, phase + math.ceil((self.now - phase) / look) * look), self._go, index)
+            phase = math.floor(flow.host * GOLDEN % 1.0 * look)
+            next_look = max(self.now, phase + math.ceil((self.now - phase) / look) * look)
+            self._at((LOOK, index), next_look, self._go, index)
         else:
             self._go(index)
 
@@ -167,7 +187,7 @@ class Twin:
             self.host_flows[flow.host] -= 1
             for other, waiting in enumerate(self.flows):
                 if waiting.before == index:
-                    self._at(max(self.now, waiting.start), self._start, other)
+                    self._at((NEXT, other), max(self.now, waiting.start), self._start, other)
 
     def _offer(self, index: int) -> None:
         flow = self.flows[index]
@@ -194,7 +214,7 @@ class Twin:
                 count = min(self.how.get("batch", 1), flow.fresh_left, int(flow.window) - flow.outstanding)
                 flow.fresh_left -= count
             if not flow.outstanding:
-                flow.timeout = self.now + self._timeout_us(flow)
+                flow.timeout = self.now + self._timeout_ticks(flow)
             flow.outstanding += count
             if flow.sample is None:
                 flow.sample = flow.sent, self.now
@@ -204,8 +224,8 @@ class Twin:
             self.sending.add(host)
             self._arm(index)
             rate = self.how["host_mbps"]
-            wait = 0.0 if rate is None else self.how["packet_bits"] / rate
-            self._at(self.now + count * wait, self._out, host, batch)
+            wait = 0.0 if rate is None else sending(self.how["packet_bits"], rate)
+            self._at((HOST, host), self.now + count * wait, self._out, host, batch)
 
     def _out(self, host: int, batch: list[Packet]) -> None:
         self.sending.discard(host)
@@ -235,9 +255,9 @@ class Twin:
         elif packet.reply is None:
             self.lost += 1
 
-    def _us(self, packet: Packet, mbps: float) -> float:
-        share = self.how["reply_share"] if packet.reply else 1.0
-        return float(self.how["packet_bits"] / mbps * share)
+    def _ticks(self, packet: Packet, mbps: float) -> float:
+        whole = sending(self.how["packet_bits"], mbps)
+        return math.floor(whole * self.how["reply_share"] + 0.5) if packet.reply else whole
 
     def _take(self, state: Pair) -> Packet:
         return (state.returned or state.waiting).popleft()
@@ -254,7 +274,7 @@ class Twin:
                 packet = self._take(state)
                 self.up_busy.add(rack)
                 self.up_turn[rack] = (target + 1) % self.n
-                self._at(self.now + self._us(packet, rate), self._up, (rack, target), packet)
+                self._at((UP, rack), self.now + self._ticks(packet, rate), self._up, (rack, target), packet)
                 return
 
     def _up(self, pair: tuple[int, int], packet: Packet) -> None:
@@ -262,14 +282,14 @@ class Twin:
         pipe = self.pipes.setdefault(pair[0], deque())
         pipe.append((self.now + self.how["packet_delay_us"], pair, packet))
         if len(pipe) == 1:
-            self._at(pipe[0][0], self._inside, pair[0])
+            self._at((ENTER, pair[0]), pipe[0][0], self._inside, pair[0])
         self._uplink(pair[0])
 
     def _inside(self, rack: int) -> None:
         pipe = self.pipes[rack]
         _, pair, packet = pipe.popleft()
         if pipe:
-            self._at(pipe[0][0], self._inside, rack)
+            self._at((ENTER, rack), pipe[0][0], self._inside, rack)
         state = self.pairs[pair]
         if len(state.inside) < self.how["inside"]:
             state.inside.append(packet)
@@ -292,7 +312,8 @@ class Twin:
                 self.down_busy.add(rack)
                 self.down_turn[rack] = (source + 1) % self.n
                 rate = self.how["packet_mbps"][rack]
-                self._at(self.now + self._us(packet, rate), self._down, (source, rack), packet)
+                done = self.now + self._ticks(packet, rate)
+                self._at((DOWN, rack), done, self._down, (source, rack), packet)
                 return
 
     def _down(self, pair: tuple[int, int], packet: Packet) -> None:
@@ -309,10 +330,10 @@ class Twin:
         state = self.pairs[rack, target]
         if state.returned or state.waiting:
             rate = self.how["circuit_mbps"][rack, target]
-            done = self.now + self._us((state.returned or state.waiting)[0], rate)
-            if done <= state.until + 1e-9 * max(done, 1.0):
+            done = self.now + self._ticks((state.returned or state.waiting)[0], rate)
+            if done <= state.until + sending(self.how["packet_bits"], rate) / 100:
                 self.circuit_busy.add(rack)
-                self._at(done, self._across, (rack, target), self._take(state))
+                self._at((CIRCUIT, rack), done, self._across, (rack, target), self._take(state))
 
     def _across(self, pair: tuple[int, int], packet: Packet) -> None:
         self.circuit_busy.discard(pair[0])
@@ -338,13 +359,13 @@ class Twin:
         state.last = max(at, state.last)
         state.way.append((state.last, packet, circuit))
         if len(state.way) == 1:
-            self._at(state.last, self._there, pair)
+            self._at((ARRIVAL, pair[0] * self.n + pair[1]), state.last, self._there, pair)
 
     def _there(self, pair: tuple[int, int]) -> None:
         way = self.pairs[pair].way
         _, packet, circuit = way.popleft()
         if way:
-            self._at(way[0][0], self._there, pair)
+            self._at((ARRIVAL, pair[0] * self.n + pair[1]), way[0][0], self._there, pair)
         if packet.reply is None:
             answer = self._answer(packet)
             if answer is not None:
@@ -368,11 +389,11 @@ class Twin:
 
     # --- TCP ---------------------------------------------------------------------------
 
-    def _timeout_us(self, flow: Flow) -> float:
+    def _timeout_ticks(self, flow: Flow) -> float:
         least = self.how["least_timeout_us"]
         if flow.smooth is not None:
             least = max(least, flow.smooth + 4 * flow.spread)
-        return float(least * 2 ** min(flow.backoff, 10))
+        return math.floor(least * 2 ** min(flow.backoff, 10))
 
     def _arm(self, index: int) -> None:
         flow, least = self.flows[index], self.how["least_timeout_us"]
@@ -383,11 +404,11 @@ class Twin:
                 wait = max(2 * rtt, least / 20)
                 if flow.outstanding == 1:
                     wait = max(wait, 1.5 * rtt + least)
-                at, what = min(at, self.now + wait), self._probe
+                at, what = min(at, math.floor(self.now + wait)), self._probe
             elif flow.missing and 0 < flow.later <= DUPLICATES - flow.outstanding and flow.patience == 3:
-                at, what = min(at, self.now + max(rtt / 4, least / 100)), self._early
+                at, what = min(at, math.floor(self.now + max(rtt / 4, least / 100))), self._early
         flow.timer = timer = object()
-        self._at(at, self._expire, index, timer, what, rank=3)
+        self._at((TIMER, index), at, self._expire, index, timer, what)
 
     def _expire(self, index: int, timer: object, what: Any) -> None:
         flow = self.flows[index]
@@ -400,7 +421,7 @@ class Twin:
         flow = self.flows[index]
         flow.probe = "due"
         if flow.timeout <= self.now:
-            flow.timeout = self.now + self._timeout_us(flow)
+            flow.timeout = self.now + self._timeout_ticks(flow)
 
     def _early(self, index: int) -> None:
         self._lose(self.flows[index])
@@ -435,7 +456,7 @@ class Twin:
         if flow.delivered >= flow.size:
             self._end(index)
         elif flow.outstanding:
-            flow.timeout = self.now + self._timeout_us(flow)
+            flow.timeout = self.now + self._timeout_ticks(flow)
             self._arm(index)
 
     def _received(self, flow: Flow, number: int, newly: int) -> None:

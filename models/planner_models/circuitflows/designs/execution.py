@@ -134,7 +134,7 @@ class Datacenter:
         of = self.network.of
         replies = of("queue_length") - of("queue_data")
         queued = (of("queue_data") * bits + replies * self.problem.of("reply_bytes") * 8).reshape(n, n)
-        there = np.isnan(of("end_us")) & (of("start_us") <= self.network.now_us)
+        there = np.isnan(of("end_ticks")) & (self.network.us("start") <= self.network.now_us)
         there &= (self.problem.before < 0) | (of("next_number") > 0)
         there &= of("source") != of("target")
         left = np.where(there, np.maximum(of("handed") - of("seen"), 0), 0.0) * bits

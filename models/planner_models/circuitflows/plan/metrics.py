@@ -95,7 +95,7 @@ class Replay:
     @classmethod
     def of(cls, network: Network) -> Replay:
         """Return the record of a network at the end of its run."""
-        taken = network.of("end_us") - network.of("start_us")
+        taken = network.us("end") - network.us("start")
         return cls(taken_us=taken, latency=network.of("latency"), network=network)
 
 
@@ -129,7 +129,7 @@ def measure_run(problem: FlowsInTime, plan: Operation, run: Replay) -> dict[str,
     days = days[days["start_us"] < end_us]
     ends = np.minimum(days["start_us"] + days["duration_us"], end_us)
     up = float(np.clip(ends - days["start_us"], 0.0, None).sum())
-    end = network.of("end_us")
+    end = network.us("end")
     sent, begin = network.count(SENT), problem.can_send(network.of("target"))
     return {
         "small_median_ms": _percentile(taken[ended & ~problem.big], 50),

@@ -1,7 +1,9 @@
-"""The heap of events, by time and then in the order in which they were put there.
+"""The heap of events: by time, then by when they were caused, then by kind, then by the index they are for.
 
-An event is one number: its place in that order, the index that it is for, and its kind; so numbers
-compare as events of one instant follow each other.
+An event is one number, its kind and its index, so that numbers compare as events of one instant and one cause
+follow each other: what leaves a link or a switch comes before what arrives, and frees its place first. No two
+events of one instant are the same number: a link, a pair or a flow waits for one event of a kind at a time. So
+the order of events is a rule about the network, and not about the code that puts them here.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import numpy as np
 from planner_models.circuitflows.plan.packets.state import (
     EVENT_COUNT,
     HEAP_SIZE,
+    NOW,
     TIMERS,
     Floats,
     Ints,
@@ -21,31 +24,51 @@ from planner_models.circuitflows.plan.packets.state import (
 from planner_models.circuits.plan.compiled import inner
 
 # not plain numbers, of each of which Numba would compile functions anew
-HOST_SENT, UPLINK_DONE, ENTER, DOWNLINK_DONE, CIRCUIT_DONE, ARRIVAL, FLOW_START, LOOK, KILL = cast(
+CIRCUIT_DONE, UPLINK_DONE, DOWNLINK_DONE, ENTER, ARRIVAL, HOST_SENT, FLOW_START, LOOK, KILL = cast(
     "tuple[int, ...]", np.arange(9)
 )
-KIND_BITS: Final = 4
-INDEX_BITS: Final = 24  # leaves 35 bits for the order of events: 34 thousand million
-KIND_MASK: Final = (1 << KIND_BITS) - 1
+INDEX_BITS: Final = 32
 INDEX_MASK: Final = (1 << INDEX_BITS) - 1
 
 
 @inner
-def push(ints: Ints, reals: Floats, at: Layout, us: float, kind: int, index: int) -> None:
-    """Put an event into the heap."""
-    slot = ints[HEAP_SIZE]
-    sequence = ints[EVENT_COUNT]
+def is_event_before(
+    ints: Ints, reals: Floats, at: Layout, slot: int, ticks: float, caused: float, event: int
+) -> bool:
+    """Return whether the event in a place of the heap comes before another one."""
+    other = reals[at.heap_ticks + slot]
+    if other != ticks:
+        return bool(other < ticks)
+    other = reals[at.heap_caused_ticks + slot]
+    if other != caused:
+        return bool(other < caused)
+    return bool(ints[at.heap_event + slot] < event)
+
+
+@inner
+def move_event(ints: Ints, reals: Floats, at: Layout, source: int, target: int) -> None:
+    """Copy the event in one place of the heap to another."""
+    reals[at.heap_ticks + target] = reals[at.heap_ticks + source]
+    reals[at.heap_caused_ticks + target] = reals[at.heap_caused_ticks + source]
+    ints[at.heap_event + target] = ints[at.heap_event + source]
+
+
+@inner
+def push(ints: Ints, reals: Floats, at: Layout, ticks: float, kind: int, index: int) -> None:
+    """Put an event into the heap, caused now."""
+    slot, caused = ints[HEAP_SIZE], reals[NOW]
+    event = kind << INDEX_BITS | index
     ints[HEAP_SIZE] = slot + 1
-    ints[EVENT_COUNT] = sequence + 1
+    ints[EVENT_COUNT] += 1
     while slot > 0:
         above = (slot - 1) >> 1
-        if reals[at.heap_us + above] <= us:  # an event put there before at the same time stays before
+        if is_event_before(ints, reals, at, above, ticks, caused, event):
             break
-        reals[at.heap_us + slot] = reals[at.heap_us + above]
-        ints[at.heap_event + slot] = ints[at.heap_event + above]
+        move_event(ints, reals, at, above, slot)
         slot = above
-    reals[at.heap_us + slot] = us
-    ints[at.heap_event + slot] = (sequence << (INDEX_BITS + KIND_BITS)) | (index << KIND_BITS) | kind
+    reals[at.heap_ticks + slot] = ticks
+    reals[at.heap_caused_ticks + slot] = caused
+    ints[at.heap_event + slot] = event
 
 
 @inner
@@ -53,36 +76,50 @@ def pop(ints: Ints, reals: Floats, at: Layout) -> None:
     """Take the first event out of the heap."""
     ints[HEAP_SIZE] -= 1
     last = ints[HEAP_SIZE]
-    us, event = reals[at.heap_us + last], ints[at.heap_event + last]
+    ticks, caused, event = (
+        reals[at.heap_ticks + last],
+        reals[at.heap_caused_ticks + last],
+        ints[at.heap_event + last],
+    )
     slot = 0
     while True:
         below = 2 * slot + 1
         if below >= last:
             break
-        first, other = reals[at.heap_us + below], reals[at.heap_us + below + 1]
-        if below + 1 < last and (
-            other < first
-            or (other == first and ints[at.heap_event + below + 1] < ints[at.heap_event + below])
+        right = below + 1
+        if right < last and is_event_before(
+            ints,
+            reals,
+            at,
+            right,
+            reals[at.heap_ticks + below],
+            reals[at.heap_caused_ticks + below],
+            ints[at.heap_event + below],
         ):
-            below += 1
-            first = other
-        if first > us or (first == us and ints[at.heap_event + below] > event):
+            below = right
+        if not is_event_before(ints, reals, at, below, ticks, caused, event):
             break
-        reals[at.heap_us + slot] = first
-        ints[at.heap_event + slot] = ints[at.heap_event + below]
+        move_event(ints, reals, at, below, slot)
         slot = below
-    reals[at.heap_us + slot] = us
+    reals[at.heap_ticks + slot] = ticks
+    reals[at.heap_caused_ticks + slot] = caused
     ints[at.heap_event + slot] = event
+
+
+@inner
+def is_timer_before(reals: Floats, at: Layout, one: int, other: int) -> bool:
+    """Return whether the timer of one flow goes off before that of another: by time, then by number."""
+    difference = reals[at.timer_ticks + one] - reals[at.timer_ticks + other]
+    return bool(difference < 0 or (difference == 0 and one < other))
 
 
 @inner
 def place_timer(ints: Ints, reals: Floats, at: Layout, slot: int, flow: int) -> None:
     """Put a flow into the heap of timers at a place that is free, or above or below it in order."""
-    us = reals[at.timer_us + flow]
     while slot > 0:
         above = (slot - 1) >> 1
         other = ints[at.timer_heap + above]
-        if reals[at.timer_us + other] <= us:
+        if is_timer_before(reals, at, other, flow):
             break
         ints[at.timer_heap + slot] = other
         ints[at.timer_place + other] = slot
@@ -94,10 +131,10 @@ def place_timer(ints: Ints, reals: Floats, at: Layout, slot: int, flow: int) -> 
         other = ints[at.timer_heap + below]
         if below + 1 < ints[TIMERS]:
             right = ints[at.timer_heap + below + 1]
-            if reals[at.timer_us + right] < reals[at.timer_us + other]:
+            if is_timer_before(reals, at, right, other):
                 below += 1
                 other = right
-        if reals[at.timer_us + other] >= us:
+        if is_timer_before(reals, at, flow, other):
             break
         ints[at.timer_heap + slot] = other
         ints[at.timer_place + other] = slot
@@ -107,15 +144,15 @@ def place_timer(ints: Ints, reals: Floats, at: Layout, slot: int, flow: int) -> 
 
 
 @inner
-def set_timer(ints: Ints, reals: Floats, at: Layout, flow: int, us: float) -> None:
-    """Let a flow's timer go off at `us`, or earlier, where it was set to: then it is put off."""
+def set_timer(ints: Ints, reals: Floats, at: Layout, flow: int, ticks: float) -> None:
+    """Let a flow's timer go off at `ticks`, or earlier, where it was set to: then it is put off."""
     place = ints[at.timer_place + flow]
     if place < 0:
         ints[TIMERS] += 1
-        reals[at.timer_us + flow] = us
+        reals[at.timer_ticks + flow] = ticks
         place_timer(ints, reals, at, ints[TIMERS] - 1, flow)
-    elif us < reals[at.timer_us + flow]:
-        reals[at.timer_us + flow] = us
+    elif ticks < reals[at.timer_ticks + flow]:
+        reals[at.timer_ticks + flow] = ticks
         place_timer(ints, reals, at, place, flow)
 
 

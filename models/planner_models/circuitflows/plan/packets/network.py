@@ -19,9 +19,8 @@ from planner_models.circuitflows.plan.packets.events import (
     ENTER,
     FLOW_START,
     HOST_SENT,
+    INDEX_BITS,
     INDEX_MASK,
-    KIND_BITS,
-    KIND_MASK,
     LOOK,
     UPLINK_DONE,
     pop,
@@ -34,21 +33,23 @@ from planner_models.circuitflows.plan.packets.state import (
     BUFFER_PACKETS,
     BUFFER_WINDOWS,
     CHANGES,
-    CIRCUIT_DELAY_US,
+    CIRCUIT_DELAY_TICKS,
     HEAP_SIZE,
-    HOST_PACKET_US,
+    HOST_PACKET_TICKS,
     INSIDE_CAPACITY,
-    LEAST_TIMEOUT_US,
-    LIFE_US,
-    LOOK_US,
+    LEAST_TIMEOUT_TICKS,
+    LIFE_TICKS,
+    LOOK_TICKS,
     NEXT_CHANGE,
     NEXT_START,
     NOW,
     OVERFLOW,
-    PACKET_DELAY_US,
+    PACKET_DELAY_TICKS,
     REPLY_EVERY,
     REPLY_SHARE,
     SMALL_CAPACITY,
+    TICKS_PER_NS,
+    TICKS_PER_US,
     TIMERS,
     Floats,
     Ints,
@@ -86,6 +87,9 @@ from planner_models.circuits.plan.compiled import inner, kernel
 MOST_PLACES = 100_000_000
 """Packets that the network has places for: about 4 GB."""
 
+MOST_INDEX: Final = (1 << 24) - 1
+"""Flows, hosts or pairs of racks that a network may have."""
+
 RETURNED: Final = 5
 """Packets of a pair of racks that wait at the rack after they found no place in the packet switch."""
 EVENTS_PER_CALL: Final = 100_000  # of compiled code, between looks at the clock: about 0.03 s
@@ -114,7 +118,11 @@ class Network:
 
     @property
     def now_us(self) -> float:
-        return float(self.state.reals[NOW])
+        return float(self.state.reals[NOW]) / TICKS_PER_US
+
+    def us(self, name: str) -> NDArray[np.float64]:
+        """Return a field of times, us: `network.us("end")`; NaN where there is none yet."""
+        return np.asarray(self.of(f"{name}_ticks") / TICKS_PER_US, dtype=np.float64)
 
     def with_changes(self, us: Floats, kind: Ints, pair: Ints, value: Floats) -> Network:
         """Return the network, sharing its state, with these changes to come beside those not yet made.
@@ -124,14 +132,15 @@ class Network:
         ints = self.state.ints
         rest = slice(int(ints[NEXT_CHANGE]), int(ints[CHANGES]))
         before = self.changes
-        us = np.concatenate([before[0][rest], us.astype(float)])
-        kind = np.concatenate([before[1][rest], kind.astype(np.int64)])
+        ticks = np.concatenate([before[0][rest], round_to_ticks(us.astype(float))])
+        kinds = np.concatenate([before[1][rest], kind.astype(np.int64)])
         pair = np.concatenate([before[2][rest], pair.astype(np.int64)])
-        value = np.concatenate([before[3][rest], value.astype(float)])
-        rank = np.choose(kind, [2, 0, 1, 3])  # CIRCUIT_DOWN, DETACH, CIRCUIT_UP, RESIZE
-        order = np.lexsort((rank, us))
-        ints[NEXT_CHANGE], ints[CHANGES] = 0, len(us)
-        return replace(self, changes=(us[order], kind[order], pair[order], value[order]))
+        value = np.where(kind == CIRCUIT_UP, round_to_ticks(value.astype(float)), value)
+        value = np.concatenate([before[3][rest], value])
+        rank = np.choose(kinds, [2, 0, 1, 3])  # CIRCUIT_DOWN, DETACH, CIRCUIT_UP, RESIZE
+        order = np.lexsort((pair, rank, ticks))
+        ints[NEXT_CHANGE], ints[CHANGES] = 0, len(ticks)
+        return replace(self, changes=(ticks[order], kinds[order], pair[order], value[order]))
 
     def advance(self, until_us: float, *, deadline: float = math.inf) -> None:
         """Advance time to `until_us`; events of that instant itself wait for the next call.
@@ -139,12 +148,12 @@ class Network:
         deadline  of `time.perf_counter`: time ends there at the end of an instant, to whole nanoseconds
                   where possible, some events after it at least
         """
-        state = self.state
-        while advance(state.ints, state.reals, state.at, *self.changes, until_us, EVENTS_PER_CALL):
+        state, until = self.state, float(round_to_ticks(until_us))
+        while advance(state.ints, state.reals, state.at, *self.changes, until, EVENTS_PER_CALL):
             if state.ints[OVERFLOW]:
                 raise RuntimeError("more packets are in flight than the network has places for")
             if time.perf_counter() >= deadline:
-                until_us, deadline = min(until_us, _next_instant_us(self.now_us)), math.inf
+                until, deadline = min(until, _next_instant(float(state.reals[NOW]))), math.inf
 
 
 def build_network(
@@ -191,17 +200,16 @@ def build_network(
                   most `buffer_packets`
     """
     pairs, count = racks * racks, len(flows["size"])
-    if max(count, pairs, hosts) > INDEX_MASK:
-        raise InputError(f"the network has more than {INDEX_MASK:,} flows, hosts or pairs of racks")
+    if max(count, pairs, hosts) > MOST_INDEX:
+        raise InputError(f"the network has more than {MOST_INDEX:,} flows, hosts or pairs of racks")
     before, start = flows["before"].astype(np.int64), flows["start_us"].astype(float)
     first_successor, next_successor = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     for flow in np.flatnonzero(before >= 0)[::-1]:
         next_successor[flow], first_successor[before[flow]] = first_successor[before[flow]], flow
     starters = np.flatnonzero(before < 0)
     start_order = starters[np.argsort(start[starters], kind="stable")]
-    with np.errstate(divide="ignore"):
-        packet_us = packet_bits / packet_mbps
-    circuit_us = packet_bits / circuit_mbps
+    packet_ticks, circuit_ticks = (_sending_ticks(packet_bits, rate) for rate in (packet_mbps, circuit_mbps))
+    packet_us, circuit_us = packet_ticks / TICKS_PER_US, circuit_ticks / TICKS_PER_US
     # in flight: what either switch sends within the longest delay there and back, and a queue of replies
     longest = 2 * max(circuit_delay_us, 2 * packet_delay_us)
     rates = 1 / circuit_us.min(initial=np.inf) + 1 / packet_us.min(initial=np.inf)
@@ -229,11 +237,19 @@ def build_network(
             "heap": hosts + 4 * racks + pairs + 3 * count + 16,
         }
     )
-    state.reals[HOST_PACKET_US] = 0.0 if host_mbps is None else packet_bits / host_mbps
-    state.reals[PACKET_DELAY_US], state.reals[CIRCUIT_DELAY_US] = packet_delay_us, circuit_delay_us
-    state.reals[LEAST_TIMEOUT_US], state.reals[REPLY_SHARE] = least_timeout_us, reply_share
+    state.reals[HOST_PACKET_TICKS] = (
+        0.0 if host_mbps is None else float(_sending_ticks(packet_bits, host_mbps))
+    )
+    for place, us in (
+        (PACKET_DELAY_TICKS, packet_delay_us),
+        (CIRCUIT_DELAY_TICKS, circuit_delay_us),
+        (LEAST_TIMEOUT_TICKS, least_timeout_us),
+        (LIFE_TICKS, life_us),
+        (LOOK_TICKS, look_us),
+    ):
+        state.reals[place] = round_to_ticks(us)
+    state.reals[REPLY_SHARE], state.ints[BATCH] = reply_share, batch
     state.reals[ALPHA], state.reals[BETA] = alpha, beta
-    state.reals[LIFE_US], state.reals[LOOK_US], state.ints[BATCH] = life_us, look_us, batch
     state.reals[BUFFER_WINDOWS], state.reals[BUFFER_PACKETS] = buffer_windows, buffer_packets
     state.ints[REPLY_EVERY], state.ints[INSIDE_CAPACITY] = reply_every, inside
     state.ints[SMALL_CAPACITY] = capacity
@@ -242,22 +258,22 @@ def build_network(
         "first_successor": first_successor,
         "next_successor": next_successor,
         "start_order": start_order,
-        "start_us": start,
-        "end_us": np.nan,
+        "start_ticks": round_to_ticks(start),
+        "end_ticks": np.nan,
         "unsent": flows["size"],
         "handed": np.minimum(flows["size"], min(buffer_windows * FIRST_WINDOW, buffer_packets)).astype(int),
         "window": FIRST_WINDOW,
         "threshold": np.inf,
         "reordering": DUPLICATES,
-        "smooth_rtt_us": -1.0,
-        "deadline_us": np.inf,
-        "timeout_us": np.inf,
+        "smooth_rtt_ticks": -1.0,
+        "deadline_ticks": np.inf,
+        "timeout_ticks": np.inf,
         "probe_code": NO_PROBE,
         "capacity": capacity,
-        "packet_us": packet_us,
-        "circuit_us": circuit_us,
-        "up_until_us": -np.inf,
-        "flight_us": -np.inf,
+        "packet_ticks": packet_ticks,
+        "circuit_ticks": circuit_ticks,
+        "up_until_ticks": -np.inf,
+        "flight_ticks": -np.inf,
         **dict.fromkeys(("latest_number", "timed_number", "circuit_to", "timer_place"), -1),
         **dict.fromkeys(("ready_head", "ready_tail", "ready_next"), -1),
     }
@@ -267,9 +283,21 @@ def build_network(
     return Network(state=state, changes=nothing)
 
 
-def _next_instant_us(us: float) -> float:
-    """Return the next whole nanosecond after a time, us; the next number where they are as far apart."""
-    return max((math.floor(us * 1e3) + 1) / 1e3, math.nextafter(us, math.inf))
+def round_to_ticks(us: Any) -> NDArray[np.float64]:
+    """Return times or delays, us, in whole ticks."""
+    return np.asarray(np.round(us * TICKS_PER_US), dtype=np.float64)
+
+
+def _sending_ticks(bits: float, mbps: Any) -> NDArray[np.float64]:
+    """Return the ticks that links need for so many bits, rounded up: none is faster than its rate."""
+    with np.errstate(divide="ignore"):
+        ticks = np.asarray(bits / np.asarray(mbps, dtype=float) * TICKS_PER_US)
+    return np.ceil(ticks * (1 - 1e-9))  # a whole number stays one, whichever way it was computed
+
+
+def _next_instant(ticks: float) -> float:
+    """Return the next whole nanosecond after a time, both in ticks."""
+    return (math.floor(ticks / TICKS_PER_NS) + 1.0) * TICKS_PER_NS
 
 
 @inner
@@ -279,12 +307,12 @@ def apply_change(ints: Ints, reals: Floats, at: Layout, kind: int, pair: int, va
     rack, target = pair // n, pair % n
     if kind == CIRCUIT_UP:
         ints[at.circuit_to + rack] = target
-        reals[at.up_until_us + pair] = value
+        reals[at.up_until_ticks + pair] = value
         ints[at.detached + pair] = 1
     elif kind == CIRCUIT_DOWN:
         if ints[at.circuit_to + rack] == target:
             ints[at.circuit_to + rack] = -1
-        reals[at.up_until_us + pair] = -np.inf
+        reals[at.up_until_ticks + pair] = -np.inf
         ints[at.detached + pair] = 0
     elif kind == DETACH:
         ints[at.detached + pair] = 1
@@ -298,33 +326,33 @@ def advance(  # noqa: C901
     ints: Ints,
     reals: Floats,
     at: Layout,
-    change_us: Floats,
+    change_ticks: Floats,
     change_kind: Ints,
     change_pair: Ints,
     change_value: Floats,
-    until_us: float,
+    until_ticks: float,
     most_events: int,
 ) -> bool:
-    """Advance time to `until_us` by at most so many events; those of that instant wait for the next call.
+    """Advance time to `until_ticks` by at most so many events; those of that instant wait for the next call.
 
     A turn of the loop takes one event and does at once all that follows from it: a flow offers its host
-    a packet, the host sends, switches take packets from queues. Return whether events before `until_us`
+    a packet, the host sends, switches take packets from queues. Return whether events before `until_ticks`
     are left: after so many, or where more packets are in flight than there are places for.
     """
     n = at.racks
     events = 0
     while ints[OVERFLOW] == 0:
-        event = reals[at.heap_us] if ints[HEAP_SIZE] > 0 else np.inf
-        change = change_us[ints[NEXT_CHANGE]] if ints[NEXT_CHANGE] < ints[CHANGES] else np.inf
+        event = reals[at.heap_ticks] if ints[HEAP_SIZE] > 0 else np.inf
+        change = change_ticks[ints[NEXT_CHANGE]] if ints[NEXT_CHANGE] < ints[CHANGES] else np.inf
         start = (
-            reals[at.start_us + ints[at.start_order + ints[NEXT_START]]]
+            reals[at.start_ticks + ints[at.start_order + ints[NEXT_START]]]
             if ints[NEXT_START] < at.starters
             else np.inf
         )
-        timer = reals[at.timer_us + ints[at.timer_heap]] if ints[TIMERS] > 0 else np.inf
+        timer = reals[at.timer_ticks + ints[at.timer_heap]] if ints[TIMERS] > 0 else np.inf
         now = min(min(event, change), min(start, timer))
-        if now >= until_us:
-            reals[NOW] = max(reals[NOW], until_us)
+        if now >= until_ticks:
+            reals[NOW] = max(reals[NOW], until_ticks)
             return False
         if events == most_events:
             break
@@ -347,7 +375,7 @@ def advance(  # noqa: C901
             expire_timer(ints, reals, at, flow)
         else:
             event_code = ints[at.heap_event]
-            kind, index = event_code & KIND_MASK, (event_code >> KIND_BITS) & INDEX_MASK
+            kind, index = event_code >> INDEX_BITS, event_code & INDEX_MASK
             pop(ints, reals, at)
             if kind == HOST_SENT:
                 ints[at.host_busy + index] = 0
@@ -397,7 +425,7 @@ def advance(  # noqa: C901
                 ints[at.flight_first + index] = wrap(ints[at.flight_first + index] + 1, ring)
                 ints[at.flight_length + index] -= 1
                 if ints[at.flight_length + index] > 0:
-                    following = reals[at.flight_us + index * ring + ints[at.flight_first + index]]
+                    following = reals[at.flight_ticks + index * ring + ints[at.flight_first + index]]
                     push(ints, reals, at, following, ARRIVAL, index)
                 if flow >= 0:
                     code = acknowledge(ints, at, flow, code)

@@ -18,21 +18,26 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+TICKS_PER_NS: Final = 100
+TICKS_PER_US: Final = 1_000 * TICKS_PER_NS
+"""Times are whole numbers of ticks of 10 ps, so that sums of times are exact in whatever order they are made;
+reals contain whole numbers up to 2^53, 25 hours of ticks."""
+
 BIN_US: Final = 0.5  # of the histogram of latencies
 BINS: Final = 65_536
 
 # single reals, at the beginning of `reals`
 (
     NOW,
-    HOST_PACKET_US,  # time that a host's link takes for a packet
-    PACKET_DELAY_US,
-    CIRCUIT_DELAY_US,
-    LEAST_TIMEOUT_US,
+    HOST_PACKET_TICKS,  # time that a host's link takes for a packet
+    PACKET_DELAY_TICKS,
+    CIRCUIT_DELAY_TICKS,
+    LEAST_TIMEOUT_TICKS,
     ALPHA,
     BETA,
     REPLY_SHARE,  # size of a reply, in packets
-    LIFE_US,  # after which a flow that has not ended is killed
-    LOOK_US,  # time between looks of an idle host for flows that start; 0: it sees them at once
+    LIFE_TICKS,  # after which a flow that has not ended is killed
+    LOOK_TICKS,  # time between looks of an idle host for flows that start; 0: it sees them at once
     BUFFER_WINDOWS,  # data that TCP takes from an application ahead, in the flow's largest window
     BUFFER_PACKETS,  # at most that many packets
 ) = range(12)
@@ -40,7 +45,7 @@ BINS: Final = 65_536
 # single whole numbers, at the beginning of `ints`
 (
     HEAP_SIZE,
-    EVENT_COUNT,  # events so far, which orders those of one instant
+    EVENT_COUNT,  # events so far
     NEXT_START,  # first of `start_order` that has not started
     NEXT_CHANGE,
     CHANGES,
@@ -112,8 +117,8 @@ class Layout:
     first_successor: FlowInts  # a flow that waits for this one, or -1
     next_successor: FlowInts  # the next flow that waits for the same one, or -1
     start_order: Annotated[int, Field(True, ("starters",))]
-    start_us: FlowReals
-    end_us: FlowReals  # NaN until then
+    start_ticks: FlowReals
+    end_ticks: FlowReals  # NaN until then
 
     # TCP senders
     unsent: FlowInts
@@ -124,7 +129,7 @@ class Layout:
     expected_number: FlowInts  # of the next transmission to be acknowledged
     missing: FlowInts
     later_arrivals: FlowInts  # since one was missing
-    hole_us: FlowReals  # since when
+    hole_ticks: FlowReals  # since when
     recovery_number: FlowInts  # losses of earlier transmissions halve the window no more
     reordering: FlowInts  # packets by which one may be overtaken before it counts as lost
     unproven: FlowInts  # packets taken for lost in this recovery, each of which may still arrive
@@ -137,11 +142,11 @@ class Layout:
     window: FlowReals  # packets
     threshold: FlowReals  # of slow start, packets
     backoff: FlowInts  # doublings of the timeout
-    timer: FlowInts  # what happens at `deadline_us`: a timeout, a probe, or an early retransmission
-    deadline_us: FlowReals
-    timeout_us: FlowReals  # of the timeout, later than `deadline_us` where something else comes before
+    timer: FlowInts  # what happens at `deadline_ticks`: a timeout, a probe, or an early retransmission
+    deadline_ticks: FlowReals
+    timeout_ticks: FlowReals  # of the timeout, later than `deadline_ticks` where something else comes before
     timer_place: FlowInts  # in `timer_heap`, or -1
-    timer_us: FlowReals  # by which `timer_heap` is ordered, at most `deadline_us`
+    timer_ticks: FlowReals  # by which `timer_heap` is ordered, at most `deadline_ticks`
     probe_code: FlowInts  # of the tail loss probe that is due or out, see `tcp.NO_PROBE`
     undo_window: FlowReals  # of before the timeout, while it may turn out to be spurious; else 0
     undo_threshold: FlowReals
@@ -154,9 +159,9 @@ class Layout:
     handed: FlowInts  # packets that the application has handed over
     widest: FlowReals  # largest window so far, packets
     timed_number: FlowInts  # transmission of which the round trip is timed, or -1
-    timed_us: FlowReals
-    smooth_rtt_us: FlowReals  # -1 before the first measurement
-    rtt_deviation_us: FlowReals
+    timed_ticks: FlowReals
+    smooth_rtt_ticks: FlowReals  # -1 before the first measurement
+    rtt_deviation_ticks: FlowReals
 
     # TCP receivers
     arrived: FlowInts
@@ -190,7 +195,7 @@ class Layout:
     returned_length: PairInts
 
     # the packet switch: links from racks, places inside, links to racks
-    packet_us: RackReals  # time that a rack's link takes for a packet
+    packet_ticks: RackReals  # time that a rack's link takes for a packet
     uplink_busy: RackInts
     uplink_turn: RackInts
     uplink_pair: RackInts
@@ -205,7 +210,7 @@ class Layout:
     pipe_number: PipeInts
     pipe_pair: PipeInts
     pipe_since: PipeReals
-    pipe_us: PipeReals
+    pipe_ticks: PipeReals
     pipe_first: RackInts
     pipe_length: RackInts
     downlink_busy: RackInts
@@ -215,9 +220,9 @@ class Layout:
     downlink_since: RackReals
 
     # circuits
-    circuit_us: Annotated[int, Field(False, ("racks", "racks"))]  # time for a packet
+    circuit_ticks: Annotated[int, Field(False, ("racks", "racks"))]  # time for a packet
     circuit_to: RackInts  # or -1
-    up_until_us: PairReals
+    up_until_ticks: PairReals
     circuit_busy: RackInts
     circuit_pair: RackInts
     circuit_packet: PacketInts
@@ -227,13 +232,14 @@ class Layout:
     flight_flow: FlightInts
     flight_number: FlightInts
     flight_circuit: FlightInts  # whether a reply signals a circuit
-    flight_us: FlightReals
+    flight_ticks: FlightReals
     flight_first: PairInts
     flight_length: PairInts
 
     # events, and counts for metrics; by switch: 0 the packet switch, 1 circuits
     heap_event: HeapInts
-    heap_us: HeapReals
+    heap_ticks: HeapReals
+    heap_caused_ticks: HeapReals
     timer_heap: FlowInts
     latency: Annotated[int, Field(True, ("switches", "bins"))]
     carried: Annotated[int, Field(True, ("switches", "pairs"))]

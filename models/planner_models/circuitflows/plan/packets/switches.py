@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from planner_models.circuitflows.plan.packets.events import (
@@ -15,24 +17,28 @@ from planner_models.circuitflows.plan.packets.events import (
 from planner_models.circuitflows.plan.packets.state import (
     BIN_US,
     BINS,
-    CIRCUIT_DELAY_US,
+    CIRCUIT_DELAY_TICKS,
     CIRCUIT_PACKETS,
     INSIDE_CAPACITY,
     LOCAL,
     LOST,
     NOW,
     OVERFLOW,
-    PACKET_DELAY_US,
+    PACKET_DELAY_TICKS,
     PACKET_PACKETS,
     REPLIES_LOST,
     REPLY_SHARE,
     SMALL_CAPACITY,
+    TICKS_PER_US,
     Floats,
     Ints,
     Layout,
 )
 from planner_models.circuitflows.plan.packets.tcp import acknowledge
 from planner_models.circuits.plan.compiled import inner
+
+DAY_TOLERANCE: Final = 1e-2
+"""Share of a packet's time by which its end may exceed that of the day."""
 
 
 @inner
@@ -42,9 +48,9 @@ def wrap(place: int, ring: int) -> int:
 
 
 @inner
-def packet_share(reals: Floats, flow: int) -> float:
-    """Return the time that a packet takes, in that of one with data; a reply has a negative `flow`."""
-    return 1.0 if flow >= 0 else reals[REPLY_SHARE]
+def sending_ticks(reals: Floats, ticks: float, flow: int) -> float:
+    """Return the time that a packet takes on a link, from that of one with data; a reply's `flow` is negative."""
+    return ticks if flow >= 0 else np.floor(ticks * reals[REPLY_SHARE] + 0.5)
 
 
 @inner
@@ -106,7 +112,7 @@ def send_uplink(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
     """Start to send the next packet, in turn, on the rack's link to the packet switch, if there is any."""
     n = at.racks
     found = -1
-    if not ints[at.uplink_busy + rack] and np.isfinite(reals[at.packet_us + rack]):
+    if not ints[at.uplink_busy + rack] and np.isfinite(reals[at.packet_ticks + rack]):
         turn = ints[at.uplink_turn + rack]
         for step in range(n):
             target = turn + step if turn + step < n else turn + step - n
@@ -114,7 +120,7 @@ def send_uplink(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
             if (
                 not ints[at.detached + pair]
                 and has_packets(ints, at, pair)
-                and np.isfinite(reals[at.packet_us + target])
+                and np.isfinite(reals[at.packet_ticks + target])
             ):
                 found = target
                 break
@@ -127,7 +133,7 @@ def send_uplink(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
         ints[at.uplink_packet + rack * 2 + 1] = number
         reals[at.uplink_since + rack] = since
         ints[at.uplink_turn + rack] = wrap(found + 1, n)
-        done = reals[NOW] + reals[at.packet_us + rack] * packet_share(reals, flow)
+        done = reals[NOW] + sending_ticks(reals, reals[at.packet_ticks + rack], flow)
         push(ints, reals, at, done, UPLINK_DONE, rack)
 
 
@@ -144,10 +150,10 @@ def leave_uplink(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
     ints[at.pipe_number + place] = ints[at.uplink_packet + rack * 2 + 1]
     ints[at.pipe_pair + place] = ints[at.uplink_pair + rack]
     reals[at.pipe_since + place] = reals[at.uplink_since + rack]
-    reals[at.pipe_us + place] = reals[NOW] + reals[PACKET_DELAY_US]
+    reals[at.pipe_ticks + place] = reals[NOW] + reals[PACKET_DELAY_TICKS]
     ints[at.pipe_length + rack] = length + 1
     if length == 0:
-        push(ints, reals, at, reals[at.pipe_us + place], ENTER, rack)
+        push(ints, reals, at, reals[at.pipe_ticks + place], ENTER, rack)
 
 
 @inner
@@ -162,7 +168,7 @@ def enter_packet_switch(ints: Ints, reals: Floats, at: Layout, rack: int) -> int
     ints[at.pipe_first + rack] = wrap(first + 1, ring)
     ints[at.pipe_length + rack] -= 1
     if ints[at.pipe_length + rack] > 0:
-        push(ints, reals, at, reals[at.pipe_us + rack * ring + ints[at.pipe_first + rack]], ENTER, rack)
+        push(ints, reals, at, reals[at.pipe_ticks + rack * ring + ints[at.pipe_first + rack]], ENTER, rack)
     pair = ints[at.pipe_pair + source]
     flow, number = ints[at.pipe_flow + source], ints[at.pipe_number + source]
     if ints[at.inside_length + pair] < ints[INSIDE_CAPACITY]:
@@ -208,8 +214,8 @@ def send_downlink(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
         ints[at.downlink_packet + rack * 2 + 1] = ints[at.inside_number + place]
         reals[at.downlink_since + rack] = reals[at.inside_since + place]
         ints[at.downlink_turn + rack] = wrap(found + 1, n)
-        share = packet_share(reals, ints[at.downlink_packet + rack * 2])
-        push(ints, reals, at, reals[NOW] + reals[at.packet_us + rack] * share, DOWNLINK_DONE, rack)
+        takes = sending_ticks(reals, reals[at.packet_ticks + rack], ints[at.downlink_packet + rack * 2])
+        push(ints, reals, at, reals[NOW] + takes, DOWNLINK_DONE, rack)
 
 
 @inner
@@ -219,9 +225,10 @@ def send_circuit(ints: Ints, reals: Floats, at: Layout, rack: int) -> None:
     if not ints[at.circuit_busy + rack] and target >= 0:
         pair = rack * at.racks + target
         flow = first_flow(ints, at, pair)
-        done = reals[NOW] + reals[at.circuit_us + rack * at.racks + target] * packet_share(reals, flow)
-        # the tolerance lets a day as long as k packets carry k
-        if has_packets(ints, at, pair) and done <= reals[at.up_until_us + pair] + 1e-9 * max(done, 1.0):
+        takes = reals[at.circuit_ticks + rack * at.racks + target]
+        done = reals[NOW] + sending_ticks(reals, takes, flow)
+        # the tolerance lets a day as long as k packets carry k, of which each was rounded up
+        if has_packets(ints, at, pair) and done <= reals[at.up_until_ticks + pair] + DAY_TOLERANCE * takes:
             flow, number, since = take_first(ints, reals, at, pair)
             ints[at.circuit_busy + rack] = 1
             ints[at.circuit_pair + rack] = pair
@@ -240,11 +247,11 @@ def leave_switch(
     Where replies go around the switches, the packet and its reply are in flight as one from here on.
     """
     now = reals[NOW]
-    delay = reals[CIRCUIT_DELAY_US] if circuit else reals[PACKET_DELAY_US]
+    delay = reals[CIRCUIT_DELAY_TICKS] if circuit else reals[PACKET_DELAY_TICKS]
     to = pair
     if flow >= 0:
         latency = now + delay - since
-        ints[at.latency + circuit * BINS + min(int(latency / BIN_US), BINS - 1)] += 1
+        ints[at.latency + circuit * BINS + min(int(latency / (BIN_US * TICKS_PER_US)), BINS - 1)] += 1
         ints[at.carried + circuit * at.racks * at.racks + pair] += 1
         ints[CIRCUIT_PACKETS if circuit else PACKET_PACKETS] += 1
         if reals[REPLY_SHARE] == 0:
@@ -261,16 +268,16 @@ def leave_switch(
         return
     slot = wrap(ints[at.flight_first + pair] + length, ring)
     place = pair * ring + slot
-    last = reals[at.flight_us + pair * ring + (slot if slot > 0 else ring) - 1]
-    arrival_us = max(now + delay, last)  # nothing overtakes
+    last = reals[at.flight_ticks + pair * ring + (slot if slot > 0 else ring) - 1]
+    arrival_ticks = max(now + delay, last)  # nothing overtakes
     ints[at.flight_flow + place] = flow
     ints[at.flight_number + place] = number
-    reals[at.flight_us + place] = arrival_us
-    is_signalled = reals[at.up_until_us + to] > now or ints[at.capacity + to] > ints[SMALL_CAPACITY]
+    reals[at.flight_ticks + place] = arrival_ticks
+    is_signalled = reals[at.up_until_ticks + to] > now or ints[at.capacity + to] > ints[SMALL_CAPACITY]
     ints[at.flight_circuit + place] = 1 if is_signalled else 0
     ints[at.flight_length + pair] = length + 1
     if length == 0:
-        push(ints, reals, at, arrival_us, ARRIVAL, pair)
+        push(ints, reals, at, arrival_ticks, ARRIVAL, pair)
 
 
 @inner
@@ -287,7 +294,7 @@ def deliver_inside(ints: Ints, reals: Floats, at: Layout, pair: int, flow: int, 
     place = pair * ring + wrap(ints[at.flight_first + pair] + length, ring)
     ints[at.flight_flow + place] = -1 - flow
     ints[at.flight_number + place] = code
-    reals[at.flight_us + place] = reals[NOW]
+    reals[at.flight_ticks + place] = reals[NOW]
     ints[at.flight_circuit + place] = 0
     ints[at.flight_length + pair] = length + 1
     if length == 0:

@@ -22,10 +22,10 @@ from planner_models.circuitflows.plan.packets.state import (
     BETA,
     BUFFER_PACKETS,
     BUFFER_WINDOWS,
-    HOST_PACKET_US,
-    LEAST_TIMEOUT_US,
-    LIFE_US,
-    LOOK_US,
+    HOST_PACKET_TICKS,
+    LEAST_TIMEOUT_TICKS,
+    LIFE_TICKS,
+    LOOK_TICKS,
     NOW,
     REPLY_EVERY,
     SENT,
@@ -98,7 +98,7 @@ def send_from_host(ints: Ints, reals: Floats, at: Layout, host: int) -> None:
         is_again = ints[at.to_retransmit + found] > 0 and ints[at.probe_code + found] != PROBE_DUE
         count = take_packets(ints, reals, at, found)
         if ints[at.outstanding + found] == 0:
-            reals[at.timeout_us + found] = reals[NOW] + timeout_us(ints, reals, at, found)
+            reals[at.timeout_ticks + found] = reals[NOW] + timeout_ticks(ints, reals, at, found)
         ints[at.outstanding + found] += count
         ints[at.host_busy + host] = 1
         ints[at.host_flow + host] = found
@@ -109,11 +109,11 @@ def send_from_host(ints: Ints, reals: Floats, at: Layout, host: int) -> None:
         ints[at.host_count + host] = count
         if ints[at.timed_number + found] < 0:
             ints[at.timed_number + found] = ints[at.next_number + found]
-            reals[at.timed_us + found] = reals[NOW]
+            reals[at.timed_ticks + found] = reals[NOW]
         ints[at.next_number + found] += count
         ints[SENT] += count
         arm_timer(ints, reals, at, found)
-        push(ints, reals, at, reals[NOW] + count * reals[HOST_PACKET_US], HOST_SENT, host)
+        push(ints, reals, at, reals[NOW] + count * reals[HOST_PACKET_TICKS], HOST_SENT, host)
 
 
 @inner
@@ -137,12 +137,12 @@ def take_packets(ints: Ints, reals: Floats, at: Layout, flow: int) -> int:
 
 
 @inner
-def timeout_us(ints: Ints, reals: Floats, at: Layout, flow: int) -> float:
+def timeout_ticks(ints: Ints, reals: Floats, at: Layout, flow: int) -> float:
     """Return the time without a reply after which the flow sends again (RFC 6298)."""
-    least = reals[LEAST_TIMEOUT_US]
-    if reals[at.smooth_rtt_us + flow] >= 0:
-        least = max(least, reals[at.smooth_rtt_us + flow] + 4 * reals[at.rtt_deviation_us + flow])
-    return float(least * 2.0 ** min(ints[at.backoff + flow], MOST_BACKOFF))
+    least = reals[LEAST_TIMEOUT_TICKS]
+    if reals[at.smooth_rtt_ticks + flow] >= 0:
+        least = max(least, reals[at.smooth_rtt_ticks + flow] + 4 * reals[at.rtt_deviation_ticks + flow])
+    return float(np.floor(least * 2.0 ** min(ints[at.backoff + flow], MOST_BACKOFF)))
 
 
 @inner
@@ -160,8 +160,8 @@ def arm_timer(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
     be sent; or an early retransmission a quarter of a round trip after a loss that too few packets follow
     to show.
     """
-    least, rtt = reals[LEAST_TIMEOUT_US], max(reals[at.smooth_rtt_us + flow], 0.0)
-    us, kind = reals[at.timeout_us + flow], TIMEOUT
+    least, rtt = reals[LEAST_TIMEOUT_TICKS], max(reals[at.smooth_rtt_ticks + flow], 0.0)
+    ticks, kind = reals[at.timeout_ticks + flow], TIMEOUT
     waits = not may_send(ints, reals, at, flow)
     few = ints[at.outstanding + flow] + ints[at.later_arrivals + flow] <= DUPLICATES
     few = few and ints[at.reordering + flow] == DUPLICATES
@@ -170,28 +170,28 @@ def arm_timer(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
         probe = max(2 * rtt, PROBE_SHARE * least)
         if ints[at.outstanding + flow] == 1:
             probe = max(probe, 1.5 * rtt + least)
-        us, kind = min(us, reals[NOW] + probe), PROBE
+        ticks, kind = min(ticks, np.floor(reals[NOW] + probe)), PROBE
     elif waits and few and ints[at.missing + flow] > 0 and ints[at.later_arrivals + flow] > 0:
-        us, kind = min(us, reals[NOW] + max(rtt / 4, EARLY_SHARE * least)), EARLY
-    reals[at.deadline_us + flow] = us
+        ticks, kind = min(ticks, np.floor(reals[NOW] + max(rtt / 4, EARLY_SHARE * least))), EARLY
+    reals[at.deadline_ticks + flow] = ticks
     ints[at.timer + flow] = kind
-    set_timer(ints, reals, at, flow, us)
+    set_timer(ints, reals, at, flow, ticks)
 
 
 @inner
 def expire_timer(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
     """Do what a flow's timer is for; put it off where it goes off early."""
-    if not np.isnan(reals[at.end_us + flow]) or ints[at.outstanding + flow] == 0:
+    if not np.isnan(reals[at.end_ticks + flow]) or ints[at.outstanding + flow] == 0:
         drop_timer(ints, reals, at, flow)
-    elif reals[at.deadline_us + flow] > reals[NOW]:
-        reals[at.timer_us + flow] = reals[at.deadline_us + flow]
+    elif reals[at.deadline_ticks + flow] > reals[NOW]:
+        reals[at.timer_ticks + flow] = reals[at.deadline_ticks + flow]
         place_timer(ints, reals, at, ints[at.timer_place + flow], flow)
     else:
         drop_timer(ints, reals, at, flow)
         if ints[at.timer + flow] == PROBE:
             ints[at.probe_code + flow] = PROBE_DUE
-            if reals[at.timeout_us + flow] <= reals[NOW]:
-                reals[at.timeout_us + flow] = reals[NOW] + timeout_us(ints, reals, at, flow)
+            if reals[at.timeout_ticks + flow] <= reals[NOW]:
+                reals[at.timeout_ticks + flow] = reals[NOW] + timeout_ticks(ints, reals, at, flow)
         elif ints[at.timer + flow] == EARLY:
             notice_losses(ints, reals, at, flow)
             arm_timer(ints, reals, at, flow)
@@ -289,37 +289,37 @@ def begin_flow(ints: Ints, reals: Floats, at: Layout, flow: int) -> bool:
     """Begin a flow, and set when it is killed; return whether its host sees it at once."""
     host = ints[at.host + flow]
     ints[at.host_flows + host] += 1
-    reals[at.start_us + flow] = reals[NOW]
-    if np.isfinite(reals[LIFE_US]):
-        push(ints, reals, at, reals[NOW] + reals[LIFE_US], KILL, flow)
-    if reals[LOOK_US] == 0 or ints[at.host_flows + host] > 1:
+    reals[at.start_ticks + flow] = reals[NOW]
+    if np.isfinite(reals[LIFE_TICKS]):
+        push(ints, reals, at, reals[NOW] + reals[LIFE_TICKS], KILL, flow)
+    if reals[LOOK_TICKS] == 0 or ints[at.host_flows + host] > 1:
         return True
     # hosts look at different times: their phases are spread evenly
-    phase = (host * GOLDEN_RATIO) % 1.0 * reals[LOOK_US]
-    looks = np.ceil((reals[NOW] - phase) / reals[LOOK_US])
-    push(ints, reals, at, max(phase + looks * reals[LOOK_US], reals[NOW]), LOOK, flow)
+    phase = np.floor((host * GOLDEN_RATIO) % 1.0 * reals[LOOK_TICKS])
+    looks = np.ceil((reals[NOW] - phase) / reals[LOOK_TICKS])
+    push(ints, reals, at, max(phase + looks * reals[LOOK_TICKS], reals[NOW]), LOOK, flow)
     return False
 
 
 @inner
 def end_flow(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
     """End a flow, if it has not ended; those that wait for it start."""
-    if np.isnan(reals[at.end_us + flow]):
-        reals[at.end_us + flow] = reals[NOW]
+    if np.isnan(reals[at.end_ticks + flow]):
+        reals[at.end_ticks + flow] = reals[NOW]
         ints[at.host_flows + ints[at.host + flow]] -= 1
         ints[at.to_retransmit + flow] = 0
         ints[at.unsent + flow] = 0
         ints[at.probe_code + flow] = NO_PROBE
         waiting = ints[at.first_successor + flow]
         while waiting >= 0:
-            push(ints, reals, at, max(reals[NOW], reals[at.start_us + waiting]), FLOW_START, waiting)
+            push(ints, reals, at, max(reals[NOW], reals[at.start_ticks + waiting]), FLOW_START, waiting)
             waiting = ints[at.next_successor + waiting]
 
 
 @inner
 def process_reply(ints: Ints, reals: Floats, at: Layout, flow: int, code: int, circuit: int) -> None:
     """Process a reply that has reached its sender; its flow may end, and others start then."""
-    if np.isnan(reals[at.end_us + flow]):
+    if np.isnan(reals[at.end_ticks + flow]):
         arrived, number = code >> 32, code & 0xFFFFFFFF
         newly = arrived - ints[at.acknowledged + flow]
         if newly > 0:  # else the reply was overtaken and has nothing new
@@ -330,7 +330,7 @@ def process_reply(ints: Ints, reals: Floats, at: Layout, flow: int, code: int, c
         if ints[at.delivered + flow] >= ints[at.size + flow]:
             end_flow(ints, reals, at, flow)
         elif ints[at.outstanding + flow] > 0:
-            reals[at.timeout_us + flow] = reals[NOW] + timeout_us(ints, reals, at, flow)
+            reals[at.timeout_ticks + flow] = reals[NOW] + timeout_ticks(ints, reals, at, flow)
             arm_timer(ints, reals, at, flow)
 
 
@@ -385,7 +385,7 @@ def process_acknowledgement(
         if gap > 0:
             if ints[at.missing + flow] == 0:
                 ints[at.later_arrivals + flow] = 0
-                reals[at.hole_us + flow] = reals[NOW]
+                reals[at.hole_ticks + flow] = reals[NOW]
             ints[at.missing + flow] += gap
         ints[at.outstanding + flow] -= fresh
         needless = min(ints[at.spurious + flow], fresh)
@@ -417,15 +417,15 @@ def update_rtt(ints: Ints, reals: Floats, at: Layout, flow: int, number: int) ->
     """Update the estimate of the round trip, by one transmission at a time (RFC 6298)."""
     ints[at.backoff + flow] = 0
     if 0 <= ints[at.timed_number + flow] <= number:
-        trip = reals[NOW] - reals[at.timed_us + flow]
+        trip = reals[NOW] - reals[at.timed_ticks + flow]
         ints[at.timed_number + flow] = -1
-        if reals[at.smooth_rtt_us + flow] < 0:
-            reals[at.smooth_rtt_us + flow] = trip
-            reals[at.rtt_deviation_us + flow] = trip / 2
+        if reals[at.smooth_rtt_ticks + flow] < 0:
+            reals[at.smooth_rtt_ticks + flow] = trip
+            reals[at.rtt_deviation_ticks + flow] = trip / 2
         else:
-            error = abs(trip - reals[at.smooth_rtt_us + flow])
-            reals[at.rtt_deviation_us + flow] += (error - reals[at.rtt_deviation_us + flow]) / 4
-            reals[at.smooth_rtt_us + flow] += (trip - reals[at.smooth_rtt_us + flow]) / 8
+            error = abs(trip - reals[at.smooth_rtt_ticks + flow])
+            reals[at.rtt_deviation_ticks + flow] += (error - reals[at.rtt_deviation_ticks + flow]) / 4
+            reals[at.smooth_rtt_ticks + flow] += (trip - reals[at.smooth_rtt_ticks + flow]) / 8
 
 
 @inner
@@ -439,8 +439,8 @@ def update_window(
         is_in_order = ints[at.reordering + flow] == DUPLICATES
         passed = ints[at.later_arrivals + flow] + (ints[at.missing + flow] - 1 if is_in_order else 0)
         recovers = ints[at.expected_number + flow] <= ints[at.recovery_number + flow]
-        late_us = reals[NOW] - reals[at.hole_us + flow] - RACK_SHARE * reals[LEAST_TIMEOUT_US]
-        if passed >= ints[at.reordering + flow] or (recovers and late_us >= 0):
+        late_ticks = reals[NOW] - reals[at.hole_ticks + flow] - RACK_SHARE * reals[LEAST_TIMEOUT_TICKS]
+        if passed >= ints[at.reordering + flow] or (recovers and late_ticks >= 0):
             notice_losses(ints, reals, at, flow)
     elif number >= ints[at.recovery_number + flow]:
         if reals[at.window + flow] < reals[at.threshold + flow]:
