@@ -9,11 +9,13 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-FIRST, LEAST, DUPLICATES = 10.0, 2.0, 3
+from tests.models.circuitflows import twin_controls as controls
+
+FIRST, DUPLICATES = 10.0, 3
 RETURNED = 5
 GOLDEN = 0.6180339887498949
 TICKS = 100_000  # in a microsecond
-CHANGE, START, CIRCUIT, UP, DOWN, ENTER, ARRIVAL, HOST, NEXT, LOOK, KILL, TIMER = range(12)
+CHANGE, START, CIRCUIT, UP, DOWN, ENTER, ARRIVAL, HOST, NEXT, LOOK, PACE, KILL, TIMER = range(13)
 """Order of what happens at one instant."""
 
 
@@ -26,7 +28,7 @@ def sending(bits: float, mbps: float) -> float:
 
 @dataclass
 class Flow:
-    """A TCP sender, and what its receiver knows."""
+    """The data of a flow."""
 
     source: int
     target: int
@@ -35,13 +37,31 @@ class Flow:
     start: float
     before: int
     end: float = math.nan
+    fresh_left: int = 0
+    again: int = 0
+    delivered: int = 0
+    broken: bool = False  # the receiver misses a packet that later ones have overtaken
+
+
+def data(name: str) -> Any:
+    """Return a property of a sender that is one of its flow."""
+    return property(
+        lambda self: getattr(self.flow, name), lambda self, value: setattr(self.flow, name, value)
+    )
+
+
+@dataclass
+class Sender:
+    """A TCP sender, and what its receiver knows: of a flow, or of one path of it."""
+
+    flow: Flow
+    index: int  # of the flow
+    path: int
+    control: controls.Control
     window: float = FIRST
     threshold: float = math.inf
     sent: int = 0  # transmissions so far
-    fresh_left: int = 0
-    again: int = 0
     outstanding: int = 0
-    delivered: int = 0
     expected: int = 0
     missing: int = 0
     later: int = 0
@@ -59,12 +79,16 @@ class Flow:
     patience: int = DUPLICATES  # packets by which one may be overtaken before it counts as lost
     unproven: int = 0
     prior: tuple[float, float] = (0.0, 0.0)  # window and threshold of before the recovery
-    broken: bool = False  # the receiver misses a packet that later ones have overtaken
     told: bool = False
     sample: tuple[int, float] | None = None
     came: int = 0
     latest: int = -1
     known: int = 0
+
+    source, target, host, size, end = (data(name) for name in ("source", "target", "host", "size", "end"))
+    fresh_left, again, delivered, broken = (
+        data(name) for name in ("fresh_left", "again", "delivered", "broken")
+    )
 
     def may_send(self) -> bool:
         return self.probe == "due" or self.has_room()
@@ -78,11 +102,12 @@ class Flow:
 
 @dataclass
 class Packet:
-    flow: int
+    sender: Sender
     number: int
     waits: bool = False  # the sender can send no other after it
     completes: bool = False  # the last one of those that are sent again
-    reply: tuple[int, int] | None = None  # how many came, number of the last
+    marked: bool = False  # found a long queue
+    reply: tuple[int, int, bool] | None = None  # how many came, number of the last, whether it was marked
     since: float = 0.0
 
 
@@ -102,16 +127,34 @@ class Twin:
     """The same network as `packets.build_network` returns, and the same changes to come."""
 
     def __init__(self, *, racks: int, flows: dict[str, Any], changes: Any, **how: Any) -> None:
-        times = ("packet_delay_us", "circuit_delay_us", "least_timeout_us", "life_us", "look_us")
+        times = (
+            "packet_delay_us",
+            "circuit_delay_us",
+            "least_timeout_us",
+            "life_us",
+            "look_us",
+            "rtt_window_us",
+        )
         ticks = {name: how[name] * TICKS for name in times if name in how}
         exact = {name: value if math.isinf(value) else float(round(value)) for name, value in ticks.items()}
         self.n, self.how = racks, {**how, **exact}
         rows = zip(
             *(flows[k] for k in ("source", "target", "host", "size", "start_us", "before")), strict=True
         )
-        self.flows = [Flow(int(s), int(t), int(h), int(z), float(round(u * TICKS)), int(b)) for s, t, h, z, u, b in rows]
+        self.flows = [
+            Flow(int(s), int(t), int(h), int(z), float(round(u * TICKS)), int(b)) for s, t, h, z, u, b in rows
+        ]
         for flow in self.flows:
             flow.fresh_left = flow.size
+        name = how.get("control", "reno")
+        self.paths = 2 if name == "tdtcp" else 1
+        self.senders = [
+            Sender(flow, index, path, controls.make(name, self.how, index))
+            for path in range(self.paths)
+            for index, flow in enumerate(self.flows)
+        ]
+        self.reply_every = 1 if name == "dctcp" else how["reply_every"]
+        self.paced: set[int] = set()
         pairs = itertools.product(range(racks), repeat=2)
         self.pairs = {pair: Pair(capacity=how["capacity"]) for pair in pairs}
         self.now, self.order = 0.0, itertools.count()
@@ -157,6 +200,11 @@ class Twin:
             state.held = True
         else:
             state.capacity = int(value)
+        if self.paths == 2 and kind in (0, 1):
+            for index, flow in enumerate(self.flows):
+                has_begun = any(sender.sent for sender in self.senders[index :: len(self.flows)])
+                if (flow.source, flow.target) == pair and has_begun and math.isnan(flow.end):
+                    self._go(index)
         self._circuit(source)
         self._uplink(source)
 
@@ -183,67 +231,86 @@ class Twin:
     def _end(self, index: int) -> None:
         flow = self.flows[index]
         if math.isnan(flow.end):
-            flow.end, flow.again, flow.fresh_left, flow.probe = self.now, 0, 0, None
+            flow.end, flow.again, flow.fresh_left = self.now, 0, 0
+            for sender in self.senders[index :: len(self.flows)]:
+                sender.probe = None
             self.host_flows[flow.host] -= 1
             for other, waiting in enumerate(self.flows):
                 if waiting.before == index:
                     self._at((NEXT, other), max(self.now, waiting.start), self._start, other)
 
-    def _offer(self, index: int) -> None:
+    def _active(self, index: int) -> Sender:
+        """The sender of a flow that sends now."""
         flow = self.flows[index]
+        is_up = self.paths == 2 and self.pairs[flow.source, flow.target].until > self.now
+        return self.senders[index + len(self.flows) * is_up]
+
+    def _offer(self, index: int) -> None:
+        flow, sender = self.flows[index], self._active(index)
         line = self.ready.setdefault(flow.host, deque())
-        if flow.may_send() and index not in line:
+        if index in line or not sender.may_send():
+            return
+        due = sender.control.due()
+        if due <= self.now:
             line.append(index)
+        elif index not in self.paced:
+            self.paced.add(index)
+            self._at((PACE, index), due, self._paced, index)
+
+    def _paced(self, index: int) -> None:
+        self.paced.discard(index)
+        self._go(index)
 
     def _host(self, host: int) -> None:
         line = self.ready.get(host, deque())
         while host not in self.sending and line:
-            index = line.popleft()
-            flow = self.flows[index]
-            if not flow.may_send():
+            sender = self._active(line.popleft())
+            if not sender.may_send():
                 continue
             count, completes = 1, False
-            if flow.probe == "due":
-                flow.probe = flow.sent, flow.fresh_left == 0
-                flow.copies += flow.fresh_left == 0
-                flow.fresh_left -= flow.fresh_left > 0
-            elif flow.again:
-                flow.again -= 1
-                completes = flow.again == 0
+            if sender.probe == "due":
+                sender.probe = sender.sent, sender.fresh_left == 0
+                sender.copies += sender.fresh_left == 0
+                sender.fresh_left -= sender.fresh_left > 0
+            elif sender.again:
+                sender.again -= 1
+                completes = sender.again == 0
             else:
-                count = min(self.how.get("batch", 1), flow.fresh_left, int(flow.window) - flow.outstanding)
-                flow.fresh_left -= count
-            if not flow.outstanding:
-                flow.timeout = self.now + self._timeout_ticks(flow)
-            flow.outstanding += count
-            if flow.sample is None:
-                flow.sample = flow.sent, self.now
-            batch = [Packet(index, flow.sent + k, completes=completes) for k in range(count)]
-            batch[-1].waits = not flow.may_send()
-            flow.sent += count
+                room = int(sender.window) - sender.outstanding
+                count = min(self.how.get("batch", 1), sender.fresh_left, room)
+                sender.fresh_left -= count
+            sender.control.sends(sender, self.now, count)
+            if not sender.outstanding:
+                sender.timeout = self.now + self._timeout_ticks(sender)
+            sender.outstanding += count
+            if sender.sample is None:
+                sender.sample = sender.sent, self.now
+            batch = [Packet(sender, sender.sent + k, completes=completes) for k in range(count)]
+            batch[-1].waits = not sender.may_send()
+            sender.sent += count
             self.sending.add(host)
-            self._arm(index)
+            self._arm(sender)
             rate = self.how["host_mbps"]
             wait = 0.0 if rate is None else sending(self.how["packet_bits"], rate)
             self._at((HOST, host), self.now + count * wait, self._out, host, batch)
 
     def _out(self, host: int, batch: list[Packet]) -> None:
         self.sending.discard(host)
-        flow = self.flows[batch[0].flow]
-        pair = flow.source, flow.target
+        sender = batch[0].sender
+        pair = sender.source, sender.target
         for packet in batch:
-            if flow.source != flow.target:
+            if sender.source != sender.target:
                 self._queue(pair, packet)
                 continue
             self.local += 1
             answer = self._answer(packet)
             if answer is not None:
-                self._fly(pair, Packet(packet.flow, 0, reply=answer), self.now, circuit=False)
-        self._offer(batch[0].flow)
+                self._fly(pair, Packet(sender, 0, reply=answer), self.now, circuit=False)
+        self._offer(sender.index)
         self._host(host)
-        if flow.source != flow.target:
-            self._circuit(flow.source)
-            self._uplink(flow.source)
+        if sender.source != sender.target:
+            self._circuit(sender.source)
+            self._uplink(sender.source)
 
     # --- switches ----------------------------------------------------------------------
 
@@ -251,6 +318,7 @@ class Twin:
         state = self.pairs[pair]
         if len(state.waiting) < state.capacity:
             packet.since = self.now
+            packet.marked = len(state.waiting) >= (self.how.get("mark_packets") or math.inf)
             state.waiting.append(packet)
         elif packet.reply is None:
             self.lost += 1
@@ -343,14 +411,13 @@ class Twin:
         self._circuit(pair[0])
 
     def _leave(self, pair: tuple[int, int], packet: Packet, delay: float, back: float) -> None:
-        flow = self.flows[packet.flow]
-        data = self.pairs[flow.source, flow.target]
-        circuit = data.until > self.now or data.capacity > self.how["capacity"]
+        ends = self.pairs[packet.sender.source, packet.sender.target]
+        circuit = ends.until > self.now or ends.capacity > self.how["capacity"]
         if packet.reply is None and self.how["reply_share"] == 0:
             answer = self._answer(packet)
             if answer is None:
                 return
-            packet = Packet(packet.flow, packet.number, reply=answer)
+            packet = Packet(packet.sender, packet.number, reply=answer)
             delay += back
         self._fly(pair, packet, self.now + delay, circuit=circuit)
 
@@ -369,70 +436,76 @@ class Twin:
         if packet.reply is None:
             answer = self._answer(packet)
             if answer is not None:
-                self._queue(pair[::-1], Packet(packet.flow, 0, reply=answer))
+                self._queue(pair[::-1], Packet(packet.sender, 0, reply=answer))
                 self._circuit(pair[1])
                 self._uplink(pair[1])
         else:
-            self._reply(packet.flow, *packet.reply, circuit)
-            self._offer(packet.flow)
-            self._host(self.flows[packet.flow].host)
+            self._reply(packet.sender, *packet.reply, circuit)
+            self._go(packet.sender.index)
 
-    def _answer(self, packet: Packet) -> tuple[int, int] | None:
-        flow = self.flows[packet.flow]
+    def _answer(self, packet: Packet) -> tuple[int, int, bool] | None:
+        flow = packet.sender
         was_broken, in_order = flow.broken, packet.number == flow.latest + 1
         flow.latest = max(flow.latest, packet.number)
         flow.came += 1
         flow.broken = not in_order or (was_broken and not packet.completes)
-        if not was_broken and in_order and not packet.waits and flow.came % self.how["reply_every"]:
+        if not was_broken and in_order and not packet.waits and flow.came % self.reply_every:
             return None
-        return flow.came, flow.latest
+        return flow.came, flow.latest, packet.marked
 
     # --- TCP ---------------------------------------------------------------------------
 
-    def _timeout_ticks(self, flow: Flow) -> float:
+    def _timeout_ticks(self, sender: Sender) -> float:
         least = self.how["least_timeout_us"]
-        if flow.smooth is not None:
-            least = max(least, flow.smooth + 4 * flow.spread)
-        return math.floor(least * 2 ** min(flow.backoff, 10))
+        for path in self.senders[sender.index :: len(self.flows)]:
+            if path.smooth is not None:
+                least = max(least, path.smooth + 4 * path.spread)
+        return math.floor(least * 2 ** min(sender.backoff, 10))
 
-    def _arm(self, index: int) -> None:
-        flow, least = self.flows[index], self.how["least_timeout_us"]
+    def _arm(self, flow: Sender) -> None:
+        least = self.how["least_timeout_us"]
         rtt = flow.smooth or 0.0
         at, what = flow.timeout, self._timeout
-        if not flow.may_send():
-            if flow.probe is None and not flow.backoff and flow.is_open():
+        is_active = flow is self._active(flow.index)
+        if not is_active or not flow.may_send():
+            if is_active and flow.probe is None and not flow.backoff and flow.is_open():
                 wait = max(2 * rtt, least / 20)
                 if flow.outstanding == 1:
                     wait = max(wait, 1.5 * rtt + least)
                 at, what = min(at, math.floor(self.now + wait)), self._probe
             elif flow.missing and 0 < flow.later <= DUPLICATES - flow.outstanding and flow.patience == 3:
                 at, what = min(at, math.floor(self.now + max(rtt / 4, least / 100))), self._early
-        flow.timer = timer = object()
-        self._at((TIMER, index), at, self._expire, index, timer, what)
+        self._set(flow, at, what)
 
-    def _expire(self, index: int, timer: object, what: Any) -> None:
-        flow = self.flows[index]
+    def _set(self, flow: Sender, at: float, what: Any) -> None:
+        flow.timer = timer = object()
+        place = flow.index + flow.path * len(self.flows)
+        self._at((TIMER, place), at, self._expire, flow, timer, what)
+
+    def _expire(self, flow: Sender, timer: object, what: Any) -> None:
         if flow.timer is timer:
             if math.isnan(flow.end) and flow.outstanding:
-                what(index)
-            self._go(index)
+                what(flow)
+            self._go(flow.index)
 
-    def _probe(self, index: int) -> None:
-        flow = self.flows[index]
+    def _probe(self, flow: Sender) -> None:
+        if flow is not self._active(flow.index):
+            self._set(flow, max(flow.timeout, self.now), self._timeout)
+            return
         flow.probe = "due"
         if flow.timeout <= self.now:
             flow.timeout = self.now + self._timeout_ticks(flow)
 
-    def _early(self, index: int) -> None:
-        self._lose(self.flows[index])
-        self._arm(index)
+    def _early(self, flow: Sender) -> None:
+        self._lose(flow)
+        self._arm(flow)
 
-    def _timeout(self, index: int) -> None:
-        flow = self.flows[index]
-        names = ("window", "threshold", "outstanding", "copies", "expected", "renewed", "again")
+    def _timeout(self, flow: Sender) -> None:
+        names = ("window", "threshold", "outstanding", "copies", "expected", "renewed")
         first = not flow.backoff and not flow.missing
         flow.undo = {name: getattr(flow, name) for name in names} if first else None
-        flow.threshold, flow.window = max(flow.window / 2, LEAST), 1.0
+        flow.control.loses(flow)
+        flow.control.times_out(flow)
         flow.again += flow.outstanding - flow.copies
         if flow.later >= DUPLICATES:
             flow.patience = DUPLICATES
@@ -442,30 +515,35 @@ class Twin:
         flow.unproven = 0
         flow.sample, flow.probe = None, None
 
-    def _reply(self, index: int, came: int, number: int, circuit: bool) -> None:
-        flow = self.flows[index]
+    def _reply(self, flow: Sender, came: int, number: int, marked: bool, circuit: bool) -> None:
         if not math.isnan(flow.end):
             return
         newly = came - flow.known
         if newly > 0:
             flow.known = came
+            in_flight, delivered = flow.outstanding, flow.delivered
+            flow.control.marks(flow, number, newly, marked)
             self._received(flow, number, newly)
-            if circuit != flow.told and flow.is_open():
+            flow.control.replies(flow, self.now, number, in_flight, flow.delivered - delivered)
+            if circuit != flow.told and flow.is_open() and self.how.get("control", "reno") == "reno":
                 flow.window = max(flow.window * self.how["alpha" if circuit else "beta"], 1.0)
                 flow.told = circuit
         if flow.delivered >= flow.size:
-            self._end(index)
+            self._end(flow.index)
         elif flow.outstanding:
             flow.timeout = self.now + self._timeout_ticks(flow)
-            self._arm(index)
+            self._arm(flow)
 
-    def _received(self, flow: Flow, number: int, newly: int) -> None:
+    def _received(self, flow: Sender, number: int, newly: int) -> None:
         before, flow.undo = flow.undo, None
         if before is not None and number < flow.renewed:
             sent = flow.sent - flow.renewed
-            if sent <= before["outstanding"] - before["copies"]:
+            unsent = before["outstanding"] - before["copies"] - sent
+            if 0 <= unsent <= flow.again:
                 for name, value in before.items():
                     setattr(flow, name, value)
+                flow.control.undo()
+                flow.again -= unsent
                 flow.recovery = flow.expected
                 flow.outstanding += sent
                 flow.copies += sent
@@ -484,11 +562,11 @@ class Twin:
         if fresh:
             self._acknowledged(flow, number, fresh)
 
-    def _halve(self, flow: Flow) -> None:
-        flow.threshold = flow.window = max(flow.window / 2, LEAST)
+    def _halve(self, flow: Sender) -> None:
+        flow.control.loses(flow)
         flow.recovery = flow.sent
 
-    def _acknowledged(self, flow: Flow, number: int, fresh: int) -> None:  # noqa: C901
+    def _acknowledged(self, flow: Sender, number: int, fresh: int) -> None:  # noqa: C901
         filled = flow.outstanding
         gap, flow.expected = number + 1 - flow.expected - fresh, number + 1
         if isinstance(flow.probe, tuple) and number >= flow.probe[0]:
@@ -506,7 +584,9 @@ class Twin:
         flow.backoff = 0
         if flow.sample is not None and flow.sample[0] <= number:
             trip, flow.sample = self.now - flow.sample[1], None
-            if flow.smooth is None:
+            if flow is not self._active(flow.index):
+                pass
+            elif flow.smooth is None:
                 flow.smooth, flow.spread = trip, trip / 2
             else:
                 flow.spread += (abs(trip - flow.smooth) - flow.spread) / 4
@@ -517,30 +597,32 @@ class Twin:
             late = self.now - flow.hole - self.how["least_timeout_us"] / 200
             if passed >= flow.patience or (flow.expected <= flow.recovery and late >= 0):
                 self._lose(flow)
-        elif number >= flow.recovery:
+        elif number >= flow.recovery and flow.control.may_grow(number):
             if flow.window < flow.threshold:
                 flow.window += fresh if flow.window < 2 * filled else 0
             elif filled >= int(flow.window):
-                flow.window += fresh / flow.window
+                flow.control.grows(flow, self.now, fresh)
 
-    def _lose(self, flow: Flow) -> None:
+    def _lose(self, flow: Sender) -> None:
         flow.outstanding -= flow.missing
         needless = min(flow.copies, flow.missing)
         lost = flow.missing - needless
         flow.copies -= needless
         flow.again += lost
         flow.unproven += lost
+        flow.control.lost += lost
         flow.missing = flow.later = 0
         if flow.expected > flow.recovery:
             flow.unproven, flow.prior = lost, (flow.window, flow.threshold)
             self._halve(flow)
 
-    def _reordered(self, flow: Flow, overtaken: int, returned: int) -> None:
+    def _reordered(self, flow: Sender, overtaken: int, returned: int) -> None:
         if overtaken or returned:
             flow.patience = min(max(flow.patience + 1, flow.missing + overtaken + flow.later), 300)
         if returned and flow.unproven:
             flow.unproven = max(flow.unproven - returned, 0)
             if not flow.unproven:
+                flow.control.undo()
                 flow.window = max(flow.window, flow.prior[0])
                 flow.threshold = max(flow.threshold, flow.prior[1])
                 flow.recovery = flow.expected

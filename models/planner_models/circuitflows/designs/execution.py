@@ -135,7 +135,7 @@ class Datacenter:
         replies = of("queue_length") - of("queue_data")
         queued = (of("queue_data") * bits + replies * self.problem.of("reply_bytes") * 8).reshape(n, n)
         there = np.isnan(of("end_ticks")) & (self.network.us("start") <= self.network.now_us)
-        there &= (self.problem.before < 0) | (of("next_number") > 0)
+        there &= (self.problem.before < 0) | (self.network.by_flow("next_number") > 0)
         there &= of("source") != of("target")
         left = np.where(there, np.maximum(of("handed") - of("seen"), 0), 0.0) * bits
         pair = of("source") * n + of("target")
@@ -229,8 +229,7 @@ def run(
         target=plan.target_racks(problem, placement),
         queue_packets=small,
         largest=small if resizing is None else max(small, resizing.large),
-        alpha=float(row["alpha"]),
-        beta=float(row["beta"]),
+        hosts=plan.host_settings(settings),
         packet_mbps=float(row["packet_mbps"]) or None,
     )
     datacenter = Datacenter(problem, network, resizing, deadline)

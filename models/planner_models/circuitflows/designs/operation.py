@@ -7,6 +7,7 @@ Flows that may go to any rack go to racks drawn at random where a design does no
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from planner_models.circuitflows.designs import block_placement, execution, uppe
 from planner_models.circuitflows.designs.execution import Observation, QueueResizing
 from planner_models.circuitflows.designs.weekly_schedule import Scheduler, plan_week
 from planner_models.circuitflows.plan.metrics import Replay, measure_run
-from planner_models.circuitflows.plan.plan import Operation, settings_table, simulated_us
+from planner_models.circuitflows.plan.plan import HostSettings, Operation, settings_table, simulated_us
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.plan import Day
 from planner_models.circuits.problem.network import spread
@@ -46,6 +47,28 @@ Beta = Annotated[
 QueuePackets = Annotated[
     int, Field(ge=1, le=4096, description="packets that the queue of a pair of racks holds")
 ]
+Control = Annotated[
+    Literal["reno", "cubic", "dctcp", "bbr", "tdtcp"],
+    Field(
+        description="congestion control of the hosts: Reno, CUBIC (RFC 9438), DCTCP (RFC 8257), BBR "
+        "version 1, or TDTCP (SIGCOMM 2022)"
+    ),
+]
+MarkPackets = Annotated[
+    Annotated[int, Field(ge=1, le=4096)] | None,
+    Field(
+        description="packets in a queue from which on it marks those that come, for DCTCP; default: half of "
+        "queue_packets"
+    ),
+]
+RttWindowUs = Annotated[
+    float,
+    Field(
+        gt=0,
+        description="time for which BBR keeps the least round trip, us; after it, BBR sends little for a "
+        "fiftieth of this time",
+    ),
+]
 Demand = Literal["queues", "data_units"]
 PlacementSeed = Annotated[int, Field(ge=0, description="seed of the racks drawn")]
 
@@ -66,10 +89,27 @@ class QueueSettings:
     ] = 1_000.0
     alpha: Alpha = 1.0
     beta: Beta = 1.0
+    control: Control = "reno"
+    mark_packets: MarkPackets = None
+    rtt_window_us: RttWindowUs = 1e7
 
     def table(self) -> pd.DataFrame:
-        """Return the table `settings`."""
-        return settings_table(queue_packets=self.queue_packets, alpha=self.alpha, beta=self.beta)
+        """Return the table `settings`; InputError where they contradict each other."""
+        if self.control != "reno" and (self.alpha != 1 or self.beta != 1):
+            raise InputError(
+                f"alpha and beta are for reTCP, which is Reno: control is '{self.control}', must be 'reno'"
+            )
+        if self.control != "dctcp" and self.mark_packets is not None:
+            raise InputError(f"mark_packets is for DCTCP: control is '{self.control}', must be 'dctcp'")
+        marks = self.mark_packets or max(self.queue_packets // 2, 1)
+        hosts = HostSettings(
+            alpha=self.alpha,
+            beta=self.beta,
+            control=self.control,
+            mark_packets=marks if self.control == "dctcp" else None,
+            rtt_window_us=self.rtt_window_us if self.control == "bbr" else math.inf,
+        )
+        return settings_table(queue_packets=self.queue_packets, hosts=hosts)
 
     def resizing(self) -> QueueResizing | None:
         """Return when queues are enlarged; None where they are not."""

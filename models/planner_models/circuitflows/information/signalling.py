@@ -29,8 +29,8 @@ def count_application_reports(problem: FlowsInTime, plan: Operation) -> Signalli
             saw; counted there for each flow, here for each pair of racks, which is all that is planned on
     """
     network = replay(problem, plan).network
-    begun = network.of("start_us") < problem.of("horizon_us")
-    begun &= (problem.before < 0) | (network.of("next_number") > 0)
+    begun = network.us("start") < problem.of("horizon_us")
+    begun &= (problem.before < 0) | (network.by_flow("next_number") > 0)
     opened, closed = int(begun.sum()), int((~np.isnan(network.of("end_ticks"))).sum())
     hosts = Signalling(messages=opened + closed, bytes=opened * (2 * NAME + FIGURE) + closed * 2 * NAME)
     return hosts + _count_reports(problem) + _count_schedules(problem, plan)

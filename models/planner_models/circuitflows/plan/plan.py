@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.tables import Table, label, number, validate
-from planner.errors import PlanRejected
+from planner.errors import PlanRejected, did_you_mean
 from planner_models.circuitflows.plan import packets
 from planner_models.circuitflows.plan.packets import Network, build_network
+from planner_models.circuitflows.plan.packets.controls import CONTROLS
 from planner_models.circuitflows.plan.packets.network import Changes
 from planner_models.circuitflows.plan.packets.state import Floats, Ints
 from planner_models.circuitflows.problem.problem import FlowsInTime
@@ -44,6 +46,22 @@ SETTINGS: Final = Table(
         "beta": number("factor of TCP's window when it goes down", more_than=0, at_most=1),
         "packet_mbps": number(
             "rate of each rack's link to the packet switch; 0: as it is", at_least=0, at_most=MOST_MBPS
+        ),
+        "control": label(f"congestion control of all hosts: {', '.join(CONTROLS)}", optional=True),
+        "mark_packets": number(
+            "packets in a queue from which on it marks those that come; 0: none are marked",
+            at_least=0,
+            at_most=MOST_QUEUE,
+            whole=True,
+            optional=True,
+            default=0.0,
+        ),
+        "rtt_window_us": number(
+            "time for which BBR keeps the least round trip, us; 0: for the whole run",
+            at_least=0,
+            at_most=MOST_US,
+            optional=True,
+            default=0.0,
         ),
         "simulated_us": number(
             "time that the record covers, where a time limit cut the run, us; 0: the whole run",
@@ -86,21 +104,57 @@ def from_tables(problem: FlowsInTime, tables: Mapping[str, pd.DataFrame]) -> Ope
     frames = {
         table.name: validate(table, tables[table.name], where=f"plan: {table.name}") for table in PLAN_TABLES
     }
+    control = host_settings(frames["settings"]).control
+    if control not in CONTROLS:
+        near = did_you_mean(control, CONTROLS)
+        raise PlanRejected(f"plan: settings row 1: no such congestion control as '{control}'{near}")
     return Operation(**frames)
 
 
+@dataclass(frozen=True, kw_only=True)
+class HostSettings:
+    """Congestion control of all hosts.
+
+    alpha, beta    factors of the window when a circuit comes up and goes down (reTCP); 1: unchanged
+    control        one of `packets.controls.CONTROLS`
+    mark_packets   packets in a queue from which on it marks those that come; None: none are marked
+    rtt_window_us  for which BBR keeps the least round trip
+    """
+
+    alpha: float = 1.0
+    beta: float = 1.0
+    control: str = "reno"
+    mark_packets: int | None = None
+    rtt_window_us: float = math.inf
+
+
+def host_settings(settings: pd.DataFrame) -> HostSettings:
+    """Return the congestion control in the table `settings`; plans made elsewhere may leave it out."""
+    row = settings.iloc[0]
+    return HostSettings(
+        alpha=float(row["alpha"]),
+        beta=float(row["beta"]),
+        control=str(row.get("control", "reno")),
+        mark_packets=int(row.get("mark_packets", 0)) or None,
+        rtt_window_us=float(row.get("rtt_window_us", 0)) or math.inf,
+    )
+
+
 def settings_table(
-    *, queue_packets: int, alpha: float = 1.0, beta: float = 1.0, packet_mbps: float | None = None
+    *, queue_packets: int, packet_mbps: float | None = None, hosts: HostSettings = HostSettings()
 ) -> pd.DataFrame:
     """Return the table `settings`; `packet_mbps` None keeps the packet switch as it is."""
     row = {
-        "queue_packets": queue_packets,
-        "alpha": alpha,
-        "beta": beta,
+        "queue_packets": float(queue_packets),
+        "alpha": hosts.alpha,
+        "beta": hosts.beta,
         "packet_mbps": packet_mbps or 0.0,
+        "control": hosts.control,
+        "mark_packets": float(hosts.mark_packets or 0),
+        "rtt_window_us": hosts.rtt_window_us if math.isfinite(hosts.rtt_window_us) else 0.0,
         "simulated_us": 0.0,
     }
-    return pd.DataFrame({name: [float(value)] for name, value in row.items()})
+    return pd.DataFrame({name: [value] for name, value in row.items()})
 
 
 def simulated_us(problem: FlowsInTime, plan: Operation) -> float:
@@ -143,8 +197,7 @@ def build_planned_network(problem: FlowsInTime, plan: Operation) -> Network:
         target=target_racks(problem, plan.placement),
         queue_packets=int(row["queue_packets"]),
         largest=largest,
-        alpha=float(row["alpha"]),
-        beta=float(row["beta"]),
+        hosts=host_settings(plan.settings),
         packet_mbps=rate if rate > 0 else None,
     )
     return made.with_changes(*table_changes(problem, plan.configurations, plan.queues))
@@ -156,8 +209,7 @@ def build_idle_network(
     target: Ints,
     queue_packets: int,
     largest: int,
-    alpha: float,
-    beta: float,
+    hosts: HostSettings,
     packet_mbps: float | None,
 ) -> Network:
     """Return the network at time 0 without circuits; `packet_mbps` replaces the problem's where given."""
@@ -186,8 +238,7 @@ def build_idle_network(
         least_timeout_us=problem.of("least_timeout_us"),
         reply_every=int(problem.of("reply_packets")),
         reply_share=problem.of("reply_bytes") / problem.of("packet_bytes"),
-        alpha=alpha,
-        beta=beta,
+        **vars(hosts),
         life_us=problem.of("life_us") or np.inf,
         batch=int(problem.of("batch_packets")),
         look_us=problem.of("look_us"),

@@ -114,7 +114,7 @@ def _changes(problem: FlowsInTime, decided: Decided) -> Iterator[Change[FlowsInT
     if small and "large_packets" in values and values["large_packets"] is None:
         enlarged = {"large_packets": 4 * small}
         yield Change(name="queues, fourfold for circuits", problem=problem, parameters=enlarged)
-    if values.get("alpha") == 1:
+    if values.get("alpha") == 1 and values.get("control", "reno") == "reno":
         retcp = {"alpha": 2.0, "beta": 0.5}
         yield Change(name="reTCP, 2 and 0.5", problem=problem, parameters=retcp)
 

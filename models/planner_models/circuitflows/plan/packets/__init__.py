@@ -1,7 +1,9 @@
 """Packets of TCP flows through a packet switch and a circuit switch, simulated by discrete events.
 
-Every packet is followed from its host to the reply that its sender gets; nothing is a fluid. Events of
-one instant happen in the order in which they were caused. The network, after Mukerjee 2018, 2.2.1 and 2.3:
+Every packet is followed from its host to the reply that its sender gets; nothing is a fluid. Time is
+counted in whole ticks of 10 ps. Events of one instant happen in the order in which they were caused; of
+those caused together, what frees a place comes before what takes one. The network, after Mukerjee 2018,
+2.2.1 and 2.3:
 
 - A host sends at its link's rate, its flows in turn, a packet at a time, or a batch of new ones. It sees a
   flow that starts at once, or, while it has no other, when it looks next. Packets within its rack cross its
@@ -17,16 +19,17 @@ one instant happen in the order in which they were caused. The network, after Mu
   reply takes a place in its queue, waits its turn, and may be lost, as data does. Or replies go around the
   switches, with the delay of the data's way, and none is lost (`reply_share` 0).
 
-TCP is Reno with selective acknowledgements, as Linux 4.4 has it: slow start, then one packet more a round
-trip, half the window after a loss, one packet after a timeout. A loss is noticed by three packets that
-are overtaken or arrive later (FACK), by more where packets were reordered, or by a packet sent a while later
-(RACK) in a recovery; a tail loss probe after two round trips, and an early retransmission where too few
-packets follow, come before a timeout. A recovery in which nothing was lost is taken back, also after a
-timeout (F-RTO). A window that its sender does not fill does not grow.
+By default TCP is Reno with selective acknowledgements, as Linux 4.4 has it: slow start, then one packet
+more a round trip, half the window after a loss, one packet after a timeout. A loss is noticed by three
+packets that are overtaken or arrive later (FACK), by more where packets were reordered, or by a packet sent
+a while later (RACK) in a recovery; a tail loss probe after two round trips, and an early retransmission
+where too few packets follow, come before a timeout. A recovery in which nothing was lost is taken back,
+also after a timeout (F-RTO). A window that its sender does not fill does not grow.
 
-With `alpha` and `beta` the window is multiplied by alpha when replies begin to signal a circuit, and by beta
-when they cease to (reTCP, 2.4.4), in no recovery. A circuit is signalled while it is up, and while its queue
-is enlarged.
+With `alpha` and `beta` the window is multiplied by alpha when replies begin to signal a circuit, and by
+beta when they cease to (reTCP, 2.4.4), in no recovery. A circuit is signalled while it is up, and while its
+queue is enlarged. Other congestion controls, CUBIC, DCTCP, BBR and TDTCP, keep these rules for losses and
+replies; what differs is in `controls`, a file for each.
 """
 
 from planner_models.circuitflows.plan.packets.network import (

@@ -1,9 +1,10 @@
 """The heap of events: by time, then by when they were caused, then by kind, then by the index they are for.
 
-An event is one number, its kind and its index, so that numbers compare as events of one instant and one cause
-follow each other: what leaves a link or a switch comes before what arrives, and frees its place first. No two
-events of one instant are the same number: a link, a pair or a flow waits for one event of a kind at a time. So
-the order of events is a rule about the network, and not about the code that puts them here.
+An event is one number: what is left of the longest wait, its kind, and its index; so numbers compare as
+events of one instant follow each other. The one that was caused first comes first; of one cause, what
+leaves a link or a switch comes before what arrives, and frees its place. No two events of one instant are
+the same number: a link, a pair or a flow waits for one event of a kind at a time. So the order of events is
+a rule about the network, and not about the code that puts them here.
 """
 
 from __future__ import annotations
@@ -24,50 +25,34 @@ from planner_models.circuitflows.plan.packets.state import (
 from planner_models.circuits.plan.compiled import inner
 
 # not plain numbers, of each of which Numba would compile functions anew
-CIRCUIT_DONE, UPLINK_DONE, DOWNLINK_DONE, ENTER, ARRIVAL, HOST_SENT, FLOW_START, LOOK, KILL = cast(
-    "tuple[int, ...]", np.arange(9)
+CIRCUIT_DONE, UPLINK_DONE, DOWNLINK_DONE, ENTER, ARRIVAL, HOST_SENT, FLOW_START, LOOK, PACE, KILL = cast(
+    "tuple[int, ...]", np.arange(10)
 )
-INDEX_BITS: Final = 32
+INDEX_BITS: Final = 24
+KIND_BITS: Final = 4
 INDEX_MASK: Final = (1 << INDEX_BITS) - 1
-
-
-@inner
-def is_event_before(
-    ints: Ints, reals: Floats, at: Layout, slot: int, ticks: float, caused: float, event: int
-) -> bool:
-    """Return whether the event in a place of the heap comes before another one."""
-    other = reals[at.heap_ticks + slot]
-    if other != ticks:
-        return bool(other < ticks)
-    other = reals[at.heap_caused_ticks + slot]
-    if other != caused:
-        return bool(other < caused)
-    return bool(ints[at.heap_event + slot] < event)
-
-
-@inner
-def move_event(ints: Ints, reals: Floats, at: Layout, source: int, target: int) -> None:
-    """Copy the event in one place of the heap to another."""
-    reals[at.heap_ticks + target] = reals[at.heap_ticks + source]
-    reals[at.heap_caused_ticks + target] = reals[at.heap_caused_ticks + source]
-    ints[at.heap_event + target] = ints[at.heap_event + source]
+KIND_MASK: Final = (1 << KIND_BITS) - 1
+LONGEST_WAIT: Final = (1 << 34) - 1
+"""Ticks between cause and event from which on events of one instant count as caused together: 0.17 s."""
 
 
 @inner
 def push(ints: Ints, reals: Floats, at: Layout, ticks: float, kind: int, index: int) -> None:
     """Put an event into the heap, caused now."""
-    slot, caused = ints[HEAP_SIZE], reals[NOW]
-    event = kind << INDEX_BITS | index
+    slot = ints[HEAP_SIZE]
+    wait = int(min(ticks - reals[NOW], float(LONGEST_WAIT)))
+    event = ((LONGEST_WAIT - wait) << KIND_BITS | kind) << INDEX_BITS | index
     ints[HEAP_SIZE] = slot + 1
     ints[EVENT_COUNT] += 1
     while slot > 0:
         above = (slot - 1) >> 1
-        if is_event_before(ints, reals, at, above, ticks, caused, event):
+        other = reals[at.heap_ticks + above]
+        if other < ticks or (other == ticks and ints[at.heap_event + above] < event):
             break
-        move_event(ints, reals, at, above, slot)
+        reals[at.heap_ticks + slot] = other
+        ints[at.heap_event + slot] = ints[at.heap_event + above]
         slot = above
     reals[at.heap_ticks + slot] = ticks
-    reals[at.heap_caused_ticks + slot] = caused
     ints[at.heap_event + slot] = event
 
 
@@ -76,33 +61,25 @@ def pop(ints: Ints, reals: Floats, at: Layout) -> None:
     """Take the first event out of the heap."""
     ints[HEAP_SIZE] -= 1
     last = ints[HEAP_SIZE]
-    ticks, caused, event = (
-        reals[at.heap_ticks + last],
-        reals[at.heap_caused_ticks + last],
-        ints[at.heap_event + last],
-    )
+    ticks, event = reals[at.heap_ticks + last], ints[at.heap_event + last]
     slot = 0
     while True:
         below = 2 * slot + 1
         if below >= last:
             break
-        right = below + 1
-        if right < last and is_event_before(
-            ints,
-            reals,
-            at,
-            right,
-            reals[at.heap_ticks + below],
-            reals[at.heap_caused_ticks + below],
-            ints[at.heap_event + below],
+        first, other = reals[at.heap_ticks + below], reals[at.heap_ticks + below + 1]
+        if below + 1 < last and (
+            other < first
+            or (other == first and ints[at.heap_event + below + 1] < ints[at.heap_event + below])
         ):
-            below = right
-        if not is_event_before(ints, reals, at, below, ticks, caused, event):
+            below += 1
+            first = other
+        if first > ticks or (first == ticks and ints[at.heap_event + below] > event):
             break
-        move_event(ints, reals, at, below, slot)
+        reals[at.heap_ticks + slot] = first
+        ints[at.heap_event + slot] = ints[at.heap_event + below]
         slot = below
     reals[at.heap_ticks + slot] = ticks
-    reals[at.heap_caused_ticks + slot] = caused
     ints[at.heap_event + slot] = event
 
 

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import InputError
+from planner_models.circuitflows.plan.packets.controls import BBR, CONTROLS, DCTCP, TDTCP
+from planner_models.circuitflows.plan.packets.controls.dctcp import FIRST_ALPHA
 from planner_models.circuitflows.plan.packets.events import (
     ARRIVAL,
     CIRCUIT_DONE,
@@ -21,25 +23,40 @@ from planner_models.circuitflows.plan.packets.events import (
     HOST_SENT,
     INDEX_BITS,
     INDEX_MASK,
+    KIND_MASK,
     LOOK,
+    PACE,
     UPLINK_DONE,
     pop,
     push,
 )
+from planner_models.circuitflows.plan.packets.hosts import (
+    begin_flow,
+    end_flow,
+    offer_flow,
+    send_from_host,
+    wake_pair,
+)
+from planner_models.circuitflows.plan.packets.losses import DUPLICATES
+from planner_models.circuitflows.plan.packets.receivers import MARK_BITS, WAITS, acknowledge
+from planner_models.circuitflows.plan.packets.senders import NO_PROBE, owner
 from planner_models.circuitflows.plan.packets.state import (
     ALPHA,
     BATCH,
+    BBR_ROUNDS,
     BETA,
     BUFFER_PACKETS,
     BUFFER_WINDOWS,
     CHANGES,
     CIRCUIT_DELAY_TICKS,
+    CONTROL,
     HEAP_SIZE,
     HOST_PACKET_TICKS,
     INSIDE_CAPACITY,
     LEAST_TIMEOUT_TICKS,
     LIFE_TICKS,
     LOOK_TICKS,
+    MARK_PACKETS,
     NEXT_CHANGE,
     NEXT_START,
     NOW,
@@ -47,6 +64,7 @@ from planner_models.circuitflows.plan.packets.state import (
     PACKET_DELAY_TICKS,
     REPLY_EVERY,
     REPLY_SHARE,
+    RTT_WINDOW_TICKS,
     SMALL_CAPACITY,
     TICKS_PER_NS,
     TICKS_PER_US,
@@ -68,30 +86,18 @@ from planner_models.circuitflows.plan.packets.switches import (
     send_uplink,
     wrap,
 )
-from planner_models.circuitflows.plan.packets.tcp import (
-    DUPLICATES,
-    FIRST_WINDOW,
-    MARK_BITS,
-    NO_PROBE,
-    WAITS,
-    acknowledge,
-    begin_flow,
-    end_flow,
-    expire_timer,
-    offer_flow,
-    process_reply,
-    send_from_host,
-)
+from planner_models.circuitflows.plan.packets.tcp import process_reply
+from planner_models.circuitflows.plan.packets.timers import expire_timer
 from planner_models.circuits.plan.compiled import inner, kernel
 
 MOST_PLACES = 100_000_000
 """Packets that the network has places for: about 4 GB."""
 
-MOST_INDEX: Final = (1 << 24) - 1
-"""Flows, hosts or pairs of racks that a network may have."""
-
 RETURNED: Final = 5
 """Packets of a pair of racks that wait at the rack after they found no place in the packet switch."""
+FIRST_WINDOW: Final = 10.0  # packets (RFC 6928)
+MOST_RECORDS: Final = 1024
+"""Transmissions of a flow of which BBR's sender keeps records; of more in flight some give no sample."""
 EVENTS_PER_CALL: Final = 100_000  # of compiled code, between looks at the clock: about 0.03 s
 
 CIRCUIT_UP, CIRCUIT_DOWN, DETACH, RESIZE = range(4)
@@ -123,6 +129,10 @@ class Network:
     def us(self, name: str) -> NDArray[np.float64]:
         """Return a field of times, us: `network.us("end")`; NaN where there is none yet."""
         return np.asarray(self.of(f"{name}_ticks") / TICKS_PER_US, dtype=np.float64)
+
+    def by_flow(self, name: str) -> NDArray[Any]:
+        """Return (F,) a field of senders, summed over the senders of each flow."""
+        return np.asarray(self.of(name).reshape(-1, self.state.at.flows).sum(axis=0))
 
     def with_changes(self, us: Floats, kind: Ints, pair: Ints, value: Floats) -> Network:
         """Return the network, sharing its state, with these changes to come beside those not yet made.
@@ -175,6 +185,9 @@ def build_network(
     reply_every: int = 1,
     alpha: float = 1.0,
     beta: float = 1.0,
+    control: str = "reno",
+    mark_packets: int | None = None,
+    rtt_window_us: float = math.inf,
     life_us: float = math.inf,
     batch: int = 1,
     look_us: float = 0.0,
@@ -193,6 +206,9 @@ def build_network(
     reply_share   size of a reply, in packets; 0: replies go around the switches and none is lost
     reply_every   packets of a flow that one reply is for
     capacity      packets that each queue holds at first; `largest` is the most that it ever will
+    control       of congestion, one of `CONTROLS`
+    mark_packets  packets in a queue from which on it marks those that come; None: none are marked
+    rtt_window_us  for which BBR keeps the least round trip
     life_us       after which a flow that has not ended is killed
     batch         new packets of a flow that a host hands to its link at once
     look_us       time between looks of an idle host for flows that start; 0: it sees them at once
@@ -200,12 +216,16 @@ def build_network(
                   most `buffer_packets`
     """
     pairs, count = racks * racks, len(flows["size"])
-    if max(count, pairs, hosts) > MOST_INDEX:
-        raise InputError(f"the network has more than {MOST_INDEX:,} flows, hosts or pairs of racks")
+    if max(count, pairs, hosts) > INDEX_MASK:
+        raise InputError(f"the network has more than {INDEX_MASK:,} flows, hosts or pairs of racks")
     before, start = flows["before"].astype(np.int64), flows["start_us"].astype(float)
     first_successor, next_successor = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     for flow in np.flatnonzero(before >= 0)[::-1]:
         next_successor[flow], first_successor[before[flow]] = first_successor[before[flow]], flow
+    number = CONTROLS.index(control)
+    senders = 2 * count if number == TDTCP else count
+    records = np.minimum(2 * flows["size"].astype(np.int64) + 16, MOST_RECORDS if number == BBR else 0)
+    flow_pair = flows["source"].astype(np.int64) * racks + flows["target"].astype(np.int64)
     starters = np.flatnonzero(before < 0)
     start_order = starters[np.argsort(start[starters], kind="stable")]
     packet_ticks, circuit_ticks = (_sending_ticks(packet_bits, rate) for rate in (packet_mbps, circuit_mbps))
@@ -225,6 +245,10 @@ def build_network(
     state = allocate(
         {
             "flows": count,
+            "senders": senders,
+            "records": int(records.sum()),
+            "bbr_rounds": BBR_ROUNDS if number == BBR else 0,
+            "pair_ends": pairs + 1,
             "hosts": hosts,
             "racks": racks,
             "pairs": pairs,
@@ -234,7 +258,7 @@ def build_network(
             "starters": len(start_order),
             "queue_ring": largest + 1,
             "flight_ring": flight,
-            "heap": hosts + 4 * racks + pairs + 3 * count + 16,
+            "heap": hosts + 4 * racks + pairs + 4 * count + 16,
         }
     )
     state.reals[HOST_PACKET_TICKS] = (
@@ -251,10 +275,22 @@ def build_network(
     state.reals[REPLY_SHARE], state.ints[BATCH] = reply_share, batch
     state.reals[ALPHA], state.reals[BETA] = alpha, beta
     state.reals[BUFFER_WINDOWS], state.reals[BUFFER_PACKETS] = buffer_windows, buffer_packets
-    state.ints[REPLY_EVERY], state.ints[INSIDE_CAPACITY] = reply_every, inside
+    state.ints[REPLY_EVERY] = 1 if number == DCTCP else reply_every
+    state.ints[INSIDE_CAPACITY], state.ints[CONTROL] = inside, number
+    state.ints[MARK_PACKETS] = np.iinfo(np.int64).max if mark_packets is None else mark_packets
+    state.reals[RTT_WINDOW_TICKS] = round_to_ticks(rtt_window_us)
     state.ints[SMALL_CAPACITY] = capacity
     initial: dict[str, Any] = {
         **{name: flows[name] for name in ("source", "target", "host", "size")},
+        "pair_first": np.searchsorted(np.sort(flow_pair), np.arange(pairs + 1)),
+        "pair_flow": np.argsort(flow_pair, kind="stable"),
+        "cubic_epoch_ticks": np.nan,
+        "cubic_undo_epoch_ticks": np.nan,
+        "dctcp_alpha": FIRST_ALPHA,
+        "bbr_rtt_ticks": np.inf,
+        "record_first": np.resize(np.cumsum(records) - records, senders),
+        "record_count": np.resize(np.maximum(records, 1), senders),
+        "record_number": -1,
         "first_successor": first_successor,
         "next_successor": next_successor,
         "start_order": start_order,
@@ -365,30 +401,34 @@ def advance(  # noqa: C901
                 ints, reals, at, change_kind[slot], change_pair[slot], change_value[slot]
             )
             ints[NEXT_CHANGE] += 1
+            if ints[CONTROL] == TDTCP and change_kind[slot] in (CIRCUIT_UP, CIRCUIT_DOWN):
+                wake_pair(ints, reals, at, change_pair[slot])
         elif start <= now:
             flow = ints[at.start_order + ints[NEXT_START]]
             ints[NEXT_START] += 1
             if not begin_flow(ints, reals, at, flow):
                 flow = -1
         elif event > now:
-            flow = ints[at.timer_heap]
-            expire_timer(ints, reals, at, flow)
+            sender = ints[at.timer_heap]
+            expire_timer(ints, reals, at, sender)
+            flow = owner(at, sender)
         else:
             event_code = ints[at.heap_event]
-            kind, index = event_code >> INDEX_BITS, event_code & INDEX_MASK
+            kind, index = event_code >> INDEX_BITS & KIND_MASK, event_code & INDEX_MASK
             pop(ints, reals, at)
             if kind == HOST_SENT:
                 ints[at.host_busy + index] = 0
-                flow, host = ints[at.host_flow + index], index
+                sender, host = ints[at.host_sender + index], index
+                flow = owner(at, sender)
                 rack, target = ints[at.source + flow], ints[at.target + flow]
                 number, last = ints[at.host_number + index], ints[at.host_count + index] - 1
                 for packet in range(last + 1):
                     mark = number if packet == last else number & ~WAITS
                     number += 1 << MARK_BITS
                     if rack == target:
-                        deliver_inside(ints, reals, at, rack * n + target, flow, mark)
+                        deliver_inside(ints, reals, at, rack * n + target, sender, mark)
                     else:
-                        enqueue(ints, reals, at, rack * n + target, flow, mark)
+                        enqueue(ints, reals, at, rack * n + target, sender, mark)
                 if rack != target:
                     circuit = up = rack
             elif kind == UPLINK_DONE:
@@ -421,26 +461,29 @@ def advance(  # noqa: C901
             elif kind == ARRIVAL:
                 ring = at.flight_ring
                 first = index * ring + ints[at.flight_first + index]
-                flow, code = ints[at.flight_flow + first], ints[at.flight_number + first]
+                sender, code = ints[at.flight_flow + first], ints[at.flight_number + first]
                 ints[at.flight_first + index] = wrap(ints[at.flight_first + index] + 1, ring)
                 ints[at.flight_length + index] -= 1
                 if ints[at.flight_length + index] > 0:
                     following = reals[at.flight_ticks + index * ring + ints[at.flight_first + index]]
                     push(ints, reals, at, following, ARRIVAL, index)
-                if flow >= 0:
-                    code = acknowledge(ints, at, flow, code)
+                if sender >= 0:
+                    code = acknowledge(ints, at, sender, code)
                     if code >= 0:
                         circuit = up = index % n
-                        enqueue(ints, reals, at, up * n + index // n, -1 - flow, code)
-                    flow = -1
+                        enqueue(ints, reals, at, up * n + index // n, -1 - sender, code)
                 else:
-                    flow = -1 - flow
-                    process_reply(ints, reals, at, flow, code, ints[at.flight_circuit + first])
+                    sender = -1 - sender
+                    process_reply(ints, reals, at, sender, code, ints[at.flight_circuit + first])
+                    flow = owner(at, sender)
             elif kind == FLOW_START:
                 if begin_flow(ints, reals, at, index):
                     flow = index
             elif kind == LOOK:
                 flow = index
+            elif kind == PACE:
+                flow = index
+                ints[at.bbr_waits + flow] = 0
             else:
                 end_flow(ints, reals, at, index)
             if circuit_used >= 0:

@@ -20,11 +20,13 @@ Ints = NDArray[np.int64]
 
 TICKS_PER_NS: Final = 100
 TICKS_PER_US: Final = 1_000 * TICKS_PER_NS
-"""Times are whole numbers of ticks of 10 ps, so that sums of times are exact in whatever order they are made;
+"""Times are whole numbers of ticks of 10 ps, so that their sums are exact in whatever order they are made;
 reals contain whole numbers up to 2^53, 25 hours of ticks."""
 
 BIN_US: Final = 0.5  # of the histogram of latencies
 BINS: Final = 65_536
+BBR_ROUNDS: Final = 10
+"""Round trips of which BBR keeps the largest delivery rate (4.1.1.3 of the draft that `controls.bbr` names)."""
 
 # single reals, at the beginning of `reals`
 (
@@ -40,7 +42,8 @@ BINS: Final = 65_536
     LOOK_TICKS,  # time between looks of an idle host for flows that start; 0: it sees them at once
     BUFFER_WINDOWS,  # data that TCP takes from an application ahead, in the flow's largest window
     BUFFER_PACKETS,  # at most that many packets
-) = range(12)
+    RTT_WINDOW_TICKS,  # for which BBR keeps the least round trip
+) = range(13)
 
 # single whole numbers, at the beginning of `ints`
 (
@@ -61,7 +64,9 @@ BINS: Final = 65_536
     BATCH,  # packets that a host hands to its link at once
     TIMERS,  # flows in the heap of timers
     LOCAL,  # packets delivered within their rack
-) = range(17)
+    CONTROL,  # of congestion, see `controls`
+    MARK_PACKETS,  # packets in a queue from which on it marks those that come (DCTCP)
+) = range(19)
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,10 @@ class Field:
 Extent = Annotated[int, Field(True, ())]
 FlowInts = Annotated[int, Field(True, ("flows",))]
 FlowReals = Annotated[int, Field(False, ("flows",))]
+SenderInts = Annotated[int, Field(True, ("senders",))]
+SenderReals = Annotated[int, Field(False, ("senders",))]
+RecordInts = Annotated[int, Field(True, ("records",))]
+RecordReals = Annotated[int, Field(False, ("records",))]
 HostInts = Annotated[int, Field(True, ("hosts",))]
 RackInts = Annotated[int, Field(True, ("racks",))]
 RackReals = Annotated[int, Field(False, ("racks",))]
@@ -98,10 +107,13 @@ HeapReals = Annotated[int, Field(False, ("heap",))]
 class Layout:
     """Extents of the network, then the place in `ints` or `reals` at which each field begins.
 
-    Pairs of racks are numbered source * racks + target. A packet is the number of its flow and its own
-    number; a reply is -1 less the number of its flow, and what `acknowledge` returns.
+    Pairs of racks are numbered source * racks + target. A packet is the number of its sender (its flow, or
+    with TDTCP a path of it, see `senders`) and its own number; a reply is -1 less the number of its sender,
+    and what `acknowledge` returns.
     """
 
+    flows: Extent
+    senders: Extent
     racks: Extent
     starters: Extent  # flows that wait for no other
     queue_ring: Extent
@@ -114,59 +126,115 @@ class Layout:
     target: FlowInts
     host: FlowInts
     size: FlowInts  # packets
+    pair_first: Annotated[int, Field(True, ("pair_ends",))]  # places of a pair's flows in `pair_flow`
+    pair_flow: FlowInts
     first_successor: FlowInts  # a flow that waits for this one, or -1
     next_successor: FlowInts  # the next flow that waits for the same one, or -1
     start_order: Annotated[int, Field(True, ("starters",))]
     start_ticks: FlowReals
     end_ticks: FlowReals  # NaN until then
 
-    # TCP senders
+    # data of flows
     unsent: FlowInts
     to_retransmit: FlowInts
-    outstanding: FlowInts
     delivered: FlowInts
-    next_number: FlowInts  # of the next transmission
-    expected_number: FlowInts  # of the next transmission to be acknowledged
-    missing: FlowInts
-    later_arrivals: FlowInts  # since one was missing
-    hole_ticks: FlowReals  # since when
-    recovery_number: FlowInts  # losses of earlier transmissions halve the window no more
-    reordering: FlowInts  # packets by which one may be overtaken before it counts as lost
-    unproven: FlowInts  # packets taken for lost in this recovery, each of which may still arrive
-    loss_window: FlowReals  # of before this recovery
-    loss_threshold: FlowReals
-    restart_number: FlowInts  # earlier transmissions were given up at a timeout
-    spurious: FlowInts  # packets outstanding that turned out not to be needed
-    acknowledged: FlowInts  # transmissions
-    circuit_signalled: FlowInts  # whether the last reply signalled a circuit
-    window: FlowReals  # packets
-    threshold: FlowReals  # of slow start, packets
-    backoff: FlowInts  # doublings of the timeout
-    timer: FlowInts  # what happens at `deadline_ticks`: a timeout, a probe, or an early retransmission
-    deadline_ticks: FlowReals
-    timeout_ticks: FlowReals  # of the timeout, later than `deadline_ticks` where something else comes before
-    timer_place: FlowInts  # in `timer_heap`, or -1
-    timer_ticks: FlowReals  # by which `timer_heap` is ordered, at most `deadline_ticks`
-    probe_code: FlowInts  # of the tail loss probe that is due or out, see `tcp.NO_PROBE`
-    undo_window: FlowReals  # of before the timeout, while it may turn out to be spurious; else 0
-    undo_threshold: FlowReals
-    undo_outstanding: FlowInts
-    undo_spurious: FlowInts
-    undo_expected: FlowInts
-    undo_restart: FlowInts
-    undo_retransmit: FlowInts
     seen: FlowInts  # packets that have left the rack's queue
     handed: FlowInts  # packets that the application has handed over
     widest: FlowReals  # largest window so far, packets
-    timed_number: FlowInts  # transmission of which the round trip is timed, or -1
-    timed_ticks: FlowReals
-    smooth_rtt_ticks: FlowReals  # -1 before the first measurement
-    rtt_deviation_ticks: FlowReals
+    is_incomplete: FlowInts  # whether a packet is missing that later ones have overtaken
+
+    # TCP senders
+    outstanding: SenderInts
+    next_number: SenderInts  # of the next transmission
+    expected_number: SenderInts  # of the next transmission to be acknowledged
+    missing: SenderInts
+    later_arrivals: SenderInts  # since one was missing
+    hole_ticks: SenderReals  # since when
+    recovery_number: SenderInts  # losses of earlier transmissions halve the window no more
+    reordering: SenderInts  # packets by which one may be overtaken before it counts as lost
+    unproven: SenderInts  # packets taken for lost in this recovery, each of which may still arrive
+    loss_window: SenderReals  # of before this recovery
+    loss_threshold: SenderReals
+    restart_number: SenderInts  # earlier transmissions were given up at a timeout
+    spurious: SenderInts  # packets outstanding that turned out not to be needed
+    acknowledged: SenderInts  # transmissions
+    circuit_signalled: SenderInts  # whether the last reply signalled a circuit
+    window: SenderReals  # packets
+    threshold: SenderReals  # of slow start, packets
+    backoff: SenderInts  # doublings of the timeout
+    timer: SenderInts  # what happens at `deadline_ticks`: a timeout, a probe, or an early retransmission
+    deadline_ticks: SenderReals
+    timeout_ticks: (
+        SenderReals  # of the timeout, later than `deadline_ticks` where something else comes before
+    )
+    timer_place: SenderInts  # in `timer_heap`, or -1
+    timer_ticks: SenderReals  # by which `timer_heap` is ordered, at most `deadline_ticks`
+    probe_code: SenderInts  # of the tail loss probe that is due or out, see `tcp.NO_PROBE`
+    undo_window: SenderReals  # of before the timeout, while it may turn out to be spurious; else 0
+    undo_threshold: SenderReals
+    undo_outstanding: SenderInts
+    undo_spurious: SenderInts
+    undo_expected: SenderInts
+    undo_restart: SenderInts
+    timed_number: SenderInts  # transmission of which the round trip is timed, or -1
+    timed_ticks: SenderReals
+    smooth_rtt_ticks: SenderReals  # -1 before the first measurement
+    rtt_deviation_ticks: SenderReals
 
     # TCP receivers
-    arrived: FlowInts
-    latest_number: FlowInts
-    is_incomplete: FlowInts  # whether a packet is missing that later ones have overtaken
+    arrived: SenderInts
+    latest_number: SenderInts
+
+    # CUBIC
+    cubic_most: SenderReals  # W_max, packets
+    cubic_k_s: SenderReals
+    cubic_epoch_ticks: SenderReals  # when congestion avoidance began; NaN before it
+    cubic_reno: SenderReals  # W_est, packets
+    cubic_before: SenderReals  # window before the last loss, packets
+    cubic_undo_most: SenderReals
+    cubic_undo_k_s: SenderReals
+    cubic_undo_epoch_ticks: SenderReals
+    cubic_undo_reno: SenderReals
+    cubic_undo_before: SenderReals
+
+    # DCTCP
+    dctcp_alpha: SenderReals  # share of marked packets, smoothed
+    dctcp_acknowledged: SenderInts  # packets of this window
+    dctcp_marked: SenderInts
+    dctcp_end: SenderInts  # number with which this window ends
+    dctcp_cut_number: SenderInts  # marks of earlier transmissions cut the window no more
+
+    # BBR
+    bbr_mode: SenderInts
+    bbr_rate: SenderReals  # packets a tick
+    bbr_rates: Annotated[int, Field(False, ("senders", "bbr_rounds"))]
+    bbr_round: SenderInts
+    bbr_next_round: SenderInts  # packets delivered when it begins
+    bbr_rtt_ticks: SenderReals
+    bbr_rtt_since_ticks: SenderReals
+    bbr_full_rate: SenderReals
+    bbr_full_rounds: SenderInts
+    bbr_is_full: SenderInts
+    bbr_phase: SenderInts
+    bbr_phase_ticks: SenderReals  # when it began
+    bbr_before: SenderReals  # window before a recovery, or before the round trip is probed
+    bbr_recovers: SenderInts
+    bbr_conserves: SenderInts  # packets: one is sent for each that arrives
+    bbr_lost: SenderInts  # packets, since the last reply
+    bbr_probe_end_ticks: SenderReals
+    bbr_probe_round: SenderInts
+    bbr_pace: SenderReals  # packets a tick
+    bbr_next_ticks: SenderReals  # when the next packet may be sent
+    bbr_waits: SenderInts  # whether an event is due then
+    bbr_first_sent_ticks: SenderReals  # when the last packet that was delivered was sent
+    bbr_delivered_ticks: SenderReals  # when it was delivered
+    record_first: SenderInts  # a ring of records of transmissions for each sender
+    record_count: SenderInts
+    record_number: RecordInts
+    record_delivered: RecordInts
+    record_delivered_ticks: RecordReals
+    record_first_sent_ticks: RecordReals
+    record_sent_ticks: RecordReals
 
     # hosts: a list of the flows that may send, and the packet on the host's link
     ready_next: FlowInts
@@ -175,7 +243,7 @@ class Layout:
     ready_tail: HostInts
     host_flows: HostInts  # that have begun and not ended
     host_busy: HostInts
-    host_flow: HostInts
+    host_sender: HostInts
     host_number: HostInts
     host_count: HostInts  # packets on it
 
@@ -239,8 +307,7 @@ class Layout:
     # events, and counts for metrics; by switch: 0 the packet switch, 1 circuits
     heap_event: HeapInts
     heap_ticks: HeapReals
-    heap_caused_ticks: HeapReals
-    timer_heap: FlowInts
+    timer_heap: SenderInts
     latency: Annotated[int, Field(True, ("switches", "bins"))]
     carried: Annotated[int, Field(True, ("switches", "pairs"))]
 
@@ -271,7 +338,7 @@ def allocate(extents: Mapping[str, int]) -> State:
     """Return a state of these extents in which all numbers are 0."""
     sizes = {"packet": 2, "switches": 2, "bins": BINS, **extents}
     shapes = {name: tuple(sizes[extent] for extent in field.shape) for name, field in FIELDS.items()}
-    ends = {True: LOCAL + 1, False: BUFFER_PACKETS + 1}
+    ends = {True: MARK_PACKETS + 1, False: RTT_WINDOW_TICKS + 1}
     places: dict[str, int] = {}
     for name, field in FIELDS.items():
         if field.shape:

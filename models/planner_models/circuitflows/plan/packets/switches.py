@@ -14,6 +14,8 @@ from planner_models.circuitflows.plan.packets.events import (
     UPLINK_DONE,
     push,
 )
+from planner_models.circuitflows.plan.packets.receivers import MARKED, acknowledge
+from planner_models.circuitflows.plan.packets.senders import owner
 from planner_models.circuitflows.plan.packets.state import (
     BIN_US,
     BINS,
@@ -22,6 +24,7 @@ from planner_models.circuitflows.plan.packets.state import (
     INSIDE_CAPACITY,
     LOCAL,
     LOST,
+    MARK_PACKETS,
     NOW,
     OVERFLOW,
     PACKET_DELAY_TICKS,
@@ -34,7 +37,6 @@ from planner_models.circuitflows.plan.packets.state import (
     Ints,
     Layout,
 )
-from planner_models.circuitflows.plan.packets.tcp import acknowledge
 from planner_models.circuits.plan.compiled import inner
 
 DAY_TOLERANCE: Final = 1e-2
@@ -49,18 +51,20 @@ def wrap(place: int, ring: int) -> int:
 
 @inner
 def sending_ticks(reals: Floats, ticks: float, flow: int) -> float:
-    """Return the time that a packet takes on a link, from that of one with data; a reply's `flow` is negative."""
+    """Return the time that a packet takes on a link, from that of data; a reply's `flow` is negative."""
     return ticks if flow >= 0 else np.floor(ticks * reals[REPLY_SHARE] + 0.5)
 
 
 @inner
 def enqueue(ints: Ints, reals: Floats, at: Layout, pair: int, flow: int, number: int) -> None:
-    """Put a packet into the queue of its pair; it is lost where the queue is full."""
+    """Put a packet into the queue of its pair; lost where it is full, marked where it is long."""
     if ints[at.queue_length + pair] >= ints[at.capacity + pair]:
         ints[LOST if flow >= 0 else REPLIES_LOST] += 1
     else:
         if flow >= 0:
             ints[at.queue_data + pair] += 1
+            if ints[at.queue_length + pair] >= ints[MARK_PACKETS]:
+                number |= MARKED
         slot = wrap(ints[at.queue_first + pair] + ints[at.queue_length + pair], at.queue_ring)
         place = pair * at.queue_ring + slot
         ints[at.queue_flow + place] = flow
@@ -103,7 +107,7 @@ def take_first(ints: Ints, reals: Floats, at: Layout, pair: int) -> tuple[int, i
     flow = ints[at.queue_flow + place]
     if flow >= 0:
         ints[at.queue_data + pair] -= 1
-        ints[at.seen + flow] += 1
+        ints[at.seen + owner(at, flow)] += 1
     return flow, ints[at.queue_number + place], reals[at.queue_since + place]
 
 

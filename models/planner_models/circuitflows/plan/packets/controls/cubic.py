@@ -1,0 +1,97 @@
+"""CUBIC: the window is a cubic function of the time since the last loss (RFC 9438).
+
+Times are seconds and windows packets, as in the RFC, of whose sections the functions name the equations. The
+window is also the amount in flight that a loss reduces (4.6 lets it be, of senders that use what they may).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner_models.circuitflows.plan.packets.controls.reno import LEAST_WINDOW
+from planner_models.circuitflows.plan.packets.state import (
+    NOW,
+    TICKS_PER_US,
+    Floats,
+    Layout,
+)
+from planner_models.circuits.plan.compiled import inner
+
+GROWTH: Final = 0.4  # C, packets/s^3 (RFC 9438, 5)
+DECREASE: Final = 0.7  # beta_cubic: of the window, what a loss leaves (RFC 9438, 4.6)
+RENO_GROWTH: Final = 3 * (1 - DECREASE) / (1 + DECREASE)  # alpha_cubic (RFC 9438, 4.3)
+MOST_TARGET: Final = 1.5  # of the window, which the target of a round trip may be at most (RFC 9438, 4.2)
+TICKS_PER_S: Final = TICKS_PER_US * 1e6
+
+
+@inner
+def cubic_window(reals: Floats, at: Layout, sender: int, seconds: float) -> float:
+    """Return W_cubic(t), packets, t seconds after congestion avoidance began (RFC 9438, figure 1)."""
+    offset = seconds - reals[at.cubic_k_s + sender]
+    return float(GROWTH * offset * offset * offset + reals[at.cubic_most + sender])
+
+
+@inner
+def begin_epoch(reals: Floats, at: Layout, sender: int) -> None:
+    """Begin congestion avoidance: the time K until the window is again what it was (RFC 9438, figure 2).
+
+    Without a loss that was noticed in time, as after a timeout, K is 0 and W_max the window (4.8).
+    """
+    window = reals[at.window + sender]
+    reals[at.cubic_epoch_ticks + sender] = reals[NOW]
+    reals[at.cubic_reno + sender] = window
+    reals[at.cubic_most + sender] = max(reals[at.cubic_most + sender], window)
+    reals[at.cubic_k_s + sender] = np.cbrt((reals[at.cubic_most + sender] - window) / GROWTH)
+
+
+@inner
+def grow_window(reals: Floats, at: Layout, sender: int, fresh: int) -> None:
+    """Grow the window by packets that have arrived: as Reno, or towards the cubic (RFC 9438, 4.2-4.5)."""
+    if np.isnan(reals[at.cubic_epoch_ticks + sender]):
+        begin_epoch(reals, at, sender)
+    window = reals[at.window + sender]
+    share = RENO_GROWTH if reals[at.cubic_reno + sender] < reals[at.cubic_before + sender] else 1.0
+    reals[at.cubic_reno + sender] += share * fresh / window
+    seconds = (reals[NOW] - reals[at.cubic_epoch_ticks + sender]) / TICKS_PER_S
+    if cubic_window(reals, at, sender, seconds) < reals[at.cubic_reno + sender]:
+        reals[at.window + sender] = max(window, reals[at.cubic_reno + sender])
+    else:
+        trip = max(reals[at.smooth_rtt_ticks + sender], 0.0) / TICKS_PER_S
+        target = cubic_window(reals, at, sender, seconds + trip)
+        target = min(max(target, window), MOST_TARGET * window)
+        reals[at.window + sender] += fresh * (target - window) / window
+
+
+@inner
+def cut_window(reals: Floats, at: Layout, sender: int) -> None:
+    """Reduce the window after a loss, and keep what it was (RFC 9438, 4.6); faster convergence (4.7)."""
+    window = reals[at.window + sender]
+    reals[at.cubic_undo_most + sender] = reals[at.cubic_most + sender]
+    reals[at.cubic_undo_k_s + sender] = reals[at.cubic_k_s + sender]
+    reals[at.cubic_undo_epoch_ticks + sender] = reals[at.cubic_epoch_ticks + sender]
+    reals[at.cubic_undo_reno + sender] = reals[at.cubic_reno + sender]
+    reals[at.cubic_undo_before + sender] = reals[at.cubic_before + sender]
+    is_lower = window < reals[at.cubic_most + sender]
+    reals[at.cubic_most + sender] = window * (1 + DECREASE) / 2 if is_lower else window
+    reals[at.cubic_before + sender] = window
+    reals[at.cubic_epoch_ticks + sender] = np.nan
+    reals[at.threshold + sender] = max(window * DECREASE, LEAST_WINDOW)
+    reals[at.window + sender] = reals[at.threshold + sender]
+
+
+@inner
+def forget_most(reals: Floats, at: Layout, sender: int) -> None:
+    """Forget the largest window after a timeout: the next congestion avoidance begins with K = 0 (4.8)."""
+    reals[at.cubic_most + sender] = 0.0
+
+
+@inner
+def undo_cut(reals: Floats, at: Layout, sender: int) -> None:
+    """Take the last reduction back, in which nothing was lost (RFC 9438, 4.9)."""
+    reals[at.cubic_most + sender] = reals[at.cubic_undo_most + sender]
+    reals[at.cubic_k_s + sender] = reals[at.cubic_undo_k_s + sender]
+    reals[at.cubic_epoch_ticks + sender] = reals[at.cubic_undo_epoch_ticks + sender]
+    reals[at.cubic_reno + sender] = reals[at.cubic_undo_reno + sender]
+    reals[at.cubic_before + sender] = reals[at.cubic_undo_before + sender]

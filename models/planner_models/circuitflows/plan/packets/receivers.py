@@ -1,0 +1,46 @@
+"""TCP receivers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner_models.circuitflows.plan.packets.senders import owner
+from planner_models.circuitflows.plan.packets.state import (
+    REPLY_EVERY,
+    Ints,
+    Layout,
+)
+from planner_models.circuits.plan.compiled import inner
+
+MARK_BITS: Final = 3
+WAITS, COMPLETES, MARKED = 1, 2, 4
+"""Marks of a packet: its sender can send no other after it; it is the last of those that are sent again; it
+has found a long queue."""
+ECHO: Final = 1 << 31
+"""Bit of a reply: the packet that it is for was marked."""
+
+
+@inner
+def acknowledge(ints: Ints, at: Layout, sender: int, mark: int) -> int:
+    """Return the receiver's reply to a transmission, or -1 where it sends none.
+
+    A reply is the count of transmissions that have arrived, times 2^32, plus the latest number, and the echo
+    of the mark that a queue put on this one.
+
+    mark  number of the transmission, and whether the sender can send no other after it, and whether it is
+          the last one to be sent again
+    """
+    flow = owner(at, sender)
+    number, ends = mark >> MARK_BITS, ints[at.is_incomplete + flow] and mark & COMPLETES
+    in_order = number == ints[at.latest_number + sender] + 1
+    ints[at.latest_number + sender] = max(ints[at.latest_number + sender], number)
+    ints[at.arrived + sender] += 1
+    if not in_order:
+        ints[at.is_incomplete + flow] = 1
+    at_once = ints[at.is_incomplete + flow] or mark & WAITS
+    if in_order and ends:
+        ints[at.is_incomplete + flow] = 0
+    if not at_once and ints[at.arrived + sender] % ints[REPLY_EVERY]:
+        return -1
+    echo = ECHO if mark & MARKED else 0
+    return int(ints[at.arrived + sender] << 32 | echo | ints[at.latest_number + sender])

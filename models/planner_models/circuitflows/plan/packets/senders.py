@@ -1,0 +1,82 @@
+"""TCP senders: one for each flow, or with TDTCP one for each path of a flow.
+
+TDTCP (Chen et al., Time-Division TCP for Reconfigurable Data Center Networks, SIGCOMM 2022) keeps the state
+of a sender for each path that the network gives to a flow in turn: here the packet switch, and the circuit
+while it is up. Sender f is the first of flow f, sender f + flows its second. Both take from the same data,
+and what one has lost either may send again. Each numbers its own transmissions, so that no packet counts as
+lost because one over the other path was faster. A sender's window, losses and round trip are its own, by
+the rules of Reno.
+
+From the paper's abstract and its authors' kernel (linux-tdtcp): state for each path, chosen as the network
+notifies it; packets in flight, window and probes for each path. Readings: hosts know of a change at once; a
+packet belongs to the path at the time it is sent; a round trip is measured where the path at both ends is
+the same; the timeout is that of the slowest path.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner_models.circuitflows.plan.packets.controls import TDTCP
+from planner_models.circuitflows.plan.packets.state import (
+    CONTROL,
+    LEAST_TIMEOUT_TICKS,
+    NOW,
+    Floats,
+    Ints,
+    Layout,
+)
+from planner_models.circuits.plan.compiled import inner
+
+MOST_BACKOFF: Final = 10  # doublings of the timeout
+NO_PROBE, PROBE_DUE = -1, -2
+"""Values of `probe_code`, which else is twice the probe's number, plus 1 where it is a copy."""
+
+
+@inner
+def owner(at: Layout, sender: int) -> int:
+    """Return the flow of a sender."""
+    return sender - at.flows if sender >= at.flows else sender
+
+
+@inner
+def active_sender(ints: Ints, reals: Floats, at: Layout, flow: int) -> int:
+    """Return the sender of a flow that sends now: of TDTCP's two, that of the path that is there."""
+    if ints[CONTROL] == TDTCP:
+        pair = ints[at.source + flow] * at.racks + ints[at.target + flow]
+        if reals[at.up_until_ticks + pair] > reals[NOW]:
+            return flow + at.flows
+    return flow
+
+
+@inner
+def may_send(ints: Ints, reals: Floats, at: Layout, sender: int) -> bool:
+    """Return whether a sender may send a packet, if it is the one that sends."""
+    flow = owner(at, sender)
+    if ints[at.probe_code + sender] == PROBE_DUE:
+        return True
+    return bool(
+        ints[at.unsent + flow] + ints[at.to_retransmit + flow] > 0
+        and ints[at.outstanding + sender] < int(reals[at.window + sender])
+    )
+
+
+@inner
+def is_open(ints: Ints, at: Layout, sender: int) -> bool:
+    """Return whether a flow misses nothing and has recovered from all losses."""
+    recovered = ints[at.expected_number + sender] >= ints[at.recovery_number + sender]
+    return bool(recovered and ints[at.missing + sender] == 0)
+
+
+@inner
+def timeout_ticks(ints: Ints, reals: Floats, at: Layout, sender: int) -> float:
+    """Return the time without a reply after which the flow sends again (RFC 6298)."""
+    least = reals[LEAST_TIMEOUT_TICKS]
+    path = owner(at, sender)
+    while path < at.senders:  # the slowest of a flow's paths, over any of which the reply may come
+        if reals[at.smooth_rtt_ticks + path] >= 0:
+            least = max(least, reals[at.smooth_rtt_ticks + path] + 4 * reals[at.rtt_deviation_ticks + path])
+        path += at.flows
+    return float(np.floor(least * 2.0 ** min(ints[at.backoff + sender], MOST_BACKOFF)))
