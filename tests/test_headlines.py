@@ -88,6 +88,7 @@ REDUCED = {
     "brokering/table_3_3": MARKET,
     "capacity/years": {"problem.years": 2},
     "circuitflows/coordination": {"problem.horizon_us": 10_000.0},
+    "circuitflows/controls": {"problem.horizon_us": 20_000.0},
     "circuitflows/dfsio": {"problem.writers": 1, "problem.file_mb": 20.0},
     "circuitflows/one_ring": {"problem.horizon_us": 20_000.0},
     "circuitflows/table_2_2": {"problem.horizon_us": 10_000.0},

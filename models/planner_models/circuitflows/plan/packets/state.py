@@ -26,7 +26,7 @@ reals contain whole numbers up to 2^53, 25 hours of ticks."""
 BIN_US: Final = 0.5  # of the histogram of latencies
 BINS: Final = 65_536
 BBR_ROUNDS: Final = 10
-"""Round trips of which BBR keeps the largest delivery rate (4.1.1.3 of the draft that `controls.bbr` names)."""
+"""Round trips of which BBR keeps the largest delivery rate (`controls.bbr`: 4.1.1.3 of its draft)."""
 
 # single reals, at the beginning of `reals`
 (

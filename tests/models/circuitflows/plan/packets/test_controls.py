@@ -53,7 +53,7 @@ def lose_some(network: Network) -> Network:
 
 
 def test_reno_grows_by_a_packet_a_round_trip_and_halves_after_a_loss() -> None:
-    """A round trip of 100 ms: 30, 31, 32, ... packets, half of it after a loss, and from there again (RFC 5681)."""
+    """A round trip of 100 ms: 30, 31, 32, ... packets, half of it after a loss, and on (RFC 5681)."""
     trip = 4 * 25_000 + 25.0
     network = one_flow("reno", window=30.0, packet_delay_us=25_000.0, least_timeout_us=1e6)
     windows = trace(network, [(k + 0.9) * trip for k in range(1, 5)])
@@ -189,8 +189,8 @@ def test_bbr_finds_the_rate_and_the_round_trip() -> None:
 
 
 def test_bbr_doubles_its_rate_a_round_trip_until_the_pipe_is_full() -> None:
-    """Startup (4.3.2): from ten packets in 8 ms to a packet each 10 us takes log2(80) = 6.3 round trips; three
-    more show that the pipe is full. More packets are in flight than there are records."""
+    """Startup (4.3.2): from ten packets in 8 ms to a packet each 10 us takes log2(80) = 6.3 round trips;
+    three more show that the pipe is full. More packets are in flight than there are records."""
     network = one_flow("bbr", packet_delay_us=2_000.0, least_timeout_us=1e6)
     while network.of("bbr_mode")[0] == bbr.STARTUP and network.now_us < 1e6:
         network.advance(network.now_us + 1_000.0)
@@ -239,9 +239,9 @@ def test_tdtcp_keeps_a_window_for_each_path() -> None:
 
 
 def test_tdtcp_takes_nothing_for_lost_that_the_other_path_overtakes() -> None:
-    """Circuits of a twentieth of the delay overtake the packet switch each day, and nothing is lost. Reno cuts
-    its window again and again; TDTCP that of the packet switch alone, of which the queue hands some to the
-    circuit."""
+    """Circuits of a twentieth of the delay overtake the packet switch each day, and nothing is lost. Reno
+    cuts its window again and again; TDTCP that of the packet switch alone, of which the queue hands some to
+    the circuit."""
     how: dict[str, Any] = {"capacity": 512, "packet_delay_us": 100.0, "circuit_delay_us": 5.0}
     network = circuits(one_flow("tdtcp", host_mbps=1_000.0, **how), 10)
     network.of("threshold")[...] = network.of("window")[...] = 8.0
