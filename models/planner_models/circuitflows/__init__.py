@@ -14,8 +14,9 @@ Hosts run one congestion control (`control`), each from its source, in `plan.pac
 - `cubic` (RFC 9438): the window is a cubic function of the time since the last loss.
 - `dctcp` (RFC 8257): queues mark packets from `mark_packets` on; the share of marks cuts the window.
 - `bbr`, version 1 (Cardwell et al., 2017): packets are paced by a model of the path's rate and delay.
-- `tdtcp` (Chen et al., SIGCOMM 2022): a window for each path, the packet switch and the circuit. Read from the
-  paper's abstract and its authors' kernel, with Reno's rules on each path; hosts know of a circuit at once.
+- `tdtcp` (Chen et al., SIGCOMM 2022): a window for each path, the packet switch and the circuit. Read from
+  the paper's abstract and its authors' kernel, with Reno's rules on each path; hosts know of a circuit at
+  once.
 
 Scenario `circuitflows/controls` compares them on the week of Fig. 2.5, over queues of 16 packets.
 
@@ -28,13 +29,13 @@ the median of big flows under `adu`, its gain over `voq`, and two rows of `fixed
 A flow may have a time to live (`life_us`), after which it is killed; its completion time is then that. The
 preset `etalon` has the flows of the thesis' emulator one for one, and the rules of its hosts.
 
-Tables: `racks(rack, hosts, circuit_mbps, packet_mbps, failed?)`, `flows(flow, source_rack, target_rack, host,
-start_us, bytes, after)` and `network(...)` in one row; 1 Mbit/s is 1 bit/us. A plan is the record of a run:
-`configurations(day, start_us, duration_us, source_rack, target_rack)`, `queues(at_us, source_rack,
+Tables: `racks(rack, hosts, circuit_mbps, packet_mbps, failed?)`, `flows(flow, source_rack, target_rack,
+host, start_us, bytes, after)` and `network(...)` in one row; 1 Mbit/s is 1 bit/us. A plan is the record of
+a run: `configurations(day, start_us, duration_us, source_rack, target_rack)`, `queues(at_us, source_rack,
 target_rack, packets)`, `settings(queue_packets, alpha, beta, packet_mbps, control?, mark_packets?,
-rtt_window_us?, simulated_us?)` and `placement(flow, target_rack)`. Packets are followed one by one (`packets`),
-not as a fluid. `upper_bound` bounds the data that any plan can deliver. Reports to the scheduler may be old,
-noisy or coarse (`information`).
+rtt_window_us?, simulated_us?)` and `placement(flow, target_rack)`. Packets are followed one by one
+(`packets`), not as a fluid. `upper_bound` bounds the data that any plan can deliver. Reports to the
+scheduler may be old, noisy or coarse (`information`).
 
 Source: Mukerjee 2018, chapter 2 (Etalon).
 

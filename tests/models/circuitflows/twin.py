@@ -325,7 +325,7 @@ class Twin:
 
     def _ticks(self, packet: Packet, mbps: float) -> float:
         whole = sending(self.how["packet_bits"], mbps)
-        return math.floor(whole * self.how["reply_share"] + 0.5) if packet.reply else whole
+        return float(math.floor(whole * self.how["reply_share"] + 0.5)) if packet.reply else whole
 
     def _take(self, state: Pair) -> Packet:
         return (state.returned or state.waiting).popleft()
@@ -460,7 +460,7 @@ class Twin:
         for path in self.senders[sender.index :: len(self.flows)]:
             if path.smooth is not None:
                 least = max(least, path.smooth + 4 * path.spread)
-        return math.floor(least * 2 ** min(sender.backoff, 10))
+        return float(math.floor(least * 2 ** min(sender.backoff, 10)))
 
     def _arm(self, flow: Sender) -> None:
         least = self.how["least_timeout_us"]

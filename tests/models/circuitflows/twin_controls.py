@@ -133,7 +133,7 @@ class Bbr(Control):
     def inflight(self, gain: float) -> float:
         if not self.btlbw() or math.isinf(self.rtprop) or not self.rtprop:
             return 10.0
-        return gain * (self.btlbw() * self.rtprop) + 3 * self.how.get("batch", 1)
+        return gain * (self.btlbw() * self.rtprop) + 3.0 * int(self.how.get("batch", 1))
 
     def gain(self) -> float:
         high = 2 / math.log(2)
