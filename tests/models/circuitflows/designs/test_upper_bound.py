@@ -16,7 +16,8 @@ from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.circuitflows import SYSTEM, FlowsInTime, check, measure
 from planner_models.circuitflows.designs import upper_bound
-from planner_models.circuitflows.plan.plan import Operation
+from planner_models.circuitflows.plan.packets.controls import CONTROLS
+from planner_models.circuitflows.plan.plan import HostSettings, Operation
 from planner_models.circuitflows.plan.plan import settings_table as setting
 from planner_models.circuitflows.problem import generators
 
@@ -105,8 +106,11 @@ def operations(draw: st.DrawFn, problem: FlowsInTime) -> Operation:
         queues=pd.DataFrame({"at_us": [], "source_rack": [], "target_rack": [], "packets": []}),
         settings=setting(
             queue_packets=draw(st.sampled_from([4, 64, 1_024])),
-            alpha=draw(st.sampled_from([1.0, 4.0])),
-            beta=draw(st.sampled_from([0.5, 1.0])),
+            hosts=HostSettings(
+                alpha=draw(st.sampled_from([1.0, 4.0])),
+                beta=draw(st.sampled_from([0.5, 1.0])),
+                control=draw(st.sampled_from(CONTROLS)),
+            ),
         ),
         placement=pd.DataFrame({"flow": [], "target_rack": []}),
     )
