@@ -99,7 +99,8 @@ def test_reports_within_a_week_are_of_that_time(small: FlowsInTime) -> None:
     days = operation.ring_days(small, (1,))
     data = execution.Datacenter(
         small, plans.build_idle_network(
-            small, target=small.target, queue_packets=16, largest=16, hosts=plans.HostSettings(), packet_mbps=None
+            small, target=small.target, queue_packets=16, largest=16,
+            hosts=plans.HostSettings(), packet_mbps=None,
         ), None,
     )  # fmt: skip
     for week in range(15):  # times as the loop makes them, of whole nanoseconds
