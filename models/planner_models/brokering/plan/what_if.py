@@ -19,6 +19,7 @@ from planner.contract.what_if import Change, Reoptimization, Trial
 from planner.errors import InputError
 from planner.formatting import number
 from planner.options import Options
+from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import read_assignment
 from planner_models.brokering.plan.elements import money_per_objective
 from planner_models.brokering.plan.min_cost_flow import solve_relaxation
@@ -95,11 +96,16 @@ def _traffic_cost(problem: Brokering, plan: Assignment) -> tuple[Floats, Floats,
 
 def _money_saved(problem: Brokering, baseline: Assignment, plan: Assignment, name: str) -> str:
     before, now = cost_per_hour(problem, baseline), cost_per_hour(problem, plan)
-    currency = problem.terms.currency
+    currency, included = problem.terms.currency, ""
+    announced = problem.announcement
+    if announced is not None and not announced.price and problem.commitment_mbps.any():
+        bills = [billing.hourly_bills(problem, one)["bits"] for one in (baseline, plan)]
+        if bills[0] is not None and bills[1] is not None:
+            before, now, included = bills[0], bills[1], ", commitments included"
     saved, verb = before - now, "saves" if before >= now else "costs more by"
     share = f" ({abs(saved) / before:.1%})" if before > 0 else ""
     return (
-        f"The plan costs {currency} {now:,.2f} an hour, {name} {currency} {before:,.2f}: "
+        f"The plan costs {currency} {now:,.2f} an hour{included}, {name} {currency} {before:,.2f}: "
         f"it {verb} {currency} {abs(saved):,.2f} an hour{share}."
     )
 
