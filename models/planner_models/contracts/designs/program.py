@@ -166,8 +166,7 @@ def build(
     height = kinds * len(billed)
     if height:
         row_of = np.arange(height).reshape(kinds, len(billed))
-        place = {int(row): at for at, row in enumerate(billed.tolist())}
-        own = np.array([place[int(row)] for row in bursting], dtype=np.int64)
+        own = np.searchsorted(billed, bursting)
         blocks.append(
             Rows(
                 "billed level",

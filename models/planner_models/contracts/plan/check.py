@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.arrays import Floats
+from planner.arrays import Bools, Floats
 from planner.contract.plan import Violations
 from planner_models.contracts.plan.plan import Loads, read_loads
 from planner_models.contracts.problem.problem import Month
@@ -48,7 +48,7 @@ def check(problem: Month, plan: Loads) -> Violations:
     return found + _regions(problem, "served", together, servable, together < servable - slack)
 
 
-def _places(problem: Month, limit: str, load: Floats, allowed: Floats, broken: Floats) -> Violations:
+def _places(problem: Month, limit: str, load: Floats, allowed: Floats, broken: Bools) -> Violations:
     window, contract = np.nonzero(broken)
     return Violations.of(
         limit,
@@ -62,7 +62,7 @@ def _places(problem: Month, limit: str, load: Floats, allowed: Floats, broken: F
     )
 
 
-def _regions(problem: Month, limit: str, load: Floats, allowed: Floats, broken: Floats) -> Violations:
+def _regions(problem: Month, limit: str, load: Floats, allowed: Floats, broken: Bools) -> Violations:
     window, region = np.nonzero(broken)
     return Violations.of(
         limit,

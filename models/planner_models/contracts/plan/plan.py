@@ -51,8 +51,8 @@ def make_plan(problem: Month, load_mbps: Floats) -> Loads:
         loads=pd.DataFrame(
             {
                 "window": window + 1.0,
-                "cdn": pd.Categorical(names[0][contract]),
-                "region": pd.Categorical(names[1][contract]),
+                "cdn": names[0][contract],
+                "region": names[1][contract],
                 "load_mbps": load_mbps[window, contract],
             }
         )
