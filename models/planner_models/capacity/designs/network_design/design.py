@@ -71,6 +71,9 @@ FIRST_NODES = 200
 """Nodes of the first branch and bound on the whole master program; each next one has more."""
 
 NODE_GROWTH = 2.0
+WHOLE_SHARE = 0.35
+"""Share of the time that is left that one branch and bound with a limit of nodes may take."""
+
 LEAST_NEIGHBOURHOODS = 4
 """Neighbourhoods that are searched between two branch and bounds on the whole master program; more where
 they take less work."""
@@ -753,8 +756,9 @@ class _Search:
         if self.best is not None and nodes is not None:
             gap = max(gap, 0.3 * (self.best.value - self.bound) / max(abs(self.best.value), 1e-9))
         master = self._whole_program()
+        share = 1.0 if nodes is None else WHOLE_SHARE
         result = master.search(
-            time_limit_s=self._left_s(),
+            time_limit_s=share * self._left_s(),
             nodes=nodes,
             gap=gap,
             around=None if self.best is None else self.best.point,
