@@ -38,7 +38,7 @@ LEAST_PIVOT: Final = 1e-8
 LEAST_SLOPE: Final = 1e-3  # on the link with the largest one, below which the unit of t is too small
 FIRST_TOLERANCE: Final = 0.1  # the same while prices are smoothed
 SMOOTHING: Final = (
-    0.1  # price of a full link without one, as a share of the largest, to find good paths first
+    0.03  # price of a full link without one, as a share of the largest, to find good paths first
 )
 SMOOTHING_SLACK: Final = 20.0  # by which the slack of a link weighs more than its capacity
 COST_TOLERANCE: Final = 1e-9  # relative: a path must be shorter by that much to enter
