@@ -15,10 +15,10 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, RankProof, Status
 from planner.errors import InputError
-from planner.formatting import amount
 from planner.options import Options, Service
 from planner_models.contracts.designs import free_windows, program
 from planner_models.contracts.designs.program import Region
+from planner_models.contracts.designs.shortage import prove_shortage
 from planner_models.contracts.plan.metrics import measure, unserved_price
 from planner_models.contracts.plan.plan import Loads, make_plan
 from planner_models.contracts.problem.problem import Month
@@ -99,9 +99,9 @@ def build_model(problem: Month, *, method: Method = "auto", service: Service = "
 
 
 def _plan(problem: Month, *, method: Method, options: Options, use_free_windows: bool) -> Decision[Loads]:
-    shortage = problem.traffic_mbps - problem.servable_mbps
-    if options.service == "all" and shortage.max() > 1e-9 * max(float(problem.traffic_mbps.max()), 1.0):
-        return Decision(plan=None, proof=_prove_short(problem, shortage))
+    shortage = prove_shortage(problem, options)
+    if shortage is not None:
+        return Decision(plan=None, proof=shortage)
     until = time.perf_counter() + (
         DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
     )
@@ -231,14 +231,3 @@ def _decide(
         backend=backend,
     )
     return Decision(plan=made, proof=proof)
-
-
-def _prove_short(problem: Month, shortage: Floats) -> Proof:
-    window, region = np.unravel_index(int(shortage.argmax()), shortage.shape)
-    traffic = float(problem.traffic_mbps[window, region])
-    reason = (
-        f"window {window + 1} has {amount(traffic, 'Mbit/s')} of traffic in region "
-        f"'{problem.regions[int(region)]}'; its contracts carry at most "
-        f"{amount(float(problem.servable_mbps[window, region]), 'Mbit/s')}"
-    )
-    return Proof(status=Status.INFEASIBLE, metric="objective", reasons=(reason,))

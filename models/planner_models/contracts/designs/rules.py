@@ -10,7 +10,9 @@ import numpy as np
 from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
+from planner.options import Options
 from planner_models.contracts.designs.program import Region
+from planner_models.contracts.designs.shortage import prove_shortage
 from planner_models.contracts.plan.metrics import measure
 from planner_models.contracts.plan.plan import Loads, make_plan
 from planner_models.contracts.problem.problem import Month
@@ -18,19 +20,21 @@ from planner_models.contracts.problem.problem import Month
 BACKEND: Final = "rule"
 
 
-def plan_cheapest_first(problem: Month) -> Decision[Loads]:
+def plan_cheapest_first(problem: Month, *, options: Options = Options()) -> Decision[Loads]:
     """Fill the contract with the lowest first price up to its most load in each window, then the next."""
-    return _plan(problem, lambda region: _pour(region, [region.most]))
+    return _plan(problem, lambda region: _pour(region, [region.most]), options)
 
 
-def plan_commitments_first(problem: Month) -> Decision[Loads]:
+def plan_commitments_first(problem: Month, *, options: Options = Options()) -> Decision[Loads]:
     """Fill contracts to their commitments in each window, the cheapest first, then to their most load."""
     return _plan(
-        problem, lambda region: _pour(region, [np.minimum(region.most, region.commitment), region.most])
+        problem,
+        lambda region: _pour(region, [np.minimum(region.most, region.commitment), region.most]),
+        options,
     )
 
 
-def plan_fixed_shares(problem: Month) -> Decision[Loads]:
+def plan_fixed_shares(problem: Month, *, options: Options = Options()) -> Decision[Loads]:
     """Split each window's traffic in proportion to the most loads of the contracts."""
 
     def split(region: Region) -> Floats:
@@ -40,7 +44,7 @@ def plan_fixed_shares(problem: Month) -> Decision[Loads]:
         share = np.divide(rest, total, out=np.zeros_like(rest), where=total > 0).clip(0.0, 1.0)
         return np.asarray(load + share[:, None] * room)
 
-    return _plan(problem, split)
+    return _plan(problem, split, options)
 
 
 def _pour(region: Region, limits: list[Floats]) -> Floats:
@@ -54,8 +58,11 @@ def _pour(region: Region, limits: list[Floats]) -> Floats:
     return load
 
 
-def _plan(problem: Month, rule: Callable[[Region], Floats]) -> Decision[Loads]:
+def _plan(problem: Month, rule: Callable[[Region], Floats], options: Options) -> Decision[Loads]:
     """Return the decision of a rule for each region; its objective value has no bound."""
+    shortage = prove_shortage(problem, options)
+    if shortage is not None:
+        return Decision(plan=None, proof=shortage)
     load = np.zeros((problem.windows, len(problem.names)))
     for row in range(len(problem.regions)):
         region = Region.of(problem, row)
