@@ -430,6 +430,11 @@ def test_designs_that_choose_racks_run_where_there_are_none_to_choose(small: Flo
         ({"shifts": (0,)}, "shifts: 0, must be from 1 to 3"),
         ({"shifts": (1,) * 20}, "20 days in a week of 2000 us leave 80 us each, must be at least 180"),
         ({"large_packets": 4}, "large_packets is 4, must be at least queue_packets, 16"),
+        (
+            {"control": "cubic", "alpha": 2.0},
+            "alpha and beta are for reTCP, which is Reno: control is 'cubic'",
+        ),
+        ({"mark_packets": 4}, "mark_packets is for DCTCP: control is 'reno', must be 'dctcp'"),
     ],
 )
 def test_invalid_settings_are_refused(small: FlowsInTime, parameters: dict[str, Any], fault: str) -> None:
