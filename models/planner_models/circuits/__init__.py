@@ -16,7 +16,9 @@ X_{ij} \le u_{ij} \sum_{M \ni ij} t_M,\quad X + Y \le D,\quad
 
 `formulation` is that model in Pyomo; `optimum.schedule` solves it by column generation where all
 maximal matchings of the demand can be listed (`column_generation`), else by simulated annealing with a
-proven bound (`upper_bound`). The bound holds for the packet switch as a fluid that works by day and by
+proven bound (`upper_bound`). Where there are several circuit switches, or only circuits that change are dark,
+an integer program over days in succession proves small cases (`day_program`). The bound holds
+for the packet switch as a fluid that works by day and by
 night. An observation of the demand may be limited by queues, old, noisy or coarse (`information`); the
 circuits that are scheduled on it serve the true demand.
 
