@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -50,7 +50,7 @@ def explain(
             f"{verb} {abs(before - total):,.2f}{share}."
         )
     if unused > 0:
-        worst = bills.loc[bills["unused"].idxmax()]
+        worst = bills.iloc[int(bills["unused"].to_numpy(float).argmax())]
         sentences.append(
             f"{unused:,.2f} pay for committed traffic that is not sent, most under the contract of "
             f"{worst['contract']}: {worst['unused']:,.2f}."
@@ -92,7 +92,7 @@ def _changed_terms(problem: Month, contract: int) -> Iterator[tuple[str, Month]]
     """Yield each term that a contract may have changed, in words, and the problem then."""
     row = problem.contracts.iloc[contract]
 
-    def changed(**columns: object) -> Month:
+    def changed(**columns: Any) -> Month:
         frame = problem.contracts.copy()
         for name, value in columns.items():
             frame.loc[frame.index[contract], name] = value
