@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -154,6 +154,46 @@ class LinearProgram:
             row_blocks=_name_blocks(
                 "rows", [(block.name, size, block.labels) for block, size in zip(rows, sizes, strict=True)]
             ),
+            name=name,
+        )
+
+    @classmethod
+    def join(cls, programs: Mapping[str, LinearProgram], *, name: str = "model") -> LinearProgram:
+        """Join programs without common variables into one: block-diagonal, with the sum of their objectives.
+
+        programs  at least one, all of the same sense, by a label that goes before the names of their blocks
+
+        Raises ValueError where senses disagree, or without programs.
+        """
+        parts = list(programs.values())
+        if len({part.sense for part in parts}) != 1:
+            raise ValueError("programs that are joined must have one sense")
+
+        def moved(blocks: Sequence[tuple[Block, ...]]) -> tuple[Block, ...]:
+            start, found = 0, []
+            for label, own in zip(programs, blocks, strict=True):
+                found += [
+                    Block(f"{label} {one.name}", start + one.start, start + one.stop, one.labels)
+                    for one in own
+                ]
+                start += own[-1].stop if own else 0
+            return tuple(found)
+
+        integer = [
+            np.zeros(part.shape[1], dtype=bool) if part.integer is None else part.integer for part in parts
+        ]
+        return cls(
+            sense=parts[0].sense,
+            cost=np.concatenate([part.cost for part in parts]),
+            offset=sum(part.offset for part in parts),
+            matrix=sp.csr_array(sp.block_diag([part.matrix for part in parts], format="csr")),
+            row_lower=np.concatenate([part.row_lower for part in parts]),
+            row_upper=np.concatenate([part.row_upper for part in parts]),
+            lower=np.concatenate([part.lower for part in parts]),
+            upper=np.concatenate([part.upper for part in parts]),
+            integer=np.concatenate(integer) if any(mask.any() for mask in integer) else None,
+            columns=moved([part.columns for part in parts]),
+            row_blocks=moved([part.row_blocks for part in parts]),
             name=name,
         )
 

@@ -169,3 +169,23 @@ def test_limits_of_whole_variables_are_rounded_inwards() -> None:
     )
     assert model.lower.tolist() == [-4, 0.2, 1, 0.5]  # none between 0.2 and 0.8: left to be named
     assert model.upper.tolist() == [7, 0.8, INF, 2.5]
+
+
+def test_joined_programs_keep_their_rows_names_and_objectives() -> None:
+    whole = LinearProgram.build(cost=[1.0], rows=[Rows("least", sp.eye_array(1), lower=0.5)], integer=True)
+    both = LinearProgram.join({"north": two_blocks(), "south": whole})
+    assert both.shape == (4, 4)
+    assert both.matrix.toarray()[:3, :3].tolist() == two_blocks().matrix.toarray().tolist()
+    assert both.matrix.toarray()[3].tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert both.objective_of([1.0, 1.0, 0.0, 1.0]) == 3.0 + 0.5 + 1.0
+    assert both.column_names() == [
+        "north flow[berlin->munich]",
+        "north flow[munich->berlin]",
+        "north share",
+        "south x[0]",
+    ]
+    assert both.row_names()[-1] == "south least"
+    assert both.integer is not None
+    assert both.integer.tolist() == [False, False, False, True]
+    with pytest.raises(ValueError, match="one sense"):
+        LinearProgram.join({})

@@ -31,6 +31,9 @@ Parts = Annotated[
     int,
     Field(ge=1, le=4, description="most circuits that the ordering program gives a flow, one after another"),
 ]
+MOST_MODEL_FLOWS: Final = 1_000
+"""Flows, at most, of a model that is exported: it has a row for each pair of circuits of one port."""
+
 MostCircuits = Annotated[
     int,
     Field(
@@ -91,17 +94,17 @@ def schedule(
 def build_model(
     problem: CoflowsInTime, *, parts: Parts = 2, most_circuits: MostCircuits = 12
 ) -> LinearProgram:
-    """Return the ordering program that `schedule` solves.
+    """Return the ordering program: that of `schedule`, or one circuit for each flow where it has no program.
 
-    raises  InputError where there are more circuits than it is solved for, or where nothing can be complete
+    raises  InputError where there are more than MOST_MODEL_FLOWS flows, or where nothing can be complete
     """
     flows = len(group_flows(problem).flow)
     parts = parts if flows * parts <= most_circuits else 1
     if not flows:
         raise InputError("optimum: no coflow can be complete, so that there is no model")
-    if flows * parts > most_circuits:
+    if flows > MOST_MODEL_FLOWS:
         raise InputError(
-            f"optimum: {flows} flows are more than most_circuits, {most_circuits}, has a model for no more"
+            f"optimum: there are {flows:,} flows, must be at most {MOST_MODEL_FLOWS:,} for a model"
         )
     return ordering_program.build_program(problem, ordering_program.Circuits.of(problem, parts))
 

@@ -14,7 +14,6 @@ from planner.arrays import Floats
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, RankProof, Status
-from planner.errors import InputError
 from planner.options import Options, Service
 from planner_models.contracts.designs import free_windows, program
 from planner_models.contracts.designs.program import Region
@@ -86,16 +85,17 @@ def relaxed_bill(problem: Month, options: Options = Options()) -> float | None:
 
 
 def build_model(problem: Month, *, method: Method = "auto", service: Service = "best") -> LinearProgram:  # noqa: ARG001
-    """Build the exact integer program of a month with one region.
+    """Build the exact integer program of a month, in which each region is a block of its own.
 
-    raises  InputError where there are several regions: each is a program of its own
+    Its objective counts traffic that cannot be carried, as `formulation` does.
     """
-    if len(problem.regions) > 1:
-        raise InputError(
-            f"the problem has {len(problem.regions)} regions: each is an integer program of its own; "
-            "leave one in the tables"
-        )
-    return program.build(Region.of(problem, 0), exact=True).program
+    programs = {
+        region: program.build(Region.of(problem, row), exact=True).program
+        for row, region in enumerate(problem.regions)
+    }
+    joined = LinearProgram.join(programs, name="contracts")
+    short_mbps = float((problem.traffic_mbps - problem.servable_mbps).sum()) / problem.windows
+    return replace(joined, offset=short_mbps * unserved_price(problem))
 
 
 def _plan(problem: Month, *, method: Method, options: Options, use_free_windows: bool) -> Decision[Loads]:

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from planner.arrays import Floats, Ints
 
@@ -99,6 +98,8 @@ def draw_matchings(racks: int, seed: int) -> Ints:
     Each is the assignment of the least random weight among pairs that none before has; as all racks have
     equally many pairs left, there is one (Koenig).
     """
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     random = np.random.default_rng(seed)
     left = ~np.eye(racks, dtype=bool)
     found: Ints = np.empty((racks - 1, racks), dtype=np.int64)

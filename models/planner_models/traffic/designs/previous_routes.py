@@ -122,7 +122,7 @@ class PreviousRoutes:
 def find_among(paths: FoundPaths, candidates: CandidatePaths) -> Ints:
     """Return the place of each path among candidates, (P,); -1 where it is none of them.
 
-    Paths are told apart by sums of random numbers of 62 bits, one for each demand and each link.
+    Paths differ in sums of random numbers of 62 bits, one for each demand and each link.
     """
     found = candidates.found
     random = np.random.default_rng(0)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from planner import backends
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.contracts import SYSTEM, Month, bill, check
@@ -178,3 +179,12 @@ def test_traffic_beyond_all_contracts_is_left_or_proven_too_much() -> None:
     assert short.proof.reasons == (
         "window 20 has 150 Mbit/s of traffic in region 'world'; its contracts carry at most 100 Mbit/s",
     )
+
+
+def test_the_model_of_several_regions_has_the_sum_of_their_least_bills() -> None:
+    problem = SYSTEM.problem.presets["small"]()
+    assert len(problem.regions) > 1
+    solution = backends.solve(optimum.build_model(problem), EXACT)
+    decision = optimum.plan(problem, options=EXACT)
+    assert decision.proof.bound is not None
+    assert solution.objective == pytest.approx(decision.proof.objective, rel=1e-4)

@@ -150,7 +150,7 @@ def check_phase(ints: Ints, reals: Floats, at: Layout, flow: int, before: int) -
 
 @inner
 def check_full(ints: Ints, reals: Floats, at: Layout, flow: int, begins: bool) -> None:
-    """End startup when the rate has not grown for three rounds, and drain the queue (4.3.2.2, 4.3.3)."""
+    """End startup when the rate has not increased for three rounds, and drain the queue (4.3.2.2, 4.3.3)."""
     if begins and not ints[at.bbr_is_full + flow]:
         if reals[at.bbr_rate + flow] >= reals[at.bbr_full_rate + flow] * FULL_GROWTH:
             reals[at.bbr_full_rate + flow] = reals[at.bbr_rate + flow]
