@@ -22,7 +22,7 @@ from planner_models.contracts.plan.metrics import measure, unserved_price
 from planner_models.contracts.plan.plan import Loads, make_plan
 from planner_models.contracts.problem.problem import Month
 
-DEFAULT_GAP: Final = 1e-4
+DEFAULT_GAP: Final = 1e-3
 DEFAULT_TIME_LIMIT_S: Final = 60.0
 FREE_SHARES: Final = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7, 0.5, 0.0)
 """Parts of the free windows that the relaxation may use, for levels that leave fewer windows without a

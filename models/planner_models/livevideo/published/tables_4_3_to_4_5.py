@@ -107,7 +107,7 @@ def find_table_4_3(study: Study) -> TargetValues:
     values["live_res_cost_cut_min"] = values["live_t43_cost_cdn"]
     notes = {
         "live_t43_bitrate_ee": RANDOM_ORDER,
-        "live_t43_at_br_ee": RANDOM_ORDER,
+        "live_t43_at_br_ee": "clients served at a lower bitrate count here, and fewer or none there",
         "live_t43_gain_bitrate_ee": RANDOM_ORDER,
         "live_t43_cost_ee": "the thesis does not say how streams without viewers are charged; here in full",
         "live_t43_bitrate_vdn": NO_TRACE,
