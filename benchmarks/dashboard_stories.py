@@ -92,12 +92,12 @@ def play_live_video(page: Any, url: str, report: Report) -> None:
     solve_address(page)
     wait_for_answer(page)
     says = verdict(page)
-    assert "cannot serve 10 clients" in says, says
+    assert "cannot serve 6 clients" in says, says
     report("live 2 overload")
     select_element(page, "S1 (cluster)")
     report("live 3 source")
     act(page, "Double the capacity")
-    assert "cannot serve 7 clients" in verdict(page), verdict(page)
+    assert "cannot serve 4 clients" in verdict(page), verdict(page)
     report("live 4 larger")
     wait_for_script(page)
     choose(page, "Compare with", "Compare with the plan before")
