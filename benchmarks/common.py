@@ -7,7 +7,7 @@ import os
 import socket
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -46,3 +46,30 @@ def median_time(
         result = work()
         seconds.append(clock() - start)
     return statistics.median(seconds), result
+
+
+def time_beside_bound(
+    problem: Any, designs: Sequence[Any], check: Callable[[Any, Any], Any], *, gap: float, tolerance: float
+) -> tuple[float, list[tuple[float, float]]]:
+    """Return the bound of the first design, and the objective and processor seconds of each.
+
+    Asserts that plans pass the check, that the first design is within `gap` of its bound, and that no
+    design is more than `tolerance` above it, both relative.
+    """
+    found, bound = [], None
+    for design in designs:
+        start = time.process_time()
+        decision = design.decide(problem)
+        seconds = time.process_time() - start
+        objective = decision.proof.objective
+        assert decision.plan is not None
+        assert objective is not None
+        assert not len(check(problem, decision.plan))
+        if bound is None:
+            bound = decision.proof.bound
+            assert bound is not None
+            assert objective >= (1 - gap) * bound
+        assert objective <= bound * (1 + tolerance)
+        found.append((objective, seconds))
+    assert bound is not None
+    return bound, found

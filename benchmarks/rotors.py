@@ -11,9 +11,7 @@ of it.
 
 from __future__ import annotations
 
-import time
-
-from benchmarks.common import machine, parser_of
+from benchmarks.common import machine, parser_of, time_beside_bound
 from planner_models.rotors import check
 from planner_models.rotors.designs.table import DESIGNS
 from planner_models.rotors.problem import generators
@@ -30,23 +28,10 @@ PROBLEMS = {
 def compare(preset: str, racks: int, switches: int) -> None:
     """Print a row of the designs over the rotation of one network."""
     problem = PROBLEMS[preset](racks, switches)
-    offered, cells, bound = float(problem.offered_mbps.sum()), [], None
-    for design in ROTATING:
-        start = time.process_time()
-        decision = design.decide(problem)
-        seconds = time.process_time() - start
-        value = decision.proof.objective
-        assert decision.plan is not None
-        assert value is not None
-        assert not len(check(problem, decision.plan))
-        if bound is None:  # of the first design, two_hop
-            bound = decision.proof.bound
-            assert bound is not None
-            assert value >= (1 - GAP) * bound
-        assert value <= bound * (1 + 1e-9)
-        cells.append(f"{value / offered:>11.4f}{seconds:>8.2f} s")
-    assert bound is not None
-    print(f"{preset:<10}{racks:>4} x {switches:<5}{bound / offered:>9.4f}{''.join(cells)}")
+    offered = float(problem.offered_mbps.sum())
+    bound, found = time_beside_bound(problem, ROTATING, check, gap=GAP, tolerance=1e-9)
+    cells = "".join(f"{value / offered:>11.4f}{seconds:>8.2f} s" for value, seconds in found)
+    print(f"{preset:<10}{racks:>4} x {switches:<5}{bound / offered:>9.4f}{cells}")
 
 
 def main() -> None:

@@ -11,9 +11,7 @@ Asserted: plans pass the check, no design beats the bound, and `optimum` is with
 
 from __future__ import annotations
 
-import time
-
-from benchmarks.common import machine, parser_of
+from benchmarks.common import machine, parser_of, time_beside_bound
 from planner_models.topology import check
 from planner_models.topology.designs.table import DESIGNS
 from planner_models.topology.problem import generators
@@ -26,22 +24,9 @@ GAP = 0.01
 def compare(preset: str, blocks: int, ports: int) -> None:
     """Print a row of all designs on one fabric."""
     problem = adjust(generators.PRESETS[preset](blocks=blocks, ports=ports, seed=1), free_links=True)
-    cells, bound = [], None
-    for design in DESIGNS:
-        start = time.process_time()
-        decision = design.decide(problem)
-        seconds = time.process_time() - start
-        scale = decision.proof.objective
-        assert decision.plan is not None
-        assert scale is not None
-        assert not len(check(problem, decision.plan))
-        if bound is None:  # of the first design, optimum
-            bound = decision.proof.bound
-            assert bound is not None
-            assert scale >= (1 - GAP) * bound
-        assert scale <= bound * (1 + 1e-6)
-        cells.append(f"{scale / bound:>11.4f}{seconds:>8.2f} s")
-    print(f"{preset:<10}{blocks:>4} x {ports:<5}{bound:>9.4f}{''.join(cells)}")
+    bound, found = time_beside_bound(problem, DESIGNS, check, gap=GAP, tolerance=1e-6)
+    cells = "".join(f"{scale / bound:>11.4f}{seconds:>8.2f} s" for scale, seconds in found)
+    print(f"{preset:<10}{blocks:>4} x {ports:<5}{bound:>9.4f}{cells}")
 
 
 def main() -> None:

@@ -44,7 +44,7 @@ class Layout:
 
     @property
     def mapping_key(self) -> str | None:
-        """Where a scenario can say `columns`; None where it cannot."""
+        """Key of a scenario that maps the columns; None where it has none."""
         return None if self.key is None else self.key.replace("problem.tables.", "problem.columns.", 1)
 
     def advise(self, setting: str) -> str:

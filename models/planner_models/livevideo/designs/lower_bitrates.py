@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,10 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.options import Options
+from planner_models.livevideo.information.observe import WINDOW_S
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
 from planner_models.livevideo.plan.plan import Trees, build_plan, plan_rows
 from planner_models.livevideo.problem.problem import LiveVideo
-
-WINDOW_S: Final = 60.0
-"""Time after which a denied client requests a lower bitrate: a window, when DNS answers have expired."""
 
 LowerBitrates = Annotated[
     bool,
@@ -66,7 +64,7 @@ def with_lower_bitrates(decide: Callable[..., Decision[Trees]]) -> Any:
             if not again.any():
                 break
             wanted[again] = lower[wanted[again]]
-            arrival_s[again] += WINDOW_S
+            arrival_s[again] += WINDOW_S  # a window later, when DNS answers have expired
             requests = _merge_requests(problem, wanted, arrival_s)
             found = decide(problem.with_requests(requests), options=options, **parameters)
             if found.plan is None:

@@ -1,4 +1,4 @@
-"""What a sender's timer is for: a timeout, a tail loss probe, or an early retransmission."""
+"""Timers of senders: for a timeout, a tail loss probe, or an early retransmission."""
 
 from __future__ import annotations
 

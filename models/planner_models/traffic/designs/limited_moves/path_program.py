@@ -194,7 +194,7 @@ class PathProgram:
 
     @property
     def is_served(self) -> bool:
-        """Whether each part has a path, apart from leaving it out."""
+        """True where each part has a path, apart from leaving it out."""
         has_path = np.zeros(len(self.parts.demand), dtype=bool)
         has_path[np.concatenate(self.pool.part)] = True
         return bool(has_path.all())
