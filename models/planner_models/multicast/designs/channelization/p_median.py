@@ -25,9 +25,10 @@ from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.multicast.designs.channelization import agglomerative_clustering, local_search
+from planner_models.multicast.designs.channelization.union_search import search_unions
 from planner_models.multicast.plan.meta_groups import Masks, count_bits, distinct_sets, extra_mbps_bound
 
-MAX_UNIONS_EXAMINED: Final = 400_000  # examined at for one price vector; beyond, prices say nothing
+MAX_NODES: Final = 4_000_000  # of a search for unions at one price vector; beyond, prices say nothing
 MAX_UNIONS_MODELLED: Final = 6_000  # in the exact model
 FEW_PORT_SETS: Final = 12  # all unions of so few sets fit the model
 MAX_STEPS: Final = 600  # of the subgradient method
@@ -119,9 +120,7 @@ class _LagrangianSearch:
         for _ in range(MAX_STEPS):
             if self.gap <= GAP_TOLERANCE or step < 1e-3 or time.perf_counter() > until:
                 break
-            unions, values, whole = _search_unions(
-                self.sets, self.weights, price, min_value, MAX_UNIONS_EXAMINED
-            )
+            unions, values, whole = search_unions(self.sets, self.weights, price, min_value, MAX_NODES)
             if not whole and is_known:  # too many unions of value at these prices: go back half way
                 price, step, slope = (price + best_price) / 2, 0.8 * step, 0 * slope
                 continue
@@ -150,10 +149,10 @@ class _LagrangianSearch:
 
     def _fix(self, price: Floats, min_value: float) -> None:
         """Keep the unions that can be in a better plan: their reduced cost is below the gap."""
-        found = _search_all_unions(self.sets, self.weights, price, min_value, MAX_UNIONS_EXAMINED)
-        if found is None:
+        unions, values, whole = search_unions(self.sets, self.weights, price, min_value, MAX_NODES)
+        if not whole:
             return
-        top = np.sort(found[1])[::-1][: self.table_size]
+        top = np.sort(values)[::-1][: self.table_size]
         if len(top) < self.table_size:
             return
         bound = float(price.sum() - top.sum())
@@ -161,9 +160,9 @@ class _LagrangianSearch:
         if needed <= 0:
             return  # unions that save nothing at these prices may be in it, too
         if needed < min_value:
-            found = _search_all_unions(self.sets, self.weights, price, needed, MAX_UNIONS_EXAMINED)
-        if found is not None:
-            self.unions = found[0][found[1] >= needed]
+            unions, values, whole = search_unions(self.sets, self.weights, price, needed, MAX_NODES)
+        if whole:
+            self.unions = unions[values >= needed]
 
     def _unions(self, meta: Ints) -> Masks:
         """Return the union of each meta-group."""
@@ -201,90 +200,6 @@ class _LagrangianSearch:
         elif solution.bound is not None:
             # excluded unions are in no better plan
             self.bound = max(self.bound, min(solution.bound + wanted, self.total))
-
-
-@njit(cache=True, nogil=True)
-def _find_slot(table: Masks, mask: np.uint64) -> int:
-    """Return the slot of a union in a hash table with open addressing, or the free slot for it."""
-    cap = np.uint64(len(table) - 1)
-    at = (mask * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32) & cap
-    while table[at] != 0 and table[at] != mask:
-        at = (at + np.uint64(1)) & cap
-    return int(at)
-
-
-@njit(cache=True, nogil=True)
-def _search_unions(  # noqa: C901 - one compiled loop
-    sets: Masks, weights: Floats, price: Floats, min_value: float, most: int
-) -> tuple[Masks, Floats, bool]:
-    """Return every union of more value than `min_value`, and whether at most `most` were examined.
-
-    Unions of sets that save something only grow; where the possible savings of all larger unions are too
-    small, they are pruned.
-    """
-    slots = 16
-    while slots < 4 * most:
-        slots *= 2
-    visited = np.zeros(slots, dtype=np.uint64)
-    stack = np.empty(most + 1, dtype=np.uint64)
-    found, values = np.empty(most + 1, dtype=np.uint64), np.empty(most + 1)
-    ahead = np.zeros(65)
-    depth, count, examined = 0, 0, 0
-    for i in range(len(sets)):
-        at = _find_slot(visited, sets[i])
-        if visited[at] == 0 and price[i] > weights[i] * count_bits(sets[i]):
-            visited[at] = sets[i]
-            if examined >= most:
-                return found[:count], values[:count], False
-            examined += 1
-            stack[depth] = sets[i]
-            depth += 1
-    while depth:
-        depth -= 1
-        union = stack[depth]
-        size = count_bits(union)
-        value, ahead[:] = 0.0, 0.0
-        for i in range(len(sets)):
-            grown = count_bits(union | sets[i])
-            if grown == size:
-                value += max(0.0, price[i] - weights[i] * size)
-            # savings of the sets in larger unions, by the size of the union
-            for larger_size in range(max(grown, size + 1), 65):
-                saved = price[i] - weights[i] * larger_size
-                if saved <= 0:
-                    break
-                ahead[larger_size] += saved
-        largest = 0  # of the sizes that could still be min_value enough
-        for larger_size in range(size + 1, 65):
-            if ahead[larger_size] > min_value:
-                largest = larger_size
-        if value > min_value:
-            found[count] = union
-            values[count] = value
-            count += 1
-        if largest == 0:
-            continue
-        for i in range(len(sets)):
-            larger = union | sets[i]
-            grown = count_bits(larger)
-            if size < grown <= largest and price[i] > weights[i] * grown:
-                at = _find_slot(visited, larger)
-                if visited[at] == 0:
-                    visited[at] = larger
-                    if examined >= most:
-                        return found[:count], values[:count], False
-                    examined += 1
-                    stack[depth] = larger
-                    depth += 1
-    return found[:count], values[:count], True
-
-
-def _search_all_unions(
-    sets: Masks, weights: Floats, price: Floats, min_value: float, most: int
-) -> tuple[Masks, Floats] | None:
-    """Return the unions and their values; None where too many were examined."""
-    unions, values, whole = _search_unions(sets, weights, price, min_value, most)
-    return (unions.copy(), values.copy()) if whole else None
 
 
 @njit(cache=True, nogil=True)

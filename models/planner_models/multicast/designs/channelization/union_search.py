@@ -1,0 +1,168 @@
+"""Branch and bound over ports: the unions of port sets that save the most at given prices.
+
+A union of `size` ports saves, for each port set within it, the set's price less its weight times `size`,
+where that is positive. Each node has ports that the union has, and ports that it has not; a port that it has
+not excludes all sets with it. What the sets that are left could save at each size, if no two of them excluded
+each other, bounds all unions below the node.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from planner.arrays import Floats, Ints
+from planner_models.multicast.plan.meta_groups import Masks, count_bits
+
+
+def search_unions(
+    sets: Masks, weights: Floats, price: Floats, min_value: float, most_nodes: int
+) -> tuple[Masks, Floats, bool]:
+    """Return the unions of more value than `min_value` with their values, and whether these are all.
+
+    A union is listed where it is the union of the sets that save something in it: a larger one is worse.
+    In a plan, each union may be replaced by that of the sets that save something there; where two become the
+    same, they count once, as no set is in both. So the values bound every plan.
+
+    sets        (n,) port sets, not all distinct
+    most_nodes  of the search; beyond, not all unions are found
+    """
+    ports = int(np.bitwise_or.reduce(sets)).bit_length() if len(sets) else 0
+    size = np.bitwise_count(sets).astype(np.int64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # the largest union in which each set saves something
+        largest = np.clip(np.ceil(price / weights) - 1, 0, ports).astype(np.int64)
+    rows = np.flatnonzero(largest >= size)
+    found, values, count, is_whole = _search(
+        sets[rows], weights[rows], price[rows], largest[rows], min_value, ports, most_nodes
+    )
+    return found[:count].copy(), values[:count].copy(), bool(is_whole)
+
+
+@njit(cache=True, nogil=True)
+def _search(  # noqa: C901 - one compiled loop
+    sets: Masks, weights: Floats, price: Floats, largest: Ints, min_value: float, ports: int, most_nodes: int
+) -> tuple[Masks, Floats, int, bool]:
+    """Return unions, values, their number, and whether the search ended; depth first, one port a level."""
+    levels = ports + 2
+    left = np.empty((levels, len(sets)), dtype=np.int64)  # sets that a union below the node may contain
+    count = np.zeros(levels, dtype=np.int64)
+    inside = np.zeros(levels, dtype=np.uint64)
+    branch = np.zeros(levels, dtype=np.uint64)  # the port that each level branches on
+    state = np.zeros(levels, dtype=np.int64)  # 0: new; 1: with the port is done; 2: both are
+    found, values, listed = np.empty(1024, dtype=np.uint64), np.empty(1024), 0
+    ahead, gains = np.zeros((2, levels)), np.zeros(ports + 1)
+    for i in range(len(sets)):
+        left[0, i] = i
+    count[0] = len(sets)
+    depth, nodes = 0, 0
+    while depth >= 0:
+        if state[depth] == 0:
+            nodes += 1
+            if nodes > most_nodes:
+                return found, values, listed, False
+            mask = inside[depth]
+            size = count_bits(mask)
+            top = _prune(sets, weights, price, largest, left[depth], count, depth, mask, min_value, ahead)
+            if top < 0:
+                depth -= 1
+                continue
+            branch[depth] = _choose_port(sets, weights, price, left[depth], count[depth], mask, gains)
+            if branch[depth] == 0:
+                value, union = 0.0, np.uint64(0)
+                for a in range(count[depth]):
+                    i = left[depth, a]
+                    value += price[i] - weights[i] * size
+                    union |= sets[i]
+                if union == mask and value > min_value:
+                    if listed == len(found):
+                        found = np.append(found, np.empty_like(found))
+                        values = np.append(values, np.empty_like(values))
+                    found[listed], values[listed] = mask, value
+                    listed += 1
+                depth -= 1
+                continue
+            inside[depth + 1] = mask | branch[depth]
+            left[depth + 1, : count[depth]] = left[depth, : count[depth]]
+            count[depth + 1] = count[depth]
+        elif state[depth] == 1:
+            kept = 0
+            for a in range(count[depth]):
+                i = left[depth, a]
+                if sets[i] & branch[depth] == 0:
+                    left[depth + 1, kept] = i
+                    kept += 1
+            inside[depth + 1], count[depth + 1] = inside[depth], kept
+        else:
+            depth -= 1
+            continue
+        state[depth] += 1
+        depth += 1
+        state[depth] = 0
+    return found, values, listed, True
+
+
+@njit(cache=True, nogil=True)
+def _prune(
+    sets: Masks,
+    weights: Floats,
+    price: Floats,
+    largest: Ints,
+    left: Ints,
+    count: Ints,
+    depth: int,
+    mask: np.uint64,
+    min_value: float,
+    ahead: NDArray[np.float64],
+) -> int:
+    """Leave in `left` the sets that a union of more than `min_value` may contain; return its most ports.
+
+    -1 where there is no such union; `ahead` is work space.
+    """
+    size, last = count_bits(mask), ahead.shape[1] - 2
+    ahead[:] = 0.0
+    kept = 0
+    for a in range(count[depth]):
+        i = left[a]
+        least = count_bits(mask | sets[i])
+        if least <= largest[i]:
+            left[kept] = i
+            kept += 1
+            ahead[0, least] += price[i]
+            ahead[1, least] += weights[i]
+            ahead[0, largest[i] + 1] -= price[i]
+            ahead[1, largest[i] + 1] -= weights[i]
+    top, prices, slopes = -1, 0.0, 0.0
+    for ports in range(size, last + 1):
+        prices += ahead[0, ports]
+        slopes += ahead[1, ports]
+        if prices - slopes * ports > min_value:
+            top = ports
+    count[depth] = 0
+    if top >= 0:
+        for a in range(kept):
+            if count_bits(mask | sets[left[a]]) <= top:
+                left[count[depth]] = left[a]
+                count[depth] += 1
+    return top
+
+
+@njit(cache=True, nogil=True)
+def _choose_port(
+    sets: Masks, weights: Floats, price: Floats, left: Ints, count: int, mask: np.uint64, gains: Floats
+) -> np.uint64:
+    """Return the port, as a bit, outside of `mask` whose sets save the most now; 0 where there is none."""
+    gains[:] = 0.0
+    size, best = count_bits(mask), -1
+    for a in range(count):
+        i = left[a]
+        rest = sets[i] & ~mask
+        while rest:
+            bit = rest & (~rest + np.uint64(1))
+            port = count_bits(bit - np.uint64(1))
+            gains[port] += price[i] - weights[i] * size
+            if best < 0 or gains[port] > gains[best]:
+                best = port
+            rest ^= bit
+    return np.uint64(0) if best < 0 else np.uint64(1) << np.uint64(best)
