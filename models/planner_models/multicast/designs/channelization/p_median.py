@@ -149,7 +149,7 @@ class _LagrangianSearch:
 
     def _fix(self, price: Floats, min_value: float) -> None:
         """Keep the unions that can be in a better plan: their reduced cost is below the gap."""
-        unions, values, whole = search_unions(self.sets, self.weights, price, min_value, MAX_NODES)
+        _, values, whole = search_unions(self.sets, self.weights, price, min_value, MAX_NODES)
         if not whole:
             return
         top = np.sort(values)[::-1][: self.table_size]
@@ -159,10 +159,9 @@ class _LagrangianSearch:
         needed = float(top[-1]) - (self.total - bound) - 1e-9 * self.total
         if needed <= 0:
             return  # unions that save nothing at these prices may be in it, too
-        if needed < min_value:
-            unions, values, whole = search_unions(self.sets, self.weights, price, needed, MAX_NODES)
+        unions, _, whole = search_unions(self.sets, self.weights, price, needed, MAX_NODES, every=True)
         if whole:
-            self.unions = unions[values >= needed]
+            self.unions = unions
 
     def _unions(self, meta: Ints) -> Masks:
         """Return the union of each meta-group."""

@@ -17,7 +17,7 @@ from planner_models.multicast.plan.meta_groups import Masks, count_bits
 
 
 def search_unions(
-    sets: Masks, weights: Floats, price: Floats, min_value: float, most_nodes: int
+    sets: Masks, weights: Floats, price: Floats, min_value: float, most_nodes: int, *, every: bool = False
 ) -> tuple[Masks, Floats, bool]:
     """Return the unions of more value than `min_value` with their values, and whether these are all.
 
@@ -26,6 +26,7 @@ def search_unions(
     same, they count once, as no set is in both. So the values bound every plan.
 
     sets        (n,) port sets, not all distinct
+    every       list the unions of any sets, whether these save something there
     most_nodes  of the search; beyond, not all unions are found
     """
     ports = int(np.bitwise_or.reduce(sets)).bit_length() if len(sets) else 0
@@ -33,16 +34,23 @@ def search_unions(
     with np.errstate(divide="ignore", invalid="ignore"):
         # the largest union in which each set saves something
         largest = np.clip(np.ceil(price / weights) - 1, 0, ports).astype(np.int64)
-    rows = np.flatnonzero(largest >= size)
+    rows = np.arange(len(sets)) if every else np.flatnonzero(largest >= size)
     found, values, count, is_whole = _search(
-        sets[rows], weights[rows], price[rows], largest[rows], min_value, ports, most_nodes
+        sets[rows], weights[rows], price[rows], largest[rows], min_value, ports, most_nodes, every
     )
     return found[:count].copy(), values[:count].copy(), bool(is_whole)
 
 
 @njit(cache=True, nogil=True)
 def _search(  # noqa: C901 - one compiled loop
-    sets: Masks, weights: Floats, price: Floats, largest: Ints, min_value: float, ports: int, most_nodes: int
+    sets: Masks,
+    weights: Floats,
+    price: Floats,
+    largest: Ints,
+    min_value: float,
+    ports: int,
+    most_nodes: int,
+    every: bool,
 ) -> tuple[Masks, Floats, int, bool]:
     """Return unions, values, their number, and whether the search ended; depth first, one port a level."""
     levels = ports + 2
@@ -64,7 +72,9 @@ def _search(  # noqa: C901 - one compiled loop
                 return found, values, listed, False
             mask = inside[depth]
             size = count_bits(mask)
-            top = _prune(sets, weights, price, largest, left[depth], count, depth, mask, min_value, ahead)
+            top = _prune(
+                sets, weights, price, largest, left[depth], count, depth, mask, min_value, ahead, every
+            )
             if top < 0:
                 depth -= 1
                 continue
@@ -73,7 +83,7 @@ def _search(  # noqa: C901 - one compiled loop
                 value, union = 0.0, np.uint64(0)
                 for a in range(count[depth]):
                     i = left[depth, a]
-                    value += price[i] - weights[i] * size
+                    value += max(price[i] - weights[i] * size, 0.0)
                     union |= sets[i]
                 if union == mask and value > min_value:
                     if listed == len(found):
@@ -115,6 +125,7 @@ def _prune(
     mask: np.uint64,
     min_value: float,
     ahead: NDArray[np.float64],
+    every: bool,
 ) -> int:
     """Leave in `left` the sets that a union of more than `min_value` may contain; return its most ports.
 
@@ -126,9 +137,10 @@ def _prune(
     for a in range(count[depth]):
         i = left[a]
         least = count_bits(mask | sets[i])
-        if least <= largest[i]:
+        if every or least <= largest[i]:
             left[kept] = i
             kept += 1
+        if least <= largest[i]:
             ahead[0, least] += price[i]
             ahead[1, least] += weights[i]
             ahead[0, largest[i] + 1] -= price[i]
@@ -161,7 +173,7 @@ def _choose_port(
         while rest:
             bit = rest & (~rest + np.uint64(1))
             port = count_bits(bit - np.uint64(1))
-            gains[port] += price[i] - weights[i] * size
+            gains[port] += max(price[i] - weights[i] * size, 0.0)
             if best < 0 or gains[port] > gains[best]:
                 best = port
             rest ^= bit

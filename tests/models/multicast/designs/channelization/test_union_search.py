@@ -13,8 +13,10 @@ from tests.models.multicast.switches import SWITCHES, arrays
 
 
 @settings(max_examples=60, deadline=None)
-@given(SWITCHES, st.integers(0, 2**32 - 1), st.floats(0, 3))
-def test_all_unions_of_value_are_found(switch: list[tuple[int, int]], seed: int, least: float) -> None:
+@given(SWITCHES, st.integers(0, 2**32 - 1), st.floats(0, 3), st.booleans())
+def test_all_unions_of_value_are_found(
+    switch: list[tuple[int, int]], seed: int, least: float, every: bool
+) -> None:
     sets, weights = arrays(switch)
     price = weights * np.bitwise_count(sets) + weights * np.random.default_rng(seed).uniform(-1, 4, len(sets))
     min_value = least * float(weights.mean())
@@ -26,9 +28,9 @@ def test_all_unions_of_value_are_found(switch: list[tuple[int, int]], seed: int,
             for i in range(len(sets))
             if int(sets[i]) & ~union == 0 and price[i] > weights[i] * size * (1 + 1e-12)
         }
-        if np.bitwise_or.reduce(sets[list(saved)], initial=np.uint64(0)) == union:
+        if every or np.bitwise_or.reduce(sets[list(saved)], initial=np.uint64(0)) == union:
             expected[union] = sum(saved.values())
-    unions, values, whole = search_unions(sets, weights, price, min_value, 10**6)
+    unions, values, whole = search_unions(sets, weights, price, min_value, 10**6, every=every)
     assert whole
     found = dict(zip(unions.tolist(), values.tolist(), strict=True))
     assert len(found) == len(unions)
