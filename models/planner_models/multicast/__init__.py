@@ -5,9 +5,9 @@ by rc cores and by ra aggregation switches of each pod (Algorithm 1); at edge or
 whose tables overflow, groups share an entry that goes to all ports of any of them (equation (6)): by
 Algorithm 2, also with convex congestion, by agglomerative clustering, with a proven bound (`p_median`)
 or as groups change (`incremental`). Other groups go by unicast: those that save the least, and those
-whose shared entries cost more; `method = "optimum"` proves that joint choice where edge switches have
-few port sets (`designs.formulation.joint_formulation` is its formal model), and `designs.edge_bound` bounds
-it everywhere. The objective, and headline, is the traffic that hosts send and receive. `group_capacity`
+whose shared entries cost more. Design `joint` makes that choice of unicast, own and shared entries for all
+groups together, with a bound by Lagrangian relaxation (`designs.formulation.joint_formulation` is its formal
+model); `designs.edge_bound` bounds every plan. The objective, and headline, is the traffic that hosts send and receive. `group_capacity`
 gives the number of groups that fit before a table overflows, for any table size; `planner explain` is a
 capacity report.
 

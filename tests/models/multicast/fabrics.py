@@ -26,7 +26,14 @@ PLANNING = (
 
 
 def tree(
-    *, pods: int = 3, switches: int = 3, edges: int = 2, cores: int = 6, seed: int = 0, **more: Any
+    *,
+    pods: int = 3,
+    switches: int = 3,
+    edges: int = 2,
+    cores: int = 6,
+    ports: int = 4,
+    seed: int = 0,
+    **more: Any,
 ) -> dict[str, pd.DataFrame]:
     """Return tables of a tree that is no fat tree: each core is linked to two switches of every pod."""
     rng = np.random.default_rng(seed)
@@ -40,7 +47,7 @@ def tree(
         for p in range(pods)
         for shift in range(2)
     ]
-    hosts = [(f"h{p}{e}{i}", f"e{p}{e}", i) for p in range(pods) for e in range(edges) for i in range(4)]
+    hosts = [(f"h{p}{e}{i}", f"e{p}{e}", i) for p in range(pods) for e in range(edges) for i in range(ports)]
     groups = [f"g{g}" for g in range(30)]
     members = [
         (group, hosts[i][0])

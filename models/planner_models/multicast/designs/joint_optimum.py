@@ -49,23 +49,32 @@ def list_assignments(problem: Multicast) -> Assignments | None:
     """Return the assignments at all edge switches that overflow; None where there are too many."""
     edge, _, ports = problem.at_edge
     start = np.searchsorted(edge, np.arange(problem.edge_count + 1)).tolist()
-    parts: list[tuple[Masks, Ints, Ints, Ints]] = []
-    opened = assigned = 0
+    unions: list[tuple[int, Masks]] = []
     for switch, ((a, b), size) in enumerate(zip(pairwise(start), problem.free("edge").tolist(), strict=True)):
         if b - a <= size:
             continue
         try:
-            unions = np.array(list_unions(ports[a:b].tolist(), MAX_UNIONS), dtype=np.uint64)
+            every = list_unions(ports[a:b].tolist(), MAX_UNIONS)
         except InputError:
             return None
-        pair, union = np.nonzero((ports[a:b, None] & ~unions[None, :]) == 0)
-        parts.append((unions, np.full(len(unions), switch), a + pair, opened + union))
-        opened, assigned = opened + len(unions), assigned + len(pair)
+        unions.append((switch, np.array(every, dtype=np.uint64)))
+    return assign_unions(problem, unions)
+
+
+def assign_unions(problem: Multicast, unions: list[tuple[int, Masks]]) -> Assignments | None:
+    """Return the assignments to these unions of edge switches; None where there are too many."""
+    edge, _, ports = problem.at_edge
+    start = np.searchsorted(edge, np.arange(problem.edge_count + 1)).tolist()
+    nothing = np.zeros(0, dtype=np.int64)
+    parts = [(np.zeros(0, dtype=np.uint64), nothing, nothing, nothing)]
+    opened = assigned = 0
+    for switch, some in unions:
+        a, b = start[switch : switch + 2]
+        pair, union = np.nonzero((ports[a:b, None] & ~some[None, :]) == 0)
+        parts.append((some, np.full(len(some), switch), a + pair, opened + union))
+        opened, assigned = opened + len(some), assigned + len(pair)
         if assigned > MAX_ASSIGNMENTS:
             return None
-    if not parts:
-        nothing = np.zeros(0, dtype=np.int64)
-        return Assignments(np.zeros(0, dtype=np.uint64), nothing, nothing, nothing)
     return Assignments(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
@@ -110,14 +119,17 @@ def joint_model(problem: Multicast, limits: TableLimits, found: Assignments) -> 
     )
 
 
-def solve(problem: Multicast, limits: TableLimits, options: Options) -> tuple[EdgeTables, Proof] | None:
+def solve(
+    problem: Multicast, limits: TableLimits, options: Options, *, found: Assignments | None = None
+) -> tuple[EdgeTables, Proof] | None:
     """Return the entries of edge switches and the groups that have some, with the proof.
 
     None where edge switches have too many unions of port sets, or the solver ends without a plan.
 
     limits  of all tables but those of edge switches with a free entry
+    found   assignments to unions; default: to all unions of port sets
     """
-    found = list_assignments(problem)
+    found = list_assignments(problem) if found is None else found
     if found is None:
         return None
     solution = backends.solve(joint_model(problem, limits, found), options)

@@ -55,7 +55,7 @@ from planner_models.multicast.problem.capacity_equations import list_layouts
 from planner_models.multicast.problem.problem import LAYERS, Multicast
 
 MAX_ROUNDS: Final = 5  # of the search of edge switches
-MAX_PAIRS_SEARCHED: Final = 100_000  # of edge switch and group; beyond, see `_search_edges`
+MAX_PAIRS_SEARCHED: Final = 100_000  # of edge switch and group; beyond, see `search_edges`
 PROVEN_GAP: Final = 1e-9
 
 Method = Annotated[
@@ -130,7 +130,7 @@ def partition_and_share(
     kept, proof = select_groups(problem, limits, options)
     if kept is None or proof.objective is None:
         return Decision(plan=None, proof=proof)
-    sharing = _Sharing(
+    sharing = Sharing(
         problem=problem,
         method=method,
         everywhere=everywhere,
@@ -150,9 +150,9 @@ def partition_and_share(
         if exact is not None:
             tables, proof = exact
         else:
-            tables = _search_edges(sharing, limits, kept, until, weighs=weighs)
+            tables = search_edges(sharing, limits, kept, until, weighs=weighs)
         kept, objective = tables.kept, tables.total_mbps
-        frames.append(_edge_frame(sharing, tables))
+        frames.append(edge_frame(sharing, tables))
     if "aggregation" in layers:  # what edge switches drop reaches no host
         stored = groups_at_aggregations(
             problem, round_robin_partitions(problem, copies), problem.distribution(copies), kept
@@ -169,8 +169,8 @@ def partition_and_share(
     return Decision(plan=build_plan(problem, kept, copies, meta_groups=meta_groups), proof=proof)
 
 
-def _search_edges(
-    sharing: _Sharing, limits: TableLimits, kept: Bools, until: float, *, weighs: bool
+def search_edges(
+    sharing: Sharing, limits: TableLimits, kept: Bools, until: float, *, weighs: bool
 ) -> EdgeTables:
     """Return the entries of edge switches, and the groups that have some.
 
@@ -209,7 +209,7 @@ def _unshared_bound_mbps(problem: Multicast) -> float:
     return least + float(cost[order][refused].sum())
 
 
-def _start_search(sharing: _Sharing, limits: TableLimits, kept: Bools) -> EdgeTables:
+def _start_search(sharing: Sharing, limits: TableLimits, kept: Bools) -> EdgeTables:
     """Return the entries of edge switches for the groups `kept`."""
     problem = sharing.problem
     entry = np.full(len(problem.at_edge[1]), NO_ENTRY, dtype=np.int64)
@@ -217,7 +217,7 @@ def _start_search(sharing: _Sharing, limits: TableLimits, kept: Bools) -> EdgeTa
     return EdgeTables(problem=problem, limits=limits, kept=kept.copy(), entry=entry)
 
 
-def _improve_edges(sharing: _Sharing, tables: EdgeTables, until: float) -> None:
+def _improve_edges(sharing: Sharing, tables: EdgeTables, until: float) -> None:
     """Drop and add groups, and share anew at switches that changed, as long as that saves traffic."""
     # no host gets less than each member's copy
     least = float(tables.problem.rate_mbps @ (1 + tables.problem.member_counts))
@@ -236,7 +236,7 @@ def _improve_edges(sharing: _Sharing, tables: EdgeTables, until: float) -> None:
         tables.entry = np.where(better[tables.switch], fresh, tables.entry)
 
 
-def _edge_frame(sharing: _Sharing, tables: EdgeTables) -> pd.DataFrame:
+def edge_frame(sharing: Sharing, tables: EdgeTables) -> pd.DataFrame:
     """Return the table meta_groups of the edge switches where groups share entries."""
     stored = groups_at_edges(sharing.problem, tables.kept)
     entry = tables.entry[tables.kept[tables.group]]
@@ -249,7 +249,7 @@ def _edge_frame(sharing: _Sharing, tables: EdgeTables) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Sharing:
+class Sharing:
     """Parameters of `partition_and_share` for the switches of a layer.
 
     previous  the table meta_groups of the previous plan
@@ -257,14 +257,14 @@ class _Sharing:
 
     problem: Multicast
     method: str
-    everywhere: bool
-    rounds: int
-    delta: float
-    spare: int
-    congestion: Congestion
-    keep: float
     options: Options
-    previous: pd.DataFrame | None
+    everywhere: bool = False
+    rounds: int = 1
+    delta: float = 0.2
+    spare: int = 0
+    congestion: Congestion = LINEAR
+    keep: float = 0.0
+    previous: pd.DataFrame | None = None
 
     def share(
         self, masks: Masks, rates: Floats, size: int, ports: int, old: Ints | None, background: Floats | None

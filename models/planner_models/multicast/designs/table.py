@@ -6,6 +6,7 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner_models.multicast.designs.bound import bound_host_traffic, relaxation_model
+from planner_models.multicast.designs.joint_choice import choose_jointly, joint_program
 from planner_models.multicast.designs.partitioned import (
     partition_addresses,
     selection_program,
@@ -43,6 +44,16 @@ DESIGNS: Final = (
         mechanism=Mechanism.NONE,
         messages="switches forward joins and leaves up the tree",
         source="Scaling IP Multicast on Datacenter Topologies, section 2",
+    ),
+    Design(
+        name="joint",
+        decide=choose_jointly,
+        observe=observe.observe_groups,
+        signalling=signalling.count_controller,
+        mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+        messages="as of partitioned_aggregated",
+        source="p-median of unions of port sets, and selection of groups: Cornuejols, Fisher, Nemhauser 1977",
+        model=joint_program,
     ),
     Design(
         name="bound",

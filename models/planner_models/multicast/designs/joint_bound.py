@@ -1,0 +1,218 @@
+"""Lagrangian relaxation of the joint choice between unicast, own and shared entries, over all switches.
+
+Each edge switch whose table overflows opens unions of port sets. Two kinds of constraints are relaxed, each
+with a price: a group with entries goes to an open union at each of its edge switches; the tables of cores and
+aggregation switches hold the groups that they must. What is left falls apart: a switch opens the unions that
+save the most at its prices (`union_search`); a group goes by unicast, or pays its prices, whichever is less.
+
+source  Lagrangian relaxation of the p-median: Cornuejols, Fisher and Nemhauser 1977
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from planner.arrays import Bools, Floats, Ints
+from planner_models.multicast.designs.channelization.union_search import search_unions
+from planner_models.multicast.designs.partitioned import saved_mbps
+from planner_models.multicast.plan.meta_groups import Masks
+from planner_models.multicast.plan.table_limits import TableLimits
+from planner_models.multicast.problem.problem import Multicast
+
+MAX_NODES: Final = 1_000_000  # of a search for unions
+MAX_STEPS: Final = 500  # of the subgradient method
+FIRST_STEP: Final = 0.7  # of Polyak's step length
+LAST_STEP: Final = 1e-3
+STEPS_WITHOUT_GAIN: Final = 8  # after so many the step is halved
+SMOOTHING_FACTOR: Final = 0.6  # of the direction
+TARGET_FACTOR: Final = 1.002  # the target of a step, as a share of the incumbent
+FIRST_VALUE_SHARE: Final = 1e-3  # of the traffic of a switch: least value of a union in the first search
+ROUNDING: Final = 1e-9  # relative
+
+
+class EdgeSwitch(NamedTuple):
+    """Groups at an edge switch whose table overflows.
+
+    pairs   rows of `problem.at_edge`
+    group   (groups,) the groups
+    ports   (groups,) port sets
+    rate    (groups,) Mbit/s
+    free    table entries, at least 1
+    number  the switch
+    """
+
+    pairs: Ints
+    group: Ints
+    ports: Masks
+    rate: Floats
+    free: int
+    number: int
+
+
+class Prices(NamedTuple):
+    """Lagrangian multipliers, Mbit/s.
+
+    pair   (pairs,) of the assignment of each pair of `problem.at_edge`; 0 where a table does not overflow
+    table  (rows,) of an entry in each table of the limits
+    """
+
+    pair: Floats
+    table: Floats
+
+
+def list_full_switches(problem: Multicast, groups: Bools) -> list[EdgeSwitch]:
+    """Return the edge switches with free entries, and more of these groups, (G,), than they have entries."""
+    edge, group, ports = problem.at_edge
+    start = np.searchsorted(edge, np.arange(problem.edge_count + 1))
+    found = []
+    for switch, free in enumerate(problem.free("edge").tolist()):
+        rows = np.arange(start[switch], start[switch + 1])
+        rows = rows[groups[group[rows]]]
+        if len(rows) > free > 0:
+            who = group[rows]
+            found.append(EdgeSwitch(rows, who, ports[rows], problem.rate_mbps[who], free, switch))
+    return found
+
+
+class JointRelaxation:
+    """Subgradient method on the prices, with the best bound and its prices.
+
+    limits    of all tables but those of edge switches with a free entry
+    refused   (G,) groups at an edge switch without a free entry, or that no plan may hold
+    bound     lower bound on host traffic, Mbit/s
+    opened    (switches,) unions that each switch of `switches` opens at the present prices
+    """
+
+    def __init__(self, problem: Multicast, limits: TableLimits, *, must_hold: bool = False) -> None:
+        self.problem, self.limits = problem, limits
+        self.saved = saved_mbps(problem)
+        if must_hold:
+            self.saved = np.full(len(self.saved), np.inf)
+        needed = np.zeros(len(self.saved), dtype=bool)
+        rows = np.flatnonzero(limits.free < 1)
+        needed[limits.uses[rows].indices] = True
+        self.refused = needed & (not must_hold)
+        self.switches = list_full_switches(problem, ~self.refused)
+        self.least = float(problem.rate_mbps @ (1 + problem.member_counts))
+        self.bound = self.least + float(self.saved[self.refused].sum())
+        self.best = Prices(np.zeros(len(problem.at_edge[0])), np.zeros(len(limits.free)))
+        self.opened: list[Masks] = [np.zeros(0, dtype=np.uint64) for _ in self.switches]
+        self._min_value = [FIRST_VALUE_SHARE * float(one.rate.sum()) for one in self.switches]
+
+    def start(self, entry: Ints) -> Prices:
+        """Return first prices: what each pair costs with these entries, (pairs,), -1 for none, and a little.
+
+        Groups without entries pay the equal part of what entries save them.
+        """
+        price = np.zeros(len(entry))
+        reached = np.bincount(self.problem.at_edge[1], minlength=len(self.saved))
+        for one in self.switches:
+            mine = entry[one.pairs]
+            has = np.flatnonzero(mine >= 0)
+            union = np.zeros(int(mine.max(initial=0)) + 1, dtype=np.uint64)
+            np.bitwise_or.at(union, mine[has], one.ports[has])
+            unicast = np.minimum(self.saved, 1e3 * self.problem.rate_mbps)[one.group] / reached[one.group]
+            price[one.pairs] = unicast
+            extra = one.rate[has] * (np.bitwise_count(union[mine[has]] & ~one.ports[has]) + 0.5)
+            price[one.pairs[has]] = extra
+        return Prices(price, np.zeros(len(self.limits.free)))
+
+    def evaluate(self, prices: Prices) -> tuple[float, Bools, list[Floats], bool]:
+        """Return bound, groups with entries, how many unions take each group at a switch, and validity.
+
+        Without validity, a search for unions was too long, and the bound is none.
+        """
+        group = self.problem.at_edge[1]
+        asked = np.bincount(group, prices.pair, minlength=len(self.saved)) + self.limits.uses.T @ prices.table
+        held = (asked < self.saved) & ~self.refused
+        bound = self.least + float(np.where(held, asked, self.saved).sum())
+        bound -= float(prices.table @ self.limits.free)
+        taken = []
+        for place, one in enumerate(self.switches):
+            price = prices.pair[one.pairs]
+            total = price + one.rate * np.bitwise_count(one.ports)
+            unions, values = self._search(place, total)
+            if unions is None:
+                return -np.inf, held, [], False
+            order = np.argsort(-values, kind="stable")[: one.free]
+            short = one.free - len(order)
+            bound -= float(values[order].sum()) + short * self._min_value[place]
+            self.opened[place] = unions[order]
+            if short:
+                self._min_value[place] *= 0.7
+            else:
+                self._min_value[place] = 0.8 * float(values[order[-1]])
+            self._min_value[place] = max(self._min_value[place], ROUNDING * self.least)
+            covers = (one.ports[:, None] & ~unions[order][None, :]) == 0
+            pays = total[:, None] > one.rate[:, None] * np.bitwise_count(unions[order])[None, :]
+            taken.append((covers & pays).sum(axis=1).astype(float))
+        return bound * (1 - ROUNDING), held, taken, True
+
+    def _search(self, place: int, total: Floats) -> tuple[Masks | None, Floats]:
+        one = self.switches[place]
+        for _ in range(6):
+            unions, values, whole = search_unions(
+                one.ports, one.rate, total, self._min_value[place], MAX_NODES
+            )
+            if whole:
+                return unions, values
+            self._min_value[place] *= 2
+        return None, values
+
+    def step(
+        self, prices: Prices, held: Bools, taken: list[Floats], slope: Prices, length: float, rise: float
+    ) -> tuple[Prices, Prices]:
+        """Return the next prices and the smoothed slope.
+
+        length  share of the step to the plane where the bound would rise by `rise`
+        """
+        group = self.problem.at_edge[1]
+        pair = SMOOTHING_FACTOR * slope.pair
+        for one, count in zip(self.switches, taken, strict=True):
+            pair[one.pairs] += held[one.group] - count
+        used = self.limits.uses @ held.astype(float) - self.limits.free
+        table = SMOOTHING_FACTOR * slope.table + used
+        # a price of 0 falls no further
+        pair[(prices.pair <= 0) & (pair < 0)] = 0.0
+        table[(prices.table <= 0) & (table < 0)] = 0.0
+        norm = float(pair @ pair + table @ table)
+        if norm == 0:
+            return prices, Prices(pair, table)
+        size = length * rise / norm
+        found = Prices(
+            np.maximum(prices.pair + size * pair, 0.0), np.maximum(prices.table + size * table, 0.0)
+        )
+        # more than unicast costs, no group pays
+        asked = np.bincount(group, found.pair, minlength=len(self.saved))
+        over = np.where(asked > self.saved, self.saved / np.maximum(asked, 1e-300), 1.0)
+        return Prices(found.pair * np.minimum(over, 1.0)[group], found.table), Prices(pair, table)
+
+    def list_candidates(self, incumbent_mbps: float) -> list[Masks] | None:
+        """Return the unions of each switch that a plan better than the incumbent may open; None if unknown.
+
+        Forcing a union into the relaxation, for the worst that is chosen, raises the bound.
+        """
+        found = []
+        for one in self.switches:
+            total = self.best.pair[one.pairs] + one.rate * np.bitwise_count(one.ports)
+            place = len(found)
+            unions, values = self._search(place, total)
+            if unions is None or len(values) < one.free:
+                return None
+            last = float(np.sort(values)[::-1][one.free - 1])
+            needed = last - (incumbent_mbps - self.bound) - ROUNDING * incumbent_mbps
+            if needed <= 0:
+                return None
+            unions, _, whole = search_unions(one.ports, one.rate, total, needed, MAX_NODES, every=True)
+            if not whole:
+                return None
+            found.append(unions)
+        return found
+
+
+def is_late(until: float | None) -> bool:
+    """Return whether a time of time.perf_counter() has passed."""
+    return until is not None and time.perf_counter() > until

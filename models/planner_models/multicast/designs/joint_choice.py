@@ -1,0 +1,247 @@
+"""Joint choice of unicast, own entry and shared entry for all groups, with a proven bound.
+
+The search starts from the best plan of the heuristics. A Lagrangian relaxation (`joint_bound`) bounds every
+choice, and the unions that it opens make further plans: each group takes the cheapest open union at each of
+its edge switches where that costs less than unicast, and a drop-add search goes on from there. Last, the
+integer program over the unions that a better plan may open (`joint_optimum`) is solved, where these are few.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner.backends.linear_program import LinearProgram
+from planner.contract import progress
+from planner.contract.design import Decision
+from planner.contract.proof import OPTIMAL_GAP, Status, relative_gap
+from planner.errors import InputError
+from planner.options import Options, Service
+from planner_models.multicast.designs import joint_bound, joint_optimum
+from planner_models.multicast.designs.joint_bound import JointRelaxation, Prices
+from planner_models.multicast.designs.partitioned import (
+    BOUND_SCOPE,
+    METRIC,
+    deadline,
+    select_groups,
+    widen_bound,
+)
+from planner_models.multicast.designs.partitioned_aggregated import Sharing, edge_frame, search_edges
+from planner_models.multicast.designs.unicast_exchange import NO_ENTRY, EdgeTables, improve
+from planner_models.multicast.plan.meta_groups import Masks
+from planner_models.multicast.plan.plan import Channels, build_plan
+from planner_models.multicast.plan.table_limits import TableLimits, admit_in_order, build_limits, join_limits
+from planner_models.multicast.problem.problem import LAYERS, Multicast
+
+SCOPE: Final = f"{BOUND_SCOPE}, entries shared by edge switches"
+MAX_PAIRS_RELAXED: Final = 100_000  # of full edge switch and group
+MAX_PAIR_STEPS: Final = 1_500_000  # pairs times steps of the relaxation
+MAX_PROGRAM_S: Final = 60.0  # of the integer program at the end
+PLAN_PERIOD: Final = 5  # steps from one plan to the next
+SEARCH_FACTOR: Final = 1.01  # plans of less than this times the incumbent are searched
+
+
+def edge_limits(problem: Multicast) -> TableLimits:
+    """Return the limits of core and aggregation tables, and of edge switches without a free entry."""
+    copies = problem.aggregation_copies
+    return join_limits(
+        build_limits(problem, copies, layers=tuple(name for name in LAYERS if name != "edge")),
+        build_limits(problem, copies, layers=("edge",)).without_free_entries(),
+    )
+
+
+def joint_program(problem: Multicast, *, service: Service = "best") -> LinearProgram:
+    """Return the integer program of the joint choice; InputError where port sets have too many unions."""
+    found = joint_optimum.list_assignments(problem)
+    if found is None:
+        raise InputError("problem: port sets have too many unions for the joint choice as one model")
+    program = joint_optimum.joint_model(problem, edge_limits(problem), found)
+    if service == "best":
+        return program
+    lower = np.where(np.arange(len(program.upper)) < len(problem.groups), program.upper, program.lower)
+    return replace(program, lower=lower)
+
+
+def choose_jointly(
+    problem: Multicast, *, options: Options = Options(), previous: Decision[Channels] | None = None
+) -> Decision[Channels]:
+    """Choose unicast, an own entry or a shared entry for each group, at edge switches and above together.
+
+    Tables of cores and aggregation switches hold own entries; edge switches share. No plan with one mechanism
+    alone is better: all groups by unicast, own entries (`partitioned`), or shared ones for all groups. The
+    bound covers partitions given in turn. With service `all`, every group must have entries.
+    """
+    until = deadline(options)
+    limits = edge_limits(problem)
+    kept, proof = select_groups(problem, limits, options)
+    if kept is None or proof.objective is None:
+        return Decision(plan=None, proof=proof)
+    tables, sharing = _start(problem, limits, options, until, previous)
+    bound = proof.bound
+    if bound is None or not _is_proven(tables.total_mbps, bound, options):
+        search = _JointSearch(problem, limits, tables, options, until)
+        search.run()
+        tables, bound = search.tables, max(search.relaxation.bound, bound or 0.0)
+    objective = tables.total_mbps
+    bound = None if bound is None else min(bound, objective)
+    proof = widen_bound(problem, replace(proof, objective=objective, bound=bound), SCOPE, until=until)
+    status = Status.OPTIMAL if _is_proven(objective, proof.bound or 0.0, options) else Status.FEASIBLE
+    plan = build_plan(
+        problem, tables.kept, problem.aggregation_copies, meta_groups=edge_frame(sharing, tables)
+    )
+    return Decision(plan=plan, proof=replace(proof, status=status))
+
+
+def _is_proven(objective: float, bound: float, options: Options) -> bool:
+    gap = relative_gap(objective, bound)
+    return gap is not None and gap <= (OPTIMAL_GAP if options.gap is None else options.gap)
+
+
+def _start(
+    problem: Multicast,
+    limits: TableLimits,
+    options: Options,
+    until: float | None,
+    previous: Decision[Channels] | None,
+) -> tuple[EdgeTables, Sharing]:
+    """Return the best entries of edge switches of the heuristics, and the parameters of sharing."""
+    kept, _ = select_groups(problem, limits, options)
+    assert kept is not None
+    end = np.inf if until is None else until
+    before = None if previous is None or previous.plan is None else previous.plan.meta_groups
+    found = []
+    for method in ("agglomerative", "algorithm2"):
+        sharing = Sharing(problem=problem, method=method, options=options, previous=before)
+        tables = search_edges(sharing, limits, kept, end, weighs=options.service == "best")
+        found.append((tables, sharing))
+    return min(found, key=lambda each: each[0].total_mbps)
+
+
+class _JointSearch:
+    """Steps of the relaxation, and the plans that they lead to.
+
+    tables  the incumbent
+    """
+
+    def __init__(
+        self,
+        problem: Multicast,
+        limits: TableLimits,
+        tables: EdgeTables,
+        options: Options,
+        until: float | None,
+    ) -> None:
+        self.problem, self.limits, self.tables = problem, limits, tables
+        self.options, self.until = options, until
+        self.relaxation = JointRelaxation(problem, limits, must_hold=options.service == "all")
+
+    def run(self) -> None:
+        """Raise the bound, and plan at every few prices."""
+        relaxed, pairs = self.relaxation, sum(len(one.pairs) for one in self.relaxation.switches)
+        if not 0 < pairs <= MAX_PAIRS_RELAXED:
+            return  # edge switches hold all groups, or the relaxation takes too long
+        prices = relaxed.start(self.tables.entry)
+        slope = Prices(np.zeros_like(prices.pair), np.zeros_like(prices.table))
+        length, stalled = joint_bound.FIRST_STEP, 0
+        total = self.tables.total_mbps
+        for number in range(min(joint_bound.MAX_STEPS, max(20, MAX_PAIR_STEPS // pairs))):
+            if length < joint_bound.LAST_STEP or joint_bound.is_late(self.until):
+                break
+            bound, held, taken, is_valid = relaxed.evaluate(prices)
+            if not is_valid:
+                prices, length = _halfway(prices, relaxed.best), 0.8 * length
+                slope = Prices(0 * slope.pair, 0 * slope.table)
+                continue
+            if number % PLAN_PERIOD == 0 and relaxed.saved[0] != np.inf:
+                self._plan()
+                total = self.tables.total_mbps
+            progress.report(METRIC, total, min(max(relaxed.bound, bound), total))
+            if bound > relaxed.bound + 1e-7 * total:
+                relaxed.bound, relaxed.best, stalled = bound, prices, 0
+            else:
+                stalled += 1
+                if stalled % joint_bound.STEPS_WITHOUT_GAIN == 0:
+                    length, prices = length / 2, relaxed.best
+                    slope = Prices(0 * slope.pair, 0 * slope.table)
+                    continue
+            if _is_proven(total, relaxed.bound, self.options):
+                return
+            rise = joint_bound.TARGET_FACTOR * total - bound
+            prices, slope = relaxed.step(prices, held, taken, slope, length, rise)
+        self._finish()
+
+    def _plan(self) -> None:
+        """Assign groups to the open unions, search from there, and keep what is better."""
+        relaxed = self.relaxation
+        group = self.problem.at_edge[1]
+        cost = np.zeros(len(group))
+        union = np.arange(len(group)) - self.tables.start[self.tables.switch]  # own entries
+        for one, opened in zip(relaxed.switches, relaxed.opened, strict=True):
+            cost[one.pairs], union[one.pairs] = _cheapest_unions(one, opened)
+        asked = np.bincount(group, cost, minlength=len(relaxed.saved))
+        gain = relaxed.saved - asked
+        kept = (gain > 0) & ~relaxed.refused
+        order = np.argsort(-gain, kind="stable")
+        chosen = kept & admit_in_order(self.limits, order=order[kept[order]])
+        entry = np.where(chosen[group], union, NO_ENTRY)
+        tables = EdgeTables(problem=self.problem, limits=self.limits, kept=chosen, entry=entry)
+        if tables.total_mbps < SEARCH_FACTOR * self.tables.total_mbps:
+            improve(tables, until=np.inf if self.until is None else self.until)
+        if tables.total_mbps < self.tables.total_mbps:
+            self.tables = tables
+
+    def _finish(self) -> None:
+        """Solve the integer program over the unions that a better plan may open, where these are few."""
+        relaxed = self.relaxation
+        if joint_bound.is_late(self.until) or self.options.service == "all":
+            return
+        unions = relaxed.list_candidates(self.tables.total_mbps)
+        if unions is None:
+            found = joint_optimum.list_assignments(self.problem)
+        else:
+            mine = zip(relaxed.switches, unions, strict=True)
+            found = joint_optimum.assign_unions(
+                self.problem, [(one.number, self._with_own(one, some)) for one, some in mine]
+            )
+        if found is None:
+            return
+        left = np.inf if self.until is None else self.until - time.perf_counter()
+        limited = replace(self.options, time_limit_s=float(np.clip(left, 0.1, MAX_PROGRAM_S)))
+        solved = joint_optimum.solve(self.problem, self.limits, limited, found=found)
+        if solved is None:
+            return
+        tables, proof = solved
+        if tables.total_mbps < self.tables.total_mbps:
+            self.tables = tables
+        if proof.bound is not None:  # unions that are left out are in no better plan
+            relaxed.bound = max(relaxed.bound, min(proof.bound, self.tables.total_mbps))
+
+    def _with_own(self, one: joint_bound.EdgeSwitch, unions: Masks) -> Masks:
+        """Return the unions, those of the incumbent, and one that covers all groups of the switch."""
+        entry = self.tables.entry[one.pairs]
+        here = entry >= 0
+        own = np.zeros(int(entry.max(initial=0)) + 1, dtype=np.uint64)
+        np.bitwise_or.at(own, entry[here], one.ports[here])
+        return np.unique(np.concatenate([unions, own[own > 0], [np.bitwise_or.reduce(one.ports)]]))
+
+
+def _cheapest_unions(one: joint_bound.EdgeSwitch, opened: Masks) -> tuple[Floats, Ints]:
+    """Return the extra traffic of each group in its cheapest open union, inf for none, and that union."""
+    if not len(opened):
+        return np.full(len(one.ports), np.inf), np.zeros(len(one.ports), dtype=np.int64)
+    extra = np.where(
+        (one.ports[:, None] & ~opened[None, :]) == 0,
+        np.bitwise_count(opened[None, :] & ~one.ports[:, None]).astype(float),
+        np.inf,
+    )
+    best = extra.argmin(axis=1)
+    return one.rate * extra[np.arange(len(best)), best], best
+
+
+def _halfway(prices: Prices, best: Prices) -> Prices:
+    """Return prices between two."""
+    return Prices((prices.pair + best.pair) / 2, (prices.table + best.table) / 2)
