@@ -7,9 +7,9 @@ Algorithm 2, also with convex congestion, by agglomerative clustering, with a pr
 or as groups change (`incremental`). Other groups go by unicast: those that save the least, and those
 whose shared entries cost more. Design `joint` makes that choice of unicast, own and shared entries for all
 groups together, with a bound by Lagrangian relaxation (`designs.formulation.joint_formulation` is its formal
-model); `designs.edge_bound` bounds every plan. The objective, and headline, is the traffic that hosts send and receive. `group_capacity`
-gives the number of groups that fit before a table overflows, for any table size; `planner explain` is a
-capacity report.
+model); `designs.edge_bound` bounds every plan. The objective, and headline, is the traffic that hosts send
+and receive. `group_capacity` gives the number of groups that fit before a table overflows, for any table
+size; `planner explain` is a capacity report.
 
 Tables: `fabric` (one row), `groups(group, rate_mbps, tenant)`, `members(group, host)`; and, where they
 are known, `hosts(host, pod, edge, port)` (else hosts are h0, h1, ... port by port),
