@@ -27,7 +27,7 @@ import numpy as np
 
 from benchmarks.common import machine, parser_of
 from planner_models.coflows import CoflowsInTime
-from planner_models.coflows.designs import aalo, sebf, sunflow, windows
+from planner_models.coflows.designs import aalo, hybrid, sebf, sunflow, windows
 from planner_models.coflows.plan.check import check
 from planner_models.coflows.plan.flow_groups import group_flows
 from planner_models.coflows.plan.metrics import measure
@@ -37,6 +37,7 @@ from planner_models.coflows.problem.readers import read_trace
 CASES: Final[Mapping[str, tuple[Callable[..., Any], Mapping[str, Any]]]] = {
     "sunflow": (sunflow.schedule, {}),
     "sunflow by arrival": (sunflow.schedule, {"order": "arrival"}),
+    "hybrid": (hybrid.schedule, {}),
     "sebf": (sebf.schedule, {"interval_ms": 100.0}),
     "aalo": (aalo.schedule, {"interval_ms": 1_000.0}),
     "solstice, 1 s": (windows.schedule_solstice, {"window_ms": 1_000.0}),

@@ -47,6 +47,7 @@ def prioritize(problem: CoflowsInTime, groups: FlowGroups, interval_ms: float) -
     switch = PacketSwitch.of(problem, groups, "proportional", interval_ms)
     # a link is as slow as the slower end of the flow, for the order alone
     link = np.minimum(problem.packet_rate[groups.source], problem.packet_rate[groups.target])
+    need = np.full(len(link), np.inf)
     rows: list[tuple[float, np.ndarray, np.ndarray]] = []
     priority = np.full(len(problem.coflows), np.inf)
     arrivals = np.unique(problem.arrival_ms[problem.can_complete])
@@ -58,8 +59,7 @@ def prioritize(problem: CoflowsInTime, groups: FlowGroups, interval_ms: float) -
         if not len(active):
             now = float(later[0]) if len(later) else np.inf
             continue
-        with np.errstate(divide="ignore"):
-            need = np.where(link > 0, switch.state.left / np.maximum(link, 1e-300), np.inf)
+        np.divide(switch.state.left, link, out=need, where=link > 0)
         length = busiest_port_ms(active, groups.first, groups.source, groups.target, need, len(problem.racks))
         length = np.where(np.isfinite(length), length, 1e300)
         priority[active] = length

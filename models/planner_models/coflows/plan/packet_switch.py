@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.coflows.plan.flow_groups import FlowGroups
@@ -19,28 +20,58 @@ FAIR_ROUNDS: Final = 4
 
 
 class State(NamedTuple):
-    """Flows in the packet switch, grouped by coflow; those that are left are the first of each group.
+    """Flows in the packet switch, grouped by coflow.
 
     first   (C + 1,) where the flows of each coflow begin
     unsent  (C,) flows of each coflow that are left
-    at      (F,) places of flows, by coflow, those that are left first
-    source, target, bits  (F,) of flows by place
-    left    (F,) bits that are left
+    source, target, bits  (F,) of flows
+    left    (F,) bits that are left; 0 where a flow is complete
     sent    (C,) bits sent of each coflow
-    rate    (F,) rates, bits/ms
     end_ms  (F,) when each flow is complete, NaN before
     """
 
     first: Ints
     unsent: Ints
-    at: Ints
     source: Ints
     target: Ints
     bits: Floats
     left: Floats
     sent: Floats
-    rate: Floats
     end_ms: Floats
+
+
+class Active(NamedTuple):
+    """Flows that are left of the coflows of an order, side by side in memory.
+
+    first   (coflows + 1,) where the flows of each coflow of the order begin
+    count   (coflows,) flows of each that are left, the first ones
+    flow    (flows,) places in `State`
+    source, target, left  (flows,) as in `State`
+    rate    (flows,) bits/ms
+    """
+
+    first: Ints
+    count: Ints
+    flow: Ints
+    source: NDArray[np.uint32]
+    target: NDArray[np.uint32]
+    left: Floats
+    rate: Floats
+
+
+class Links(NamedTuple):
+    """Links of racks, sending and then receiving; a link of rack r that receives has number n + r.
+
+    least  (2 n,) rate that is none, bits/ms
+    free   (2 n,) rate that is not given to a flow, bits/ms
+    need   (2 n,) sum of the weights of one coflow's flows; 0 between coflows
+    used   (2 n,) numbers of the links with a need, the first ones
+    """
+
+    least: Floats
+    free: Floats
+    need: Floats
+    used: NDArray[np.uint32]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,13 +96,11 @@ class PacketSwitch:
         state = State(
             first=groups.first,
             unsent=np.diff(groups.first),
-            at=np.arange(size),
             source=groups.source,
             target=groups.target,
             bits=groups.bits,
             left=groups.bits.copy(),
             sent=np.zeros(coflows),
-            rate=np.zeros(size),
             end_ms=np.full(size, np.nan),
         )
         return cls(
@@ -95,7 +124,7 @@ class PacketSwitch:
 
 
 @kernel
-def _run(  # noqa: C901
+def _run(
     now: float,
     until: float,
     order: Ints,
@@ -107,112 +136,163 @@ def _run(  # noqa: C901
 ) -> float:
     """Send flows as `PacketSwitch.run` does; rates change when a flow ends, but for the least interval."""
     racks = len(link_rate)
-    free, need, least = np.empty((2, racks)), np.zeros((2, racks)), NO_RATE * link_rate
+    links = Links(
+        np.append(NO_RATE * link_rate, NO_RATE * link_rate),
+        np.empty(2 * racks),
+        np.zeros(2 * racks),
+        np.empty(2 * racks, np.uint32),
+    )
+    active = _collect(order, racks, state)
     while now < until:
-        _share(order, is_fair, link_rate, least, free, need, state)
-        flow_end, coflow_end, crossing = np.inf, np.inf, np.inf
-        for coflow in order:
-            last, total = 0.0, 0.0
-            for k in range(state.first[coflow], state.first[coflow] + state.unsent[coflow]):
-                f = state.at[k]
-                if state.rate[f] <= 0:
-                    last = np.inf
-                    continue
-                takes = state.left[f] / state.rate[f]
-                total += state.rate[f]
-                flow_end, last = min(flow_end, takes), max(last, takes)
-            if total > 0:
-                coflow_end = min(coflow_end, last)
-                crossing = min(crossing, (most_sent[coflow] - state.sent[coflow]) / total)
-        step = min(until - now, coflow_end, max(interval_ms, flow_end), max(crossing, 0.0))
+        links.free[:racks], links.free[racks:] = link_rate, link_rate
+        for place in range(len(order)):
+            _share(place, is_fair, links, active)
+        step, crossing = _share_rest(until - now, interval_ms, order, most_sent, links, active, state)
         if step == np.inf:
-            return np.inf
-        is_done = False
-        for coflow in order:
-            kept = state.first[coflow]
-            for k in range(state.first[coflow], state.first[coflow] + state.unsent[coflow]):
-                f = state.at[k]
-                carried = state.rate[f] * step
-                if carried < state.left[f] - ROUNDING * state.bits[f]:
-                    state.left[f] -= carried
-                    state.sent[coflow] += carried
-                    state.at[kept] = f
-                    kept += 1
-                    continue
-                state.end_ms[f] = now + min(step, state.left[f] / state.rate[f])
-                state.sent[coflow] += state.left[f]
-                state.left[f] = 0.0
-            is_done = is_done or (kept == state.first[coflow] and state.unsent[coflow] > 0)
-            state.unsent[coflow] = kept - state.first[coflow]
-        reached = step == until - now
-        now = until if reached else now + step
-        if is_done or step == max(crossing, 0.0):
-            return now
+            now = step
+            break
+        is_done = _send(now, step, order, active, state)
+        now = until if step == until - now else now + step
+        if is_done or step == crossing:
+            break
+    for place in range(len(order)):
+        for k in range(active.first[place], active.first[place] + active.count[place]):
+            state.left[active.flow[k]] = active.left[k]
     return now
 
 
 @inner
-def _share(  # noqa: C901
-    order: Ints,
-    is_fair: bool,
-    link_rate: Floats,
-    least: Floats,
-    free: Floats,
-    need: Floats,
-    state: State,
-) -> None:
-    """Set the rates: coflow by coflow, in proportion or fair, then what is left over, flow by flow.
+def _collect(order: Ints, racks: int, state: State) -> Active:
+    """Return the flows that are left of coflows, without rates."""
+    first = np.zeros(len(order) + 1, np.int64)
+    for place, coflow in enumerate(order):
+        first[place + 1] = first[place] + state.unsent[coflow]
+    size = first[-1]
+    active = Active(
+        first,
+        state.unsent[order],
+        np.empty(size, np.int64),
+        np.empty(size, np.uint32),
+        np.empty(size, np.uint32),
+        np.empty(size),
+        np.empty(size),
+    )
+    k = 0
+    for coflow in order:
+        for f in range(state.first[coflow], state.first[coflow + 1]):
+            if state.left[f] > 0:
+                active.flow[k], active.left[k] = f, state.left[f]
+                active.source[k], active.target[k] = state.source[f], racks + state.target[f]
+                k += 1
+    return active
 
-    free, need  (2, n) scratch: what is left of links, and what a coflow needs of them; sending, receiving
+
+@inner
+def _share(place: int, is_fair: bool, links: Links, active: Active) -> None:  # noqa: C901
+    """Set the rates of one coflow's flows, in proportion or fair, from what is left of links.
+
+    place  of the coflow in the order
     """
-    free[0], free[1] = link_rate, link_rate
-    for coflow in order:
-        begin, end = state.first[coflow], state.first[coflow] + state.unsent[coflow]
-        for k in range(begin, end):
-            state.rate[state.at[k]] = 0.0
-        for _ in range(FAIR_ROUNDS if is_fair else 1):
-            for k in range(begin, end):
-                f = state.at[k]
-                s, t = state.source[f], state.target[f]
-                weight = state.left[f]
-                if is_fair:
-                    weight = 1.0 if free[0, s] > least[s] and free[1, t] > least[t] else 0.0
-                need[0, s] += weight
-                need[1, t] += weight
-            # the rate for each bit that is left, or for each flow
-            pace = np.inf
-            for k in range(begin, end):
-                f = state.at[k]
-                s, t = state.source[f], state.target[f]
-                if need[0, s] > 0:
-                    pace = min(pace, (free[0, s] if free[0, s] > least[s] else 0.0) / need[0, s])
-                if need[1, t] > 0:
-                    pace = min(pace, (free[1, t] if free[1, t] > least[t] else 0.0) / need[1, t])
-            if pace < np.inf:
-                for k in range(begin, end):
-                    f = state.at[k]
-                    s, t = state.source[f], state.target[f]
-                    # a fair share is for flows that can be sent at all, whose links are needed
-                    if is_fair and not (free[0, s] > least[s] and free[1, t] > least[t]):
-                        continue
-                    state.rate[f] += pace * (1.0 if is_fair else state.left[f])
-            is_any = 0.0 < pace < np.inf
-            for k in range(begin, end):
-                f = state.at[k]
-                s, t = state.source[f], state.target[f]
-                if is_any:
-                    free[0, s] = max(0.0, free[0, s] - pace * need[0, s])
-                    free[1, t] = max(0.0, free[1, t] - pace * need[1, t])
-                need[0, s] = 0.0
-                need[1, t] = 0.0
-            if not is_any:
-                break
-    for coflow in order:
-        for k in range(state.first[coflow], state.first[coflow] + state.unsent[coflow]):
-            f = state.at[k]
-            s, t = state.source[f], state.target[f]
-            more = min(free[0, s], free[1, t])
+    free, need, least = links.free, links.need, links.least
+    flows = range(active.first[place], active.first[place] + active.count[place])
+    if is_fair:
+        for k in flows:
+            active.rate[k] = 0.0
+    for _ in range(FAIR_ROUNDS if is_fair else 1):
+        used = 0
+        for k in flows:
+            s, t = active.source[k], active.target[k]
+            weight = active.left[k]
+            if is_fair:
+                # a fair share is for flows that can be sent at all
+                if free[s] <= least[s] or free[t] <= least[t]:
+                    continue
+                weight = 1.0
+            for link in (s, t):
+                if need[link] == 0:
+                    links.used[used] = link
+                    used += 1
+                need[link] += weight
+        # the rate for each bit that is left, or for each flow
+        pace = np.inf
+        for link in links.used[:used]:
+            pace = min(pace, (free[link] if free[link] > least[link] else 0.0) / need[link])
+        if is_fair and pace < np.inf:
+            for k in flows:
+                s, t = active.source[k], active.target[k]
+                if free[s] > least[s] and free[t] > least[t]:
+                    active.rate[k] += pace
+        elif not is_fair:
+            for k in flows:
+                active.rate[k] = pace * active.left[k]
+        for link in links.used[:used]:
+            free[link] = max(0.0, free[link] - pace * need[link])
+            need[link] = 0.0
+        if not 0.0 < pace < np.inf:
+            break
+
+
+@inner
+def _share_rest(
+    most: float,
+    interval_ms: float,
+    order: Ints,
+    most_sent: Floats,
+    links: Links,
+    active: Active,
+    state: State,
+) -> tuple[float, float]:
+    """Give what is left of links to flows, one by one, and return the time until rates change.
+
+    most     longest time, ms
+    returns  time until rates change, and until a coflow has sent its most, ms
+    """
+    free, least = links.free, links.least
+    flow_end, coflow_end, crossing = np.inf, np.inf, np.inf
+    for place, coflow in enumerate(order):
+        last, total = 0.0, 0.0
+        for k in range(active.first[place], active.first[place] + active.count[place]):
+            s, t = active.source[k], active.target[k]
+            more = min(free[s], free[t])
             if more > least[s] and more > least[t]:
-                state.rate[f] += more
-                free[0, s] -= more
-                free[1, t] -= more
+                active.rate[k] += more
+                free[s] -= more
+                free[t] -= more
+            rate = active.rate[k]
+            if rate <= 0:
+                last = np.inf
+                continue
+            takes = active.left[k] / rate
+            total += rate
+            flow_end, last = min(flow_end, takes), max(last, takes)
+        if total > 0:
+            coflow_end = min(coflow_end, last)
+            crossing = min(crossing, (most_sent[coflow] - state.sent[coflow]) / total)
+    crossing = max(crossing, 0.0)
+    return min(most, coflow_end, max(interval_ms, flow_end), crossing), crossing
+
+
+@inner
+def _send(now: float, step: float, order: Ints, active: Active, state: State) -> bool:
+    """Send flows at their rates for a time; return whether a coflow is complete."""
+    is_done = False
+    for place, coflow in enumerate(order):
+        begin, count, sent = active.first[place], active.count[place], state.sent[coflow]
+        kept = begin
+        for k in range(begin, begin + count):
+            f, left, carried = active.flow[k], active.left[k], active.rate[k] * step
+            if carried < left - ROUNDING * state.bits[f]:
+                active.left[kept] = left - carried
+                sent += carried
+                if kept < k:
+                    active.flow[kept] = f
+                    active.source[kept], active.target[kept] = active.source[k], active.target[k]
+                kept += 1
+                continue
+            state.end_ms[f] = now + min(step, left / active.rate[k])
+            sent += left
+            state.left[f] = 0.0
+        active.count[place] = state.unsent[coflow] = kept - begin
+        state.sent[coflow] = sent
+        is_done = is_done or (kept == begin and count > 0)
+    return is_done
