@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import numpy as np
@@ -49,13 +50,13 @@ def schedule_tms(
     return schedules.make_decision(problem, decompose_scaled(problem, rounds), options=options)
 
 
-def decompose_stuffed(problem: Circuits) -> list[Day]:
-    """Return the days of `schedule_bvn`."""
-    return _decompose(problem, matchings.stuff(problem.bits / problem.circuit_mbps))
+def decompose_stuffed(problem: Circuits, *, deadline: float = math.inf) -> list[Day]:
+    """Return the days of `schedule_bvn`, those until a deadline of `time.perf_counter`."""
+    return _decompose(problem, matchings.stuff(problem.bits / problem.circuit_mbps), deadline)
 
 
-def decompose_scaled(problem: Circuits, rounds: int = 50) -> list[Day]:
-    """Return the days of `schedule_tms`."""
+def decompose_scaled(problem: Circuits, rounds: int = 50, *, deadline: float = math.inf) -> list[Day]:
+    """Return the days of `schedule_tms`, those until a deadline of `time.perf_counter`."""
     time = problem.bits / problem.circuit_mbps
     busiest = float(max(time.sum(axis=1).max(), time.sum(axis=0).max()))
     if busiest <= 0:
@@ -66,13 +67,15 @@ def decompose_scaled(problem: Circuits, rounds: int = 50) -> list[Day]:
             sums = scaled.sum(axis=axis, keepdims=True)
             scaled = np.divide(scaled, sums, out=np.zeros_like(scaled), where=sums > 0)
     length = problem.window_us if problem.window_us is not None else busiest
-    return _decompose(problem, matchings.stuff(scaled) * length, longest_first=True)
+    return _decompose(problem, matchings.stuff(scaled) * length, deadline, longest_first=True)
 
 
-def _decompose(problem: Circuits, full: NDArray[np.float64], *, longest_first: bool = False) -> list[Day]:
+def _decompose(
+    problem: Circuits, full: NDArray[np.float64], deadline: float, *, longest_first: bool = False
+) -> list[Day]:
     """Return a day for each matching that a matrix of equal sums decomposes into."""
     partial = PartialSchedule(problem)
-    days = matchings.decompose(full)
+    days = matchings.decompose(full, deadline)
     for weight, target in sorted(days, key=lambda day: -day[0]) if longest_first else days:
         if partial.over:
             break

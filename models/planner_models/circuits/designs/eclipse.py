@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Annotated, Final
 
 import numpy as np
@@ -29,6 +31,7 @@ Ints = NDArray[np.int64]
 MIN_GAIN: Final = 1e-12
 ROUNDING: Final = 1e-9
 DAYS_AT_ONCE: Final = 64
+PAIRS_AT_ONCE: Final = 20_000  # pairs times days of one call of compiled code, between looks at the clock
 
 Starts = Annotated[
     int,
@@ -68,8 +71,11 @@ def schedule(
     return schedules.make_decision(problem, found, bound=proven, options=options)
 
 
-def days(problem: Circuits, *, starts: int = 1) -> list[Day]:
-    """Return the days of Eclipse alone, compiled: without the packet switch's share or a plan's tables."""
+def days(problem: Circuits, *, starts: int = 1, deadline: float = math.inf) -> list[Day]:
+    """Return the days of Eclipse alone, compiled: without the packet switch's share or a plan's tables.
+
+    deadline  of `time.perf_counter`, when no more days are added
+    """
     n, bits = len(problem.racks), problem.pair_bits
     if not len(bits):
         return []
@@ -83,8 +89,9 @@ def days(problem: Circuits, *, starts: int = 1) -> list[Day]:
         np.full(1, -1.0),
     )
     made: list[Day] = []
+    at_once = DAYS_AT_ONCE if deadline == math.inf else max(1, min(DAYS_AT_ONCE, PAIRS_AT_ONCE // len(bits)))
     while True:
-        days = Days.reserve(DAYS_AT_ONCE, n)
+        days = Days.reserve(at_once, n)
         count = _schedule_greedily(
             pairs,
             state,
@@ -104,7 +111,7 @@ def days(problem: Circuits, *, starts: int = 1) -> list[Day]:
             days,
         )
         made += days.made(count)
-        if count < DAYS_AT_ONCE:
+        if count < at_once or time.perf_counter() >= deadline:
             return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import numpy as np
@@ -56,19 +57,23 @@ def schedule_fixed(
 
 
 def rotate(
-    problem: Circuits, *, shifts: tuple[int, ...] | None = None, day_us: float | None = None
+    problem: Circuits,
+    *,
+    shifts: tuple[int, ...] | None = None,
+    day_us: float | None = None,
+    deadline: float = math.inf,
 ) -> list[Day]:
-    """Return the days of `schedule_fixed`; of all rings, in turn, without `shifts`."""
+    """Return the days of `schedule_fixed` until a deadline; of all rings, in turn, without `shifts`."""
     n = len(problem.racks)
     shifts = (tuple(range(1, n)) or (0,)) if shifts is None else shifts
     if faults := [f"shifts: {shift}, must be from 0 to {n - 1}" for shift in shifts if not 0 <= shift < n]:
         raise InputError(*faults)
-    partial, length = PartialSchedule(problem), choose_day_us(problem, day_us)
+    partial, length = PartialSchedule(problem, deadline=deadline), choose_day_us(problem, day_us)
     if day_us is None and len(shifts) == 1 and problem.window_us is not None:
         length = partial.longest_fit_us
     before = np.inf
-    while not partial.over and partial.left.sum() < before:
-        before = float(partial.left.sum())
+    while not partial.over and partial.sum_left() < before:
+        before = partial.sum_left()
         for shift in shifts:
             if not partial.over:
                 partial.add((np.arange(n) + shift) % n, length)
@@ -99,9 +104,11 @@ def schedule_hotspots(
     return schedules.make_decision(problem, match_heaviest(problem, day_us), options=options)
 
 
-def match_heaviest(problem: Circuits, day_us: float | None = None) -> list[Day]:
-    """Return the days of `schedule_hotspots`."""
-    partial, length = PartialSchedule(problem), choose_day_us(problem, day_us)
+def match_heaviest(
+    problem: Circuits, day_us: float | None = None, *, deadline: float = math.inf
+) -> list[Day]:
+    """Return the days of `schedule_hotspots`, those until a deadline of `time.perf_counter`."""
+    partial, length = PartialSchedule(problem, deadline=deadline), choose_day_us(problem, day_us)
     while not partial.over and partial.left.any():
         partial.add(matchings.find_heaviest(partial.left), length)
     return partial.days
@@ -135,9 +142,9 @@ def count_requests(problem: Circuits, plan: Schedule) -> Signalling:
     return Signalling(messages=messages, bytes=messages * NAME)
 
 
-def match_in_turn(problem: Circuits, day_us: float) -> tuple[list[Day], int]:
-    """Return the days of iSLIP, and how many requests, grants and accepts they took."""
-    partial, messages = PartialSchedule(problem), 0
+def match_in_turn(problem: Circuits, day_us: float, *, deadline: float = math.inf) -> tuple[list[Day], int]:
+    """Return the days of iSLIP until a deadline, and how many requests, grants and accepts they took."""
+    partial, messages = PartialSchedule(problem, deadline=deadline), 0
     grants, accepts = np.zeros(len(problem.racks), np.int64), np.zeros(len(problem.racks), np.int64)
     while not partial.over and partial.left.any():
         target, more = _match(partial.left > 0, grants, accepts)

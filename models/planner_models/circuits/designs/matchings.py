@@ -46,26 +46,42 @@ def stuff(demand: NDArray[np.float64]) -> NDArray[np.float64]:
     full = demand.copy()
     most = max(full.sum(axis=1).max(initial=0.0), full.sum(axis=0).max(initial=0.0))
     row, column = most - full.sum(axis=1), most - full.sum(axis=0)
-    order = np.argsort(-full, axis=None, kind="stable")
-    for place in order.tolist():  # what is there comes first, the largest entries ahead
+    there = np.flatnonzero(full)
+    # what is there comes first, the largest entries ahead
+    for place in there[np.argsort(-full.ravel()[there], kind="stable")].tolist():
         i, j = divmod(place, len(full))
         more = min(row[i], column[j])
         if more > 0:
             full[i, j] += more
             row[i] -= more
             column[j] -= more
+    i = j = 0
+    while i < len(full) and j < len(full):
+        more = min(row[i], column[j])
+        if more > 0:
+            full[i, j] += more
+            row[i] -= more
+            column[j] -= more
+        if row[i] <= 0:
+            i += 1
+        else:
+            j += 1
     return full
 
 
-def decompose(full: NDArray[np.float64]) -> Iterator[tuple[float, NDArray[np.int64]]]:
+def decompose(
+    full: NDArray[np.float64], deadline: float = math.inf
+) -> Iterator[tuple[float, NDArray[np.int64]]]:
     """Yield weights and perfect matchings that add up to a matrix of equal row and column sums.
+
+    It ends early at a deadline of `time.perf_counter`.
 
     source  Birkhoff 1946, von Neumann 1953
     """
     rest = full.copy()
     tolerance = SMALLEST_SHARE * float(rest.sum(axis=1).max(initial=0.0))
     rows = np.arange(len(rest))
-    while (target := find_perfect(rest > tolerance)) is not None:
+    while time.perf_counter() < deadline and (target := find_perfect(rest > tolerance)) is not None:
         weight = float(rest[rows, target].min())
         rest[rows, target] -= weight
         yield weight, target

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,6 +32,7 @@ from planner_models.circuits.designs import (
     upper_bound,
 )
 from planner_models.circuits.designs.partial_schedule import choose_day_us
+from planner_models.circuits.designs.time_limit import TimeLimit
 from planner_models.circuits.designs.week_program import ScaledProblem, build_schedule_program, split_columns
 from planner_models.circuits.information.observe import observe_data_units, observe_queues
 from planner_models.circuits.plan import plan as schedules
@@ -60,20 +60,20 @@ MostCircuits = Annotated[
 OPTIMAL: Final = 1e-6  # relative gap below which nothing more is solved
 ANNEALING_SHARE: Final = 0.4  # of the time limit
 KEPT_SHARE: Final = 0.5  # of the time limit, by which a search for circuits to keep ends
+LENGTHS_SHARE: Final = 0.6  # of the time limit, by which the lengths of days are optimized
 LISTING_SHARE: Final = 0.6  # of the time limit, by which all matchings are listed
-MIN_TIME_S: Final = 0.05  # time left below which no further heuristic runs
-FAST_HEURISTICS: Final[tuple[Callable[[Circuits], list[Day]], ...]] = (
-    equal_days.rotate,
-    lambda problem: equal_days.rotate(problem, shifts=(1,)),
-    equal_days.match_heaviest,
-    lambda problem: equal_days.match_in_turn(problem, choose_day_us(problem, None))[0],
+HEURISTICS_SHARE: Final = 0.8  # of the time limit, by which the other designs end
+HEURISTICS: Final[tuple[Callable[[Circuits, float], list[Day]], ...]] = (
+    lambda problem, deadline: equal_days.rotate(problem, shifts=(1,), deadline=deadline),
+    lambda problem, deadline: equal_days.rotate(problem, deadline=deadline),
+    lambda problem, deadline: equal_days.match_in_turn(
+        problem, choose_day_us(problem, None), deadline=deadline
+    )[0],
+    lambda problem, deadline: equal_days.match_heaviest(problem, deadline=deadline),
+    lambda problem, deadline: birkhoff_decomposition.decompose_stuffed(problem, deadline=deadline),
+    lambda problem, deadline: birkhoff_decomposition.decompose_scaled(problem, deadline=deadline),
 )
-"""Schedules by designs that are much faster than any search; they run whatever the time limit."""
-HEURISTICS: Final[tuple[Callable[[Circuits], list[Day]], ...]] = (
-    birkhoff_decomposition.decompose_stuffed,
-    birkhoff_decomposition.decompose_scaled,
-)
-"""Schedules by the other designs of the system: the optimum is never worse than any."""
+"""Schedules by the other designs of the system, the faster ones first, until a deadline."""
 MODEL_MATCHINGS: Final = 1_000  # matchings up to which `model` has them all
 
 
@@ -91,43 +91,41 @@ def schedule(
     Simulated annealing gives an incumbent, of which linear programming makes the lengths the best for its
     matchings; `column_generation.prove_optimum` proves it optimal or finds a better one. With several circuit
     switches, or circuits that stay up at night, `day_program` does where it is small. Else the plan has
-    the bound of `upper_bound.bound_schedules`.
+    the bound of `upper_bound.bound_schedules`. It is never worse than those of the other designs that end
+    before the time limit.
     """
     if not problem.bits.any():
         return schedules.make_decision(problem, [], bound=0.0, options=options)
-    start = time.perf_counter()
-
-    def rest() -> Options:
-        if options.time_limit_s is None:
-            return options
-        left = options.time_limit_s - (time.perf_counter() - start)
-        return replace(options, time_limit_s=max(0.001, left))
-
-    limit_s = math.inf if options.time_limit_s is None else options.time_limit_s
+    limit = TimeLimit(options)
     ports = upper_bound.bound_by_ports(problem)
     report_rate = partial(_report_rate, ports)
     annealed = simulated_annealing.days(
         problem,
         steps=steps,
         seed=options.seed or 0,
-        deadline=start + ANNEALING_SHARE * limit_s,
+        deadline=limit.deadline(ANNEALING_SHARE),
+        enough_bits=ports * (1 - OPTIMAL) * (problem.window_us or 0.0),
         report=lambda days: report_rate(_rate(problem, days)),
     )
-    annealed = kept_circuits.improve(problem, annealed, deadline=start + KEPT_SHARE * limit_s)
-    found = _optimize_lengths(problem, annealed, replace(rest(), service="best"))
+    annealed = kept_circuits.improve(problem, annealed, deadline=limit.deadline(KEPT_SHARE))
+    if _rate(problem, annealed) >= ports * (1 - OPTIMAL):
+        return schedules.make_decision(problem, annealed, bound=ports, options=options)
+    found = annealed
+    if time.perf_counter() < limit.deadline(LENGTHS_SHARE):
+        found = _optimize_lengths(problem, annealed, replace(limit.rest(LENGTHS_SHARE), service="best"))
     if _rate(problem, found) >= ports * (1 - OPTIMAL):
         return schedules.make_decision(problem, found, bound=ports, options=options)
-    every = _list_matchings(problem, most_matchings, start + LISTING_SHARE * limit_s)
+    every = _list_matchings(problem, most_matchings, limit.deadline(LISTING_SHARE))
     if every is None:
-        return _decide_unlisted(problem, found, most_circuits, rest, options)
-    return _decide_listed(problem, found, every, rest, options, report=report_rate)
+        return _decide_unlisted(problem, found, most_circuits, limit, options)
+    return _decide_listed(problem, found, every, limit, options, report=report_rate)
 
 
 def _decide_listed(
     problem: Circuits,
     found: list[Day],
     every: NDArray[np.int64],
-    rest: Callable[[], Options],
+    limit: TimeLimit,
     options: Options,
     *,
     report: Callable[[float], None],
@@ -144,26 +142,26 @@ def _decide_listed(
         every,
         known,
         max(1, len(found)),
-        rest(),
+        limit.rest(),
         report=report,
     )
     if answer.days is not None:
         found = _choose_best(problem, [found, _fit_lengths(problem, answer.days)])
     bound = answer.bound
     if bound is None or options.gap:
-        found = _choose_best(problem, [found, *_run_heuristics(problem, rest)])
+        found = _choose_best(problem, [found, *_run_heuristics(problem, limit)])
     if bound is None:
-        bound = upper_bound.bound_schedules(problem, options=rest()).proof.bound
+        bound = upper_bound.bound_schedules(problem, options=limit.rest()).proof.bound
     return schedules.make_decision(problem, found, bound=bound, backend=answer.backend, options=options)
 
 
 def _decide_unlisted(
-    problem: Circuits, found: list[Day], most_circuits: int, rest: Callable[[], Options], options: Options
+    problem: Circuits, found: list[Day], most_circuits: int, limit: TimeLimit, options: Options
 ) -> Decision[Schedule]:
     """Return the decision where matchings are not listed: the best of all designs, with a bound."""
-    found = _choose_best(problem, [found, *_run_heuristics(problem, rest)])
-    proven = upper_bound.bound_schedules(problem, options=rest()).proof
-    found, bound, backend = _solve_days(problem, found, proven, most_circuits, rest())
+    found = _choose_best(problem, [found, *_run_heuristics(problem, limit)])
+    proven = upper_bound.bound_schedules(problem, options=limit.rest()).proof
+    found, bound, backend = _solve_days(problem, found, proven, most_circuits, limit.rest())
     return schedules.make_decision(problem, found, bound=bound, backend=backend, options=options)
 
 
@@ -194,19 +192,30 @@ def _list_matchings(problem: Circuits, most: int, deadline: float) -> NDArray[np
     return matchings.list_maximal(problem.bits > 0, most, deadline)
 
 
-def _run_heuristics(problem: Circuits, rest: Callable[[], Options]) -> list[list[Day]]:
-    """Return the schedules of the fast heuristics, and of the others as long as there is time."""
+def _run_heuristics(problem: Circuits, limit: TimeLimit) -> list[list[Day]]:
+    """Return the schedules of the other designs, as long as there is time."""
     found: list[list[Day]] = [[]]  # the packet switch alone
+    deadline = limit.deadline(HEURISTICS_SHARE)
     # less information may, by chance, lead these two to a better schedule
-    for observed in (problem, observe_queues(problem), observe_data_units(problem)):
-        for made in (eclipse.days(observed), solstice.days(observed)):
-            found += [made, kept_circuits.improve(observed, made)]
-    found += [schedule_days(problem) for schedule_days in FAST_HEURISTICS]
-    for schedule_days in HEURISTICS:
-        left = rest().time_limit_s
-        if left is None or left > MIN_TIME_S:
-            found.append(schedule_days(problem))
+    for observed in _list_observations(problem):
+        for schedule_days in (lambda one: eclipse.days(one, deadline=deadline), solstice.days):
+            if time.perf_counter() < deadline:
+                made = schedule_days(observed)
+                found += [made, kept_circuits.improve(observed, made, deadline=deadline)]
+    for run in HEURISTICS:
+        if time.perf_counter() < deadline:
+            found.append(run(problem, deadline))
     return found
+
+
+def _list_observations(problem: Circuits) -> list[Circuits]:
+    """Return the problem as designs observe it, where this may lead to schedules that are not known yet."""
+    # simulated annealing begins with the schedules of the problem itself, without a search for kept circuits
+    listed = [problem] if problem.dark == "changed" else []
+    for observed in (observe_queues(problem), observe_data_units(problem)):
+        if not any(np.array_equal(observed.bits, one.bits) for one in (problem, *listed)):
+            listed.append(observed)
+    return listed
 
 
 def _choose_best(problem: Circuits, found: list[list[Day]]) -> list[Day]:

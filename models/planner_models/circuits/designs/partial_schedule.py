@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner_models.circuits.designs.max_weight_matching import sum_ends
 from planner_models.circuits.plan.compiled import kernel
 from planner_models.circuits.plan.plan import IDLE, Day
 from planner_models.circuits.problem.problem import Circuits
@@ -115,10 +117,12 @@ class PartialSchedule:
     days     so far
     left     (n, n) bits that they leave
     used_us  (switches,) time of each switch's days, nights included
+    deadline of `time.perf_counter`, when it grows no more
     """
 
-    def __init__(self, problem: Circuits) -> None:
+    def __init__(self, problem: Circuits, *, deadline: float = math.inf) -> None:
         self.problem = problem
+        self.deadline = deadline
         self.days: list[Day] = []
         self.left = problem.bits.copy()
         self.used_us = np.zeros(problem.switches)
@@ -131,8 +135,19 @@ class PartialSchedule:
 
     @property
     def over(self) -> bool:
-        """Return whether no day fits any more, or the packet switch can carry all that is left."""
-        return bool(is_complete(self._limits, self.used_us, self.left.sum(axis=1), self.left.sum(axis=0)))
+        """Return whether no day fits any more, or the packet switch can carry all that is left.
+
+        True at the deadline too.
+        """
+        if time.perf_counter() >= self.deadline:
+            return True
+        left = self.left[self.problem.pairs]
+        ends = (sum_ends(end, left, len(self.left)) for end in self.problem.pairs)
+        return bool(is_complete(self._limits, self.used_us, *ends))
+
+    def sum_left(self) -> float:
+        """Return the bits that the days leave."""
+        return float(self.left[self.problem.pairs].sum())
 
     def add(self, target: NDArray[np.int64], duration_us: float) -> float:
         """Add a day, within the limits and the time left, and return how long it is, us."""

@@ -21,6 +21,7 @@ from planner_models.circuits.designs.max_weight_matching import (
     State,
     update_matching,
 )
+from planner_models.circuits.designs.time_limit import TimeLimit
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.circuits.plan.plan import Day, Schedule
@@ -34,6 +35,7 @@ RESTART_SEEDS: Final = (1, 2, 3)  # seeds of the searches with the best number o
 FIRST_ROUND_DIVISOR: Final = 10  # the search for the number of days has one of so many steps
 INITIAL_TEMPERATURE: Final = 1e-5  # share of the demand by which a move may be worse at first
 FIRST_STEPS_PER_CALL: Final = 16  # of compiled code, between looks at the clock
+FIRST_PAIRS: Final = 1_000_000  # steps times days times pairs of the first call, at most
 CALL_S: Final = 0.05  # calls of compiled code take twice as many steps while they take less time
 MEAN_MOVE: Final = 0.05  # share of the mean day by which a move changes a length, on average
 
@@ -63,12 +65,10 @@ def schedule(
     result is the best found, or Eclipse's or Solstice's own. Without a window it is the better of these two.
     A time limit ends the search; the bound, where it is wanted, takes half of it.
     """
-    start, limit_s = time.perf_counter(), math.inf if options.time_limit_s is None else options.time_limit_s
-    proven = None
+    limit, proven = TimeLimit(options), None
     if prove:
-        half = None if options.time_limit_s is None else BOUND_SHARE * limit_s
-        proven = upper_bound.bound_schedules(problem, options=replace(options, time_limit_s=half)).proof.bound
-    found = days(problem, steps=steps, seed=options.seed or 0, deadline=start + limit_s)
+        proven = upper_bound.bound_schedules(problem, options=limit.rest(BOUND_SHARE)).proof.bound
+    found = days(problem, steps=steps, seed=options.seed or 0, deadline=limit.deadline())
     return schedules.make_decision(problem, found, bound=proven, options=options)
 
 
@@ -78,15 +78,26 @@ def days(
     steps: int = 20_000,
     seed: int = 0,
     deadline: float = math.inf,
+    enough_bits: float = math.inf,
     report: Callable[[list[Day]], None] | None = None,
 ) -> list[Day]:
     """Return the days of the search alone, which ends at a deadline of `time.perf_counter`.
 
-    report  is called with the best days after each round
+    enough_bits  bits that are served, at which the search ends
+    report       is called with the best days after each round
     """
-    greedy = eclipse.days(problem)
-    found = [greedy, solstice.days(problem)]
+    found = [solstice.days(problem)]
     window = problem.window_us
+
+    def is_over() -> bool:
+        if time.perf_counter() >= deadline:
+            return True
+        return window is not None and _served_bits(problem, _choose_best(problem, found)) >= enough_bits
+
+    greedy: list[Day] = []
+    if not is_over():
+        greedy = eclipse.days(problem, deadline=deadline)
+        found.insert(0, greedy)
 
     def anneal(start: list[Day], steps: int, seed: int) -> list[Day]:
         tried = _run_annealing(problem, pairs, start, steps, seed, deadline)
@@ -95,18 +106,17 @@ def days(
             report(_choose_best(problem, found))
         return tried
 
-    if window is not None and len(greedy) > 1 and steps:
+    if window is not None and len(greedy) > 1 and steps and not is_over():
         pairs = Pairs.of(problem.bits > 0)
         tried = [
             anneal(start, -(-steps // FIRST_ROUND_DIVISOR), seed)
             for fewer in range(-1, MAX_FEWER_DAYS + 1)
-            if time.perf_counter() < deadline
-            and (start := _resize_schedule(problem, greedy, len(greedy) - fewer)) is not None
+            if not is_over() and (start := _resize_schedule(problem, greedy, len(greedy) - fewer)) is not None
         ]
         if tried:
             best = max(tried, key=lambda one: _served_bits(problem, one))
             for again in RESTART_SEEDS:
-                if time.perf_counter() < deadline:
+                if not is_over():
                     anneal(best, steps, seed + again)
     return _choose_best(problem, found)
 
@@ -115,7 +125,7 @@ def _choose_best(problem: Circuits, found: list[list[Day]]) -> list[Day]:
     """Return the best of some schedules."""
     if problem.window_us is not None:
         return max(found, key=lambda one: _served_bits(problem, one))
-    return min(found, key=lambda one: schedules.make_plan(problem, one)[2])
+    return max(found, key=lambda one: schedules.served_rate(problem, *schedules.make_plan(problem, one)[1:]))
 
 
 def _served_bits(problem: Circuits, tried: list[Day]) -> float:
@@ -177,7 +187,7 @@ def _run_annealing(
         np.zeros(3),
         State.of(len(problem.racks)),
     )
-    step, size = 0, FIRST_STEPS_PER_CALL
+    step, size = 0, max(1, min(FIRST_STEPS_PER_CALL, FIRST_PAIRS // (count * len(problem.pair_bits))))
     while step < steps and (began := time.perf_counter()) < deadline:
         _anneal(*arguments, step, min(step + size, steps))
         step += size

@@ -17,6 +17,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner_models.circuits.designs.time_limit import TimeLimit
 from planner_models.circuits.designs.week_program import BlockProgram, ScaledProblem
 from planner_models.circuits.plan.plan import Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
@@ -55,6 +56,7 @@ def bound_schedules(
     """
     if not problem.bits.any():
         return _make_bound(problem, 0.0, None)
+    limit = TimeLimit(options)
     if kinds > 1 and options.backend == "highs" and options.algorithm == "auto":
         options = replace(options, algorithm="interior-point")  # seconds instead of minutes
     solution = backends.solve(build_model(problem, kinds=kinds), options)
@@ -67,7 +69,10 @@ def bound_schedules(
     if abs(days - round(days)) <= 1e-7:
         return _make_bound(problem, solution.bound, solution)
     around = [
-        backends.solve(build_model(problem, kinds=kinds, days=k), options)
+        backends.solve(
+            build_model(problem, kinds=kinds, days=k),
+            replace(options, time_limit_s=limit.rest().time_limit_s),
+        )
         for k in (math.floor(days), math.ceil(days))
     ]
     if any(one.bound is None and one.status is not Status.INFEASIBLE for one in around):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from planner import Options, Status
+from planner.errors import InputError
 from planner_models.circuits import Circuits, check, formulation
 from planner_models.circuits.designs import optimum
 from planner_models.circuits.problem import generators
@@ -115,10 +116,14 @@ def test_with_circuits_that_stay_up_it_is_the_best_of_all_sequences(problem: Cir
 
 
 @pytest.mark.slow
-@settings(max_examples=6, deadline=None)
-@given(problem=tiny_problems("all", switches=2))
-def test_over_several_switches_it_is_that_of_the_formal_model(problem: Circuits) -> None:
-    """Over all permutations for each switch, by another path: Pyomo."""
+@settings(max_examples=10, deadline=None)
+@given(
+    problem=st.one_of(
+        tiny_problems("all", switches=2), tiny_problems("changed"), tiny_problems("changed", switches=2)
+    )
+)
+def test_it_is_that_of_the_formal_model(problem: Circuits) -> None:
+    """Over all permutations for each switch, or for each day of it, by another path: Pyomo."""
     import pyomo.environ as pyo
 
     from planner.backends import pyomo
@@ -131,6 +136,42 @@ def test_over_several_switches_it_is_that_of_the_formal_model(problem: Circuits)
     pyomo.solve_model(model, Options(backend="pyomo:highs", gap=1e-7))
     assert exact.status is Status.OPTIMAL
     assert exact.objective == pytest.approx(pyo.value(model.proof_objective), rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.slow
+@settings(max_examples=4, deadline=None)
+@given(problem=tiny_problems("changed"))
+def test_in_least_time_it_is_that_of_the_formal_model(problem: Circuits) -> None:
+    """Without a window, and with circuits that stay up at night."""
+    import pyomo.environ as pyo
+
+    from planner.backends import pyomo
+
+    # four demands, so that one pair after another is few days
+    bits = np.where(np.cumsum(problem.bits > 0).reshape(3, 3) <= 4, np.minimum(problem.bits, 35.0), 0.0)
+    endless = Circuits.from_matrix(
+        bits,
+        circuit_mbps=10.0,
+        packet_mbps=0.5,
+        night_us=problem.night_us,
+        window_us=None,
+        shortest_day_us=4.0,
+        dark="changed",
+    )
+    exact = optimum.schedule(endless, **EXACT).proof
+    if not bits.any():
+        assert exact.objective == 0
+        return
+    model = formulation(endless)
+    pyomo.solve_model(model, Options(backend="pyomo:highs", gap=1e-7))
+    assert exact.status is Status.OPTIMAL
+    assert exact.objective == pytest.approx(pyo.value(model.proof_objective), rel=1e-4, abs=1e-5)
+
+
+def test_a_formal_model_of_too_many_days_is_refused() -> None:
+    problem = generators.skewed(racks=4, large=1, small=1).with_switch(dark="changed", night_us=0.1)
+    with pytest.raises(InputError, match="1 x 20,000 days of 24 permutations are 480,000"):
+        formulation(problem)
 
 
 @settings(max_examples=6, deadline=None)
