@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -63,17 +64,22 @@ KEPT_SHARE: Final = 0.5  # of the time limit, by which a search for circuits to 
 LENGTHS_SHARE: Final = 0.6  # of the time limit, by which the lengths of days are optimized
 LISTING_SHARE: Final = 0.6  # of the time limit, by which all matchings are listed
 HEURISTICS_SHARE: Final = 0.8  # of the time limit, by which the other designs end
-HEURISTICS: Final[tuple[Callable[[Circuits, float], list[Day]], ...]] = (
+MOST_FAST_RACKS: Final = 256  # racks up to which fast designs end whatever the time limit
+Heuristic = Callable[[Circuits, float], list[Day]]
+FAST_HEURISTICS: Final[tuple[Heuristic, ...]] = (
     lambda problem, deadline: equal_days.rotate(problem, shifts=(1,), deadline=deadline),
     lambda problem, deadline: equal_days.rotate(problem, deadline=deadline),
     lambda problem, deadline: equal_days.match_in_turn(
         problem, choose_day_us(problem, None), deadline=deadline
     )[0],
     lambda problem, deadline: equal_days.match_heaviest(problem, deadline=deadline),
+)
+"""Schedules by designs that are much faster than any search, until a deadline."""
+HEURISTICS: Final[tuple[Heuristic, ...]] = (
     lambda problem, deadline: birkhoff_decomposition.decompose_stuffed(problem, deadline=deadline),
     lambda problem, deadline: birkhoff_decomposition.decompose_scaled(problem, deadline=deadline),
 )
-"""Schedules by the other designs of the system, the faster ones first, until a deadline."""
+"""Schedules by the other designs of the system, until a deadline."""
 MODEL_MATCHINGS: Final = 1_000  # matchings up to which `model` has them all
 
 
@@ -91,8 +97,8 @@ def schedule(
     Simulated annealing gives an incumbent, of which linear programming makes the lengths the best for its
     matchings; `column_generation.prove_optimum` proves it optimal or finds a better one. With several circuit
     switches, or circuits that stay up at night, `day_program` does where it is small. Else the plan has
-    the bound of `upper_bound.bound_schedules`. It is never worse than those of the other designs that end
-    before the time limit.
+    the bound of `upper_bound.bound_schedules`. It is never worse than the schedules of the other designs that
+    end before the time limit.
     """
     if not problem.bits.any():
         return schedules.make_decision(problem, [], bound=0.0, options=options)
@@ -193,18 +199,20 @@ def _list_matchings(problem: Circuits, most: int, deadline: float) -> NDArray[np
 
 
 def _run_heuristics(problem: Circuits, limit: TimeLimit) -> list[list[Day]]:
-    """Return the schedules of the other designs, as long as there is time."""
+    """Return the schedules of the other designs; slow ones, and all of many racks, while there is time."""
     found: list[list[Day]] = [[]]  # the packet switch alone
-    deadline = limit.deadline(HEURISTICS_SHARE)
+    until = limit.deadline(HEURISTICS_SHARE)
+    deadline = math.inf if len(problem.racks) <= MOST_FAST_RACKS else until
     # less information may, by chance, lead these two to a better schedule
     for observed in _list_observations(problem):
         for schedule_days in (lambda one: eclipse.days(one, deadline=deadline), solstice.days):
             if time.perf_counter() < deadline:
                 made = schedule_days(observed)
                 found += [made, kept_circuits.improve(observed, made, deadline=deadline)]
-    for run in HEURISTICS:
-        if time.perf_counter() < deadline:
-            found.append(run(problem, deadline))
+    for heuristics, end in ((FAST_HEURISTICS, deadline), (HEURISTICS, until)):
+        for run in heuristics:
+            if time.perf_counter() < end:
+                found.append(run(problem, end))
     return found
 
 
