@@ -19,22 +19,24 @@ bought stays. With a budget, the plan delivers the most demand in the worst stat
 
 Demands may have classes: in a failure only the protected share of each demand of a class must fit. Where
 capacity is short, the lowest priority is left out first. Demands with tunnels take these paths only, in
-every state; where a failure takes all of them, the demand is cut off.
+every state, and demands with a latency limit the paths within it; where a failure takes all of them, the
+demand is cut off.
 
 `formulation` is that model in Pyomo; `optimum` solves it over the purchases alone, by cuts from the linear
 programs of what does not fit in a state. The check solves those programs again for every failure. Source
 `sndlib` reads files of SNDlib.
 
 Tables: `nodes(node, latitude?, longitude?, x?, y?)`, `links(tail, head, capacity_mbps, link?,
-installed_cost?, setup_cost?, setup_cost_per_km?, routing_cost?, length_km?)`, `candidates(tail, head,
-setup_cost, setup_cost_per_km?, routing_cost?, length_km?, link?)`, `modules(module, capacity_mbps, cost,
-cost_per_km?, max_count?, link?)`, `demands(source, target, rate_mbps, growth?, class?, year?)`,
+installed_cost?, setup_cost?, setup_cost_per_km?, routing_cost?, length_km?, latency_ms?)`,
+`candidates(tail, head, setup_cost, setup_cost_per_km?, routing_cost?, length_km?, latency_ms?, link?)`,
+`modules(module, capacity_mbps, cost, cost_per_km?, max_count?, link?)`, `demands(source, target, rate_mbps,
+growth?, max_latency_ms?, class?, year?)`,
 `classes(class, priority, protected_share?)`, `tunnels(path, source?, target?, parallel?, name?)`,
 `failures(failure, member, probability?)`, `years(year, demand_factor, price_factor?)` and
 `network(direction?, modules_per_link?, budget?)`. A plan is `purchases(link, module, count, added_mbps,
 cost, setup_cost, year?)`, `flows(target, link, tail, rate_mbps, year?)` without failures,
-`tunnel_flows(tunnel, rate_mbps, year?)` of demands with tunnels and, where demand is left out,
-`unserved(source, target, class?, rate_mbps, year?)`.
+`tunnel_flows(tunnel, rate_mbps, year?)` of demands with tunnels or latency limits and, where demand is left
+out, `unserved(source, target, class?, rate_mbps, year?)`.
 
 >>> import pandas as pd
 >>> from planner_models import capacity

@@ -199,6 +199,21 @@ def simple_paths(problem: CapacityPlanning, source: str, target: str) -> list[tu
     return found
 
 
+def limit_latency(problem: CapacityPlanning, seed: int) -> CapacityPlanning:
+    """Return a problem with delays of links, and limits of about two thirds of its demands."""
+    rng = np.random.default_rng(seed)
+    tables = problem.to_tables()
+    delay = rng.integers(1, 6, len(problem.links)).astype(float)
+    limit = rng.choice([3.0, 6.0, 9.0, np.nan], len(problem.demands), p=[0.1, 0.3, 0.3, 0.3])
+    return CapacityPlanning.from_tables(
+        tables
+        | {
+            "links": tables["links"].assign(latency_ms=delay),
+            "demands": tables["demands"].assign(max_latency_ms=limit),
+        }
+    )
+
+
 class _PathProgram:
     """An integer program of purchases with the traffic on each path of each demand in each state."""
 
@@ -224,8 +239,12 @@ class _PathProgram:
         self.rows.append(row)
         self.limits.append((low, high))
 
-    def paths_of(self, source: str, target: str, down: set[int]) -> list[list[Any]]:
-        """Return the paths of a demand that are up, as steps; of its tunnels where it has some."""
+    def paths_of(self, demand: dict[Any, Any], down: set[int]) -> list[list[Any]]:
+        """Return the paths of a demand that are up and fast enough, as steps, or those of its tunnels."""
+        source, target = demand["source"], demand["target"]
+        limit = demand.get("max_latency_ms", np.nan)
+        lines = self.problem.lines
+        delay = lines["latency_ms"] if "latency_ms" in lines else lines["length_km"] / 200.0
         tunnels = [] if self.problem.tunnels is None else self.problem.tunnels["path"].tolist()
         mine = [path.split(" > ") for path in tunnels]
         if self.problem.direction == "undirected":
@@ -234,7 +253,9 @@ class _PathProgram:
         return [
             steps
             for nodes, steps in simple_paths(self.problem, source, target)
-            if not any(line in down for line, _ in steps) and (not mine or nodes in mine)
+            if not any(line in down for line, _ in steps)
+            and (not mine or nodes in mine)
+            and (np.isnan(limit) or sum(delay.iloc[line] for line, _ in steps) <= limit + 1e-9)
         ]
 
     def add_state(self, down: set[int], share: dict[Any, float], *, is_normal: bool) -> None:
@@ -242,7 +263,7 @@ class _PathProgram:
         lines = self.problem.lines
         load: dict[Any, dict[int, float]] = {}
         for demand in self.problem.demands.to_dict(orient="records"):
-            paths = self.paths_of(demand["source"], demand["target"], down)
+            paths = self.paths_of(demand, down)
             if not paths:
                 continue
             columns = range(len(self.cost), len(self.cost) + len(paths))

@@ -24,6 +24,8 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
                 sum_k f^k_lts at most the capacity of l until t, C_l + sum_{t' <= t} a_m n_mt'; 0 where down
                 n_mt at most the limit over all years, and 0 before the setup z_l of the link is paid
                 no more unserved in a state than whatever is bought must be
+                demands with tunnels or a latency limit: the flow x_its of each of their paths i counts on the
+                links of i, and sum_i x_its is what is not shed of them; paths beyond the limit have none
 
     With a budget the model minimizes the worst unserved demand w instead, and its Expression
     `proof_objective` is the demand that is delivered; purchases cost at most the budget.

@@ -61,8 +61,8 @@ def _tunnel_load(problem: CapacityPlanning, arcs: Arcs, up: Bools, rate: Floats)
     load = np.zeros(len(arcs.line))
     for pair in range(paths.pairs):
         mine = np.flatnonzero(paths.pair == pair)
-        best = mine[np.argmin(along[mine])]
-        if np.isfinite(along[best]):
+        best = mine[np.argmin(along[mine])] if len(mine) else -1
+        if best >= 0 and np.isfinite(along[best]):
             load += float(rate[paths.pair_of == pair].sum()) * paths.arcs[[best]].toarray()[0]
     return np.asarray(arcs.shares @ load)
 

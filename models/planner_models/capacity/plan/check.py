@@ -6,7 +6,9 @@ found by a linear program for it, whatever method made the plan.
 
 from __future__ import annotations
 
+import itertools
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +22,7 @@ from planner_models.capacity.plan.module_limits import largest_capacity
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.routing import FITS, capacity_by_year, shed_by_state
 from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.networks.node_lists import parse_nodes
 from planner_models.networks.nodes import find_names
 
 TOLERANCE: Final = 1e-6
@@ -249,7 +252,7 @@ def _tunnel_rates(problem: CapacityPlanning, plan: Purchases) -> Floats:
     for what, is_bad in (("tunnel", place < 0), ("rate_mbps", ~(np.isfinite(rate) & (rate >= 0)))):
         if is_bad.any():
             row = int(np.argmax(is_bad))
-            near = did_you_mean(frame[what].iloc[row], names) if what == "tunnel" else ""
+            near = _why_no_tunnel(problem, str(frame[what].iloc[row])) if what == "tunnel" else ""
             raise PlanRejected(
                 f"tunnel_flows row {row + 1}: {what} '{frame[what].iloc[row]}' is none of the demands'{near}"
             )
@@ -257,6 +260,37 @@ def _tunnel_rates(problem: CapacityPlanning, plan: Purchases) -> Floats:
         raise PlanRejected("tunnel_flows: a tunnel is there twice")
     np.add.at(rates, (year, place), rate)
     return rates
+
+
+def _why_no_tunnel(problem: CapacityPlanning, name: str) -> str:
+    """Return how far a path is beyond the latency limits of its demands, else the nearest known name."""
+    paths = problem.tunnel_paths
+    assert paths is not None
+    delay = path_latency(problem, parse_nodes(name))
+    if delay is None:
+        return did_you_mean(name, paths.names)
+    ends = problem.find_nodes(pd.Series(parse_nodes(name)))[[0, -1]]
+    mine = (problem.source == ends[0]) & (problem.target == ends[1])
+    if problem.direction == "undirected":
+        mine |= (problem.source == ends[1]) & (problem.target == ends[0])
+    limit = float(problem.max_latency_ms[mine].max(initial=0.0))
+    if not mine.any() or delay <= limit:
+        return did_you_mean(name, paths.names)
+    return f": it takes {delay:,.4g} ms, they allow at most {limit:,.4g}"
+
+
+def path_latency(problem: CapacityPlanning, nodes: Sequence[str]) -> float | None:
+    """Return the one-way delay of a path by its nodes, ms, over the fastest links; None for no path."""
+    place = problem.find_nodes(pd.Series(list(nodes)))
+    total = 0.0
+    for tail, head in itertools.pairwise(place.tolist()):
+        mine = (problem.tail == tail) & (problem.head == head)
+        if problem.direction != "directed":
+            mine |= (problem.tail == head) & (problem.head == tail)
+        if tail < 0 or head < 0 or not mine.any():
+            return None
+        total += float(problem.latency_ms[mine].min())
+    return total if len(place) > 1 else None
 
 
 def _sent(problem: CapacityPlanning, plan: Purchases, net: Floats, in_tunnels: Floats) -> Floats:

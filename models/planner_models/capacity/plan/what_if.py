@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.arrays import Floats
+from planner.arrays import Bools, Floats
 from planner.contract.studies import Decided, Explanation, Section
 from planner.errors import PlannerError
 from planner.formatting import amount
@@ -184,29 +184,47 @@ def _list_failures(problem: CapacityPlanning, done: Evaluation) -> Part:
     return section, f"Under {lost:,} of {count:,} failures not all demands fit."
 
 
+def _say_unroutable(problem: CapacityPlanning) -> str:
+    """Return how much demand has no route even without failures, and why."""
+    off = problem.cut_off[0]
+    if not off.any():
+        return ""
+    rate = amount(float(problem.rate_mbps[:, off].sum(axis=1).max(initial=0.0)), "Mbit/s")
+    why = _why_cut_off(problem, off)
+    return f"{rate} of demand have no route, whatever is bought: {why}."
+
+
+def _why_cut_off(problem: CapacityPlanning, off: Bools) -> str:
+    """Return why demands (D,) have no route."""
+    paths = problem.tunnel_paths
+    if paths is None or not (paths.pair_of[off] >= 0).all():
+        return "no path is left"
+    if np.isfinite(paths.limit_ms[paths.pair_of[off]]).all():
+        return "no path within the latency limit is left"
+    return "no tunnel is left"
+
+
 def _list_cut_off(problem: CapacityPlanning) -> Part:
     """Report the failures that cut demands off, whatever is bought."""
     cut = problem.cut_off[1:] & ~problem.cut_off[0]
+    unroutable = _say_unroutable(problem)
     rate = problem.rate_mbps.max(axis=0, initial=0.0)
     order = np.argsort(-(cut @ rate), kind="stable")
     order = order[cut[order].any(axis=1)]
     if not len(order):
-        return None, ""
+        return None, unroutable
     ends = problem.demands["source"] + " to " + problem.demands["target"]
-    paths = problem.tunnel_paths
-    bound = np.zeros(len(ends), dtype=bool) if paths is None else paths.pair_of >= 0
     rows = []
     for state in order[:MOST_FAILURES].tolist():
         mine = cut[state]
         names = list(dict.fromkeys(ends[mine]))
-        why = "no tunnel is left" if bound[mine].all() else "no path is left"
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         rows.append(
             {
                 "failure": problem.states.names[state],
                 "cut_off_mbps": float(rate[mine].sum()),
                 "demands": shown,
-                "reason": why,
+                "reason": _why_cut_off(problem, mine),
             }
         )
     section = Section(
@@ -215,10 +233,8 @@ def _list_cut_off(problem: CapacityPlanning) -> Part:
         units={"cut_off_mbps": "Mbit/s"},
     )
     many = len(order) > 1
-    return (
-        section,
-        f"{len(order):,} failure{'s' * many} cut{'s' * (not many)} demands off, whatever is bought.",
-    )
+    words = f"{len(order):,} failure{'s' * many} cut{'s' * (not many)} demands off, whatever is bought."
+    return section, " ".join(filter(None, [unroutable, words]))
 
 
 def _budget_values(problem: CapacityPlanning, done: Evaluation, budgets: int) -> Iterator[float]:

@@ -23,11 +23,12 @@ from planner.errors import InputError, did_you_mean
 from planner.io.in_memory import take_tables
 from planner_models import globe
 from planner_models.capacity.problem.schema import OPTIONAL_TABLES, TABLES
-from planner_models.capacity.problem.tunnels import TunnelPaths, read_tunnels
+from planner_models.capacity.problem.tunnels import TunnelPaths, find_tunnel_faults, read_tunnels
 from planner_models.networks.classes import find_class_faults, order_classes
 from planner_models.networks.nodes import find_bad_ends, find_names, nodes_of_links
 
 EARTH_RADIUS_KM: Final = 6371.0
+KM_PER_MS: Final = 200.0  # light in fibre
 Direction = Literal["undirected", "bidirected", "directed"]
 
 
@@ -83,10 +84,10 @@ class CapacityPlanning:
 
     nodes       one row a node: node, latitude?, longitude?, x?, y?
     links       tail, head, capacity_mbps, link?, installed_cost, setup_cost, setup_cost_per_km,
-                routing_cost, length_km?
+                routing_cost, length_km?, latency_ms?
     candidates  links that can be built: as links, without capacity; None for none
     modules     module, capacity_mbps, cost, cost_per_km, max_count?, link?
-    demands     source, target, rate_mbps, growth?, class?, year?
+    demands     source, target, rate_mbps, growth?, max_latency_ms?, class?, year?
     classes     class, priority, protected_share; None: every demand must fit under every failure
     tunnels     path, source?, target?, parallel?, name?; None: demands may take any route
     failures    failure, member, probability?; None: no failure must be survived
@@ -118,9 +119,9 @@ class CapacityPlanning:
             faults += self._bad_names()
         if not faults:
             faults += [*self._bad_modules(), *self._bad_members(), *self._missing_lengths()]
-            faults += self._bad_beginnings()
+            faults += [*self._missing_latencies(), *self._bad_beginnings()]
             faults += find_class_faults(self.demands, self.classes)
-            faults += [] if self.tunnels is None else read_tunnels(self)[1]
+            faults += find_tunnel_faults(self) if faults else self._paths_of_demands[1]
         if faults:
             raise InputError(*faults)
 
@@ -269,6 +270,15 @@ class CapacityPlanning:
         return known
 
     @cached_property
+    def latency_ms(self) -> Floats:
+        """(L,) one-way delay of each link, ms: as given, else that of light in fibre; NaN for unknown."""
+        by_length: Floats = self.length_km / KM_PER_MS
+        if "latency_ms" not in self.lines:
+            return by_length
+        given = self.lines["latency_ms"].to_numpy(float)
+        return np.where(np.isnan(given), by_length, given)
+
+    @cached_property
     def setup_cost(self) -> Floats:
         """(L,) cost of the first module on a link, beside the module's own, at a price factor of 1."""
         per_km = self.lines["setup_cost_per_km"].to_numpy(float)
@@ -335,9 +345,22 @@ class CapacityPlanning:
         return self.class_table["priority"].to_numpy(np.int64)[self.class_of]
 
     @cached_property
+    def _paths_of_demands(self) -> tuple[TunnelPaths | None, list[str]]:
+        """The only paths of demands, and the faults of tunnels and latency limits."""
+        return read_tunnels(self)
+
+    @property
     def tunnel_paths(self) -> TunnelPaths | None:
-        """The tunnels of demands; None where no demand has one."""
-        return None if self.tunnels is None else read_tunnels(self)[0]
+        """The only paths of demands with tunnels or a latency limit; None where no demand has either."""
+        return self._paths_of_demands[0]
+
+    @cached_property
+    def max_latency_ms(self) -> Floats:
+        """(D,) largest one-way delay of each demand's routes, ms; inf for any."""
+        if "max_latency_ms" not in self.demands:
+            return np.full(len(self.demands), np.inf)
+        limit = self.demands["max_latency_ms"].to_numpy(float)
+        return np.where(np.isnan(limit), np.inf, limit)
 
     @cached_property
     def required_share(self) -> Floats:
@@ -544,15 +567,25 @@ class CapacityPlanning:
 
     def _missing_lengths(self) -> Iterator[str]:
         """Yield a fault for each link without a length, where costs are per kilometre."""
-        is_unknown = np.isnan(self.length_km)
         needs = self.lines["setup_cost_per_km"].to_numpy(float) > 0
         if (self.modules["cost_per_km"] > 0).any():
             needs = np.ones(len(self.lines), dtype=bool)
-        faults = []
-        for row in np.flatnonzero(is_unknown & needs).tolist():
-            frame, table, place = self._row_of_line(row)
-            faults.append(
-                f"{row_name(frame, table, place)}: length_km is missing, and nodes have no latitude and "
-                "longitude; costs are per kilometre"
+        missing = np.isnan(self.length_km) & needs
+        yield from self._unknown_of_links(missing, "length_km is missing", "costs are per kilometre")
+
+    def _missing_latencies(self) -> Iterator[str]:
+        """Yield a fault for each link without a delay, where a demand has a latency limit."""
+        if np.isfinite(self.max_latency_ms).any():
+            missing = np.isnan(self.latency_ms)
+            yield from self._unknown_of_links(
+                missing, "latency_ms and length_km are missing", "demands have max_latency_ms"
             )
+
+    def _unknown_of_links(self, missing: Bools, what: str, why: str) -> Iterator[str]:
+        """Yield a fault for each link (L,) of which neither a length nor the places of its ends are known."""
+        faults = []
+        for row in np.flatnonzero(missing).tolist():
+            frame, table, place = self._row_of_line(row)
+            where = row_name(frame, table, place)
+            faults.append(f"{where}: {what}, and nodes have no latitude and longitude; {why}")
         yield from shorten_faults(faults, file_name(self.links, "links"), "without a length")

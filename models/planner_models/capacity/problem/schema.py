@@ -17,6 +17,7 @@ LEAST_MBPS: Final = 1e-9  # but 0; less has no meaning, and its ratios overflow
 MOST_COST: Final = 1e15
 LEAST_COST: Final = 1e-9
 MOST_KM: Final = 1e6
+MOST_MS: Final = 1e9
 MOST_FACTOR: Final = 1e6
 MOST_MODULES: Final = 1e6
 MOST_YEAR: Final = 1e5
@@ -60,6 +61,14 @@ LINK_COSTS: Final = {
         at_most=MOST_KM,
         optional=True,
         may_be_blank=True,
+    ),
+    "latency_ms": number(
+        "one-way delay, ms, for demands with a latency limit; blank: that of light in fibre, 1 ms for 200 km",
+        at_least=0,
+        at_most=MOST_MS,
+        optional=True,
+        may_be_blank=True,
+        usual=(1e-3, 2e3),
     ),
 }
 NODES: Final = Table(
@@ -142,6 +151,13 @@ DEMANDS: Final = Table(
             more_than=-1,
             at_most=MOST_GROWTH,
             share=True,
+            optional=True,
+            may_be_blank=True,
+        ),
+        "max_latency_ms": number(
+            "largest one-way delay of its routes, ms, also under failures; blank: any",
+            at_least=0,
+            at_most=MOST_MS,
             optional=True,
             may_be_blank=True,
         ),
@@ -294,9 +310,9 @@ UNSERVED: Final = Table(
 )
 TUNNEL_FLOWS: Final = Table(
     name="tunnel_flows",
-    about="traffic of demands with tunnels on each of them, in the state without failures",
+    about="traffic of demands with tunnels or a latency limit on each path, in the state without failures",
     columns={
-        "tunnel": label("the tunnel, by its name; without one, by its path"),
+        "tunnel": label("the tunnel or path, by its name; without one, by its nodes: A > B > C"),
         "rate_mbps": number("rate, Mbit/s", more_than=0),
         "year": YEAR_COLUMN,
     },

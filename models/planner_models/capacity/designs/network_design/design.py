@@ -29,6 +29,7 @@ from planner_models.capacity.designs.network_design.flow_rows import FlowRowSepa
 from planner_models.capacity.designs.network_design.instance import Instance, Shortage, Solution
 from planner_models.capacity.designs.network_design.master import Master, Search
 from planner_models.capacity.designs.network_design.metric_rows import add_metric_row
+from planner_models.capacity.designs.network_design.neighbourhoods import Neighbourhoods
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
 from planner_models.capacity.designs.network_design.overload_program import OverloadProgram
 from planner_models.capacity.designs.network_design.partitions import PartitionSeparator
@@ -80,6 +81,9 @@ they take less work."""
 
 NEIGHBOURHOOD_NODES = {False: 200, True: 60}
 """Nodes of the branch and bound on one neighbourhood, without and with flow."""
+
+NEIGHBOURHOOD_SHARE = 0.05
+"""Share of the time that is left that one branch and bound on a neighbourhood may take."""
 
 EXPLORED_SHARE = 0.25
 """Share of neighbourhoods for which chance chooses the model; half as often for each time without gain."""
@@ -211,6 +215,7 @@ class _Search:
         self.oracle = OverloadProgram(network, np.ones(instance.edges))
         self.repairing = OverloadProgram(network, self._unit_costs())
         self.best: _Plan | None = None
+        self.neighbourhoods = Neighbourhoods(network, self.rng)
         self.bound = -math.inf if budget is None else -float(instance.rate.sum())
         self.step = self._cost_step()
         self.recent = np.zeros(len(self.states))
@@ -515,8 +520,15 @@ class _Search:
         if self.best is not None and value >= self.best.value - 1e-9 * max(1.0, abs(value)):
             return False
         self.best = _Plan(point, value)
+        self._remember(point[: self.instance.modules])
         self._report()
         return True
+
+    def _remember(self, counts: Floats | None) -> None:
+        """Keep a plan to be combined with others, where capacities alone say what it costs."""
+        if counts is not None and not self.master.has_flow:
+            cost = self.instance.purchase_cost(counts)
+            self.neighbourhoods.remember(self.instance.capacity(counts), cost)
 
     def _complete(self, counts: Floats) -> Floats | None:
         """Return the point with these modules, and with the cheapest flow where it has a cost."""
@@ -676,6 +688,7 @@ class _Search:
         start = np.zeros(self.instance.edges) if self.best is None else self._capacity(self.best.point)
         if self.routes.start(start):
             self.routes.improve(self.path_searches, heat, self.rng)
+            self._remember(self.purchase.cheapest(self.routes.capacity()))
             self._offer_capacity(self.routes.capacity())
         self.neighbourhood_work += WORK_PER_PATH * self.path_searches
         if self.best is not None and self.best.value == before:
@@ -683,34 +696,15 @@ class _Search:
 
     def _search_links(self, relaxed: Floats, model: Model) -> None:
         """Search modules of some links by branch and bound."""
-        edges = self._choose_links(relaxed, self.free_links[model])
+        assert self.best is not None
+        here, aim = self._capacity(self.best.point), self._capacity(relaxed)
+        edges = self.neighbourhoods.choose(here, aim, self.free_links[model])
         outcome = self._search_neighbourhood(edges, relaxed, with_flow=model == "flow")
         links = self.free_links[model]
         if outcome == "none":
             self.free_links[model] = min(self.instance.edges, math.ceil(FREE_LINKS_GROWTH * links))
         elif outcome == "limit":
             self.free_links[model] = max(LEAST_FREE_LINKS, int(FREE_LINKS_DECREASE * links))
-
-    def _choose_links(self, relaxed: Floats, count: int) -> Bools:
-        """Return `count` links whose modules may change, shape (E,)."""
-        instance, best = self.instance, self.best
-        assert best is not None
-        kind = self.rng.integers(3)
-        if kind == 0:  # around a node
-            near = self.network.distances(
-                np.ones(self.network.capacities), np.ones(instance.edges, dtype=bool)
-            )
-            node = self.rng.integers(self.network.nodes)
-            rank = np.minimum(near[node, instance.tail], near[node, instance.head])
-            order = np.argsort(rank + 0.9 * self.rng.random(instance.edges))
-        elif kind == 1:  # where the relaxation disagrees
-            away = np.abs(self._capacity(best.point) - self._capacity(relaxed))
-            order = np.argsort(-away * (0.3 + self.rng.random(instance.edges)))
-        else:
-            order = self.rng.permutation(instance.edges)
-        free = np.zeros(instance.edges, dtype=bool)
-        free[order[:count]] = True
-        return free
 
     def _search_neighbourhood(self, edges: Bools, relaxed: Floats, *, with_flow: bool) -> str:
         """Search modules of some links; return "better", "none" or "limit"."""
@@ -722,7 +716,7 @@ class _Search:
         around = self.best.point
         for _ in range(NEIGHBOURHOOD_ROUNDS):
             result = master.search(
-                time_limit_s=self._left_s(),
+                time_limit_s=NEIGHBOURHOOD_SHARE * self._left_s(),
                 nodes=NEIGHBOURHOOD_NODES[with_flow],
                 gap=0.002,
                 free=free,

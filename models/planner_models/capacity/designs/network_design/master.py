@@ -21,6 +21,9 @@ NEAR_ROWS = 1.0
 
 VIOLATION = 1e-6
 
+CUT_OFF = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kObjectiveBound)
+"""Ends of a search with a cutoff that found no point below it: there is none."""
+
 HEURISTIC_EFFORT = {True: 0.02, False: 0.05}
 """Share of a branch and bound that the solver's heuristics take, on all columns and on some: plans come from
 those on some."""
@@ -257,6 +260,20 @@ class Master:
         """Return whether the last linear relaxation was proven infeasible."""
         return bool(self.program.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
 
+    def _rows_near(
+        self, relaxed: Floats, around: Floats | None, *, is_whole: bool
+    ) -> tuple[sp.csr_array, Floats]:
+        """Return the rows of the pool for a search: all, or where it is on all columns those near points."""
+        matrix, limits = self.pool
+        if not len(limits) or not is_whole:
+            return matrix, limits
+        slack = matrix @ relaxed[: self.pooled] - limits
+        near = slack <= NEAR_ROWS * np.maximum(1.0, abs(matrix).max(axis=1).toarray().ravel())
+        if around is not None:
+            near |= matrix @ around[: self.pooled] - limits <= NEAR_ROWS
+        near[list(self._needed)] = True
+        return matrix[near], limits[near]
+
     def search(
         self,
         *,
@@ -275,25 +292,11 @@ class Master:
         cutoff  value below which points are searched for
         relaxed optimal point of the linear relaxation, near whose rows the search takes
         """
-        matrix, limits = self.pool
-        if len(limits):
-            slack = matrix @ relaxed[: self.pooled] - limits
-            if free is None:
-                near = slack <= NEAR_ROWS * np.maximum(1.0, abs(matrix).max(axis=1).toarray().ravel())
-            else:
-                near = np.ones(len(slack), dtype=bool)
-            if around is not None and free is None:
-                near |= matrix @ around[: self.pooled] - limits <= NEAR_ROWS
-            near[list(self._needed)] = True
-            matrix, limits = matrix[near], limits[near]
+        matrix, limits = self._rows_near(relaxed, around, is_whole=free is None)
         if self.columns > self.pooled:
             matrix = sp.hstack([matrix, sp.csr_array((len(limits), self.columns - self.pooled))]).tocsr()
         blocks, lower, upper = [self._static, matrix], [self._static_lower, limits], [self._static_upper]
         upper.append(np.full(len(limits), np.inf))
-        if cutoff is not None:
-            blocks.append(sp.csr_array(self.cost[None, :]))
-            lower.append(np.array([-np.inf]))
-            upper.append(np.array([cutoff]))
         highs = self._load(
             sp.csr_array(sp.vstack(blocks)), np.concatenate(lower), np.concatenate(upper), self.upper
         )
@@ -310,6 +313,8 @@ class Master:
         highs.setOptionValue("mip_rel_gap", max(gap, 1e-9))
         highs.setOptionValue("mip_abs_gap", 1e-9)
         highs.setOptionValue("mip_heuristic_effort", HEURISTIC_EFFORT[free is None])
+        if cutoff is not None:
+            highs.setOptionValue("objective_bound", cutoff)
         if nodes is not None:
             highs.setOptionValue("mip_max_nodes", nodes)
         points: list[Floats] = []
@@ -318,10 +323,13 @@ class Master:
         )
         highs.run()
         status = highs.getModelStatus()
-        infeasible = status == highspy.HighsModelStatus.kInfeasible
-        bound = float(highs.getInfo().mip_dual_bound)
         for point in points:
             point[self.integer] = np.round(point[self.integer])
+        infeasible = status == highspy.HighsModelStatus.kInfeasible
+        if cutoff is not None:  # the solver may end with a point above it, and says optimal
+            points = [point for point in points if float(self.cost @ point) <= cutoff]
+            infeasible |= not points and status in CUT_OFF
+        bound = float(highs.getInfo().mip_dual_bound)
         self._need_violated(points)
         work = (float(highs.getInfo().simplex_iteration_count) + 100.0) * highs.getNumRow()
         seen = max(1, int(highs.getInfo().mip_node_count))
