@@ -188,11 +188,13 @@ def test_failures_takes_a_problem(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_upgrades_takes_a_problem(name: str) -> None:
-    if not any(kind.with_role("upgrade") for kind in find_system(name).problem.elements):
+    buys = find_system(name).studies.budget is not None
+    if not buys and not any(kind.with_role("upgrade") for kind in find_system(name).problem.elements):
         with pytest.raises(InputError, match="no elements that can be upgraded"):
             planner.upgrades(sample(name), steps=1)
         return
-    result = planner.upgrades(sample(name), steps=1, candidates=2, time_limit_s=TIME_LIMIT_S)
+    candidates = None if buys else 2
+    result = planner.upgrades(sample(name), steps=1, candidates=candidates, time_limit_s=TIME_LIMIT_S)
     assert len(result.steps) <= 1
     assert result.ending
     json.dumps(result.to_dict(), allow_nan=False, default=str)
@@ -392,7 +394,7 @@ def test_help_of_a_design_says_what_each_parameter_means(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("verb", "instead"),
-    [("upgrades", "planner solve lists it"), ("simulate", "give the table years")],
+    [("simulate", "give the table years")],
 )
 def test_a_verb_that_a_system_lacks_names_another(verb: str, instead: str) -> None:
     with pytest.raises(InputError, match=instead):

@@ -147,7 +147,8 @@ def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
         notes.append(f"{result.without_cost:,} upgrades have no cost in the tables, and are no candidates.")
     notes.append(Text(f"{result.solved:,} problems solved in {number(result.seconds)} s", "dim"))
     if result.steps and scenario is not None and scenario.problem is None:
-        notes += ["", "To apply the list:", _command(result, scenario)]
+        what = "write" if result.findings else "apply"
+        notes += ["", f"To {what} the list:", _command(result, scenario)]
     part = Part(
         title="What to buy",
         sentences=sentences,
@@ -157,7 +158,8 @@ def upgrades_page(result: Upgrades, scenario: Scenario | None = None) -> Page:
     )
     parts = [part]
     if len(result.points) > 1:
-        parts.append(Part(title="What a budget reaches", tables=[_curve_table(result)], detail=True))
+        is_detail = not result.findings
+        parts.append(Part(title="What a budget reaches", tables=[_curve_table(result)], detail=is_detail))
     name = scenario.name if scenario else run.label
     return Page(
         title=f"{system.name}: {name}, what to buy",
@@ -173,13 +175,13 @@ def _command(result: Upgrades, scenario: Scenario) -> str:
     words = ["planner", "solve", scenario.name, "--design", result.run.label]
     for key, value in changes.items():
         words += ["--set", f"{key}={format_value(value)}"]
-    return shlex.join(words)
+    return shlex.join([*words, "--out", "plan"] if result.findings else words)
 
 
 def _ladder_table(result: Upgrades) -> Table:
     """Return a row for each step, after one for the plan before the first."""
     steps, metric = result.steps, result.metric
-    plans = [result.run.metrics, *(step.metrics for step in steps)]
+    plans = [result.first, *(step.metrics for step in steps)]
     values = [metrics.get(metric.name) for metrics in plans]
     unit, text = scale_of(metric.name, values, metric.unit)
     is_alone = len({step.kind for step in steps}) == 1
@@ -215,7 +217,8 @@ def _fitting_shares(result: Upgrades) -> list[Text]:
     shares = result.shares()
     if all(share is None for share in shares):
         return []
-    lost = [bool(result.run.constraints.lost), *(bool(step.losses) for step in result.steps)]
+    is_lost_before = bool(result.run.constraints.lost) if result.before is None else shares[0] != 1.0
+    lost = [is_lost_before, *(bool(step.losses) for step in result.steps)]
     pairs = zip(shares, lost, strict=True)
     return [Text(percent(share), "bad" if is_lost else "good") for share, is_lost in pairs]
 
@@ -235,6 +238,20 @@ def _ladder_captions(result: Upgrades, *, has_shares: bool) -> list[str]:
 def _curve_table(result: Upgrades) -> Table:
     metric = result.metric
     unit, text = scale_of(metric.name, [one.value for one in result.points], metric.unit)
+    if result.findings:
+        return Table(
+            columns=[
+                Column(label="budget", unit=result.cost_unit, numeric=True),
+                Column(label=metric.label, unit=unit, numeric=True),
+                Column(label="at most", unit=unit, numeric=True),
+            ],
+            rows=[
+                [number(one.cost), text(one.value), "-" if one.bound is None else text(one.bound)]
+                for one in result.points
+            ],
+            caption=f"{result.run.label} decided again for each; at most: no plan within it reaches more",
+            row_headers=1,
+        )
     across = "cost" if result.has_costs else "upgrades"
     return Table(
         columns=[

@@ -74,6 +74,7 @@ class Point:
 
     share        of what was asked for that is served, or how far it can grow; None where that is unknown
     adjustments  of the problem with these upgrades
+    bound        no set of upgrades of this cost reaches more; None where that is unknown
     """
 
     cost: float
@@ -81,13 +82,14 @@ class Point:
     elements: tuple[str, ...]
     share: float | None = None
     adjustments: Adjustments = field(default_factory=dict)
+    bound: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Upgrades(Result):
     """A ladder of upgrades.
 
-    run             before the first upgrade
+    run             before the first upgrade; of a plan that says itself what to buy, that plan
     steps           what to buy, in this order
     metric          what the curve shows: the headline metric, or how far demand can grow
     points          Pareto curve: sets of upgrades of which none costs less and reaches as much, by cost
@@ -100,6 +102,8 @@ class Upgrades(Result):
     adjustments     of the problem with all steps
     solved          number of problems that were solved
     is_interrupted  stopped before its end; the steps found until then are here
+    before          metrics before the first upgrade; None: those of `run`
+    findings        what is proven and found of a plan that says itself what to buy, in sentences
     """
 
     run: Run
@@ -116,6 +120,13 @@ class Upgrades(Result):
     solved: int = 0
     seconds: float = 0.0
     is_interrupted: bool = False
+    before: Mapping[str, float | None] | None = None
+    findings: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> Mapping[str, float | None]:
+        """Metrics before the first upgrade, by name."""
+        return self.run.metrics if self.before is None else self.before
 
     @property
     def system(self) -> System:
@@ -142,7 +153,7 @@ class Upgrades(Result):
         if self.run.plan is None:
             return f"{self.run.verdict} No upgrade was tried."
         if not self.steps:
-            before = f"{self.run.label} {headline_words(self.system, self.run.metrics)}"
+            before = f"{self.run.label} {headline_words(self.system, self.first)}"
             return f"{before}; no upgrade is bought: {self.ending}."
         bought = f"With {sizes({'upgrades': len(self.steps)})}{self._cost_words()}"
         lost = loss_words(self.system, self.metrics)
@@ -155,8 +166,8 @@ class Upgrades(Result):
     @property
     def caveat(self) -> str:
         """Say what is proven of the list."""
-        if not self.steps:
-            return ""
+        if not self.steps or self.findings:
+            return " ".join(self.findings)
         unproven = [place for place, step in enumerate(self.steps, start=1) if not step.is_proven]
         per = " per cost" if self.has_costs else ""
         if not unproven:
@@ -177,7 +188,7 @@ class Upgrades(Result):
 
     def shares(self) -> list[float | None]:
         """Return the share of demand that fits before the first step and after each; above 1: it can grow."""
-        plans = [self.run.metrics, *(step.metrics for step in self.steps)]
+        plans = [self.first, *(step.metrics for step in self.steps)]
         return [fitting_share(self.system, metrics) for metrics in plans]
 
     def to_frame(self) -> pd.DataFrame:
@@ -221,7 +232,7 @@ class Upgrades(Result):
         for step, share in zip(self.steps, self.shares()[1:], strict=True):
             cost = number(step.cost) if self.has_costs else ""
             value = number(step.metrics.get(self.metric.name))
-            rows.append((f"{step.kind} {step.element}", cost, percent(share), value))
+            rows.append((f"{step.kind} {step.element}".strip(), cost, percent(share), value))
         head = f"{self.system.name}, {self.run.label}: {sizes(self.run.problem.size())}"
         return [head, self.verdict, *aligned(rows if self.steps else []), *filter(None, [self.caveat])]
 
@@ -252,7 +263,13 @@ class Upgrades(Result):
             "curve": {
                 "metric": self.metric.name,
                 "points": [
-                    {"cost": one.cost, "value": one.value, "share": one.share, "elements": list(one.elements)}
+                    {
+                        "cost": one.cost,
+                        "value": one.value,
+                        "share": one.share,
+                        "elements": list(one.elements),
+                        "bound": one.bound,
+                    }
                     for one in self.points
                 ],
             },

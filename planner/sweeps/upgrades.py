@@ -25,6 +25,7 @@ from planner.runs.run import Run
 from planner.runs.trials import Adjustments, Kinds, Outcome, Trials, key_of, kinds_of, outcome_of
 from planner.runs.warm_start import start_of
 from planner.scenarios.arguments import Source, as_scenario, only_label, solver_options, verb
+from planner.sweeps import purchase_list
 from planner.sweeps.trial_pool import TrialPool, open_pool
 from planner.sweeps.upgrade_list import (
     GAIN_TOLERANCE,
@@ -67,6 +68,8 @@ def upgrades(
 ) -> Upgrades:
     """Find what to buy: each step takes the upgrade that gains most, per cost where the tables have costs.
 
+    Where plans say themselves what to buy, the list is that of the design's plan, in the order in which its
+    purchases gain most, with what smaller budgets reach; then `kinds` and `candidates` are refused.
     Where users lose something, the ladder ends when nothing is lost and no upgrade gains anything. Where
     nothing is lost at its start, its steps raise the factor by which demand can grow.
 
@@ -89,7 +92,8 @@ def upgrades(
         seed=seed, service=service,
     )  # fmt: skip
     scenario = as_scenario(problem, changes=changes, designs=design, options=given)
-    chosen = kinds_of(scenario.system, "upgrade", kinds)
+    buys = scenario.system.studies.budget is not None  # its plans say what to buy
+    chosen = [] if buys else kinds_of(scenario.system, "upgrade", kinds)
     faults = [] if steps >= 0 else [f"steps is {steps}, must be at least 0"]
     if budget is not None and not (0 <= budget < math.inf):
         faults.append(f"budget is {budget}, must be a finite number of at least 0")
@@ -97,6 +101,9 @@ def upgrades(
         faults.append(f"candidates is {candidates}, must be at least 1")
     if faults:
         raise InputError(*faults)
+    if buys:
+        purchase_list.refuse(scenario.system, {"kinds": kinds, "candidates": candidates})
+        return purchase_list.list_purchases(scenario, design, steps, budget)
     begin = time.perf_counter()
     trials = Trials.of(scenario, only_label(design))
     run = trials.run(trials.adjustments)

@@ -110,7 +110,6 @@ SYSTEM = System(
         practice_name="modules along shortest paths",
         trade_off=("total_cost", "delivered_mbps"),
         instead={
-            "upgrades": "its designs find what to buy: planner solve lists it, planner explain its order",
             "simulate": "its plans are for years: give the table years, or --set problem.years=5",
         },
         budget="budget",

@@ -66,19 +66,23 @@ def explain(
 def _say_proof(decided: Decided) -> str:
     """Return what is proven about the plan."""
     proof, cost = decided.decision.proof, decided.metrics["total_cost"] or 0.0
-    scope = "" if proof.bound_scope is None else f" of {proof.bound_scope}"
+    none = "No plan" if proof.bound_scope is None else f"Of all {proof.bound_scope}, none"
     ranks = {rank.metric: rank for rank in proof.ranks}
     if "total_cost" in ranks:
         least = ranks["total_cost"].bound
+        most = ""
+        if proof.metric == "delivered_mbps":
+            reached = amount(ranks["delivered_mbps"].bound, "Mbit/s")
+            most = f"{none} delivers more than {reached} in the worst case: proven. "
         if cost - least <= 1e-6 * max(abs(cost), 1e-9):
-            return f"No plan{scope} that delivers as much costs less than {cost:,.6g}: proven."
+            return f"{most}{none} that delivers as much costs less than {cost:,.6g}: proven."
         share = (cost - least) / max(abs(cost), 1e-9)
         return (
-            f"No plan{scope} that delivers as much costs less than {least:,.6g}: this one, for {cost:,.6g}, "
+            f"{most}{none} that delivers as much costs less than {least:,.6g}: this one, for {cost:,.6g}, "
             f"is within {max(share, 1e-4):.2%} of the least."
         )
     if proof.bound is not None and proof.metric == "delivered_mbps":
-        return f"No plan{scope} delivers more than {amount(proof.bound, 'Mbit/s')} in the worst case: proven."
+        return f"{none} delivers more than {amount(proof.bound, 'Mbit/s')} in the worst case: proven."
     return f"The plan costs {cost:,.6g}; this design proves no bound, but optimum and rounding do."
 
 

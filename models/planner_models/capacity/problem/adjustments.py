@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -47,6 +47,13 @@ def adjust(
     forbid_links: Annotated[
         tuple[str, ...], Field(description="links that no module may be bought for")
     ] = (),
+    max_latency_ms: Annotated[
+        Mapping[str, Amount] | None,
+        Field(
+            description="largest one-way delay of the routes of a class, ms, such as {gold = 5}; default: as "
+            "in the tables"
+        ),
+    ] = None,
     budget: Annotated[
         Amount | None,
         Field(description="most that purchases may cost, setup included; default: as in the tables"),
@@ -72,6 +79,8 @@ def adjust(
     if scale != 1:
         rate = changed.demands["rate_mbps"] * scale
         changed = replace(changed, demands=changed.demands.assign(rate_mbps=rate))
+    if max_latency_ms:
+        changed = limit_latency(changed, max_latency_ms)
     settings: dict[str, Any] = {
         "direction": direction,
         "modules_per_link": modules_per_link,
@@ -98,6 +107,26 @@ def adjust(
     if fail_links:
         changed = remove_links(changed, fail_links)
     return changed
+
+
+def limit_latency(problem: CapacityPlanning, limit_ms: Mapping[str, float]) -> CapacityPlanning:
+    """Return the problem in which demands of some classes have a latency limit, ms, in place of their own.
+
+    raises  InputError for classes that are none, and where demands have no classes
+    """
+    if not problem.has_classes:
+        raise InputError("max_latency_ms: demands have no classes; give the column max_latency_ms of demands")
+    known = problem.class_table["class"].astype(str).tolist()
+    faults = [
+        f"max_latency_ms: '{name}' is no class" + did_you_mean(name, known)
+        for name in limit_ms
+        if name not in known
+    ]
+    if faults:
+        raise InputError(*faults)
+    given = problem.demands["class"].astype(str).map(dict(limit_ms))
+    own = problem.demands.get("max_latency_ms", np.nan)
+    return replace(problem, demands=problem.demands.assign(max_latency_ms=given.fillna(own).astype(float)))
 
 
 def _require_one_year(problem: CapacityPlanning) -> None:

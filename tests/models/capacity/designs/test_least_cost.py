@@ -17,7 +17,7 @@ from planner_models.capacity.plan.check import least_shed
 from planner_models.capacity.plan.plan import tabulate_purchases
 from planner_models.capacity.plan.reading import from_tables
 from planner_models.capacity.problem.adjustments import adjust
-from tests.models.capacity.networks import least_cost_on_paths, restricted_problem, ring
+from tests.models.capacity.networks import least_cost_on_paths, limit_latency, restricted_problem, ring
 
 seeds = st.integers(0, 100_000)
 
@@ -65,6 +65,27 @@ def test_less_protection_and_more_tunnels_never_cost_more() -> None:
         assert least_cost(looser) <= least_cost(problem) * (1 + 1e-4) + 1e-9
         normal = replace(problem, failures=None)  # a failure may cut tunnels off, whose demands need not fit
         assert least_cost(replace(normal, tunnels=None)) <= least_cost(normal) * (1 + 1e-4) + 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "years"), [(2, 1), (4, 2), (7, 2)])
+def test_budgets_with_tunnels_limits_and_years_reach_what_the_formal_model_does(
+    seed: int, years: int
+) -> None:
+    pyo = pytest.importorskip("pyomo.environ")
+    problem = limit_latency(restricted_problem(seed, years=years), seed)
+    cost = planner.solve(problem, design="optimum").metrics["purchase_cost"] or 0.0
+    delivered = []
+    for share in (0.0, 0.4, 0.8, 1.0):
+        within = adjust(problem, budget=share * cost)
+        model = capacity.formulation(within)
+        pyo.SolverFactory("appsi_highs").solve(model)
+        run = planner.solve(within, design="optimum")
+        delivered.append(run.metrics["delivered_mbps"] or 0.0)
+        assert delivered[-1] == pytest.approx(pyo.value(model.proof_objective), rel=1e-4, abs=1e-4)
+        assert run.metrics["over_budget"] == pytest.approx(0.0, abs=1e-6)
+        assert not len(run.violations)
+    assert delivered == pytest.approx(sorted(delivered))  # a larger budget never delivers less
 
 
 def least_cost(problem: capacity.CapacityPlanning) -> float:

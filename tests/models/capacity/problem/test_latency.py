@@ -163,6 +163,16 @@ def test_a_path_beyond_the_limit_is_rejected() -> None:
     )
 
 
+def test_a_class_gets_a_limit_in_place_of_its_own() -> None:
+    problem = problem_of(LENGTHS, limited(9.0, 8.0, rate=5.0))
+    changed = adjust(problem, max_latency_ms={"1": 3.5})
+    assert changed.max_latency_ms.tolist() == [9.0, 3.5]
+    with pytest.raises(InputError, match="max_latency_ms: 'golf' is no class"):
+        adjust(problem, max_latency_ms={"golf": 3.0})
+    with pytest.raises(InputError, match="demands have no classes"):
+        adjust(ring(), max_latency_ms={"gold": 3.0})
+
+
 @pytest.mark.parametrize(
     ("demands", "message"),
     [

@@ -132,6 +132,8 @@ PATH_SEARCHES_PER_LINK = 2_000
 
 MAX_PATH_SEARCHES = 2_000_000
 PATH_SEARCHES_GROWTH = 1.5
+PATHS_PER_S = 100_000.0
+"""Searches for paths in a second, before they were timed."""
 WORK_PER_PATH = 8.0
 """Work of one search for a path, in simplex iterations times rows."""
 
@@ -226,6 +228,7 @@ class _Search:
         self.gained: dict[Model, float] = dict.fromkeys(self.models, 0.0)
         self.routes = RouteSearch(instance, network) if "routes" in self.models else None
         self.path_searches = PATH_SEARCHES_PER_LINK * instance.edges
+        self.paths_per_s = PATHS_PER_S
         self.neighbourhood_work = 0.0
         self.is_improving = True
         self.last_searches: dict[bool, Search | None] = {False: None, True: None}
@@ -684,13 +687,17 @@ class _Search:
         """
         if self.routes is None or self._left_s() <= 0.0:
             return
-        before = None if self.best is None else self.best.value
         start = np.zeros(self.instance.edges) if self.best is None else self._capacity(self.best.point)
+        begin = time.perf_counter()
+        before = None if self.best is None else self.best.value
+        left = self.paths_per_s * self._left_s()
+        count = self.path_searches if left >= self.path_searches else max(1, int(left))
         if self.routes.start(start):
-            self.routes.improve(self.path_searches, heat, self.rng)
+            self.routes.improve(count, heat, self.rng)
+            self.paths_per_s = count / max(time.perf_counter() - begin, 1e-6)
             self._remember(self.purchase.cheapest(self.routes.capacity()))
             self._offer_capacity(self.routes.capacity())
-        self.neighbourhood_work += WORK_PER_PATH * self.path_searches
+        self.neighbourhood_work += WORK_PER_PATH * count
         if self.best is not None and self.best.value == before:
             self.path_searches = int(min(MAX_PATH_SEARCHES, PATH_SEARCHES_GROWTH * self.path_searches))
 

@@ -1,0 +1,144 @@
+"""Purchases of a plan as a list of upgrades, for systems whose plans say what to buy (`Studies.budget`).
+
+The explanation of the plan has its purchases in order, and what smaller budgets reach (`Section.role`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from planner.contract.parameters import parameters_of
+from planner.contract.studies import Explanation, Section
+from planner.contract.system import System
+from planner.errors import InputError
+from planner.runs.what_if import Explained, explain
+from planner.scenarios.scenario import Scenario
+from planner.sweeps.upgrade_list import Point, Step, Upgrades
+
+ACTION = "Buy"
+
+
+def list_purchases(
+    scenario: Scenario, design: str | Mapping[str, Mapping[str, Any]] | None, steps: int, budget: float | None
+) -> Upgrades:
+    """Return the purchases of a design's plan, at most so many steps, as a list of upgrades.
+
+    budget  limits what the plan costs; None: as the scenario has it
+    """
+    system, name = scenario.system, scenario.system.studies.budget
+    study = system.studies.what_if
+    assert study is not None
+    begin = time.perf_counter()
+    changes = {} if budget is None else {f"problem.{name}": budget}
+    given = {"steps": steps} if "steps" in parameters_of(study) and steps else {}
+    explained = explain(scenario, design=design, changes=changes, **given)
+    roles = {} if explained.explanation is None else _by_role(explained.explanation)
+    ladder, budgets = roles.get("purchases"), roles.get("budgets")
+    bought = [] if ladder is None or not steps else _read_steps(explained, ladder)
+    before = dict(explained.metrics)
+    if bought and ladder is not None:
+        before = _metrics_of(explained, ladder.frame[system.ranks[0].name].iloc[0])
+    ending = "these are all purchases of the plan" if bought else "its plan buys nothing"
+    return Upgrades(
+        run=explained.run,
+        steps=tuple(bought),
+        metric=system.ranks[0],
+        points=() if budgets is None else _read_points(system, budgets),
+        has_costs=True,
+        budget=budget,
+        ending=ending if steps else "no step is asked for",
+        adjustments={} if budget is None else {str(name): budget},
+        solved=1 + (0 if budgets is None else len(budgets.frame)),
+        seconds=time.perf_counter() - begin,
+        before=before,
+        findings=() if explained.explanation is None else explained.explanation.sentences,
+    )
+
+
+def refuse(system: System, given: Mapping[str, Any]) -> None:
+    """Raise InputError for settings of a search among single upgrades, which a list of purchases has not."""
+    faults = [
+        f"{name}: plans of {system.name} choose all purchases together, without a search among single ones"
+        for name, value in given.items()
+        if value is not None
+    ]
+    if faults:
+        raise InputError(*faults)
+
+
+def _by_role(explanation: Explanation) -> dict[str, Section]:
+    return {one.role: one for one in explanation.sections if one.role}
+
+
+def _metrics_of(explained: Explained, value: float) -> dict[str, float | None]:
+    """Return the metrics that are known of a part of the purchases: its value, and what is asked for."""
+    system = explained.run.system
+    total = system.plan.headline.total
+    asked = explained.metrics.get(total) if total else None
+    return {system.ranks[0].name: value} | ({total: asked} if total else {})
+
+
+def _losses_of(system: System, metrics: Mapping[str, float | None]) -> dict[str, float]:
+    """Return what is not reached of what is asked for, by the first metric of losses."""
+    headline = system.plan.headline
+    total, value = metrics.get(headline.total), metrics.get(headline.metric)
+    missing = (total or 0.0) - (value or 0.0)
+    return system.losses(dict(metrics) | dict.fromkeys(list(headline.losses)[:1], missing))
+
+
+def _read_steps(explained: Explained, ladder: Section) -> list[Step]:
+    """Return a step for each purchase; the last one has all metrics of the plan."""
+    system, frame = explained.run.system, ladder.frame
+    metric = system.ranks[0]
+    values = frame[metric.name].tolist()
+    steps = []
+    rows = frame.to_dict("records")
+    for place in range(1, len(rows)):
+        row = rows[place]
+        name = str(row[frame.columns[0]])
+        element, _, adds = (
+            name.partition(": ") if name.count(": ") == 1 else (name, "", "")
+        )  # else of several
+        is_last = place == len(rows) - 1
+        metrics = dict(explained.metrics) if is_last else _metrics_of(explained, values[place])
+        steps.append(
+            Step(
+                kind="",
+                element=element,
+                action=ACTION,
+                adds=adds,
+                cost=float(row["step_cost"]),
+                adjustments={},
+                metrics=metrics,
+                losses=_losses_of(system, metrics),
+                gain=float(values[place] - values[place - 1]),
+                metric=metric.name,
+                tried=1,
+                candidates=1,
+                is_proven=False,
+            )
+        )
+    return steps
+
+
+def _read_points(system: System, budgets: Section) -> tuple[Point, ...]:
+    """Return what each budget reaches, with the bound of all plans within it."""
+    frame, metric = budgets.frame, system.ranks[0]
+    bound = next((name for name in frame if str(name).startswith("at_most")), None)
+    points = []
+    for row in frame.to_dict("records"):
+        most = None if bound is None or pd.isna(row[bound]) else float(row[bound])
+        points.append(
+            Point(
+                cost=float(row["budget"]),
+                value=float(row[metric.name]),
+                elements=(),
+                adjustments={str(system.studies.budget): float(row["budget"])},
+                bound=most,
+            )
+        )
+    return tuple(points)

@@ -1,0 +1,94 @@
+"""Neighbourhoods of plans, and searches below a cutoff."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from planner_models.capacity.designs.network_design.instance import Instance
+from planner_models.capacity.designs.network_design.master import Master
+from planner_models.capacity.designs.network_design.neighbourhoods import (
+    MAX_KEPT,
+    MOST_ABOVE,
+    Neighbourhoods,
+)
+from planner_models.capacity.designs.network_design.network import Network
+from planner_models.capacity.designs.network_design.reduction import reduce_instance
+from tests.models.capacity.designs.network_design.instances import instances
+
+
+def ring(links: int) -> Instance:
+    ends = np.arange(links)
+    return Instance(
+        nodes=links,
+        tail=ends,
+        head=(ends + 1) % links,
+        direction="undirected",
+        installed=np.zeros(links),
+        setup_cost=np.zeros(links),
+        routing_cost=np.zeros(links),
+        module_edge=ends,
+        module_size=np.ones(links),
+        module_cost=np.ones(links),
+        module_limit=np.full(links, np.inf),
+        explicit=False,
+        source=np.array([0]),
+        target=np.array([links // 2]),
+        rate=np.array([1.0]),
+        failures=np.zeros((0, links), dtype=bool),
+    )
+
+
+def test_good_plans_are_kept_once_and_bad_ones_are_not() -> None:
+    kept = Neighbourhoods(Network(ring(8)), np.random.default_rng(0))
+    costs = np.random.default_rng(1).uniform(100.0, 110.0, 40)
+    for cost in [*costs, *costs]:
+        kept.remember(np.full(8, cost), cost)
+    least = costs.min()
+    right = sorted(cost for cost in costs if cost <= least * (1 + MOST_ABOVE))[:MAX_KEPT]
+    assert [one.cost for one in kept.known] == pytest.approx(right)
+    assert len({one.capacity.tobytes() for one in kept.known}) == len(kept.known)
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 20])
+def test_so_many_links_are_chosen_and_among_them_those_where_plans_differ(count: int) -> None:
+    chooser = Neighbourhoods(Network(ring(8)), np.random.default_rng(2))
+    plan = np.ones(8)
+    other = plan.copy()
+    other[[2, 5]] = 2.0
+    chooser.remember(plan, 8.0)
+    chooser.remember(other, 8.1)
+    drawn = [chooser.choose(plan, plan, count) for _ in range(40)]
+    assert all(int(free.sum()) == min(count, 8) for free in drawn)
+    whole = [free[[2, 5]].sum() for free in drawn]
+    assert max(whole) == min(count, 2)
+
+
+def without_cutoff(master: Master, relaxed: np.ndarray) -> float | None:
+    found = master.search(time_limit_s=10.0, relaxed=relaxed)
+    return float(master.cost @ found.points[0]) if found.points else None
+
+
+@settings(max_examples=25, deadline=None)
+@given(instances(failures=False, routing=False), st.sampled_from([0.6, 0.999, 1.001, 1.5]))
+def test_a_search_finds_points_below_its_cutoff_or_proves_that_there_are_none(
+    instance: Instance, share: float
+) -> None:
+    reduced = reduce_instance(instance, merge=True).instance
+    assume(len(reduced.rate) > 0 and reduced.modules > 0)
+    network = Network(reduced)
+    master = Master(reduced, network, None, with_flow=True)
+    relaxed = np.zeros(master.columns)
+    least = without_cutoff(master, relaxed)
+    assume(least is not None and least > 0)
+    assert least is not None
+    cutoff = share * least
+    around = np.zeros(master.columns)
+    free = np.ones(master.columns, dtype=bool)
+    found = master.search(time_limit_s=10.0, relaxed=relaxed, cutoff=cutoff, free=free, around=around)
+    assert all(master.cost @ point <= cutoff for point in found.points)
+    assert found.is_infeasible == (share < 1.0)
+    if share > 1.0:
+        assert float(master.cost @ found.points[0]) == pytest.approx(least)
