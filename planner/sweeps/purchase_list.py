@@ -34,7 +34,7 @@ def list_purchases(
     assert study is not None
     begin = time.perf_counter()
     changes = {} if budget is None else {f"problem.{name}": budget}
-    given = {"steps": steps} if "steps" in parameters_of(study) and steps else {}
+    given: dict[str, Any] = {"steps": steps} if "steps" in parameters_of(study) and steps else {}
     explained = explain(scenario, design=design, changes=changes, **given)
     roles = {} if explained.explanation is None else _by_role(explained.explanation)
     ladder, budgets = roles.get("purchases"), roles.get("budgets")

@@ -309,7 +309,7 @@ class Master:
                 up = ~down_links(problem, state)
                 rate = required_rate(problem, year, state)
                 shed, price = self.program.price(np.where(up, capacity[year], 0.0), rate)
-                if shed + cut_off <= allowed[year, state] + FITS * rate.sum() / 2:
+                if shed + cut_off <= allowed[year, state] + FITS * problem.rate_mbps[year].sum() / 2:
                     continue
                 price = np.where(up, price, 0.0)
                 least = shed + cut_off + float(price @ capacity[year])

@@ -144,7 +144,7 @@ def _within_budget(master: Master, must: float, offered: float) -> _Answer:
     reached = _rank(problem, best)[0]
     if reached > least + FITS * offered or master.is_late:
         return _Answer(counts=best, least_unserved=least, least_cost=None)
-    final = master.iterate(allowed=reached)
+    final = master.iterate(allowed=reached + FITS * offered / 2)  # to which ranks are rounded
     if final is None:
         return _Answer(counts=best, least_unserved=least, least_cost=None)
     if final.is_final and _rank(problem, final.counts) < _rank(problem, best):

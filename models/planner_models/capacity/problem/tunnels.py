@@ -191,7 +191,7 @@ class _Walk:
         if problem.direction != "directed":
             tail, head = np.r_[tail, head], np.r_[head, tail]
             delay, arc, usable = np.r_[delay, delay], np.r_[arc, lines + arc], np.r_[usable, usable]
-        self._delay = dict(zip(arc.tolist(), delay.tolist(), strict=True))
+        self._delay: dict[int, float] = dict(zip(arc.tolist(), delay.tolist(), strict=True))
         self._leaving: list[list[tuple[int, int, float]]] = [[] for _ in range(count)]
         for a, b, one, time in zip(
             tail[usable].tolist(),

@@ -191,4 +191,4 @@ def test_too_many_paths_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError) as caught:
         problem_of(LENGTHS, limited(4.5))
     says = "demands: max_latency_ms leaves more than 1 paths; tighten the limits, or give the paths in the"
-    assert caught.value.faults == [f"{says} table tunnels"]
+    assert list(caught.value.faults) == [f"{says} table tunnels"]
