@@ -82,7 +82,7 @@ they take less work."""
 NEIGHBOURHOOD_NODES = {False: 200, True: 60}
 """Nodes of the branch and bound on one neighbourhood, without and with flow."""
 
-NEIGHBOURHOOD_SHARE = 0.015
+NEIGHBOURHOOD_SHARE = 0.05
 """Share of the time that is left that one branch and bound on a neighbourhood may take."""
 
 EXPLORED_SHARE = 0.25
