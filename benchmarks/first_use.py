@@ -30,6 +30,7 @@ SCENARIOS: Final = {
     "capacity": ("capacity/own_data",),
     "rotors": ("rotors/own_data", "--designs", "two_hop,direct"),
     "contracts": ("contracts/own_data",),
+    "fairshare": ("fairshare/own_data", "--designs", "optimum,fq"),
     "topology": ("topology/own_data",),
     "circuits": ("circuits/exact_8", "--designs", "solstice,eclipse"),
     "circuitflows": ("circuitflows/one_ring", "--set", "problem.horizon_us=20000"),

@@ -35,6 +35,7 @@ EXAMPLES = {
     "circuitflows": "one_ring",
     "circuits": "hotspots",
     "coflows": "mapreduce",
+    "fairshare": "own_data",
     "livevideo": "session_window",
     "multicast": "own_data",
     "rotors": "crossover",

@@ -31,6 +31,7 @@ DECISIONS = {
     "multicast": {"partitions", "meta_groups"},
     "rotors": {"period", "circuits", "routes", "expander"},
     "contracts": {"loads"},
+    "fairshare": {"placement", "serving", "shares", "service"},
     "topology": {"topology", "routes", "steps"},
     "traffic": {"flows", "weights", "moved", "windows", "worst_matrices"},
 }

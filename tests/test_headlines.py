@@ -40,6 +40,12 @@ SCENARIOS = {
     "rotors/urgent": {},
     "rotors/crossover": {"problem.racks": 10},
     "contracts/own_data": {},
+    "fairshare/own_data": {},
+    "fairshare/figure_3": {},
+    "fairshare/isolation": {},
+    "fairshare/figure_4a": {},
+    "fairshare/drf": {},
+    "fairshare/n_minus_1": {},
     "topology/own_data": {},
     "topology/jupiter": {},
     "topology/training": {},
@@ -64,10 +70,12 @@ OVERLOADED = {
     "multicast/own_data": {"problem.table_size": 1},
     "rotors/own_data": {"problem.scale": 3.0},
     "contracts/own_data": {"problem.scale": 3.0},
+    "fairshare/own_data": {"problem.scale": 5.0},
     "topology/own_data": {"problem.scale": 3.0},
     "traffic/abilene": {"problem.scale": 5.0},
     "traffic/germany50": {"problem.fail_nodes": ["Koblenz"]},
 }
+FEWER_TENANTS = {"problem.tenants": 60, "problem.nodes": 12}
 FAILURE_METRICS = ("guaranteed_mbps", "worst_delivered_mbps", "availability")
 MARKET = {"problem.clients": 2_000}
 SMALL_MARKET = {"problem.clients": 300, "problem.places": 30}
@@ -121,6 +129,11 @@ REDUCED = {
     "multicast/figure_5c": LARGER_FABRIC,
     "multicast/uniform": FABRIC,
     "contracts/month": {"problem.days": 3, "problem.window_minutes": 60, "problem.cdns": 5},
+    "fairshare/coordination": {"problem.tenants": 30, "problem.partitions": 8, "problem.nodes": 8},
+    "fairshare/figure_4b": {"problem.partitions": 6},
+    "fairshare/shifted_1000": FEWER_TENANTS,
+    "fairshare/sparse_1000": FEWER_TENANTS,
+    "fairshare/zipf_1000": FEWER_TENANTS,
     "topology/blocks_64": {"problem.blocks": 12, "problem.ports": 96},
     "traffic/as7018": {"problem.name": "caida/2024-08/2200"},
     "traffic/coordination": {},
@@ -140,6 +153,7 @@ OPTIMA = {
     "circuits": "optimum",
     "livevideo": "optimum",
     "contracts": "optimum",
+    "fairshare": "optimum",
     "topology": "optimum",
     "traffic": "optimum",
 }

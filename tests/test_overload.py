@@ -55,6 +55,7 @@ OVERLOADS = {
     ),
     "rotors": Overload("rotors/own_data", {"problem.scale": 3.0}, "direct", "unserved_mbps"),
     "contracts": Overload("contracts/own_data", {"problem.scale": 3.0}, "fixed_shares", "unserved_mbps"),
+    "fairshare": Overload("fairshare/own_data", {"problem.memory_scale": 0.3}, "fq", "unplaced_replicas"),
     "topology": Overload("topology/own_data", {"problem.scale": 3.0}, "uniform", "unserved_mbps"),
     "traffic": Overload("traffic/abilene", {"problem.scale": 5.0}, "optimum", "shed_mbps"),
 }

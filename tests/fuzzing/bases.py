@@ -84,6 +84,7 @@ def documents() -> list[dict[str, Any]]:
     multicast = {"k": 4, "tenants": 2, "groups": 20, "largest_tenant": 12, "events": 5}
     livevideo = {"videos": 20, "edges": 6, "sources": 2, "reflectors": 2, "viewers": 50.0, "games": 1}
     contracts = {"clients": 100, "cdns": 2}
+    fairshare = {"partitions": 3, "nodes": 3}
     topology = {"blocks": 4, "ports": 6}
     rotors = {"racks": 6, "switches": 2}
     traffic = {"tors": 4, "aggregations": 2, "intermediates": 2, "hosts_per_tor": 2, "pairs": 10}
@@ -96,7 +97,7 @@ def documents() -> list[dict[str, Any]]:
         **livevideo,
         **traffic,
     }
-    small |= {**contracts, **topology, **rotors}
+    small |= {**contracts, **fairshare, **topology, **rotors}
     found = []
     for base in bases():
         system = base.system

@@ -33,6 +33,7 @@ OWN_FOLDERS: Final = {
     "livevideo": ["livevideo/sessions"],
     "rotors": ["rotors/own_data"],
     "contracts": ["contracts/own_data"],
+    "fairshare": ["fairshare/own_data"],
     "topology": ["topology/own_data"],
 }
 """Folders that shipped scenarios read."""

@@ -31,6 +31,7 @@ SMALL: Mapping[str, Callable[[Any], Any]] = {
         k=4, aggregation_copies=1, tenants=3, groups=40, table_size=12
     ),
     "rotors": lambda presets: presets["small"](),
+    "fairshare": lambda presets: presets["small"](),
     "contracts": lambda presets: presets["small"](),
     "topology": lambda presets: presets["small"](),
     "traffic": lambda presets: presets["fat_tree"](k=4, seed=1),

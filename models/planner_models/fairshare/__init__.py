@@ -1,0 +1,152 @@
+r"""Fair shares: where do partitions lie, and what share of each node does each tenant of a store get?
+
+Tenants share a store of many nodes. Each has partitions, on as many nodes as it wants replicas; a router
+sends requests to replicas, and nodes share their rate among tenants. Every tenant is due its weight's part of
+the whole store, wherever its partitions are.
+
+Formulation, for tenants $t$ with weights $w_t$ and rates $x_t$, partitions $p$ with demand $f_{tp}$, nodes
+$n$ with rates $c_n$, and requests $y_{tpn}$ that replicas serve:
+
+$$\operatorname{lex\,max\,min}_t\; \frac{x_t}{w_t} \quad\text{s.t.}\quad
+x_t = \sum_{p,n} y_{tpn},\quad \sum_n y_{tpn} \le f_{tp},\quad \sum_{t,p} y_{tpn} \le c_n,\quad
+y_{tpn} > 0 \text{ only for replicas}$$
+
+This is a tenant of *elastic* mix: each partition is served up to its own demand. Its fair rates also have the
+largest throughput. Requests of a tenant of *fixed* mix keep their proportions: $\sum_n y_{tpn} = s_{tp} x_t$
+with $s_{tp} = f_{tp} / \sum_p f_{tp}$; the slowest partition holds back the others, and fairness may cost
+throughput. `formulation` is the model in Pyomo, with placement.
+
+For given replicas, `optimum` is exact: a level is found by maximum flows and Newton's method over minimum
+cuts, which name the nodes that hold tenants back. Placement is by greedy insertion and local search, and its
+bound is that of a store in one piece; a small problem is solved by an integer program. Where table
+`resources` is given, a tenant's dominant resource counts, and levels are linear programs. `rebalance` moves
+the least data. The other designs are the mechanisms of Pisces, one after the other: `fq` (fair queuing), `pp`
+(partition placement), `wa` (weight allocation), `rs` (replica selection). Their rates are those of the steady
+state: neither latency nor the way there is simulated.
+
+Tables: `nodes(node, rate_kops, memory_gb, domain?, failed?)`, `tenants(tenant, weight, mix, replicas?,
+most_nodes?)`, `partitions(tenant, partition, demand_kops, size_gb)` and optionally `resources(node, resource,
+capacity)`, `uses(tenant, resource, per_op)`, `placed(tenant, partition, node)`, `pinned` and `forbidden` with
+the same columns. A plan is `placement(tenant, partition, replica, node)`, `serving(tenant, partition, node,
+kops, split)`, `shares(tenant, node, kops, weight)`, `rates(tenant, kops, fair_share_kops, level)` and
+`service(queueing, replica_choice)`.
+
+>>> import pandas as pd
+>>> from planner_models import fairshare
+>>> problem = fairshare.SharedStore.from_tables({
+...     "nodes": pd.DataFrame({"node": ["n1", "n2"], "rate_kops": 10.0, "memory_gb": 1.0}),
+...     "tenants": pd.DataFrame({"tenant": ["A", "B"], "weight": 1.0, "mix": "fixed"}),
+...     "partitions": pd.DataFrame({
+...         "tenant": ["A", "B", "B"], "partition": ["a", "b1", "b2"], "demand_kops": [20.0, 10.0, 10.0],
+...         "size_gb": 0.1,
+...     }),
+...     "placed": pd.DataFrame({
+...         "tenant": ["A", "B", "B"], "partition": ["a", "b1", "b2"], "node": ["n1", "n1", "n2"],
+...     }),
+... })
+>>> decision = fairshare.SYSTEM.design("optimum").run(problem, parameters={"placement": "keep"})
+>>> decision.plan.rates["kops"].round(3).tolist()
+[6.667, 6.667]
+"""
+
+from __future__ import annotations
+
+from planner.contract.degradation import Degradation
+from planner.contract.studies import Coordination
+from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.fairshare import designs, information, plan, problem
+from planner_models.fairshare.designs.formulation import formulation
+from planner_models.fairshare.designs.table import DESIGNS
+from planner_models.fairshare.designs.what_if import explain
+from planner_models.fairshare.information.realize import realize
+from planner_models.fairshare.plan.check import check
+from planner_models.fairshare.plan.drawing import draw, draw_demand
+from planner_models.fairshare.plan.elements import ELEMENTS
+from planner_models.fairshare.plan.metrics import HEADLINE, LIMITS, METRICS, measure
+from planner_models.fairshare.plan.plan import PLAN_TABLES, Sharing, from_tables
+from planner_models.fairshare.problem.adjustments import adjust
+from planner_models.fairshare.problem.generators import PRESETS, sample
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import OPTIONAL_TABLES, TABLES
+
+COORDINATION = Coordination(
+    scenario="fairshare/coordination",
+    performance="min_share",
+    degradations=(
+        Degradation(
+            kind="age",
+            parameter="age_s",
+            values=(0.0, 60.0, 300.0, 600.0),
+            unit="s",
+            about="age of the demand reports; a partition's demand keeps half its deviation for 420 s",
+            seeds=3,
+        ),
+        Degradation(
+            kind="noise",
+            parameter="noise",
+            values=(0.0, 0.1, 0.2, 0.4, 0.8),
+            about="standard deviation of the logarithm of each partition's demand as reported",
+            seeds=3,
+        ),
+        Degradation(
+            kind="granularity",
+            parameter="granularity_partitions",
+            values=(1, 5, 10, 20),
+            unit="partitions",
+            about="partitions of a tenant that are reported together, as their mean",
+        ),
+    ),
+)
+SYSTEM = System(
+    name="fairshare",
+    question="Where do partitions lie, and what share of each node does each tenant of a store get?",
+    source="Shue, Freedman, Shaikh 2013 (Pisces); Ghodsi et al. 2011 (dominant-resource fairness)",
+    problem=ProblemType(
+        type=SharedStore,
+        tables=TABLES,
+        optional_tables=OPTIONAL_TABLES,
+        from_tables=SharedStore.from_tables,
+        presets=PRESETS,
+        adjust=adjust,
+        draw=draw_demand,
+        elements=ELEMENTS,
+        sample=sample,
+    ),
+    plan=PlanType(
+        tables=PLAN_TABLES,
+        from_tables=from_tables,
+        check=check,
+        metrics=METRICS,
+        measure=measure,
+        realize=realize,
+        draw=draw,
+        headline=HEADLINE,
+        limits=LIMITS,
+    ),
+    designs=DESIGNS,
+    formulation=formulation,
+    studies=Studies(
+        what_if=explain,
+        practice="unmodified",
+        practice_name="an unmodified store",
+        trade_off=("moved_gb", "min_share"),
+        coordination=COORDINATION,
+    ),
+)
+
+__all__ = [
+    "SYSTEM",
+    "SharedStore",
+    "Sharing",
+    "check",
+    "designs",
+    "formulation",
+    "information",
+    "measure",
+    "plan",
+    "problem",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

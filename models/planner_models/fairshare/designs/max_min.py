@@ -1,0 +1,294 @@
+"""Lexicographic weighted max-min rates for given replicas, by maximum flows and Newton's method over cuts.
+
+Each level starts from a level that no plan exceeds. A maximum flow source -> tenants -> partitions -> nodes
+either carries the rates of the level, or its minimum cut is a set of tenants and nodes that cannot: the level
+at which that cut is just full is tried next. The last cut holds its tenants at the level; its nodes are full,
+and the search goes on without them.
+
+Source: Megiddo 1974; Fujishige 1980; Gallo, Grigoriadis, Tarjan 1989 (parametric maximum flow); Newton's
+method over cuts as in Radzik 1993.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from planner.arrays import Bools, Floats, Ints
+from planner_models.fairshare.plan.fair_shares import entitlement, fill_level
+from planner_models.fairshare.plan.plan import Replicas
+from planner_models.fairshare.problem.problem import SharedStore
+
+RESOLUTION: Final = 2.0**50  # units of flow in all capacity together: maximum flows are of whole numbers
+UNLIMITED: Final = 1 << 53
+FEASIBLE: Final = 1e-9  # part of the flow that may be missing: capacities are rounded to whole units
+MOST_FLOWS: Final = 200  # of one level; two to six are usual
+
+
+class Level(NamedTuple):
+    """One level of the rates.
+
+    level    rate of its tenants over what they are due at level 1
+    tenants  (m,) tenants that no plan can serve more than at this level
+    nodes    (k,) full nodes that hold them back; none where tenants have all their demand
+    """
+
+    level: float
+    tenants: Ints
+    nodes: Ints
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MaxMin:
+    """Rates of tenants (T,) and of replicas (K,), thousands of requests per second; the levels, lowest first.
+
+    flows  number of maximum flows
+    """
+
+    rate: Floats
+    kops: Floats
+    levels: tuple[Level, ...]
+    flows: int
+
+
+class _Cut(NamedTuple):
+    """Source side of a cut, by row of the problem: tenants that are elastic, partitions, nodes."""
+
+    tenants: Bools
+    partitions: Bools
+    nodes: Bools
+
+
+class _Flow:
+    """Network of the tenants, partitions and nodes that no level holds yet."""
+
+    def __init__(self, search: _Search) -> None:
+        from ortools.graph.python import max_flow
+
+        problem = search.problem
+        self.search = search
+        self.partition = np.flatnonzero(search.open_partition)
+        self.node = np.flatnonzero(search.open_node)
+        owner = problem.tenant[self.partition]
+        self.through = (
+            ~problem.is_fixed[owner] & search.is_free[owner]
+        )  # partitions served by way of a tenant
+        self.tenant = np.unique(owner[self.through])
+        start = 2
+        tenant_at = np.full(len(problem.tenants), -1)
+        tenant_at[self.tenant] = start + np.arange(len(self.tenant))
+        start += len(self.tenant)
+        partition_at = np.full(len(problem.partitions), -1)
+        partition_at[self.partition] = start + np.arange(len(self.partition))
+        start += len(self.partition)
+        node_at = np.full(len(problem.nodes), -1)
+        node_at[self.node] = start + np.arange(len(self.node))
+        self.replica = np.flatnonzero(
+            search.open_partition[search.replicas.partition] & search.open_node[search.replicas.node]
+        )
+        direct = self.partition[~self.through]
+        self.direct, zero, one = direct, np.zeros, np.ones
+        tails = [
+            zero(len(self.tenant)),
+            tenant_at[owner[self.through]],
+            zero(len(direct)),
+            partition_at[search.replicas.partition[self.replica]],
+            node_at[self.node],
+        ]
+        heads = [
+            tenant_at[self.tenant],
+            partition_at[self.partition[self.through]],
+            partition_at[direct],
+            node_at[search.replicas.node[self.replica]],
+            one(len(self.node)),
+        ]
+        self.offsets = np.cumsum([0, *(len(part) for part in tails)])
+        capacity = np.zeros(self.offsets[-1], dtype=np.int64)
+        blocks = [slice(*pair) for pair in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
+        capacity[blocks[1]] = self._units(problem.demand_kops[self.partition[self.through]])
+        capacity[blocks[3]] = UNLIMITED
+        capacity[blocks[4]] = self._units(problem.rate_kops[self.node])
+        self.graph = max_flow.SimpleMaxFlow()
+        self.arcs = self.graph.add_arcs_with_capacity(
+            np.concatenate(tails).astype(np.int32), np.concatenate(heads).astype(np.int32), capacity
+        )
+        self.blocks = blocks
+        self.vertices = start + len(self.node)
+
+    def _units(self, kops: Floats) -> Ints:
+        return np.floor(kops * self.search.units).astype(np.int64)
+
+    def carries(self, rate: Floats) -> bool:
+        """Return whether the nodes can serve these rates of the tenants, (T,)."""
+        if not self.offsets[-1]:
+            return True
+        sent = np.concatenate([rate[self.tenant], self.search.direct_kops(self.direct, rate)])
+        arcs = np.concatenate([self.arcs[self.blocks[0]], self.arcs[self.blocks[2]]])
+        units = self._units(sent)
+        if len(arcs):
+            self.graph.set_arcs_capacity(arcs, units)
+        status = self.graph.solve(0, 1)
+        if status != self.graph.OPTIMAL:
+            raise RuntimeError(f"maximum flow ended with status {status}")
+        total = int(units.sum())
+        return total - int(self.graph.optimal_flow()) <= FEASIBLE * total + 2 * len(arcs)
+
+    def find_cut(self) -> _Cut:
+        """Return the largest source side of a minimum cut of the last flow."""
+        full = np.ones(self.vertices, dtype=bool)
+        full[np.asarray(self.graph.get_sink_side_min_cut(), dtype=np.int64)] = False
+        problem = self.search.problem
+        marks = []
+        start = 2
+        for rows, count in (
+            (self.tenant, len(problem.tenants)),
+            (self.partition, len(problem.partitions)),
+            (self.node, len(problem.nodes)),
+        ):
+            mark = np.zeros(count, dtype=bool)
+            mark[rows] = full[start : start + len(rows)]
+            marks.append(mark)
+            start += len(rows)
+        return _Cut(*marks)
+
+    def find_kops(self) -> Floats:
+        """Return the flow to the open replicas."""
+        flows = np.asarray(self.graph.flows(self.arcs[self.blocks[3]]), dtype=float)
+        return flows / self.search.units
+
+
+class _Search:
+    """State of the search: what no level holds yet."""
+
+    def __init__(self, problem: SharedStore, replicas: Replicas, due: Floats) -> None:
+        self.problem, self.replicas, self.due = problem, replicas, due
+        self.demand = problem.demand_of_tenant
+        self.is_free = (self.demand > 0) & (due > 0)
+        self.open_partition = (problem.demand_kops > 0) & self.is_free[problem.tenant]
+        self.open_node = problem.rate_kops > 0
+        self.rate = np.zeros(len(problem.tenants))
+        self.kops = np.zeros(len(replicas.partition))
+        self.units = RESOLUTION / max(float(problem.rate_kops.sum()), float(self.demand.sum()), 1e-300)
+        self.levels: list[Level] = []
+        self.flows = 0
+
+    def rates(self, level: float) -> Floats:
+        """Return the rate of each tenant at a level, (T,); those that a level holds keep theirs."""
+        reached = self.demand if np.isinf(level) else np.minimum(self.demand, level * self.due)
+        return np.where(self.is_free, reached, self.rate)
+
+    def direct_kops(self, partitions: Ints, rate: Floats) -> Floats:
+        """Return what partitions are served that the source serves: of fixed mix, or of held tenants."""
+        owner = self.problem.tenant[partitions]
+        is_fixed = self.problem.is_fixed[owner]
+        part = self.problem.share_of_tenant[partitions] * rate[owner]
+        return np.asarray(np.where(is_fixed, part, self.problem.demand_kops[partitions]))
+
+    def level_of(self, cut: _Cut) -> float:
+        """Return the level at which a cut is just full."""
+        problem = self.problem
+        owner, inside = problem.tenant, cut.partitions & self.open_partition
+        is_fixed, is_free = problem.is_fixed[owner], self.is_free[owner]
+        cost = np.bincount(
+            owner, weights=np.where(inside & is_fixed & is_free, problem.share_of_tenant, 0.0),
+            minlength=len(self.demand),
+        )  # fmt: skip
+        cost = cost + cut.tenants
+        held = np.flatnonzero(inside & ~is_free)
+        leaving = cut.tenants[owner] & self.open_partition & ~cut.partitions
+        capacity = float(problem.rate_kops[cut.nodes].sum()) + float(problem.demand_kops[leaving].sum())
+        capacity -= float(self.direct_kops(held, self.rate).sum())
+        return fill_level(cost, np.where(self.is_free, self.demand, 0.0), self.due, max(capacity, 0.0))
+
+    def everything(self) -> _Cut:
+        """Return the cut of all that is open: the nodes are one pool."""
+        tenants = np.zeros(len(self.demand), dtype=bool)
+        owner = self.problem.tenant[self.open_partition]
+        tenants[owner[~self.problem.is_fixed[owner] & self.is_free[owner]]] = True
+        return _Cut(tenants, self.open_partition.copy(), self.open_node.copy())
+
+    def raise_level(self) -> bool:
+        """Find the next level and hold its tenants; return whether any tenant may get more."""
+        network = _Flow(self)
+        cut = self.everything()
+        level = self.level_of(cut)
+        for _ in range(MOST_FLOWS):
+            self.flows += 1
+            if network.carries(self.rates(level)):
+                break
+            cut = network.find_cut()
+            lower = self.level_of(cut)
+            if lower >= level:  # the cut is full at this level, but for rounding
+                break
+            level = lower
+        else:
+            raise RuntimeError("the search for a level did not end")
+        rate = self.rates(level)
+        flow = network.find_kops() if network.offsets[-1] else np.zeros(0)
+        if np.isinf(level):  # all demand is served
+            self.kops[network.replica] = flow
+            self.rate = rate
+            return False
+        owner, inside = self.problem.tenant, cut.partitions & self.open_partition
+        held = cut.tenants.copy()
+        held[owner[inside & self.problem.is_fixed[owner]]] = True
+        held &= self.is_free
+        self.rate = np.where(held, rate, self.rate)
+        self.is_free &= ~held
+        self.levels.append(
+            Level(
+                level, np.flatnonzero(held & (rate < self.demand)), np.flatnonzero(cut.nodes & self.open_node)
+            )
+        )
+        mine = inside[self.replicas.partition[network.replica]]
+        self.kops[network.replica[mine]] = flow[mine]
+        self.open_partition &= ~inside
+        self.open_node &= ~cut.nodes
+        if not self.is_free.any():  # what is left are partitions of held tenants, served in full
+            if self.open_partition.any():
+                rest = _Flow(self)
+                rest.carries(self.rate)
+                self.kops[rest.replica] = rest.find_kops()
+                self.flows += 1
+            return False
+        return True
+
+
+def share_max_min(problem: SharedStore, replicas: Replicas, *, due: Floats | None = None) -> MaxMin:
+    """Return the lexicographically largest rates over what tenants are due, for given replicas.
+
+    Requests are the only resource here; see `program.share_dominant` for several.
+
+    due  (T,) rates at level 1; default: `entitlement`
+    """
+    search = _Search(problem, replicas, entitlement(problem) if due is None else due)
+    while search.is_free.any() and search.raise_level():
+        pass
+    rate, kops = _match(problem, replicas, search)
+    return MaxMin(rate=rate, kops=kops, levels=tuple(search.levels), flows=search.flows)
+
+
+def _match(problem: SharedStore, replicas: Replicas, search: _Search) -> tuple[Floats, Floats]:
+    """Return rates and flows that agree exactly: flows are of whole units, and sums differ by rounding."""
+    owner = problem.tenant
+    flow = np.bincount(replicas.partition, weights=search.kops, minlength=len(owner))
+    due = np.where(
+        problem.is_fixed[owner],
+        problem.share_of_tenant * search.rate[owner],
+        np.minimum(flow, problem.demand_kops),
+    )
+    elastic = ~problem.is_fixed
+    sums = np.bincount(owner, weights=due, minlength=len(elastic))
+    factor = np.divide(search.rate, sums, out=np.ones_like(sums), where=elastic & (sums > 0))
+    due = np.where(elastic[owner], np.minimum(due * factor[owner], problem.demand_kops), due)
+    first = np.searchsorted(replicas.partition, np.arange(len(owner)))
+    empty = np.flatnonzero((flow <= 0) & (due > 0))
+    kops = search.kops.copy()
+    kops[first[empty]] = due[empty]
+    flow[empty] = due[empty]
+    scale = np.divide(due, flow, out=np.zeros_like(due), where=flow > 0)
+    kops *= scale[replicas.partition]
+    rate = np.bincount(owner, weights=due, minlength=len(elastic))
+    return rate, kops

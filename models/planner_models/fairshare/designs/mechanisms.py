@@ -1,0 +1,271 @@
+"""The mechanisms of Pisces: fair queuing, placement, weight allocation, replica selection.
+
+Each design fixes a placement, local weights and a rule for replicas; rates are those of the steady state
+(`plan.service`).
+
+Source: Shue, Freedman, Shaikh 2013 (Pisces), 3 and 4.1.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import numpy as np
+from pydantic import Field
+
+from planner.arrays import Bools, Floats
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.fairshare.designs.decision import decide
+from planner_models.fairshare.designs.moves import move_least
+from planner_models.fairshare.designs.optimum import Seed, fair_load_kops
+from planner_models.fairshare.designs.placement import complete, place_by_load, place_uniformly
+from planner_models.fairshare.designs.weights import balance_shares, flow_weights, spread_evenly, swap_weights
+from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops
+from planner_models.fairshare.plan.plan import (
+    EVEN,
+    FAIR_QUEUING,
+    FIRST_COME,
+    LIMITS,
+    WINDOWS,
+    Replicas,
+    Sharing,
+    sum_by_node,
+)
+from planner_models.fairshare.plan.service import serve, split_evenly
+from planner_models.fairshare.problem.problem import SharedStore
+
+LEAST_STEP: Final = 1e-3
+"""Least swap that is executed, of the mean fair share at a node; the paper does not print its threshold."""
+MOST_SLACK: Final = 0.02
+ALTERNATIONS: Final = 4  # of weight allocation and replica selection, until both settle
+
+Replaced = Annotated[
+    Literal["auto", "keep", "search", "moves"],
+    Field(
+        description="keep: replicas where they are placed; search: placed anew; moves: the least data is "
+        "moved; auto: moves where replicas are placed, else search"
+    ),
+]
+Slack = Annotated[
+    float,
+    Field(
+        ge=0, le=10, description="utilization above the least possible that is accepted before data is moved"
+    ),
+]
+
+
+def serve_first_come(
+    problem: SharedStore, *, seed: Seed = 0, options: Options = Options()
+) -> Decision[Sharing]:
+    """Serve requests first come, first served, over uniform placement: an unmodified store."""
+    return _run(problem, _place_alike(problem, seed), None, FIRST_COME, EVEN, options)
+
+
+def queue_fairly(problem: SharedStore, *, seed: Seed = 0, options: Options = Options()) -> Decision[Sharing]:
+    """Share each node by deficit round robin with uniform local weights, over uniform placement."""
+    replicas = _place_alike(problem, seed)
+    return _run(
+        problem,
+        replicas,
+        spread_evenly(_due(problem), _present(problem, replicas)),
+        FAIR_QUEUING,
+        EVEN,
+        options,
+    )
+
+
+def queue_by_weight(
+    problem: SharedStore, *, seed: Seed = 0, options: Options = Options()
+) -> Decision[Sharing]:
+    """Share each node by deficit round robin with each tenant's weight, without coordination."""
+    replicas = _place_alike(problem, seed)
+    weight = np.where(_present(problem, replicas), problem.weight[:, None], 0.0)
+    return _run(problem, replicas, weight, FAIR_QUEUING, EVEN, options)
+
+
+def limit_rates(problem: SharedStore, *, seed: Seed = 0, options: Options = Options()) -> Decision[Sharing]:
+    """Limit each replica to an equal part of its tenant's contract, whatever others leave.
+
+    The contract is the tenant's weight over all weights, of all nodes.
+    """
+    replicas = _place_alike(problem, seed)
+    count = np.bincount(problem.tenant[replicas.partition], minlength=len(problem.tenants))
+    each = _due(problem) / np.maximum(count, 1)
+    limit = each[problem.tenant[replicas.partition]]
+    weight = sum_by_node(problem, replicas, limit)
+    return _run(problem, replicas, weight, LIMITS, EVEN, options, limit)
+
+
+def place_fairly(
+    problem: SharedStore, *, placement: Replaced = "auto", slack: Slack = MOST_SLACK, seed: Seed = 0,
+    options: Options = Options(),
+) -> Decision[Sharing]:  # fmt: skip
+    """Place partitions by their fair-share demand, then share nodes with uniform local weights."""
+    replicas = _place(problem, placement, slack, seed)
+    return _run(
+        problem,
+        replicas,
+        spread_evenly(_due(problem), _present(problem, replicas)),
+        FAIR_QUEUING,
+        EVEN,
+        options,
+    )
+
+
+def swap(
+    problem: SharedStore, *, placement: Replaced = "auto", slack: Slack = MOST_SLACK, seed: Seed = 0,
+    options: Options = Options(),
+) -> Decision[Sharing]:  # fmt: skip
+    """Place partitions by fair-share demand, then exchange local weights between pairs of tenants."""
+    replicas = _place(problem, placement, slack, seed)
+    weight = _swapped(
+        problem,
+        replicas,
+        _demand_at_nodes(problem, replicas, split_evenly(replicas, len(problem.partitions))),
+    )
+    return _run(problem, replicas, weight, FAIR_QUEUING, EVEN, options)
+
+
+def exchange_by_flow(
+    problem: SharedStore, *, placement: Replaced = "auto", slack: Slack = MOST_SLACK, seed: Seed = 0,
+    options: Options = Options(),
+) -> Decision[Sharing]:  # fmt: skip
+    """Place partitions by fair-share demand, then exchange local weights among all tenants by flows."""
+    replicas = _place(problem, placement, slack, seed)
+    demand = _demand_at_nodes(problem, replicas, split_evenly(replicas, len(problem.partitions)))
+    return _run(problem, replicas, _flowed(problem, replicas, demand), FAIR_QUEUING, EVEN, options)
+
+
+def select_replicas(
+    problem: SharedStore, *, placement: Replaced = "auto", slack: Slack = MOST_SLACK, seed: Seed = 0,
+    options: Options = Options(),
+) -> Decision[Sharing]:  # fmt: skip
+    """Place partitions by fair-share demand, and let routers choose replicas by latency."""
+    replicas = _place(problem, placement, slack, seed)
+    weight = spread_evenly(_due(problem), _present(problem, replicas))
+    return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options)
+
+
+def combine(
+    problem: SharedStore,
+    *,
+    placement: Replaced = "auto",
+    slack: Slack = MOST_SLACK,
+    exchange: Annotated[
+        Literal["flow", "swap"],
+        Field(description="how local weights are exchanged: by maximum flow or by swaps"),
+    ] = "flow",
+    seed: Seed = 0,
+    options: Options = Options(),
+) -> Decision[Sharing]:
+    """Place partitions, exchange local weights and let routers choose replicas: all mechanisms of Pisces."""
+    replicas = _place(problem, placement, slack, seed)
+    weight = spread_evenly(_due(problem), _present(problem, replicas))
+    split = split_evenly(replicas, len(problem.partitions))
+    allocate = _flowed if exchange == "flow" else _swapped
+    for _ in range(ALTERNATIONS):
+        served = serve(problem, replicas, split, weight, queueing=FAIR_QUEUING, replica_choice=WINDOWS)
+        split = served.split
+        weight = allocate(problem, replicas, _demand_at_nodes(problem, replicas, split))
+    return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options)
+
+
+# --- parts ----------------------------------------------------------------------------------
+
+
+def _due(problem: SharedStore) -> Floats:
+    """Return the contract of each tenant, (T,): its weight over all weights, of all nodes."""
+    due = entitlement(problem)
+    use = problem.per_op.T @ due
+    total = problem.capacity.sum(axis=0)
+    ratio = np.divide(total, use, out=np.full_like(use, np.inf), where=use > 0)
+    level = float(ratio.min(initial=np.inf))
+    return np.asarray(due * (level if np.isfinite(level) else 0.0))
+
+
+def _place_alike(problem: SharedStore, seed: int) -> Replicas:
+    """Return the replicas where they are placed, or a uniform placement where none is."""
+    if problem.placed is not None and len(problem.placed):
+        return complete(problem, fair_load_kops(problem))
+    return place_uniformly(problem, seed=seed)
+
+
+def _place(problem: SharedStore, placement: str, slack: float, seed: int) -> Replicas:
+    load = fair_load_kops(problem)
+    has_places = problem.placed is not None and len(problem.placed) > 0
+    if placement == "keep":
+        return complete(problem, load)
+    if placement == "moves" or (placement == "auto" and has_places):
+        return move_least(problem, load, slack=slack, seed=seed).replicas
+    return place_by_load(problem, load, seed=seed)
+
+
+def _present(problem: SharedStore, replicas: Replicas) -> Bools:
+    return sum_by_node(problem, replicas, np.ones(len(replicas.node))) > 0
+
+
+def _fair_rates(problem: SharedStore) -> Floats:
+    """Return the fair share of each tenant, but no more than its demand, (T,)."""
+    return np.minimum(problem.demand_of_tenant, fair_share_kops(problem))
+
+
+def _demand_at_nodes(problem: SharedStore, replicas: Replicas, split: Floats) -> Floats:
+    """Return the part of its fair share that each tenant wants at each node, (T, N), if nodes serve it.
+
+    Latency 1 / (share - demand) is a cost only where shares exceed demands (3.2), so no node is overloaded.
+    """
+    rate = _fair_rates(problem)
+    owner = problem.tenant[replicas.partition]
+    wanted = problem.share_of_tenant[replicas.partition] * rate[owner] * split
+    at_nodes = sum_by_node(problem, replicas, wanted)
+    load = at_nodes.sum(axis=0)
+    fits = np.minimum(np.divide(problem.rate_kops, load, out=np.ones_like(load), where=load > 0), 1.0)
+    return np.asarray(at_nodes * fits)
+
+
+def _first_shares(problem: SharedStore, replicas: Replicas) -> tuple[Floats, Bools]:
+    present = _present(problem, replicas)
+    due = _fair_rates(problem)
+    return balance_shares(spread_evenly(due, present), due, problem.rate_kops), present
+
+
+def _swapped(problem: SharedStore, replicas: Replicas, demand: Floats) -> Floats:
+    share, present = _first_shares(problem, replicas)
+    step = LEAST_STEP * float(share[present].mean()) if present.any() else 0.0
+    return np.maximum(swap_weights(share, demand, present, least_step=step).share, 0.0)
+
+
+def _flowed(problem: SharedStore, replicas: Replicas, demand: Floats) -> Floats:
+    due, present = _fair_rates(problem), _present(problem, replicas)
+    share = flow_weights(due, problem.rate_kops, demand, present).share
+    more = np.where(present, np.maximum(share - demand, 0.0), 0.0)  # never less than the demand there
+    rest, wanted = np.maximum(problem.rate_kops - demand.sum(axis=0), 0.0), more.sum(axis=0)
+    fits = np.minimum(np.divide(rest, wanted, out=np.ones_like(rest), where=wanted > 0), 1.0)
+    floor = LEAST_STEP * spread_evenly(due, present)
+    return np.where(present, np.maximum(demand + more * fits, floor), 0.0)
+
+
+def _run(
+    problem: SharedStore,
+    replicas: Replicas,
+    weight: Floats | None,
+    queueing: str,
+    replica_choice: str,
+    options: Options,
+    limits: Floats | None = None,
+) -> Decision[Sharing]:
+    local = np.zeros((len(problem.tenants), len(problem.nodes))) if weight is None else weight
+    served = serve(
+        problem,
+        replicas,
+        split_evenly(replicas, len(problem.partitions)),
+        local,
+        queueing=queueing,
+        replica_choice=replica_choice,
+        most_kops=limits,
+    )
+    return decide(
+        problem, replicas, served, local, options=options, queueing=queueing, replica_choice=replica_choice,
+        backend="steady state",
+    )  # fmt: skip

@@ -1,0 +1,268 @@
+"""Least moves of placed replicas until no node is loaded above a limit, with a bound on the data moved.
+
+While a node is above the limit, the move or exchange that ends most of its excess for each GB is made; moving
+a replica that has left its node already, or back to it, is no more data. Greedy, without proof; the bound is
+per node: the least GB of its replicas whose load is its excess (a fractional knapsack).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, NamedTuple
+
+import numpy as np
+from numba import njit
+from pydantic import Field
+
+from planner.arrays import Floats, Ints
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.options import Options
+from planner_models.fairshare.designs.decision import decide
+from planner_models.fairshare.designs.optimum import Seed, fair_load_kops, solve_given
+from planner_models.fairshare.designs.placement import (
+    Rules,
+    State,
+    bound_utilization,
+    choose_nodes,
+    find_rules,
+    insert_by_ejection,
+    insert_greedily,
+    keep_all,
+    list_replicas,
+    may_be,
+    place_by_load,
+    put,
+    start_state,
+)
+from planner_models.fairshare.plan.metrics import count_moves
+from planner_models.fairshare.plan.plan import Replicas, Sharing, sum_by_node
+from planner_models.fairshare.problem.problem import SharedStore
+
+MOST_STEPS: Final = 20_000
+HOTTEST: Final = 12  # replicas of a node that are tried in exchanges
+ROUNDING: Final = 1e-9
+
+
+class Moved(NamedTuple):
+    """Replicas after the moves, whether no node is above the limit, and the bound on GB for that."""
+
+    replicas: Replicas
+    is_within: bool
+    bound_gb: float
+    limit: float
+
+
+def rebalance(
+    problem: SharedStore,
+    *,
+    slack: Annotated[
+        float, Field(ge=0, le=10, description="utilization above the least possible that nodes may have")
+    ] = 0.02,
+    seed: Seed = 0,
+    options: Options = Options(),
+) -> Decision[Sharing]:
+    """Move the least data until the fair-share demand of all tenants fits, then share nodes exactly.
+
+    The bound is on the data that any placement moves whose busiest node, with each partition's requests split
+    evenly over its replicas, is within the same limit.
+
+    returns  Decision with Sharing; objective and bound are of metric "moved_gb"
+    """
+    moved = move_least(problem, fair_load_kops(problem), slack=slack, seed=seed)
+    served = solve_given(problem, moved.replicas, options)
+    weight = sum_by_node(problem, moved.replicas, served.kops)
+    decision = decide(problem, moved.replicas, served, weight, options=options, backend="local search")
+    counted = count_moves(problem, moved.replicas)
+    if decision.plan is None or counted is None:
+        return decision
+    is_proven = moved.is_within and counted[1] <= moved.bound_gb * (1 + (options.gap or 1e-4)) + ROUNDING
+    proof = Proof(
+        status=Status.OPTIMAL if is_proven else Status.FEASIBLE,
+        objective=counted[1],
+        bound=min(moved.bound_gb, counted[1]) if moved.is_within else None,
+        bound_scope=f"placements with nodes loaded up to {moved.limit:.4f}" if moved.is_within else None,
+        metric="moved_gb",
+        backend="local search",
+    )
+    return Decision(plan=decision.plan, proof=proof, guarantees=decision.guarantees)
+
+
+def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: int = 0) -> Moved:
+    """Move replicas until no node is loaded above (1 + slack) times the least possible, as far as that goes.
+
+    Without placed replicas, all are placed anew.
+
+    load_kops  (P,) load of each replica of a partition
+    """
+    limit = bound_utilization(problem, load_kops) * (1 + slack)
+    partition, node = problem.placed_replicas
+    if not len(partition):
+        replicas = place_by_load(problem, load_kops, seed=seed)
+        return Moved(replicas, _is_within(problem, replicas, load_kops, limit), 0.0, limit)
+    rules = find_rules(problem)
+    state = start_state(problem, rules, load_kops)
+    keep_all(rules, state, load_kops, partition, node)
+    bound = bound_moves(problem, rules, state, load_kops, limit)
+    first = np.searchsorted(partition, np.arange(len(load_kops) + 1))
+    most = rules.rate * limit * (1 + ROUNDING)
+    order = np.argsort(-load_kops, kind="stable")
+    insert_greedily(rules, state, load_kops, order, choose_nodes(rules, load_kops, state))
+    insert_by_ejection(rules, state, load_kops)
+    lower_excess(rules, state, load_kops, most, first, node, MOST_STEPS)
+    replicas = list_replicas(state)
+    return Moved(replicas, _is_within(problem, replicas, load_kops, limit), bound, limit)
+
+
+def _is_within(problem: SharedStore, replicas: Replicas, load_kops: Floats, limit: float) -> bool:
+    load = np.bincount(replicas.node, weights=load_kops[replicas.partition], minlength=len(problem.nodes))
+    placed = np.bincount(replicas.partition, minlength=len(load_kops))
+    fits = bool((load <= problem.rate_kops * limit * (1 + 1e-6)).all())
+    return fits and bool((placed >= problem.wanted_replicas).all())
+
+
+def bound_moves(problem: SharedStore, rules: Rules, state: State, load_kops: Floats, limit: float) -> float:
+    """Return a bound on the GB to move: missing replicas, and on each node the least that ends its excess.
+
+    state  of the replicas that can stay where they are placed
+    """
+    count = (state.node >= 0).sum(axis=1)
+    missing = np.maximum(rules.wanted - count, 0)
+    total = float((missing * rules.size).sum())
+    partition, slot = np.nonzero(state.node >= 0)
+    node = state.node[partition, slot]
+    excess = state.load - problem.rate_kops * limit
+    for n in np.flatnonzero(excess > ROUNDING * np.maximum(problem.rate_kops, 1e-9)).tolist():
+        mine = partition[node == n]
+        load, size = load_kops[mine], rules.size[mine]
+        free = size <= 0
+        rest = float(excess[n]) - float(load[free].sum())
+        load, size = load[~free], size[~free]
+        order = np.argsort(-load / np.maximum(size, 1e-300), kind="stable")
+        ended = np.concatenate([[0.0], np.cumsum(load[order])])
+        last = int(np.searchsorted(ended, rest * (1 - ROUNDING)))
+        if rest <= 0 or not len(load):
+            continue
+        last = min(last, len(load))
+        gb = float(size[order[: last - 1]].sum())
+        if size.max() == size.min():  # whole replicas of one size
+            total += gb + float(size[0])
+        else:
+            part = (rest - ended[last - 1]) / max(float(load[order[last - 1]]), 1e-300)
+            total += gb + min(part, 1.0) * float(size[order[last - 1]])
+    return total
+
+
+@njit(cache=True, nogil=True, inline="always")
+def is_home(first: Ints, homes: Ints, p: int, n: int) -> bool:
+    """Return whether a partition has been placed on a node."""
+    found = False
+    for k in range(first[p], first[p + 1]):
+        found |= homes[k] == n
+    return found
+
+
+@njit(cache=True, nogil=True)
+def gb_moved(first: Ints, homes: Ints, size: Floats, p: int, old: int, new: int) -> float:
+    """Return the further GB that are copied if a replica goes from one node to another."""
+    moved = 0.0
+    if not is_home(first, homes, p, new):
+        moved += size[p]
+    if not is_home(first, homes, p, old):
+        moved -= size[p]
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def lower_excess(  # noqa: C901 - one compiled loop
+    rules: Rules, state: State, load: Floats, most: Floats, first: Ints, homes: Ints, steps: int
+) -> int:
+    """Move and exchange replicas until no node is above its limit or no step helps; return the steps.
+
+    most          (N,) load that nodes may have
+    first, homes  nodes of the placed replicas of partition p: homes[first[p]:first[p + 1]]
+    """
+    nodes, partitions, width = len(most), len(rules.wanted), state.node.shape[1]
+    count = np.zeros(nodes, dtype=np.int64)
+    for p in range(partitions):
+        for r in range(width):
+            if state.node[p, r] >= 0:
+                count[state.node[p, r]] += 1
+    members = np.full((nodes, 2 * count.max() + 64), -1)
+    count[:] = 0
+    for p in range(partitions):
+        for r in range(width):
+            n = state.node[p, r]
+            if n >= 0 and load[p] > 0 and not state.is_pinned[p, r]:
+                members[n, count[n]] = p * width + r
+                count[n] += 1
+    is_stuck = np.zeros(nodes, dtype=np.bool_)
+    for step in range(steps):
+        h, worst = -1, 0.0
+        for n in range(nodes):
+            if not is_stuck[n] and state.load[n] - most[n] > worst:
+                h, worst = n, state.load[n] - most[n]
+        if h < 0:
+            return step
+        best, tightest = 0.0, np.inf
+        chosen, target, other = -1, -1, -1
+        loads = np.empty(count[h])
+        for i in range(count[h]):
+            loads[i] = load[members[h, i] // width]
+        order = np.argsort(-loads)
+        for a in range(count[h]):
+            i = order[a]
+            p, r = members[h, i] // width, members[h, i] % width
+            ended = min(load[p], worst)
+            for n in range(nodes):
+                free = most[n] - state.load[n]
+                if n == h or free < load[p]:
+                    continue
+                gb = max(gb_moved(first, homes, rules.size, p, h, n), 0.0)
+                value = ended / max(gb, 1e-9)
+                if value < best * (1 - 1e-12) or (value <= best * (1 + 1e-12) and load[p] >= tightest):
+                    continue
+                if may_be(rules, state, p, r, n, 0.0):
+                    best, tightest, chosen, target, other = value, load[p], i, n, -1
+        for a in range(min(HOTTEST, count[h])):
+            i = order[a]
+            p, r = members[h, i] // width, members[h, i] % width
+            for n in range(nodes):
+                free = most[n] - state.load[n]
+                if n == h or free < 0:
+                    continue
+                gb_p = gb_moved(first, homes, rules.size, p, h, n)
+                for j in range(count[n]):
+                    q, s = members[n, j] // width, members[n, j] % width
+                    delta = load[p] - load[q]
+                    if delta <= 0 or delta > free or q == p:
+                        continue
+                    gb = max(gb_p + gb_moved(first, homes, rules.size, q, n, h), 0.0)
+                    value = min(delta, worst) / max(gb, 1e-9)
+                    if value <= best * (1 + 1e-12):
+                        continue
+                    if not may_be(rules, state, p, r, n, rules.size[q]):
+                        continue
+                    put(rules, state, load, p, r, n)
+                    fits = may_be(rules, state, q, s, h, 0.0)
+                    put(rules, state, load, p, r, h)
+                    if fits:
+                        best, tightest, chosen, target, other = value, load[p], i, n, j
+        if chosen < 0:
+            is_stuck[h] = True
+            continue
+        mine = members[h, chosen]
+        put(rules, state, load, mine // width, mine % width, target)
+        if other >= 0:
+            theirs = members[target, other]
+            put(rules, state, load, theirs // width, theirs % width, h)
+            members[h, chosen], members[target, other] = theirs, mine
+        else:
+            count[h] -= 1
+            members[h, chosen] = members[h, count[h]]
+            if count[target] == members.shape[1]:
+                wider = np.full((nodes, 2 * members.shape[1]), -1)
+                wider[:, : members.shape[1]] = members
+                members = wider
+            members[target, count[target]] = mine
+            count[target] += 1
+    return steps

@@ -1,0 +1,147 @@
+"""The fairest rates: placement by search, then lexicographic max-min rates, exact for the replicas."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import numpy as np
+from pydantic import Field
+
+from planner.arrays import Floats
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.fairshare.designs import program
+from planner_models.fairshare.designs.decision import decide
+from planner_models.fairshare.designs.max_min import share_max_min
+from planner_models.fairshare.designs.placement import complete, place_by_load
+from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_level
+from planner_models.fairshare.plan.metrics import least_share
+from planner_models.fairshare.plan.plan import Replicas, Sharing, sum_by_node
+from planner_models.fairshare.plan.service import Served, split_evenly
+from planner_models.fairshare.problem.problem import SharedStore
+
+BACKEND: Final = "maximum flows"
+GIVEN: Final = "these replicas"
+MOST_EXACT: Final = 150  # places of partitions at nodes up to which "auto" also solves the integer program
+
+Placement = Annotated[
+    Literal["auto", "keep", "search", "exact"],
+    Field(
+        description="keep: replicas where they are placed, missing ones added; search: placed anew; exact: "
+        "by an integer program; auto: search, the present placement if it is fairer, exact where small"
+    ),
+]
+
+Seed = Annotated[int, Field(ge=0, description="seed of the random moves of the placement")]
+
+
+def fair_load_kops(problem: SharedStore) -> Floats:
+    """Return the load of each replica of a partition, (P,): its tenant's fair share, split evenly."""
+    rate = np.minimum(problem.demand_of_tenant, fair_share_kops(problem))
+    load: Floats = problem.share_of_tenant * rate[problem.tenant] / problem.wanted_replicas
+    return load
+
+
+def share(
+    problem: SharedStore, *, placement: Placement = "auto", seed: Seed = 0, options: Options = Options()
+) -> Decision[Sharing]:
+    """Place replicas and share nodes so that the lexicographic weighted max-min rates are largest.
+
+    Rates and splits are exact for the replicas. The bound for all placements is that of a store that is one
+    pool, and of the nodes that each tenant and partition can use at most.
+
+    returns  Decision with Sharing; objective and bound are of metric "min_share"
+    """
+    load = fair_load_kops(problem)
+    if placement == "exact":
+        return _solve_exactly(problem, options)
+    if placement == "keep":
+        replicas = complete(problem, load)
+        return _decide(problem, replicas, solve_given(problem, replicas, options), options, scope=GIVEN)
+    fair, bound = fair_share_kops(problem), bound_share(problem)
+    solved = []
+    if placement == "auto" and problem.placed is not None and len(problem.placed):
+        replicas = complete(problem, load)
+        solved.append((replicas, solve_given(problem, replicas, options)))
+        if least_share(problem, _rates(problem, *solved[0]), fair) >= bound * (1 - 1e-6):
+            return _decide(problem, *solved[0], options, bound=bound)  # nothing needs to move
+    replicas = place_by_load(problem, load, seed=seed)
+    solved.append((replicas, solve_given(problem, replicas, options)))
+    values = [
+        (least_share(problem, _rates(problem, one, served), fair), served.kops.sum())
+        for one, served in solved
+    ]
+    replicas, served = solved[max(range(len(values)), key=values.__getitem__)]
+    places = len(problem.partitions) * len(problem.nodes)
+    if placement == "auto" and places <= MOST_EXACT and max(values)[0] < bound * (1 - 1e-6):
+        return _solve_exactly(problem, options)
+    return _decide(problem, replicas, served, options, bound=bound)
+
+
+def solve_given(problem: SharedStore, replicas: Replicas, options: Options = Options()) -> Served:
+    """Return the lexicographic max-min rates of given replicas, with the split of requests over them."""
+    if problem.capacity.shape[1] > 1:
+        kops = program.share_dominant(problem, replicas, options).kops
+    else:
+        kops = share_max_min(problem, replicas).kops
+    total = np.bincount(replicas.partition, weights=kops, minlength=len(problem.partitions))
+    of = total[replicas.partition]
+    split = np.divide(kops, of, out=split_evenly(replicas, len(problem.partitions)), where=of > 0)
+    return Served(kops, split)
+
+
+def bound_share(problem: SharedStore) -> float:
+    """Return a bound on the least share of any placement: of one pool, and of what a tenant can reach.
+
+    A partition is served by at most as many nodes as it has replicas, a tenant by as many as it may be on.
+    """
+    due, level = entitlement(problem), pool_level(problem)
+    if level <= 0:
+        return 1.0
+    fastest = np.concatenate([[0.0], np.cumsum(np.sort(problem.rate_kops)[::-1])])
+    reach = fastest[np.minimum(problem.wanted_replicas, len(fastest) - 1)]
+    demand = problem.demand_of_tenant
+    by_nodes = fastest[np.minimum(problem.most_nodes, len(fastest) - 1)]
+    slowest = np.full(len(demand), np.inf)
+    asked = problem.share_of_tenant > 0
+    np.minimum.at(slowest, problem.tenant[asked], (reach[asked] / problem.share_of_tenant[asked]))
+    served = np.bincount(
+        problem.tenant, weights=np.minimum(problem.demand_kops, reach), minlength=len(demand)
+    )
+    most = np.minimum(np.where(problem.is_fixed, slowest, served), by_nodes)
+    short = (most < demand * (1 - 1e-6)) & (due > 0)
+    if not short.any():
+        return 1.0
+    return min(1.0, float((most[short] / due[short]).min()) / level)
+
+
+def _rates(problem: SharedStore, replicas: Replicas, served: Served) -> Floats:
+    owner = problem.tenant[replicas.partition]
+    return np.bincount(owner, weights=served.kops, minlength=len(problem.tenants))
+
+
+def _solve_exactly(problem: SharedStore, options: Options) -> Decision[Sharing]:
+    """Return the decision of the integer program, with the exact rates of its replicas."""
+    found = program.place_exactly(problem, options)
+    replicas = place_by_load(problem, fair_load_kops(problem)) if found.replicas is None else found.replicas
+    served = solve_given(problem, replicas, options)
+    bound = bound_share(problem) if found.bound is None else min(found.bound, bound_share(problem))
+    return _decide(problem, replicas, served, options, bound=bound, backend=found.backend)
+
+
+def _decide(
+    problem: SharedStore,
+    replicas: Replicas,
+    served: Served,
+    options: Options,
+    *,
+    bound: float | None = None,
+    scope: str | None = None,
+    backend: str = BACKEND,
+) -> Decision[Sharing]:
+    if scope is not None:  # exact for these replicas
+        bound = least_share(problem, _rates(problem, replicas, served), fair_share_kops(problem))
+    weight = sum_by_node(problem, replicas, served.kops)
+    return decide(
+        problem, replicas, served, weight, options=options, bound=bound, scope=scope, backend=backend
+    )

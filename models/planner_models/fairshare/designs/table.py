@@ -1,0 +1,89 @@
+"""The designs of system `fairshare`: from an unmodified store to all mechanisms, and the optimum."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from planner.contract.design import Design, Mechanism
+from planner.contract.signalling import no_signalling
+from planner_models.fairshare.designs import mechanisms, moves, optimum, program
+from planner_models.fairshare.information.observe import observe_demand
+from planner_models.fairshare.information.signalling import (
+    count_everything,
+    count_flow_weights,
+    count_placement,
+    count_weights,
+)
+
+PISCES: Final = "Shue, Freedman, Shaikh 2013 (Pisces)"
+
+_alone = partial(Design, signalling=no_signalling)
+_placed = partial(
+    Design,
+    observe=observe_demand,
+    mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+    messages="nodes report demand; the controller sends them the placement",
+)
+
+DESIGNS: Final = (
+    Design(
+        name="optimum",
+        decide=optimum.share,
+        observe=observe_demand,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="nodes report demand; the controller sends placement, weights and splits",
+        source=f"{PISCES}, Table 1; Megiddo 1974, Fujishige 1980",
+        signalling=count_everything,
+        model=program.build_model,
+    ),
+    _alone(name="unmodified", decide=mechanisms.serve_first_come, source=f"{PISCES}, 4.1 (Membase)"),
+    _alone(
+        name="static_rates", decide=mechanisms.limit_rates, source=f"{PISCES}, 1 (rate limits as of DynamoDB)"
+    ),
+    _alone(
+        name="per_node_fair",
+        decide=mechanisms.queue_by_weight,
+        mechanism=Mechanism.REACTION,
+        messages="nodes observe their own queues",
+        source=f"{PISCES}, 3.4",
+    ),
+    _alone(
+        name="fq",
+        decide=mechanisms.queue_fairly,
+        mechanism=Mechanism.REACTION,
+        messages="nodes observe their own queues",
+        source=f"{PISCES}, 3.4 and 4.1",
+    ),
+    _placed(
+        name="fq_pp", decide=mechanisms.place_fairly, source=f"{PISCES}, 3.1", signalling=count_placement
+    ),
+    _placed(
+        name="fq_pp_wa",
+        decide=mechanisms.swap,
+        source=f"{PISCES}, 3.2, with its swap rule repaired",
+        signalling=count_weights,
+    ),
+    _placed(
+        name="fq_pp_wa_flow",
+        decide=mechanisms.exchange_by_flow,
+        source=f"{PISCES}, 3.2 (multilateral exchanges)",
+        signalling=count_flow_weights,
+    ),
+    _placed(
+        name="fq_pp_rs",
+        decide=mechanisms.select_replicas,
+        source=f"{PISCES}, 3.3",
+        signalling=count_placement,
+    ),
+    _placed(name="pisces", decide=mechanisms.combine, source=PISCES, signalling=count_flow_weights),
+    Design(
+        name="rebalance",
+        decide=moves.rebalance,
+        observe=observe_demand,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="nodes report demand; the controller sends moves, weights and splits",
+        source=f"{PISCES}, 3.1; ROADEF/EURO challenge 2012 (machine reassignment)",
+        signalling=count_everything,
+    ),
+)

@@ -1,0 +1,181 @@
+"""Check of the limits of a plan, from its tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Bools, Floats
+from planner.contract.plan import Violations
+from planner_models.fairshare.plan.plan import Content, Sharing, read_plan
+from planner_models.fairshare.problem.problem import SharedStore
+
+TOLERANCE: Final = 1e-6
+
+
+def check(problem: SharedStore, plan: Sharing) -> Violations:
+    """Return the constraint violations of the plan, by name.
+
+    nodes       a partition has two replicas in one domain
+    failed      a replica is on a node that does not work
+    replicas    a partition has more replicas than its tenant wants
+    placed      a partition has fewer replicas than its tenant wants
+    memory      replicas take more than a node's memory
+    most_nodes  a tenant is on more nodes than it may be
+    pinned      a partition has no replica where it must have one
+    forbidden   a partition has a replica where it must have none
+    demand      a partition is served more than its demand
+    mix         partitions of a tenant of fixed mix are not served in proportion
+    rate        a node serves more than its rate, or uses more of a resource than it has
+    shares      rates of a tenant at nodes or in all are not what its replicas serve
+
+    PlanRejected where it is no plan: see `read_plan`.
+    """
+    content = read_plan(problem, plan)
+    found = _check_places(problem, content)
+    return found + _check_rates(problem, content) + _check_sums(problem, content, plan)
+
+
+def _names(problem: SharedStore, partitions: np.ndarray) -> list[str]:
+    tenants = problem.tenant_names[problem.tenant[partitions]]
+    return [
+        f"partition {name} of {tenant}"
+        for tenant, name in zip(tenants, problem.partition_names[partitions], strict=True)
+    ]
+
+
+def _check_places(problem: SharedStore, content: Content) -> Violations:
+    partition, node = content.replicas
+    count = np.bincount(partition, minlength=len(problem.partitions))
+    wanted = problem.wanted_replicas
+    domains = pd.Series(problem.domain[node]).groupby(partition).nunique()
+    distinct = np.zeros(len(problem.partitions))
+    distinct[domains.index.to_numpy()] = domains.to_numpy()
+    all_partitions = np.arange(len(problem.partitions))
+
+    def partitions(limit: str, broken: Bools, amount: Floats, allowed: Floats, unit: str) -> Violations:
+        rows = np.flatnonzero(broken)
+        return Violations.of(
+            limit,
+            where=_names(problem, all_partitions[rows]),
+            amount=amount[rows],
+            allowed=allowed[rows],
+            unit=unit,
+        )
+
+    found = partitions("nodes", distinct < count, count, distinct, "domains")
+    found += partitions("replicas", count > wanted, count, wanted, "replicas")
+    found += partitions("placed", count < wanted, count, wanted, "replicas")
+    dead = problem.is_failed[node]
+    found += (
+        Violations.of(
+            "failed", where=_names(problem, partition[dead]), amount=1.0, allowed=0.0, unit="replicas"
+        )
+        if dead.any()
+        else Violations()
+    )
+    used = np.bincount(node, weights=problem.size_gb[partition], minlength=len(problem.nodes))
+    found += _nodes(problem, "memory", used, problem.nodes["memory_gb"].to_numpy(float), "GB")
+    pairs = pd.DataFrame({"tenant": problem.tenant[partition], "node": node}).drop_duplicates()
+    lives = np.bincount(pairs["tenant"], minlength=len(problem.tenants))
+    found += _tenants(problem, "most_nodes", lives, problem.most_nodes, "nodes")
+    here = (
+        np.zeros((len(problem.partitions), len(problem.nodes)), dtype=bool)
+        if (problem.is_pinned is not None or problem.is_forbidden is not None)
+        else None
+    )
+    if here is not None:
+        here[partition, node] = True
+        for limit, marked, wrong in (
+            ("pinned", problem.is_pinned, ~here),
+            ("forbidden", problem.is_forbidden, here),
+        ):
+            if marked is None:
+                continue
+            rows, columns = np.nonzero(marked & wrong)
+            where = [
+                f"{name}, node {problem.node_names[n]}"
+                for name, n in zip(_names(problem, rows), columns.tolist(), strict=True)
+            ]
+            amount = 0.0 if limit == "pinned" else 1.0
+            found += Violations.of(limit, where=where, amount=amount, allowed=1 - amount, unit="replicas")
+    return found
+
+
+def _check_rates(problem: SharedStore, content: Content) -> Violations:
+    partition, node = content.replicas
+    served = np.bincount(partition, weights=content.kops, minlength=len(problem.partitions))
+    rows = np.flatnonzero(served > problem.demand_kops + TOLERANCE * np.maximum(problem.demand_kops, 1e-3))
+    found = Violations.of(
+        "demand",
+        where=_names(problem, rows),
+        amount=served[rows],
+        allowed=problem.demand_kops[rows],
+        unit="kops",
+    )
+    total = np.bincount(problem.tenant, weights=served, minlength=len(problem.tenants))
+    due = problem.share_of_tenant * total[problem.tenant]
+    apart = np.abs(served - due) > TOLERANCE * np.maximum(total[problem.tenant], 1e-3)
+    rows = np.flatnonzero(apart & problem.is_fixed[problem.tenant])
+    found += Violations.of(
+        "mix", where=_names(problem, rows), amount=served[rows], allowed=due[rows], unit="kops"
+    )
+    for r, name in enumerate(problem.resource_names):
+        use = content.kops * problem.per_op[problem.tenant[partition], r]
+        load = np.bincount(node, weights=use, minlength=len(problem.nodes))
+        unit = "kops" if r == 0 else name
+        found += _nodes(problem, "rate", load, problem.capacity[:, r], unit)
+    return found
+
+
+def _check_sums(problem: SharedStore, content: Content, plan: Sharing) -> Violations:
+    """Compare the tables of sums with the replicas' requests."""
+    key = problem.tenant_names[problem.tenant[content.replicas.partition]]
+    where = problem.node_names[content.replicas.node]
+    frame = pd.DataFrame({"tenant": key, "node": where, "kops": content.kops})
+    by_node = frame.groupby(["tenant", "node"], sort=False)["kops"].sum()
+    stated = plan.shares.set_index(["tenant", "node"])["kops"]
+    both = pd.concat([by_node, stated.groupby(level=[0, 1]).sum()], axis=1, keys=["sum", "stated"]).fillna(
+        0.0
+    )
+    totals = frame.groupby("tenant", sort=False)["kops"].sum()
+    rates = plan.rates.set_index("tenant")["kops"]
+    names = pd.Index(problem.tenant_names)
+    whole = pd.DataFrame({"sum": totals.reindex(names), "stated": rates.reindex(names)}).fillna(0.0)
+    found = Violations()
+    for table, words in (
+        (both, [f"{t} at {n}" for t, n in both.index]),
+        (whole, list(map(str, whole.index))),
+    ):
+        amount, allowed = table["stated"].to_numpy(float), table["sum"].to_numpy(float)
+        rows = np.flatnonzero(np.abs(amount - allowed) > TOLERANCE * np.maximum(allowed, 1e-3))
+        found += Violations.of(
+            "shares",
+            where=[words[row] for row in rows],
+            amount=amount[rows],
+            allowed=allowed[rows],
+            unit="kops",
+        )
+    return found
+
+
+def _nodes(problem: SharedStore, limit: str, amount: Floats, allowed: Floats, unit: str) -> Violations:
+    return _over(limit, [f"node {name}" for name in problem.node_names], amount, allowed, unit)
+
+
+def _tenants(problem: SharedStore, limit: str, amount: Floats, allowed: Floats, unit: str) -> Violations:
+    return _over(limit, [str(name) for name in problem.tenant_names], amount, allowed, unit)
+
+
+def _over(limit: str, names: Sequence[str], amount: Floats, allowed: Floats, unit: str) -> Violations:
+    rows = np.flatnonzero(amount > allowed + TOLERANCE * np.maximum(allowed, 1e-3))
+    return Violations.of(
+        limit,
+        where=[names[row] for row in rows.tolist()],
+        amount=amount[rows],
+        allowed=allowed[rows],
+        unit=unit,
+    )

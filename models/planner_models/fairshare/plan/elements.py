@@ -1,0 +1,121 @@
+"""Elements of a problem of system `fairshare`: nodes and tenants."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.elements import Action, ElementKind, ElementReport, Fact
+from planner.contract.studies import Decided, Section
+from planner.errors import InputError, did_you_mean
+from planner.options import Options
+from planner_models.fairshare.plan.fair_shares import fair_share_kops
+from planner_models.fairshare.plan.plan import Content, read_plan
+from planner_models.fairshare.problem.problem import SharedStore
+
+NODE, TENANT = "node", "tenant"
+MOST_ROWS: Final = 20
+NODE_ACTIONS: Final = (
+    Action(name="Fail", state="failed", parameter="fail_nodes", role="failure"),
+    Action(
+        name="Double its rate", state="at double rate", parameter="rate_factors", value=2.0, role="upgrade"
+    ),
+)
+TENANT_ACTIONS: Final = (
+    Action(name="Double its demand", state="with double demand", parameter="demand_factors", value=2.0),
+    Action(name="Leave it out", state="left out", parameter="demand_factors", value=0.0),
+    Action(name="Weigh it 10", state="of weight 10", parameter="weights", value=10.0),
+)
+
+
+def list_nodes(problem: SharedStore) -> list[str]:
+    """Return the names of all nodes."""
+    return [str(name) for name in problem.node_names]
+
+
+def list_tenants(problem: SharedStore) -> list[str]:
+    """Return the names of all tenants."""
+    return [str(name) for name in problem.tenant_names]
+
+
+def _read(problem: SharedStore, decided: Decided) -> Content:
+    plan = decided.decision.plan
+    if plan is None:
+        raise InputError(f"{decided.design.name}: has no plan to describe")
+    return read_plan(problem, plan)
+
+
+def _row(names: list[str], name: str, what: str) -> int:
+    if name not in names:
+        raise InputError(f"{name}: no such {what}" + did_you_mean(name, names))
+    return names.index(name)
+
+
+def describe_node(problem: SharedStore, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
+    """Describe the load and memory of a node, and the tenants that it serves."""
+    n = _row(list_nodes(problem), name, NODE)
+    content = _read(problem, decided)
+    mine = np.flatnonzero(content.replicas.node == n)
+    owner = problem.tenant[content.replicas.partition[mine]]
+    kops = np.bincount(owner, weights=content.kops[mine], minlength=len(problem.tenants))
+    used = float(problem.size_gb[content.replicas.partition[mine]].sum())
+    rate = float(problem.rate_kops[n])
+    facts = [
+        Fact(label="Load", value=float(kops.sum()), unit="kops"),
+        Fact(label="Capacity", value=rate, unit="kops"),
+        Fact(label="Utilization", value=100 * float(kops.sum()) / rate if rate > 0 else None, unit="%"),
+        Fact(label="Memory used", value=used, unit="GB"),
+        Fact(label="Memory", value=float(problem.memory_gb[n]), unit="GB"),
+        Fact(label="Replicas", value=float(len(mine))),
+    ]
+    if problem.is_failed[n]:
+        facts.insert(0, Fact(label="State", value="failed"))
+    rows = np.argsort(-kops, kind="stable")[:MOST_ROWS]
+    rows = rows[kops[rows] > 0]
+    frame = pd.DataFrame(
+        {"tenant": problem.tenant_names[rows], "served": kops[rows], "weight": content.weight[rows, n]}
+    )
+    units = {"served": "kops", "weight": "kops"}
+    sections = (Section(title="Tenants", frame=frame, units=units),) if len(frame) else ()
+    return ElementReport(facts=tuple(facts), sections=sections)
+
+
+def describe_tenant(problem: SharedStore, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
+    """Describe what a tenant gets, what it is due, and the nodes that serve it."""
+    t = _row(list_tenants(problem), name, TENANT)
+    content = _read(problem, decided)
+    mine = np.flatnonzero(problem.tenant[content.replicas.partition] == t)
+    node = content.replicas.node[mine]
+    by_node = np.bincount(node, weights=content.kops[mine], minlength=len(problem.nodes))
+    load = np.bincount(content.replicas.node, weights=content.kops, minlength=len(problem.nodes))
+    served, fair = float(by_node.sum()), float(fair_share_kops(problem)[t])
+    facts = (
+        Fact(label="Served", value=served, unit="kops"),
+        Fact(label="Demand", value=float(problem.demand_of_tenant[t]), unit="kops"),
+        Fact(label="Fair share", value=fair, unit="kops"),
+        Fact(label="Over its fair share", value=served / fair if fair > 0 else None),
+        Fact(label="Weight", value=float(problem.weight[t])),
+        Fact(label="Mix", value="fixed" if problem.is_fixed[t] else "elastic"),
+    )
+    rows = np.unique(node)
+    rows = rows[np.argsort(-by_node[rows], kind="stable")][:MOST_ROWS]
+    rate = problem.rate_kops[rows]
+    frame = pd.DataFrame(
+        {
+            "node": problem.node_names[rows],
+            "served": by_node[rows],
+            "weight": content.weight[t, rows],
+            "load_of_node": 100 * np.divide(load[rows], rate, out=np.zeros_like(rate), where=rate > 0),
+        }
+    )
+    units = {"served": "kops", "weight": "kops", "load_of_node": "%"}
+    sections = (Section(title="Nodes", frame=frame, units=units),) if len(frame) else ()
+    return ElementReport(facts=facts, sections=sections)
+
+
+ELEMENTS: Final = (
+    ElementKind(name=NODE, names=list_nodes, actions=NODE_ACTIONS, describe=describe_node),
+    ElementKind(name=TENANT, names=list_tenants, actions=TENANT_ACTIONS, describe=describe_tenant),
+)

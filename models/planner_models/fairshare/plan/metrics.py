@@ -1,0 +1,161 @@
+"""Metrics of system `fairshare`: what tenants get, over what they are due."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Bools, Floats
+from planner.contract.metrics import Headline, Metric
+from planner_models.fairshare.plan.fair_shares import fair_share_kops
+from planner_models.fairshare.plan.plan import Replicas, Sharing, read_plan
+from planner_models.fairshare.problem.problem import SharedStore
+
+SATISFIED: Final = 1e-6  # relative to its demand: a tenant that is served less by more than this wants more
+PISCES: Final = "Shue, Freedman, Shaikh 2013 (Pisces)"
+
+
+def _more(name: str, unit: str, about: str, source: str = "") -> Metric:
+    return Metric(name=name, unit=unit, better="more", about=about, source=source)
+
+
+def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
+    return Metric(name=name, unit=unit, better="less", about=about, source=source)
+
+
+METRICS: Final = (
+    _more(
+        "min_share",
+        "",
+        "least rate of a tenant that wants more, over what its weight is due if the store were one pool; "
+        "1 where no tenant wants more",
+    ),
+    _more(
+        "least_rate_kops",
+        "kops",
+        "least rate of a tenant that wants more, for each unit of weight; where none wants more, the largest "
+        "demand for each unit of weight",
+    ),
+    _more("throughput_kops", "kops", "requests that are served, of all tenants"),
+    _less("unmet_kops", "kops", "requests that are not served, of all tenants"),
+    _more(
+        "min_max_ratio",
+        "",
+        "least over largest rate of the tenants that want more, each over its weight",
+        f"{PISCES}, 4",
+    ),
+    _more("jain", "", "Jain's index of the rates of tenants that want more, each over its weight"),
+    _less("max_utilization", "", "load over capacity of the busiest node"),
+    _less("tenants_below", "tenants", "tenants that want more and get less than their fair share"),
+    _less("unplaced_replicas", "replicas", "replicas without a place"),
+    _less("moved_gb", "GB", "data that is copied to a node where it is not yet; none without table placed"),
+    _less("moved_partitions", "replicas", "replicas on a node where they are not yet"),
+    _less("max_memory_share", "", "used over all memory of the fullest node"),
+)
+HEADLINE: Final = Headline(
+    metric="min_share",
+    verb="gives every tenant that wants more at least {} of its fair share",
+    losses={"unplaced_replicas": "leaves {} without a place"},
+    table=(
+        "min_share",
+        "throughput_kops",
+        "unmet_kops",
+        "min_max_ratio",
+        "tenants_below",
+        "max_utilization",
+        "moved_gb",
+        "unplaced_replicas",
+    ),
+)
+LIMITS: Final = {
+    "nodes": "partitions with two replicas in one domain",
+    "failed": "replicas on failed nodes",
+    "replicas": "partitions with too many replicas",
+    "placed": "partitions with too few replicas",
+    "memory": "nodes with too little memory",
+    "most_nodes": "tenants on too many nodes",
+    "pinned": "partitions that are not where they are pinned",
+    "forbidden": "partitions on forbidden nodes",
+    "demand": "partitions that are served more than their demand",
+    "mix": "partitions that are not served in proportion",
+    "rate": "overloaded nodes",
+    "shares": "rates that are not what replicas serve",
+}
+
+
+def find_unsatisfied(problem: SharedStore, rate_kops: Floats) -> Bools:
+    """Return whether each tenant wants more than it gets, (T,)."""
+    demand = problem.demand_of_tenant
+    return np.asarray(rate_kops < demand * (1 - SATISFIED))
+
+
+def least_share(problem: SharedStore, rate_kops: Floats, fair_kops: Floats) -> float:
+    """Return the least rate over the fair share of the tenants that want more, at most 1.
+
+    rate_kops, fair_kops  (T,)
+    """
+    wants = find_unsatisfied(problem, rate_kops)
+    if not wants.any():
+        return 1.0
+    share = np.divide(rate_kops, fair_kops, out=np.zeros_like(rate_kops), where=fair_kops > 0)
+    return min(float(share[wants].min()), 1.0)
+
+
+def count_moves(problem: SharedStore, replicas: Replicas) -> tuple[int, float] | None:
+    """Return the replicas on nodes where they are not placed yet, and their GB; None without table placed."""
+    if problem.placed is None:
+        return None
+    partition, node = problem.placed_replicas
+    nodes = len(problem.nodes)
+    new = ~np.isin(replicas.partition * nodes + replicas.node, partition * nodes + node)
+    return int(new.sum()), float(problem.size_gb[replicas.partition[new]].sum())
+
+
+def measure(
+    problem: SharedStore,
+    plan: Sharing,
+    previous: Sharing | None,  # noqa: ARG001 - the signature of `measure`
+) -> dict[str, float | None]:
+    """Return a value for every metric."""
+    content = read_plan(problem, plan)
+    partition, node = content.replicas
+    served = np.bincount(problem.tenant[partition], weights=content.kops, minlength=len(problem.tenants))
+    fair = fair_share_kops(problem)
+    wants = find_unsatisfied(problem, served)
+    share = np.divide(served, fair, out=np.zeros_like(served), where=fair > 0)[wants]
+    use = np.zeros_like(problem.capacity)
+    for r in range(use.shape[1]):
+        use[:, r] = np.bincount(
+            node, weights=content.kops * problem.per_op[problem.tenant[partition], r], minlength=len(use)
+        )
+    full = np.divide(use, problem.capacity, out=np.zeros_like(use), where=problem.capacity > 0)
+    memory = np.bincount(node, weights=problem.size_gb[partition], minlength=len(problem.nodes))
+    largest = float(share.max(initial=0.0))
+    squares = float((share**2).sum())
+    count = np.bincount(partition, minlength=len(problem.partitions))
+    moves = count_moves(problem, content.replicas)
+    demand, total = float(problem.demand_kops.sum()), float(served.sum())
+    is_even = not len(share) or largest <= 0
+    return {
+        "min_share": least_share(problem, served, fair),
+        "least_rate_kops": _least_rate(problem, served, wants),
+        "throughput_kops": total,
+        "unmet_kops": max(demand - total, 0.0),
+        "min_max_ratio": 1.0 if is_even else float(share.min()) / largest,
+        "jain": 1.0 if is_even else float(share.sum()) ** 2 / (len(share) * squares),
+        "max_utilization": float(full.max(initial=0.0)),
+        "tenants_below": float((share < 1 - SATISFIED).sum()),
+        "unplaced_replicas": float(np.maximum(problem.wanted_replicas - count, 0).sum()),
+        "moved_gb": moves[1] if moves else None,
+        "moved_partitions": float(moves[0]) if moves else None,
+        "max_memory_share": float(
+            np.divide(memory, problem.memory_gb, out=np.zeros_like(memory), where=problem.memory_gb > 0).max()
+        ),
+    }
+
+
+def _least_rate(problem: SharedStore, rate_kops: Floats, wants: Bools) -> float:
+    """Return the least rate for each unit of weight of the tenants that want more."""
+    each = rate_kops / problem.weight
+    return float(each[wants].min() if wants.any() else each.max())

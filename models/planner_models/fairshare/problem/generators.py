@@ -1,0 +1,262 @@
+"""Synthetic stores after the experiments of Pisces. No number here is a claim about a real store."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Annotated, Final, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.arrays import Floats, Ints
+from planner_models.fairshare.problem.problem import SharedStore
+
+KEYS: Final = 100_000
+EXPONENT: Final = 0.99
+HOT_KEYS: Final = 2_000  # hashed one by one; the others are many and alike, and are spread evenly
+RATE_KOPS: Final = 100.0
+KEY_GB: Final = 1e-6  # objects of 1 kB
+
+Tenants = Annotated[int, Field(ge=1, le=100_000, description="tenants")]
+Partitions = Annotated[int, Field(ge=1, le=10_000, description="partitions of each tenant")]
+Nodes = Annotated[int, Field(ge=1, le=5_000, description="nodes, all alike")]
+Count = Annotated[int, Field(ge=1, le=10, description="copies of each partition")]
+Load = Annotated[
+    float, Field(gt=0, le=100, description="demand of a tenant over its fair share, in the median")
+]
+Spread = Annotated[
+    float, Field(ge=0, le=3, description="standard deviation of the logarithm of tenants' demands")
+]
+Mix = Annotated[
+    Literal["elastic", "fixed"],
+    Field(description="elastic: partitions are served alone; fixed: requests keep their proportions"),
+]
+Weights = Annotated[
+    Literal["equal", "classes"], Field(description="classes: 1 in 16 weighs 100, 5 in 16 weigh 10, others 1")
+]
+Memory = Annotated[float, Field(ge=1, description="memory of all nodes over that of all replicas")]
+MostNodes = Annotated[int, Field(ge=0, description="nodes that a tenant may be on; 0: any number")]
+Domains = Annotated[int, Field(ge=0, description="racks that nodes are spread over; 0: none")]
+Placed = Annotated[
+    Literal["none", "random", "balanced"],
+    Field(
+        description="replicas at the start: none; on random nodes; balanced by demand, before demand shifts"
+    ),
+]
+Shift = Annotated[
+    float,
+    Field(
+        ge=0, le=3, description="standard deviation of the logarithm by which each demand shifts afterwards"
+    ),
+]
+Seed = Annotated[int, Field(ge=0, description="seed of all random draws")]
+
+
+def zipf(
+    *,
+    tenants: Tenants = 40,
+    partitions: Partitions = 16,
+    nodes: Nodes = 10,
+    replicas: Count = 2,
+    load: Load = 1.3,
+    spread: Spread = 0.3,
+    mix: Mix = "fixed",
+    weights: Weights = "classes",
+    memory: Memory = 1.5,
+    most_nodes: MostNodes = 0,
+    domains: Domains = 0,
+    placed: Placed = "none",
+    shift: Shift = 0.0,
+    seed: Seed = 0,
+) -> SharedStore:
+    """Generate tenants with 100,000 keys each, of Zipf popularity 0.99, hashed to their partitions."""
+    random = np.random.default_rng(seed)
+    heavy, middle = max(tenants // 16, 1), 5 * tenants // 16
+    weight = np.ones(tenants)
+    if weights == "classes":
+        weight[:heavy], weight[heavy : heavy + middle] = 100.0, 10.0
+    fair = weight / weight.sum() * nodes * RATE_KOPS
+    asked = fair * load * random.lognormal(0.0, spread, size=tenants) if spread else fair * load
+    demand = (asked[:, None] * draw_popularity(random, tenants, partitions)).ravel()
+    size = KEYS * KEY_GB / partitions
+    count = min(replicas, nodes)
+    owner = np.repeat(np.arange(tenants), partitions)
+    names = np.array([f"t{row + 1}" for row in range(tenants)], dtype=object)
+    labels = np.array([f"p{row + 1}" for row in range(partitions)], dtype=object)
+    servers = np.array([f"n{row + 1}" for row in range(nodes)], dtype=object)
+    on = None
+    if placed != "none":
+        node = _place(random, demand, nodes, count, placed == "balanced")
+        rows = np.repeat(np.arange(len(demand)), count)
+        on = pd.DataFrame(
+            {"tenant": names[owner[rows]], "partition": np.tile(labels, tenants)[rows], "node": servers[node]}
+        )
+    if shift:
+        factor = random.lognormal(0.0, shift, size=len(demand))
+        total = np.bincount(owner, weights=demand)
+        demand = demand * factor
+        demand *= (total / np.bincount(owner, weights=demand))[owner]
+    frame = pd.DataFrame({"node": servers, "rate_kops": RATE_KOPS})
+    frame["memory_gb"] = max(memory * size * count * len(demand) / nodes, size * np.ceil(memory))
+    if domains:
+        frame["domain"] = [f"rack{row % domains + 1}" for row in range(nodes)]
+    people = pd.DataFrame(
+        {"tenant": names, "weight": weight, "mix": mix, "replicas": float(min(count, domains or count))}
+    )
+    if most_nodes:
+        people["most_nodes"] = float(max(most_nodes, count))
+    return SharedStore(
+        nodes=frame,
+        tenants=people,
+        partitions=pd.DataFrame(
+            {
+                "tenant": names[owner],
+                "partition": np.tile(labels, tenants),
+                "demand_kops": np.maximum(demand.round(6), 1e-6),
+                "size_gb": size,
+            }
+        ),
+        placed=on,
+    )
+
+
+def draw_popularity(random: np.random.Generator, tenants: int, partitions: int) -> Floats:
+    """Draw the share of each partition in its tenant's requests, (tenants, partitions).
+
+    The 2,000 most popular keys are hashed one by one, the others are spread evenly.
+    """
+    popularity = np.arange(1, KEYS + 1, dtype=float) ** -EXPONENT
+    popularity /= popularity.sum()
+    share = np.full((tenants, partitions), popularity[HOT_KEYS:].sum() / partitions)
+    for t in range(tenants):
+        place = random.integers(partitions, size=HOT_KEYS)
+        share[t] += np.bincount(place, weights=popularity[:HOT_KEYS], minlength=partitions)
+    return share
+
+
+def _place(random: np.random.Generator, demand: Floats, nodes: int, count: int, is_balanced: bool) -> Ints:
+    """Return distinct nodes for the replicas of each partition, by partition, (partitions x count,).
+
+    Balanced: the partition with the most demand first, on the nodes with the least. Random: on consecutive
+    nodes of random orders, so that all nodes have the same number but for one.
+    """
+    if is_balanced:
+        node = np.zeros((len(demand), count), dtype=np.int64)
+        waiting = [(0.0, n) for n in range(nodes)]
+        for p in np.argsort(-demand, kind="stable").tolist():
+            taken = [heapq.heappop(waiting) for _ in range(count)]
+            node[p] = [n for _, n in taken]
+            for load, n in taken:
+                heapq.heappush(waiting, (load + float(demand[p]) / count, n))
+        return node.ravel()
+    rounds = -(-len(demand) * count // (nodes // count * count))
+    orders = [random.permutation(nodes)[: nodes // count * count] for _ in range(rounds)]
+    return np.concatenate(orders)[: len(demand) * count].astype(np.int64)
+
+
+def figure_3(
+    *,
+    isolation: Annotated[bool, Field(description="whether every second tenant has twice the demand")] = False,
+    partitions: Partitions = 64,
+    replicas: Count = 1,
+    load: Load = 1.2,
+    seed: Seed = 0,
+) -> SharedStore:
+    """Generate the 8 tenants of equal weight on 8 nodes of Figure 3, top row or (isolation) bottom row."""
+    store = zipf(
+        tenants=8, partitions=partitions, nodes=8, replicas=replicas, load=load, spread=0.0, weights="equal",
+        seed=seed,
+    )  # fmt: skip
+    return _double_half(store) if isolation else store
+
+
+def _double_half(store: SharedStore) -> SharedStore:
+    return store.with_demand(store.demand_kops * np.where(store.tenant % 2 == 0, 2.0, 1.0))
+
+
+def figure_4a(*, partitions: Partitions = 8, load: Load = 1.2, seed: Seed = 0) -> SharedStore:
+    """Generate the 64 tenants of Figure 4a: weights 100, 10 and 1, each on 4 of 8 nodes."""
+    return zipf(
+        tenants=64, partitions=partitions, nodes=8, replicas=1, load=load, spread=0.0, most_nodes=4, seed=seed
+    )
+
+
+def figure_4b(*, partitions: Partitions = 12, load: Load = 1.2, seed: Seed = 0) -> SharedStore:
+    """Generate the 100 tenants of Figure 4b, each on 6 of 20 nodes; the paper prints no weights."""
+    return zipf(
+        tenants=100,
+        partitions=partitions,
+        nodes=20,
+        replicas=1,
+        load=load,
+        spread=0.0,
+        most_nodes=6,
+        seed=seed,
+    )
+
+
+def drf(*, tenants: Tenants = 6, nodes: Nodes = 4, mix: Mix = "elastic", seed: Seed = 0) -> SharedStore:
+    """Generate tenants whose requests use CPU and the network in different amounts."""
+    store = zipf(
+        tenants=tenants, partitions=4, nodes=nodes, replicas=min(2, nodes), weights="equal", mix=mix,
+        load=3.0, seed=seed,
+    )  # fmt: skip
+    random = np.random.default_rng(seed)
+    kinds = ("cpu", "bytes_out")
+    return SharedStore(
+        nodes=store.nodes,
+        tenants=store.tenants,
+        partitions=store.partitions,
+        resources=pd.DataFrame(
+            [(name, kind, 100.0) for name in store.node_names for kind in kinds],
+            columns=["node", "resource", "capacity"],
+        ),
+        uses=pd.DataFrame(
+            [
+                (name, kind, round(float(random.uniform(*((0.2, 0.6) if (row + k) % 2 else (1.0, 3.0)))), 3))
+                for row, name in enumerate(store.tenant_names)
+                for k, kind in enumerate(kinds)
+            ],
+            columns=["tenant", "resource", "per_op"],
+        ),
+    )
+
+
+def small(*, mix: Mix = "fixed", seed: Seed = 0) -> SharedStore:
+    """Generate three tenants with three partitions each on three nodes."""
+    return zipf(
+        tenants=3,
+        partitions=3,
+        nodes=3,
+        replicas=1,
+        weights="equal",
+        mix=mix,
+        load=1.2,
+        memory=1.4,
+        seed=seed,
+    )
+
+
+def sample() -> SharedStore:
+    """Generate a tiny store whose replicas must move, so that every compiled kernel is reached."""
+    return zipf(
+        tenants=4,
+        partitions=6,
+        nodes=4,
+        replicas=2,
+        weights="equal",
+        memory=2.0,
+        placed="balanced",
+        shift=1.0,
+    )
+
+
+PRESETS: Final = {
+    "zipf": zipf,
+    "figure_3": figure_3,
+    "figure_4a": figure_4a,
+    "figure_4b": figure_4b,
+    "drf": drf,
+    "small": small,
+}

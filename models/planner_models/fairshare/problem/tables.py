@@ -1,0 +1,146 @@
+"""Tables of a problem of system `fairshare`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pandera.pandas as pa
+
+from planner.contract.tables import Table, label, number
+
+ELASTIC, FIXED = "elastic", "fixed"
+MIXES: Final = (ELASTIC, FIXED)
+ANY: Final = "*"
+REQUESTS: Final = "requests"
+MOST_NODES: Final = 10_000
+MOST_PARTITIONS: Final = 2_000_000
+MOST_KOPS: Final = 1e9
+LEAST_KOPS: Final = 1e-6
+MOST_GB: Final = 1e9
+LEAST_GB: Final = 1e-9
+MOST_WEIGHT: Final = 1e6
+LEAST_WEIGHT: Final = 1e-6
+MOST_CAPACITY: Final = 1e12
+LEAST_CAPACITY: Final = 1e-9
+
+NODES: Final = Table(
+    name="nodes",
+    about="servers of the store",
+    columns={
+        "node": label("server"),
+        "rate_kops": number(
+            "requests that it serves in a millisecond, thousands per second", more_than=0,
+            at_most=MOST_KOPS, least=LEAST_KOPS,
+        ),
+        "memory_gb": number("memory for partitions, GB", more_than=0, at_most=MOST_GB, least=LEAST_GB),
+        "domain": pa.Column(
+            str, required=False, nullable=True,
+            description="rack or zone that fails as one; replicas of a partition are in distinct ones",
+        ),
+        "failed": number(
+            "1: does not work, 0: works", at_least=0, at_most=1, whole=True, optional=True, default=0.0
+        ),
+    },
+    key=("node",),
+)  # fmt: skip
+TENANTS: Final = Table(
+    name="tenants",
+    about="customers that share the store",
+    columns={
+        "tenant": label("customer"),
+        "weight": number(
+            "part of the store that it is due, relative to the weights of others", more_than=0,
+            at_most=MOST_WEIGHT, least=LEAST_WEIGHT,
+        ),
+        "mix": pa.Column(
+            str,
+            pa.Check.isin(MIXES, error="must be one of " + ", ".join(MIXES)),
+            description="elastic: each partition is served up to its own demand; fixed: requests keep their "
+            "proportions, so that the slowest partition holds back all others",
+        ),
+        "replicas": number(
+            "copies of each partition, on distinct nodes", at_least=1, at_most=MOST_NODES, whole=True,
+            optional=True, default=1.0,
+        ),
+        "most_nodes": number(
+            "nodes that its partitions may be on; empty: any number", at_least=1, at_most=MOST_NODES,
+            whole=True, optional=True, may_be_blank=True,
+        ),
+    },
+    key=("tenant",),
+)  # fmt: skip
+PARTITIONS: Final = Table(
+    name="partitions",
+    about="parts of the tenants' data, with the requests for them",
+    columns={
+        "tenant": label("tenant that owns it"),
+        "partition": label("name of the partition, of its own within the tenant"),
+        "demand_kops": number(
+            "requests for it, thousands per second", at_least=0, at_most=MOST_KOPS, least=LEAST_KOPS
+        ),
+        "size_gb": number("memory that a replica takes, GB", at_least=0, at_most=MOST_GB, least=LEAST_GB),
+    },
+    key=("tenant", "partition"),
+)
+RESOURCES: Final = Table(
+    name="resources",
+    about="further resources of nodes, beside requests",
+    columns={
+        "node": label("server"),
+        "resource": label("resource, such as CPU"),
+        "capacity": number(
+            "how much of it is used up in a second", more_than=0, at_most=MOST_CAPACITY, least=LEAST_CAPACITY
+        ),
+    },
+    key=("node", "resource"),
+    may_be_empty=True,
+)
+USES: Final = Table(
+    name="uses",
+    about="use of these resources by requests",
+    columns={
+        "tenant": label("tenant"),
+        "resource": label("resource"),
+        "per_op": number(
+            "use by a thousand requests of the tenant", at_least=0, at_most=MOST_CAPACITY,
+            least=LEAST_CAPACITY,
+        ),
+    },
+    key=("tenant", "resource"),
+    may_be_empty=True,
+)  # fmt: skip
+PLACED: Final = Table(
+    name="placed",
+    about="replicas where they are now, from which moves are counted",
+    columns={
+        "tenant": label("tenant"),
+        "partition": label("partition"),
+        "node": label("node that has a replica"),
+    },
+    key=("tenant", "partition", "node"),
+    may_be_empty=True,
+)
+PINNED: Final = Table(
+    name="pinned",
+    about="replicas that must be on a node",
+    columns={
+        "tenant": label("tenant; * for any"),
+        "partition": label("partition; * for any of the tenant"),
+        "node": label("node that must have a replica"),
+    },
+    key=("tenant", "partition", "node"),
+    may_be_empty=True,
+)
+FORBIDDEN: Final = Table(
+    name="forbidden",
+    about="nodes that may have no replica",
+    columns={
+        "tenant": label("tenant; * for any"),
+        "partition": label("partition; * for any of the tenant"),
+        "node": label("node; * for any"),
+    },
+    key=("tenant", "partition", "node"),
+    may_be_empty=True,
+)
+TABLES: Final = (NODES, TENANTS, PARTITIONS, RESOURCES, USES, PLACED, PINNED, FORBIDDEN)
+OPTIONAL_TABLES: Final = ("resources", "uses", "placed", "pinned", "forbidden")

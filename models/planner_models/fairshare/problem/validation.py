@@ -1,0 +1,134 @@
+"""Faults of a problem of system `fairshare` that involve several rows or tables, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.tables import SHOWN_ROWS, file_name, report_unknown_names, row_name, shorten_faults
+from planner.errors import did_you_mean
+from planner.formatting import amount
+from planner_models.fairshare.problem.tables import ANY, MOST_NODES, MOST_PARTITIONS, REQUESTS
+
+if TYPE_CHECKING:
+    from planner_models.fairshare.problem.problem import SharedStore
+
+
+def find_faults(problem: SharedStore) -> list[str]:
+    """Return every fault of tables whose rows are valid by themselves."""
+    faults = list(_find_sizes(problem)) + list(_find_unknown(problem))
+    if not faults:
+        faults += [*_find_tenants(problem), *_find_partitions(problem), *_find_rules(problem)]
+    return faults
+
+
+def _find_sizes(problem: SharedStore) -> Iterator[str]:
+    for name, most in (("nodes", MOST_NODES), ("partitions", MOST_PARTITIONS)):
+        frame = getattr(problem, name)
+        if len(frame) > most:
+            yield f"{file_name(frame, name)}: has {len(frame):,} rows, must have up to {most:,}"
+
+
+def _find_unknown(problem: SharedStore) -> Iterator[str]:
+    tenants, nodes = set(problem.tenants["tenant"].astype(str)), set(problem.nodes["node"].astype(str))
+    yield from report_unknown_names(problem.partitions, "partitions", "tenant", tenants, "no tenant")
+    if problem.resources is not None:
+        yield from report_unknown_names(problem.resources, "resources", "node", nodes, "no node")
+        own = problem.resources["resource"].astype(str) == REQUESTS
+        for row in np.flatnonzero(own.to_numpy())[:SHOWN_ROWS].tolist():
+            yield (
+                f"{row_name(problem.resources, 'resources', row)}: resource is '{REQUESTS}', must be "
+                "another: rate_kops of nodes is that one"
+            )
+    if problem.uses is not None:
+        known = set() if problem.resources is None else set(problem.resources["resource"].astype(str))
+        yield from report_unknown_names(problem.uses, "uses", "tenant", tenants, "no tenant")
+        yield from report_unknown_names(
+            problem.uses, "uses", "resource", known, "no resource of table resources"
+        )
+    for name, wild in (("placed", set()), ("pinned", {ANY}), ("forbidden", {ANY})):
+        frame = getattr(problem, name)
+        if frame is None or not len(frame):
+            continue
+        yield from report_unknown_names(frame, name, "tenant", tenants | wild, "no tenant")
+        yield from report_unknown_names(
+            frame, name, "node", nodes | (wild if name == "forbidden" else set()), "no node"
+        )
+        yield from _find_unknown_partitions(problem, frame, name, wild)
+
+
+def _find_unknown_partitions(
+    problem: SharedStore, frame: pd.DataFrame, name: str, wild: set[str]
+) -> Iterator[str]:
+    owners, parts = (problem.partitions[column].astype(str) for column in ("tenant", "partition"))
+    own = pd.MultiIndex.from_arrays([owners, parts])
+    tenant, partition = frame["tenant"].astype(str), frame["partition"].astype(str)
+    missing = own.get_indexer(pd.MultiIndex.from_arrays([tenant, partition])) < 0
+    if wild:
+        anywhere = (tenant == ANY) & partition.isin(set(parts))
+        missing &= ~(partition.isin(wild) | anywhere).to_numpy()
+    faults = [
+        f"{row_name(frame, name, row)}: tenant '{tenant.iloc[row]}' has no partition '{partition.iloc[row]}'"
+        + did_you_mean(partition.iloc[row], set(parts[owners == tenant.iloc[row]]))
+        for row in np.flatnonzero(missing)[:SHOWN_ROWS].tolist()
+    ]
+    yield from shorten_faults(
+        faults, file_name(frame, name), "with an unknown partition", count=int(missing.sum())
+    )
+
+
+def _find_tenants(problem: SharedStore) -> Iterator[str]:
+    frame = problem.tenants
+    replicas = frame["replicas"].to_numpy(float)
+    domains = len(np.unique(problem.domain))
+    noun = "nodes" if domains == len(problem.nodes) else "domains"
+    for row in np.flatnonzero(replicas > domains)[:SHOWN_ROWS].tolist():
+        yield (
+            f"{row_name(frame, 'tenants', row)}: replicas is {replicas[row]:g}, must be at most {domains}, "
+            f"the number of {noun}"
+        )
+    for row in np.flatnonzero(problem.most_nodes < replicas)[:SHOWN_ROWS].tolist():
+        yield (
+            f"{row_name(frame, 'tenants', row)}: most_nodes is {problem.most_nodes[row]}, must be at least "
+            f"replicas, {replicas[row]:g}"
+        )
+
+
+def _find_partitions(problem: SharedStore) -> Iterator[str]:
+    frame, memory = problem.partitions, problem.nodes["memory_gb"].to_numpy(float)
+    largest = int(memory.argmax())
+    large = np.flatnonzero(problem.size_gb > memory[largest])
+    faults = [
+        f"{row_name(frame, 'partitions', row)}: size_gb is {problem.size_gb[row]:g}, must be at most "
+        f"the memory of a node; the largest, '{problem.node_names[largest]}', has "
+        f"{amount(memory[largest], 'GB')}"
+        for row in large[:SHOWN_ROWS].tolist()
+    ]
+    yield from shorten_faults(
+        faults, file_name(frame, "partitions"), "larger than every node's memory", count=len(large)
+    )
+    if not (problem.demand_kops > 0).any():
+        yield f"{file_name(frame, 'partitions')}: every demand_kops is 0, one must be greater"
+
+
+def _find_rules(problem: SharedStore) -> Iterator[str]:
+    pinned, forbidden = problem.is_pinned, problem.is_forbidden
+    if pinned is not None:
+        where = file_name(problem.pinned, "pinned")
+        if forbidden is not None:
+            for p, n in np.argwhere(pinned & forbidden)[:SHOWN_ROWS].tolist():
+                yield (
+                    f"{where}: partition '{problem.partition_names[p]}' of tenant "
+                    f"'{problem.tenant_names[problem.tenant[p]]}' is pinned to node "
+                    f"'{problem.node_names[n]}', where table forbidden forbids it"
+                )
+        most = problem.tenants["replicas"].to_numpy(float)[problem.tenant]
+        for p in np.flatnonzero(pinned.sum(axis=1) > most)[:SHOWN_ROWS].tolist():
+            yield (
+                f"{where}: partition '{problem.partition_names[p]}' of tenant "
+                f"'{problem.tenant_names[problem.tenant[p]]}' is pinned to {pinned[p].sum()} nodes, must be "
+                f"at most its replicas, {most[p]:g}"
+            )

@@ -1,0 +1,146 @@
+"""Faults of tables, one line each, and adjustments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from planner.errors import InputError
+from planner_models.fairshare import SharedStore
+from planner_models.fairshare.problem.adjustments import adjust
+
+Tables = dict[str, pd.DataFrame]
+
+
+def tables() -> Tables:
+    return {
+        "nodes": pd.DataFrame(
+            {
+                "node": ["n1", "n2", "n3"],
+                "rate_kops": 10.0,
+                "memory_gb": [4.0, 8.0, 4.0],
+                "domain": ["a", "a", "b"],
+            }
+        ),
+        "tenants": pd.DataFrame(
+            {
+                "tenant": ["Ünïcode", "B"],
+                "weight": [1.0, 2.0],
+                "mix": ["elastic", "fixed"],
+                "replicas": [1, 2],
+            }
+        ),
+        "partitions": pd.DataFrame(
+            {
+                "tenant": ["Ünïcode", "B", "B"],
+                "partition": ["p", "p", "q"],
+                "demand_kops": 5.0,
+                "size_gb": 1.0,
+            }
+        ),
+        "placed": pd.DataFrame({"tenant": ["B"], "partition": ["p"], "node": ["n1"]}),
+    }
+
+
+def cell(table: str, row: int, column: str, value: object) -> Callable[[Tables], None]:
+    def change(given: Tables) -> None:
+        frame = given[table].astype(object)
+        frame.loc[row, column] = value
+        given[table] = frame
+
+    return change
+
+
+def rules(table: str, *rows: tuple[str, str, str]) -> Callable[[Tables], None]:
+    def change(given: Tables) -> None:
+        given[table] = pd.DataFrame(list(rows), columns=["tenant", "partition", "node"])
+
+    return change
+
+
+def both(*changes: Callable[[Tables], None]) -> Callable[[Tables], None]:
+    def change(given: Tables) -> None:
+        for one in changes:
+            one(given)
+
+    return change
+
+
+FAULTS = {
+    "tenants row 1: weight is 0.0, must be greater than 0": cell("tenants", 0, "weight", 0.0),
+    "tenants row 1: weight is empty": cell("tenants", 0, "weight", float("nan")),
+    "tenants row 2: replicas is 3, must be at most 2, the number of domains": cell(
+        "tenants", 1, "replicas", 3
+    ),
+    "tenants row 2: most_nodes is 1, must be at least replicas, 2": cell("tenants", 1, "most_nodes", 1.0),
+    "tenants row 1: mix is 'even', must be one of elastic, fixed": cell("tenants", 0, "mix", "even"),
+    "partitions row 2: tenant 'C' is no tenant; valid: B, Ünïcode": cell("partitions", 1, "tenant", "C"),
+    "partitions row 3: demand_kops is -1.0, must be at least 0": cell("partitions", 2, "demand_kops", -1.0),
+    "partitions row 3: size_gb is 9, must be at most the memory of a node; the largest, 'n2', has 8 GB": cell(
+        "partitions", 2, "size_gb", 9.0
+    ),
+    "placed row 1: node 'n9' is no node; valid: n1, n2, n3": cell("placed", 0, "node", "n9"),
+    "placed row 1: tenant 'B' has no partition 'z'; valid: p, q": cell("placed", 0, "partition", "z"),
+    "placed row 2: tenant 'B', partition 'p', node 'n1' is there already in row 1": rules(
+        "placed", ("B", "p", "n1"), ("B", "p", "n1")
+    ),
+    "pinned: partition 'p' of tenant 'B' is pinned to node 'n2', where table forbidden forbids it": both(
+        rules("pinned", ("B", "p", "n2")), rules("forbidden", ("*", "*", "n2"))
+    ),
+    "pinned: partition 'p' of tenant 'Ünïcode' is pinned to 2 nodes, must be at most its replicas, 1": rules(
+        "pinned", ("Ünïcode", "p", "n1"), ("Ünïcode", "p", "n2")
+    ),
+    "pinned row 1: node '*' is no node; valid: n1, n2, n3": rules("pinned", ("B", "p", "*")),
+    "partitions: every demand_kops is 0, one must be greater": lambda given: given.update(
+        partitions=given["partitions"].assign(demand_kops=0.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("message", FAULTS)
+def test_a_fault_is_one_line(message: str) -> None:
+    given = tables()
+    FAULTS[message](given)
+    with pytest.raises(InputError) as raised:
+        SharedStore.from_tables(given)
+    assert message in raised.value.faults
+
+
+def test_resources_need_their_tables() -> None:
+    given = tables()
+    given["uses"] = pd.DataFrame({"tenant": ["B"], "resource": ["cpu"], "per_op": [1.0]})
+    with pytest.raises(InputError, match="uses row 1: resource 'cpu' is no resource of table resources"):
+        SharedStore.from_tables(given)
+
+
+def test_adjustments() -> None:
+    problem = SharedStore.from_tables(tables())
+    changed = adjust(
+        problem,
+        scale=2.0,
+        rate_scale=0.5,
+        weights={"B": 10.0},
+        demand_factors={"B": 0.5},
+        rate_factors={"n2": 4.0},
+        fail_nodes=("b",),
+    )
+    assert changed.demand_kops.tolist() == [10.0, 5.0, 5.0]
+    assert changed.rate_kops.tolist() == [5.0, 20.0, 0.0]
+    assert changed.weight.tolist() == [1.0, 10.0]
+    assert changed.wanted_replicas.tolist() == [1, 1, 1]  # one domain is left
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"weights": {"Bb": 2.0}}, "weights: 'Bb' is no tenant; did you mean 'B'?"),
+        ({"rate_factors": {"n": 2.0}}, "rate_factors: 'n' is no node; did you mean"),
+        ({"fail_nodes": ("n7",)}, "fail_nodes: 'n7' is no node; valid: a, b, n1"),
+    ],
+)
+def test_adjustments_of_unknown_names(given: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match="is no") as raised:
+        adjust(SharedStore.from_tables(tables()), **given)  # type: ignore[arg-type]
+    assert raised.value.faults[0].startswith(message)
