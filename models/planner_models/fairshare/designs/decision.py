@@ -51,7 +51,7 @@ def decide(
         problem, replicas, served.kops, served.split, weight, fair_share_kops=fair, queueing=queueing,
         replica_choice=replica_choice,
     )  # fmt: skip
-    objective = least_share(problem, rate, fair)
+    objective = least_share(rate, fair)
     gap = EQUAL if options.gap is None else max(options.gap, EQUAL)
     if bound is not None:
         bound = max(min(bound, 1.0), objective)

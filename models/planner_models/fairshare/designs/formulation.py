@@ -19,7 +19,7 @@ Variant = Annotated[
         "fair shares and throughput is maximized, as in Table 1 of the paper"
     ),
 ]
-SATISFIED: Final = "level"
+LEVEL: Final = "level"
 
 
 def formulation(  # noqa: C901 - one model, constraint by constraint
@@ -33,7 +33,7 @@ def formulation(  # noqa: C901 - one model, constraint by constraint
                 sum_p Q_tnp <= r_tn          (4)
                 sum_n I_tnp = rho_t          (5), at most one in a domain, within memory and most_nodes
                 sum_n Q_tnp <= f_tp          (6); of fixed mix: sum_n Q_tnp = (f_tp / sum_p f_tp) x_t
-                x_t >= z_t (s - b_t), x_t >= b_t sum_p f_tp     b_t binary: the tenant has all its demand
+                x_t >= z_t s                 z_t: fair share, what t would get if the store were one pool
 
     Table 1 as printed is not work-conserving: (2) caps a tenant at its fair share also where others leave
     theirs. The text, and Figure 5, let tenants exceed it; so the level is a variable here.
@@ -55,7 +55,7 @@ def formulation(  # noqa: C901 - one model, constraint by constraint
     m.r = pyo.Var(m.T, m.N, domain=pyo.NonNegativeReals)
     m.on = pyo.Var(m.T, m.N, domain=pyo.Binary)
     m.x = pyo.Var(m.T, bounds=lambda _, t: (0.0, demand[t]))
-    m.s, m.b = pyo.Var(bounds=(0.0, 1.0)), pyo.Var(m.T, domain=pyo.Binary)
+    m.s = pyo.Var(bounds=(0.0, 1.0))
     own = {t: [p for p in range(partitions) if owner[p] == t] for t in range(tenants)}
     domains = [
         [n for n in range(nodes) if problem.domain[n] == d] for d in sorted(set(problem.domain.tolist()))
@@ -104,8 +104,7 @@ def formulation(  # noqa: C901 - one model, constraint by constraint
     m.most = pyo.Constraint(m.T, rule=lambda m, t: sum(m.on[t, n] for n in m.N) <= int(problem.most_nodes[t]))
     m.demand = pyo.Constraint(m.P, rule=demanded)
     m.rate = pyo.Constraint(m.T, rule=summed)
-    m.share = pyo.Constraint(m.T, rule=lambda m, t: m.x[t] >= z[t] * (m.s - m.b[t]))
-    m.satisfied = pyo.Constraint(m.T, rule=lambda m, t: m.x[t] >= demand[t] * m.b[t])
-    goal = m.s if variant == SATISFIED else sum(m.x[t] for t in m.T)
+    m.share = pyo.Constraint(m.T, rule=lambda m, t: m.x[t] >= z[t] * m.s)
+    goal = m.s if variant == LEVEL else sum(m.x[t] for t in m.T)
     m.goal = pyo.Objective(expr=goal, sense=pyo.maximize)
     return m

@@ -256,16 +256,20 @@ class _Search:
         return True
 
 
-def share_max_min(problem: SharedStore, replicas: Replicas, *, due: Floats | None = None) -> MaxMin:
+def share_max_min(
+    problem: SharedStore, replicas: Replicas, *, due: Floats | None = None, most_levels: int | None = None
+) -> MaxMin:
     """Return the lexicographically largest rates over what tenants are due, for given replicas.
 
     Requests are the only resource here; see `program.share_dominant` for several.
 
-    due  (T,) rates at level 1; default: `entitlement`
+    due          (T,) rates at level 1; default: `entitlement`
+    most_levels  levels after which the search ends, with rates of their tenants alone; default: all
     """
     search = _Search(problem, replicas, entitlement(problem) if due is None else due)
     while search.is_free.any() and search.raise_level():
-        pass
+        if most_levels is not None and len(search.levels) >= most_levels:
+            break
     rate, kops = _match(problem, replicas, search)
     return MaxMin(rate=rate, kops=kops, levels=tuple(search.levels), flows=search.flows)
 

@@ -205,17 +205,12 @@ def _present(problem: SharedStore, replicas: Replicas) -> Bools:
     return sum_by_node(problem, replicas, np.ones(len(replicas.node))) > 0
 
 
-def _fair_rates(problem: SharedStore) -> Floats:
-    """Return the fair share of each tenant, but no more than its demand, (T,)."""
-    return np.minimum(problem.demand_of_tenant, fair_share_kops(problem))
-
-
 def _demand_at_nodes(problem: SharedStore, replicas: Replicas, split: Floats) -> Floats:
     """Return the part of its fair share that each tenant wants at each node, (T, N), if nodes serve it.
 
     Latency 1 / (share - demand) is a cost only where shares exceed demands (3.2), so no node is overloaded.
     """
-    rate = _fair_rates(problem)
+    rate = fair_share_kops(problem)
     owner = problem.tenant[replicas.partition]
     wanted = problem.share_of_tenant[replicas.partition] * rate[owner] * split
     at_nodes = sum_by_node(problem, replicas, wanted)
@@ -226,7 +221,7 @@ def _demand_at_nodes(problem: SharedStore, replicas: Replicas, split: Floats) ->
 
 def _first_shares(problem: SharedStore, replicas: Replicas) -> tuple[Floats, Bools]:
     present = _present(problem, replicas)
-    due = _fair_rates(problem)
+    due = fair_share_kops(problem)
     return balance_shares(spread_evenly(due, present), due, problem.rate_kops), present
 
 
@@ -237,7 +232,7 @@ def _swapped(problem: SharedStore, replicas: Replicas, demand: Floats) -> Floats
 
 
 def _flowed(problem: SharedStore, replicas: Replicas, demand: Floats) -> Floats:
-    due, present = _fair_rates(problem), _present(problem, replicas)
+    due, present = fair_share_kops(problem), _present(problem, replicas)
     share = flow_weights(due, problem.rate_kops, demand, present).share
     more = np.where(present, np.maximum(share - demand, 0.0), 0.0)  # never less than the demand there
     rest, wanted = np.maximum(problem.rate_kops - demand.sum(axis=0), 0.0), more.sum(axis=0)

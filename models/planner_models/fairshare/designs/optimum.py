@@ -14,7 +14,7 @@ from planner_models.fairshare.designs import program
 from planner_models.fairshare.designs.decision import decide
 from planner_models.fairshare.designs.max_min import share_max_min
 from planner_models.fairshare.designs.placement import complete, place_by_load
-from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_level
+from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.metrics import least_share
 from planner_models.fairshare.plan.plan import Replicas, Sharing, sum_by_node
 from planner_models.fairshare.plan.service import Served, split_evenly
@@ -37,8 +37,8 @@ Seed = Annotated[int, Field(ge=0, description="seed of the random moves of the p
 
 def fair_load_kops(problem: SharedStore) -> Floats:
     """Return the load of each replica of a partition, (P,): its tenant's fair share, split evenly."""
-    rate = np.minimum(problem.demand_of_tenant, fair_share_kops(problem))
-    load: Floats = problem.share_of_tenant * rate[problem.tenant] / problem.wanted_replicas
+    fair = fair_share_kops(problem)[problem.tenant]
+    load: Floats = problem.share_of_tenant * fair / problem.wanted_replicas
     return load
 
 
@@ -47,8 +47,8 @@ def share(
 ) -> Decision[Sharing]:
     """Place replicas and share nodes so that the lexicographic weighted max-min rates are largest.
 
-    Rates and splits are exact for the replicas. The bound for all placements is that of a store that is one
-    pool, and of the nodes that each tenant and partition can use at most.
+    Rates and splits are exact for the replicas: tenants that want little are served first. The bound is on
+    the least share of any plan: of one pool, and of the nodes that a tenant and a partition can use.
 
     returns  Decision with Sharing; objective and bound are of metric "min_share"
     """
@@ -63,14 +63,11 @@ def share(
     if placement == "auto" and problem.placed is not None and len(problem.placed):
         replicas = complete(problem, load)
         solved.append((replicas, solve_given(problem, replicas, options)))
-        if least_share(problem, _rates(problem, *solved[0]), fair) >= bound * (1 - 1e-6):
+        if least_share(_rates(problem, *solved[0]), fair) >= bound * (1 - 1e-6):
             return _decide(problem, *solved[0], options, bound=bound)  # nothing needs to move
     replicas = place_by_load(problem, load, seed=seed)
     solved.append((replicas, solve_given(problem, replicas, options)))
-    values = [
-        (least_share(problem, _rates(problem, one, served), fair), served.kops.sum())
-        for one, served in solved
-    ]
+    values = [(least_share(_rates(problem, one, served), fair), served.kops.sum()) for one, served in solved]
     replicas, served = solved[max(range(len(values)), key=values.__getitem__)]
     places = len(problem.partitions) * len(problem.nodes)
     if placement == "auto" and places <= MOST_EXACT and max(values)[0] < bound * (1 - 1e-6):
@@ -95,9 +92,6 @@ def bound_share(problem: SharedStore) -> float:
 
     A partition is served by at most as many nodes as it has replicas, a tenant by as many as it may be on.
     """
-    due, level = entitlement(problem), pool_level(problem)
-    if level <= 0:
-        return 1.0
     fastest = np.concatenate([[0.0], np.cumsum(np.sort(problem.rate_kops)[::-1])])
     reach = fastest[np.minimum(problem.wanted_replicas, len(fastest) - 1)]
     demand = problem.demand_of_tenant
@@ -109,10 +103,18 @@ def bound_share(problem: SharedStore) -> float:
         problem.tenant, weights=np.minimum(problem.demand_kops, reach), minlength=len(demand)
     )
     most = np.minimum(np.where(problem.is_fixed, slowest, served), by_nodes)
-    short = (most < demand * (1 - 1e-6)) & (due > 0)
-    if not short.any():
-        return 1.0
-    return min(1.0, float((most[short] / due[short]).min()) / level)
+    fair = fair_share_kops(problem)
+    return min(1.0, float((most[fair > 0] / fair[fair > 0]).min(initial=1.0)))
+
+
+def bound_share_of(problem: SharedStore, replicas: Replicas, options: Options = Options()) -> float:
+    """Return the largest least share of any rates for given replicas."""
+    fair = fair_share_kops(problem)
+    if problem.capacity.shape[1] > 1:
+        levels = [level for level, _ in program.share_dominant(problem, replicas, options, due=fair).levels]
+    else:
+        levels = [one.level for one in share_max_min(problem, replicas, due=fair, most_levels=1).levels]
+    return min(levels[0], 1.0) if levels else 1.0
 
 
 def _rates(problem: SharedStore, replicas: Replicas, served: Served) -> Floats:
@@ -139,8 +141,8 @@ def _decide(
     scope: str | None = None,
     backend: str = BACKEND,
 ) -> Decision[Sharing]:
-    if scope is not None:  # exact for these replicas
-        bound = least_share(problem, _rates(problem, replicas, served), fair_share_kops(problem))
+    if scope is not None:
+        bound = bound_share_of(problem, replicas, options)
     weight = sum_by_node(problem, replicas, served.kops)
     return decide(
         problem, replicas, served, weight, options=options, bound=bound, scope=scope, backend=backend

@@ -30,16 +30,19 @@ class Dominant(NamedTuple):
     levels: tuple[tuple[float, Ints], ...]
 
 
-def share_dominant(problem: SharedStore, replicas: Replicas, options: Options = Options()) -> Dominant:
+def share_dominant(
+    problem: SharedStore, replicas: Replicas, options: Options = Options(), *, due: Floats | None = None
+) -> Dominant:
     """Return the lexicographic weighted max-min rates for given replicas, a linear program for each level.
 
     With several resources a tenant's rate counts by its dominant one. Each program raises the level of all
     tenants that are not held yet; those with a dual price on it are held there.
 
+    due     (T,) rates at level 1; default: `entitlement`
     raises  SolverFailure where a program is not solved
     source  Ghodsi et al. 2011 (dominant-resource fairness)
     """
-    due, demand = entitlement(problem), problem.demand_of_tenant
+    due, demand = entitlement(problem) if due is None else due, problem.demand_of_tenant
     tenants, count = len(demand), len(replicas.partition)
     free = (due > 0) & (demand > 0)
     lower, upper = np.zeros(tenants), np.where(free, demand, 0.0)
@@ -150,12 +153,12 @@ def build_model(problem: SharedStore, **_: object) -> LinearProgram:
     """Build the integer program of the placement with the largest least share.
 
     Variables: z (P, N) whether a replica is there, y (P, N) its rate, u (T, N) whether a tenant is on a node,
-    x (T,) rates, b (T,) whether a tenant has all its demand, and the least share.
+    x (T,) rates, and the least share.
     """
     P, N, T = len(problem.partitions), len(problem.nodes), len(problem.tenants)
     owner, demand, fair = problem.tenant, problem.demand_of_tenant, fair_share_kops(problem)
-    starts = np.cumsum([0, P * N, P * N, T * N, T, T, 1])
-    z, y, u, x, b, s = (int(start) for start in starts[:-1])
+    starts = np.cumsum([0, P * N, P * N, T * N, T, 1])
+    z, y, u, x, s = (int(start) for start in starts[:-1])
     width = int(starts[-1])
     p, n = (part.ravel() for part in np.indices((P, N)))
     place = np.arange(P * N)
@@ -218,12 +221,11 @@ def build_model(problem: SharedStore, **_: object) -> LinearProgram:
             upper=0.0,
         )
     )
-    share = [(t, x + t, np.ones(T)), (t, np.full(T, s), -fair), (t, b + t, fair)]
+    share = [(t, x + t, np.ones(T)), (t, np.full(T, s), -fair)]
     split.append(rows("share", share, T, lower=0.0))
-    split.append(rows("satisfied", [(t, x + t, np.ones(T)), (t, b + t, -demand)], T, lower=0.0))
     lowest, highest = np.zeros(width), np.ones(width)
     highest[y:u] = most
-    highest[x:b] = demand
+    highest[x:s] = demand
     may: Bools = np.broadcast_to(~problem.is_failed, (P, N)).copy()
     if problem.is_forbidden is not None:
         may &= ~problem.is_forbidden
@@ -231,13 +233,12 @@ def build_model(problem: SharedStore, **_: object) -> LinearProgram:
     if problem.is_pinned is not None:
         lowest[z:y] = (problem.is_pinned & may).ravel()
     whole = np.zeros(width, dtype=bool)
-    whole[z:y] = whole[u:x] = whole[b:s] = True
+    whole[z:y] = whole[u:x] = True
     names = [
         ("placed", P * N),
         ("kops", P * N),
         ("on", T * N),
         ("rate", T),
-        ("satisfied", T),
         ("least_share", 1),
     ]
     return LinearProgram.build(

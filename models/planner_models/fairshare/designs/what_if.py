@@ -37,7 +37,7 @@ def explain(
 ) -> Explanation:
     """Explain shares: who gets less than its fair share, the full nodes of each level, and what helps.
 
-    Changes are ranked by the least rate for each unit of weight: a faster node raises fair shares too.
+    Changes are ranked by the least level: a faster node raises fair shares too.
     """
     plan: Sharing = decided.decision.plan  # type: ignore[assignment]
     content = read_plan(problem, plan)
@@ -60,7 +60,7 @@ def explain(
     sections = [*_levels(problem, content), _tabulate(problem, rate, fair)]
     again = Reoptimization(
         decided,
-        metric=next(one for one in METRICS if one.name == "least_rate_kops"),
+        metric=next(one for one in METRICS if one.name == "least_level_kops"),
         measure=measure,
         options=options,
     )

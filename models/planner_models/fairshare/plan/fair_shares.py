@@ -66,6 +66,9 @@ def pool_level(problem: SharedStore) -> float:
 
 
 def fair_share_kops(problem: SharedStore) -> Floats:
-    """Return what each tenant is due of one pool if it wants that much, (T,), thousands per second."""
-    share: Floats = pool_level(problem) * entitlement(problem)
+    """Return what each tenant gets of one pool, (T,), thousands per second: at most its demand.
+
+    Together that is all capacity, or all demand; so no plan gives every tenant more than its fair share.
+    """
+    share: Floats = np.minimum(problem.demand_of_tenant, pool_level(problem) * entitlement(problem))
     return share

@@ -8,11 +8,12 @@ import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.contract.metrics import Headline, Metric
-from planner_models.fairshare.plan.fair_shares import fair_share_kops
+from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_level
 from planner_models.fairshare.plan.plan import Replicas, Sharing, read_plan
 from planner_models.fairshare.problem.problem import SharedStore
 
 SATISFIED: Final = 1e-6  # relative to its demand: a tenant that is served less by more than this wants more
+MOST_SHORT: Final = 0.999
 PISCES: Final = "Shue, Freedman, Shaikh 2013 (Pisces)"
 
 
@@ -28,26 +29,24 @@ METRICS: Final = (
     _more(
         "min_share",
         "",
-        "least rate of a tenant that wants more, over what its weight is due if the store were one pool; "
-        "1 where no tenant wants more",
+        "least rate of a tenant over its fair share: what it would get if the store were one pool",
     ),
     _more(
-        "least_rate_kops",
+        "least_level_kops",
         "kops",
-        "least rate of a tenant that wants more, for each unit of weight; where none wants more, the largest "
-        "demand for each unit of weight",
+        "min_share of what a unit of weight is due: the level up to which every tenant gets what it wants",
     ),
     _more("throughput_kops", "kops", "requests that are served, of all tenants"),
     _less("unmet_kops", "kops", "requests that are not served, of all tenants"),
     _more(
         "min_max_ratio",
         "",
-        "least over largest rate of the tenants that want more, each over its weight",
+        "least over largest rate of a tenant, each over its fair share",
         f"{PISCES}, 4",
     ),
-    _more("jain", "", "Jain's index of the rates of tenants that want more, each over its weight"),
+    _more("jain", "", "Jain's index of the rates of tenants, each over its fair share"),
     _less("max_utilization", "", "load over capacity of the busiest node"),
-    _less("tenants_below", "tenants", "tenants that want more and get less than their fair share"),
+    _less("tenants_below", "tenants", "tenants that get less than 99.9% of their fair share"),
     _less("unplaced_replicas", "replicas", "replicas without a place"),
     _less("moved_gb", "GB", "data that is copied to a node where it is not yet; none without table placed"),
     _less("moved_partitions", "replicas", "replicas on a node where they are not yet"),
@@ -55,7 +54,7 @@ METRICS: Final = (
 )
 HEADLINE: Final = Headline(
     metric="min_share",
-    verb="gives every tenant that wants more at least {} of its fair share",
+    verb="gives every tenant at least {} of its fair share",
     losses={"unplaced_replicas": "leaves {} without a place"},
     table=(
         "min_share",
@@ -90,16 +89,13 @@ def find_unsatisfied(problem: SharedStore, rate_kops: Floats) -> Bools:
     return np.asarray(rate_kops < demand * (1 - SATISFIED))
 
 
-def least_share(problem: SharedStore, rate_kops: Floats, fair_kops: Floats) -> float:
-    """Return the least rate over the fair share of the tenants that want more, at most 1.
+def least_share(rate_kops: Floats, fair_kops: Floats) -> float:
+    """Return the least rate over the fair share of all tenants with one, at most 1.
 
     rate_kops, fair_kops  (T,)
     """
-    wants = find_unsatisfied(problem, rate_kops)
-    if not wants.any():
-        return 1.0
-    share = np.divide(rate_kops, fair_kops, out=np.zeros_like(rate_kops), where=fair_kops > 0)
-    return min(float(share[wants].min()), 1.0)
+    due = fair_kops > 0
+    return min(float((rate_kops[due] / fair_kops[due]).min(initial=1.0)), 1.0)
 
 
 def count_moves(problem: SharedStore, replicas: Replicas) -> tuple[int, float] | None:
@@ -122,8 +118,7 @@ def measure(
     partition, node = content.replicas
     served = np.bincount(problem.tenant[partition], weights=content.kops, minlength=len(problem.tenants))
     fair = fair_share_kops(problem)
-    wants = find_unsatisfied(problem, served)
-    share = np.divide(served, fair, out=np.zeros_like(served), where=fair > 0)[wants]
+    share = served[fair > 0] / fair[fair > 0]
     use = np.zeros_like(problem.capacity)
     for r in range(use.shape[1]):
         use[:, r] = np.bincount(
@@ -137,15 +132,17 @@ def measure(
     moves = count_moves(problem, content.replicas)
     demand, total = float(problem.demand_kops.sum()), float(served.sum())
     is_even = not len(share) or largest <= 0
+    least = least_share(served, fair)
     return {
-        "min_share": least_share(problem, served, fair),
-        "least_rate_kops": _least_rate(problem, served, wants),
+        "min_share": least,
+        "least_level_kops": least
+        * float((pool_level(problem) * entitlement(problem) / problem.weight).max()),
         "throughput_kops": total,
         "unmet_kops": max(demand - total, 0.0),
         "min_max_ratio": 1.0 if is_even else float(share.min()) / largest,
         "jain": 1.0 if is_even else float(share.sum()) ** 2 / (len(share) * squares),
         "max_utilization": float(full.max(initial=0.0)),
-        "tenants_below": float((share < 1 - SATISFIED).sum()),
+        "tenants_below": float((share < MOST_SHORT).sum()),
         "unplaced_replicas": float(np.maximum(problem.wanted_replicas - count, 0).sum()),
         "moved_gb": moves[1] if moves else None,
         "moved_partitions": float(moves[0]) if moves else None,
@@ -153,9 +150,3 @@ def measure(
             np.divide(memory, problem.memory_gb, out=np.zeros_like(memory), where=problem.memory_gb > 0).max()
         ),
     }
-
-
-def _least_rate(problem: SharedStore, rate_kops: Floats, wants: Bools) -> float:
-    """Return the least rate for each unit of weight of the tenants that want more."""
-    each = rate_kops / problem.weight
-    return float(each[wants].min() if wants.any() else each.max())

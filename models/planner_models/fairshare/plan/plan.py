@@ -68,7 +68,7 @@ TENANT_RATES: Final = Table(
         "tenant": label("tenant"),
         "kops": number("requests served, thousands per second", at_least=0, at_most=MOST_RATE),
         "fair_share_kops": number(
-            "rate that its weight is due if the store were one pool", at_least=0, at_most=MOST_RATE
+            "rate that it would get if the store were one pool", at_least=0, at_most=MOST_RATE
         ),
         "level": number("its rate over its fair share", at_least=0, at_most=MOST_RATE),
     },
