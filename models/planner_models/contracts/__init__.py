@@ -18,10 +18,12 @@ al., NSDI 2021) and of Entact's cost model (Zhang et al., NSDI 2010). `formulati
 Regions have contracts of their own and are planned one by one.
 
 `optimum` solves a relaxation in which a contract's excess above its billed volume is limited by all of its
-free windows together, with windows of similar traffic averaged: a bound on every plan's bill. Levels from
-it, free windows in turn and a coordinate search give the plan; where the month is small, an integer program
-proves the optimum. Traffic beyond all contracts is left unserved. `by_peak` plans as if no window were
-free; `commitments_first`, `cheapest_first` and `fixed_shares` are rules.
+free windows together, with windows of similar traffic averaged: a bound on every plan's bill. For levels
+from it, column generation finds which contracts are free in how many windows of a group, and a linear program
+the loads; a coordinate search improves the levels. Where a gap is left, branching on the sum of the levels
+raises the bound, and where the month is small, an integer program proves the optimum. Traffic beyond all
+contracts is left unserved. `by_peak` plans as if no window were free; `commitments_first`, `cheapest_first`
+and `fixed_shares` are rules.
 
 `planner explain` shows each contract's bill, committed traffic that is paid for and not sent, and which
 term to renegotiate. Bills are computed from the plan's loads alone, in cents.

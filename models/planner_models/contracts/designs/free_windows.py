@@ -1,10 +1,7 @@
-"""Primal heuristic of one region: free windows for given billed levels, the loads, and a coordinate search.
+"""Primal heuristic of one region: a coordinate search of billed levels, and the loads for them.
 
-Given the level up to which each contract's windows are billed, contracts take their free windows in
-descending order of what a free window adds: each those windows in which most traffic is still without a
-contract, like longest processing time first. What remains goes to contracts that are billed by the mean.
-
-source  Singh et al., NSDI 2021 (CASCARA): free windows of contracts in turn, at the largest traffic
+Levels are rated by the master program of `burst_sets`, which also chooses the free windows. With these given,
+levels and the loads of contracts that are billed by the mean are a linear program over windows.
 """
 
 from __future__ import annotations
@@ -13,12 +10,23 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
+from planner import backends
 from planner.arrays import Bools, Floats
+from planner.backends.linear_program import LinearProgram, Rows
+from planner.options import Options
+from planner_models.contracts.designs import burst_sets
 from planner_models.contracts.designs.program import Region
 
+SEARCH_GROUPS: Final = 240  # of windows, in the search
+FINAL_GROUPS: Final = 960  # of windows, for the levels that the search ends with
+MOST_PAIRS: Final = 20_000  # windows times contracts up to which two levels are changed together
 FITS: Final = 1e-9  # relative to the traffic
-STEPS: Final = (0.1, 0.03, 0.01, 0.003, 0.001)  # of a contract's most traffic, in the coordinate search
+STEPS: Final = (0.1, 0.03, 0.01, 0.003, 0.001)  # of the largest most load, in the coordinate search
+LEAST_CHANGE: Final = 1e-6  # of the cost: smaller improvements are none
+RAISES: Final = 8  # halvings of the interval of levels that carry all traffic
+WITHIN_LEVELS: Final = 0.1  # of the levels' sum: windows this far below it are rows of the linear program
 
 
 class Filling(NamedTuple):
@@ -34,42 +42,23 @@ class Filling(NamedTuple):
     cost: float
 
 
-def choose_free_windows(region: Region, level: Floats) -> tuple[Bools, Floats]:
-    """Return the free windows (W, N) of each contract for levels (N,), and the most load then, (W, N)."""
-    windows = len(region.traffic)
-    allowed = np.where(region.is_mean, region.least, np.minimum(region.most, level))
-    allowed = np.maximum(allowed, np.minimum(region.least, allowed))
-    is_free = ~region.is_mean & (region.least > level * (1 + FITS))  # least shares above the level
-    allowed = np.where(is_free, region.most, allowed)
-    missing = region.traffic - allowed.sum(axis=1)
-    gain = np.where(region.is_mean | is_free, 0.0, region.most - allowed)
-    left = region.free - is_free.sum(axis=0)
-    for contract in np.argsort(-gain.max(axis=0, initial=0.0), kind="stable").tolist():
-        count = int(left[contract])
-        if count <= 0:
-            continue
-        useful = np.minimum(gain[:, contract], np.maximum(missing, 0.0))
-        if region.most[:, contract].min() < region.most[:, contract].max():
-            order = useful  # the most load differs by window: the largest gains first
-        else:
-            order = np.where(useful > 0, missing, 0.0)
-        at = np.arange(windows) if count >= windows else np.argpartition(-order, count)[:count]
-        at = at[useful[at] > 0]
-        is_free[at, contract] = True
-        missing[at] -= gain[at, contract]
-        allowed[at, contract] = region.most[at, contract]
-    return is_free, allowed
+def fill(region: Region, level: Floats, is_free: Bools, mean_load: Floats | None = None) -> Filling:
+    """Return loads for billed levels (N,) and free windows (W, N).
 
-
-def fill(region: Region, level: Floats) -> Filling:
-    """Return loads for billed levels (N,): free and paid levels first, then contracts billed by the mean."""
-    allowed = choose_free_windows(region, level)[1]
-    load = np.minimum(region.least, allowed)
-    rest = region.traffic - load.sum(axis=1)
-    room = allowed - load
-    total = room.sum(axis=1)
+    mean_load  (W, N) loads of contracts billed by the mean; None: what free and paid levels leave, committed
+               volumes first
+    """
+    limited = np.maximum(np.minimum(region.most, level), region.least)
+    allowed = np.where(region.is_mean, region.least, np.where(is_free, region.most, limited))
+    load = region.least.copy()
+    if mean_load is not None:
+        load[:, region.is_mean] = mean_load[:, region.is_mean]
+        allowed = np.maximum(allowed, load)
+    rest = np.maximum(region.traffic - load.sum(axis=1), 0.0)
+    unused = allowed - load
+    total = unused.sum(axis=1)
     share = np.divide(rest, total, out=np.zeros_like(rest), where=total > 0).clip(0.0, 1.0)
-    load += share[:, None] * room
+    load += share[:, None] * unused
     rest = np.maximum(region.traffic - load.sum(axis=1), 0.0)
     mean = np.flatnonzero(region.is_mean)
     windows = len(rest)
@@ -78,12 +67,18 @@ def fill(region: Region, level: Floats) -> Filling:
         for contract in mean[np.argsort(prices, kind="stable")]:
             take = np.minimum(rest, region.most[:, contract] - load[:, contract])
             if prepaid:
-                unused = region.commitment[contract] * windows - load[:, contract].sum()
-                take = take * np.clip(unused / max(float(take.sum()), 1e-12), 0.0, 1.0)
+                committed = region.commitment[contract] * windows - load[:, contract].sum()
+                take = take * np.clip(committed / max(float(take.sum()), 1e-12), 0.0, 1.0)
             load[:, contract] += take
             rest = np.maximum(rest - take, 0.0)
-    missing = float(rest.max(initial=0.0))
-    return Filling(load=load, missing=missing, cost=load_cost(region, load))
+    over = np.maximum(
+        load.sum(axis=1) - region.traffic, 0.0
+    )  # where mean loads and least shares are too much
+    for contract in mean:
+        cut = np.minimum(over, load[:, contract] - region.least[:, contract])
+        load[:, contract] -= cut
+        over -= cut
+    return Filling(load=load, missing=float(rest.max(initial=0.0)), cost=load_cost(region, load))
 
 
 def load_cost(region: Region, load: Floats) -> float:
@@ -99,26 +94,96 @@ def is_complete(region: Region, filling: Filling) -> bool:
     return filling.missing <= FITS * max(float(region.traffic.max(initial=0.0)), 1.0)
 
 
-def raise_levels(region: Region, level: Floats) -> Filling | None:
+def complete(region: Region, level: Floats, options: Options) -> Filling | None:
     """Return a filling that carries all traffic, from levels raised to that end; None where none does.
 
-    Levels rise together, by the same share of what is between them and the most loads.
+    Levels rise together, by the same share of what is between them and the most loads. Then free windows are
+    kept, and a linear program lowers the levels again.
     """
     highest = region.level_limits[1]
-    low, high = 0.0, 1.0
-    best = fill(region, highest)
+
+    def attempt(middle: float) -> tuple[Filling, Bools]:
+        raised = level + middle * (highest - level)
+        is_free = burst_sets.choose(region, raised, groups=FINAL_GROUPS).is_free
+        return fill(region, raised, is_free), is_free
+
+    best, is_free = attempt(0.0)
     if not is_complete(region, best):
+        best, is_free = attempt(1.0)
+        if not is_complete(region, best):
+            return None
+        low, high = 0.0, 1.0
+        for _ in range(RAISES):
+            middle = (low + high) / 2
+            now, chosen = attempt(middle)
+            if is_complete(region, now):
+                high = middle
+                best, is_free = (now, chosen) if now.cost <= best.cost else (best, is_free)
+            else:
+                low = middle
+    better = _solve_for_free_windows(region, levels_of(region, best.load), is_free, options)
+    return best if better is None or better.cost >= best.cost else better
+
+
+def _solve_for_free_windows(
+    region: Region, level: Floats, is_free: Bools, options: Options
+) -> Filling | None:
+    """Return the filling of least cost where the free windows (W, N) are given; None where none is found.
+
+    Windows far below the sum of levels (N,) have no row. Prices of billed volumes are those of their steps,
+    where falling ones count from the volumes of `level`.
+    """
+    paid, mean = np.flatnonzero(~region.is_mean), np.flatnonzero(region.is_mean)
+    limited = np.maximum(np.minimum(region.most, level), region.least)
+    allowed = np.where(is_free, region.most, limited)[:, paid]
+    above = region.traffic - allowed.sum(axis=1) - region.least[:, mean].sum(axis=1)
+    rows = np.flatnonzero(above > -WITHIN_LEVELS * float(level[paid].sum()))
+    moves = (~is_free & (region.most >= level) & (region.least <= level))[np.ix_(rows, paid)]
+    fixed = np.where(moves, 0.0, allowed[rows]).sum(axis=1) + region.least[np.ix_(rows, mean)].sum(axis=1)
+    height, wide = len(rows), len(mean)
+    prices = [_convex_price(region, row, float(level[row])) for row in range(len(level))]
+    starts = np.cumsum([0, len(paid), height * wide, wide])
+    cost = np.concatenate(
+        [[prices[row] for row in paid], np.zeros(height * wide), [prices[row] for row in mean]]
+    )
+    least, most = region.level_limits
+    lower = np.concatenate([np.maximum(least, np.minimum(region.commitment, most))[paid],
+                            np.zeros(height * wide), np.zeros(wide)])  # fmt: skip
+    upper = np.concatenate(
+        [most[paid], (region.most - region.least)[np.ix_(rows, mean)].ravel(), np.full(wide, np.inf)]
+    )
+    every = sp.kron(sp.eye_array(height), np.ones((1, wide))) if wide else sp.csr_array((height, 0))
+    served = sp.hstack([sp.csr_array(moves.astype(float)), every, sp.csr_array((height, wide))]).tocsr()
+    blocks = [Rows("served", served, lower=region.traffic[rows] - fixed)]
+    if wide:
+        windows = len(region.traffic)
+        volume = sp.hstack(
+            [
+                sp.csr_array((wide, len(paid))),
+                -sp.kron(np.ones((1, height)), sp.eye_array(wide)) / windows,
+                sp.eye_array(wide),
+            ]
+        ).tocsr()
+        # volumes beyond the commitment are paid for
+        unused = region.commitment[mean] - region.least[:, mean].mean(axis=0)
+        blocks.append(Rows("volume", volume, lower=-np.maximum(unused, 0.0)))
+    solution = backends.solve(
+        LinearProgram.build(cost=cost, rows=blocks, lower=lower, upper=upper, name="levels"), options
+    )
+    if solution.x is None:
         return None
-    if is_complete(region, now := fill(region, level)):
-        return now
-    for _ in range(14):
-        middle = (low + high) / 2
-        now = fill(region, level + middle * (highest - level))
-        if is_complete(region, now):
-            best, high = (now if now.cost <= best.cost else best), middle
-        else:
-            low = middle
-    return best
+    changed = level.copy()
+    changed[paid] = solution.x[: len(paid)]
+    mean_load = region.least.copy()
+    mean_load[np.ix_(rows, mean)] += solution.x[starts[1] : starts[2]].reshape(height, wide)
+    found = fill(region, changed, is_free, np.minimum(mean_load, region.most))
+    return found if is_complete(region, found) else None
+
+
+def _convex_price(region: Region, contract: int, volume: float) -> float:
+    """Return the price of a contract's billed Mbit/s at a volume."""
+    volumes, prices = region.steps[contract]
+    return float(prices[max(int(np.searchsorted(volumes, volume, side="left")) - 1, 0)])
 
 
 def levels_of(region: Region, load: Floats) -> Floats:
@@ -128,49 +193,56 @@ def levels_of(region: Region, load: Floats) -> Floats:
     return np.asarray(np.minimum(np.maximum(billed, region.commitment), region.level_limits[1]))
 
 
-def improve(
-    region: Region, level: Floats, best: Filling, *, enough: float, time_left: Callable[[], float]
-) -> Filling:
-    """Return a filling no worse than `best`, by changing one level, or two against each other, at a time.
+def search(
+    region: Region, level: Floats, *, is_enough: Callable[[float], bool], time_left: Callable[[], float]
+) -> Floats:
+    """Return levels (N,) that the master program rates no worse, by changing one at a time.
 
-    enough     cost at which the search stops
+    Where the month is small, also two against each other.
+
+    is_enough  function that returns whether a cost ends the search
     time_left  function that returns the seconds left
     """
     least, most = region.level_limits
     floor = np.maximum(least, np.minimum(region.commitment, most))
     paid = np.flatnonzero(~region.is_mean)
     level = np.maximum(level, floor)
-
-    def attempt(changed: Floats) -> bool:
-        nonlocal best, level
-        now = fill(region, changed)
-        if is_complete(region, now) and now.cost < best.cost * (1 - 1e-9):
-            best, level = now, changed
-            return True
-        return False
-
+    is_small = region.most.size <= MOST_PAIRS
+    cost = burst_sets.choose(region, level, groups=SEARCH_GROUPS).cost
     for step in STEPS:
         is_better = True
         while is_better:
             is_better = False
             for contract in paid.tolist():
-                if best.cost <= enough or time_left() <= 0:
-                    return best
-                size = step * float(most[contract])
-                is_better |= any(attempt(one) for one in _changed_levels(level, contract, size, floor, most))
-    return best
+                size = step * float(most[paid].max())
+                for changed in _changed_levels(level, contract, size, floor, most, pairs=is_small):
+                    if is_enough(cost) or time_left() <= 0:
+                        return level
+                    now = burst_sets.choose(region, changed, groups=SEARCH_GROUPS).cost
+                    if now < cost * (1 - LEAST_CHANGE):
+                        cost, level, is_better = now, changed, True
+                        break
+    return level
 
 
 def _changed_levels(
-    level: Floats, contract: int, size: float, floor: Floats, most: Floats
+    level: Floats, contract: int, size: float, floor: Floats, most: Floats, *, pairs: bool
 ) -> Iterator[Floats]:
-    """Yield levels with a contract's lower by `size`, then with another contract's higher by as much."""
+    """Yield levels with a contract's lower or higher by `size`.
+
+    With `pairs`, also with another contract's higher by as much as this one's is lower.
+    """
     lower = level.copy()
     lower[contract] = max(level[contract] - size, floor[contract])
     change = level[contract] - lower[contract]
-    if change <= 0:
+    if change > 0:
+        yield lower
+    higher = level.copy()
+    higher[contract] = min(level[contract] + size, most[contract])
+    if higher[contract] > level[contract]:
+        yield higher
+    if change <= 0 or not pairs:
         return
-    yield lower
     for other in range(len(level)):
         if other != contract and level[other] < most[other]:
             moved = lower.copy()

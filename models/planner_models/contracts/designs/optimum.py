@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple
 
@@ -15,7 +16,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, RankProof, Status
 from planner.options import Options, Service
-from planner_models.contracts.designs import free_windows, program
+from planner_models.contracts.designs import burst_sets, free_windows, interval_bound, program
 from planner_models.contracts.designs.program import Region
 from planner_models.contracts.designs.shortage import prove_shortage
 from planner_models.contracts.plan.metrics import measure, unserved_price
@@ -24,9 +25,11 @@ from planner_models.contracts.problem.problem import Month
 
 DEFAULT_GAP: Final = 1e-3
 DEFAULT_TIME_LIMIT_S: Final = 60.0
-FREE_SHARES: Final = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7, 0.5, 0.0)
+FREE_SHARES: Final = (1.0, 0.97, 0.94, 0.92, 0.9, 0.88, 0.85, 0.8, 0.7, 0.5, 0.0)
 """Parts of the free windows that the relaxation may use, for levels that leave fewer windows without a
 contract."""
+WORSE: Final = 1.05  # times the best cost: relaxations with fewer free windows are not tried beyond it
+KEPT: Final = 0.2  # of the time limit, for the loads after the search
 MOST_BINARIES: Final = 2_000  # windows times contracts up to which "auto" also solves the integer program
 CENT: Final = 0.01
 
@@ -130,30 +133,54 @@ def plan_region(region: Region, *, method: Method, options: Options, time_limit_
     relaxed = replace(options, gap=min(gap, 1e-4), time_limit_s=max(until - time.perf_counter(), 1.0))
     if method == "exact":
         return _solve_exactly(region, relaxed, until)
-    best, level, bound, backend = _search_levels(region, relaxed, gap, until)
-    enough = 0.0 if bound is None else bound * (1 + gap)
-    best = free_windows.improve(
-        region, level, best, enough=enough, time_left=lambda: until - time.perf_counter()
-    )
-    done = RegionDecision(best.load, best.cost, bound, backend)
-    is_small = region.most.size <= MOST_BINARIES
-    if method == "auto" and is_small and best.cost > enough + CENT and time.perf_counter() < until:
-        exact = _solve_exactly(region, replace(relaxed, gap=gap), until)
-        bounds = [one for one in (bound, exact.bound) if one is not None]
-        better = exact if exact.cost is not None and exact.cost < best.cost else done
-        return better._replace(bound=max(bounds) if bounds else None)
-    return done
+
+    def time_left() -> float:
+        return until - time.perf_counter()
+
+    level, bound, backend = _rate_relaxations(region, relaxed, time_left)
+    nothing_free = np.zeros(region.most.shape, dtype=bool)  # only by rounding: the highest levels carry all
+    highest = free_windows.fill(region, region.level_limits[1], nothing_free)
+    best = free_windows.complete(region, level, relaxed) or highest
+
+    def is_open() -> bool:
+        return bound is None or best.cost > bound * (1 + gap) + CENT
+
+    if method == "auto" and region.most.size <= MOST_BINARIES and is_open() and time_left() > 0:
+        exact = _solve_exactly(region, replace(relaxed, gap=gap), until - time_left() / 2)
+        bound = max((one for one in (bound, exact.bound) if one is not None), default=None)
+        if exact.load is not None and exact.cost is not None and exact.cost < best.cost:
+            best = free_windows.Filling(exact.load, 0.0, exact.cost)
+    if is_open() and time_left() > 0 and (region.free > 0).any():
+        enough = 0.0 if bound is None else bound * (1 + gap)
+        level = free_windows.search(
+            region,
+            level,
+            is_enough=lambda cost: cost <= enough,
+            time_left=lambda: time_left() - KEPT * time_limit_s,
+        )
+        best = _better(best, free_windows.complete(region, level, relaxed))
+    if bound is not None and is_open() and time_left() > 0:
+        bound, other = interval_bound.find_bound(
+            region, known=bound, enough=best.cost / (1 + gap), options=relaxed, time_left=time_left
+        )
+        if other is not None and time_left() > 0:
+            best = _better(best, free_windows.complete(region, other, relaxed))
+    return RegionDecision(best.load, best.cost, bound, backend)
 
 
-def _search_levels(
-    region: Region, options: Options, gap: float, until: float
-) -> tuple[free_windows.Filling, Floats, float | None, str]:
-    """Return the best filling from relaxations with fewer and fewer free windows, its levels, and the bound.
+def _better(best: free_windows.Filling, other: free_windows.Filling | None) -> free_windows.Filling:
+    """Return the filling of less cost."""
+    return best if other is None or other.cost >= best.cost else other
+
+
+def _rate_relaxations(
+    region: Region, options: Options, time_left: Callable[[], float]
+) -> tuple[Floats, float | None, str]:
+    """Return the levels of the relaxation that the master program rates best, the bound, and the backend.
 
     The relaxation with all free windows gives the bound; the others give levels that need fewer of them.
     """
-    best: free_windows.Filling | None = None
-    level, bound, backend = region.level_limits[1], None, ""
+    best, level, bound, backend = np.inf, region.level_limits[1], None, ""
     for free_share in FREE_SHARES:
         built = program.build(region, free_share=free_share)
         solution = backends.solve(built.program, options)
@@ -162,18 +189,13 @@ def _search_levels(
             bound = solution.bound
         if solution.x is None:
             continue
-        found = free_windows.raise_levels(region, built.levels(solution.x))
-        if found is not None and (best is None or found.cost < best.cost):
-            best, level = found, free_windows.levels_of(region, found.load)
-        if best is None or bound is None:
-            continue
-        if best.cost <= bound * (1 + gap) or (region.free == 0).all() or time.perf_counter() > until:
+        levels = built.levels(solution.x)
+        cost = burst_sets.choose(region, levels, groups=free_windows.SEARCH_GROUPS).cost
+        if cost < best:
+            best, level = cost, levels
+        if (region.free == 0).all() or time_left() <= 0 or cost > WORSE * best:
             break
-        if found is not None and found.cost > 1.05 * best.cost:
-            break
-    if best is None:
-        best = free_windows.fill(region, region.level_limits[1])
-    return best, level, bound, backend
+    return level, bound, backend
 
 
 def _solve_exactly(region: Region, options: Options, until: float) -> RegionDecision:

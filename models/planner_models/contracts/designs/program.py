@@ -91,11 +91,24 @@ class Region:
         return least[at, rows], most[0]
 
 
-def group_windows(traffic: Floats, most: int) -> Ints:
-    """Return the group of each window, (W,), from 0: windows of similar traffic, at most `most` groups."""
+def group_windows(traffic: Floats, groups: int) -> Ints:
+    """Return the group of each window, (W,), from 0 in ascending order of traffic.
+
+    A group has at most one of `groups` equal parts of the windows, and of the range of the traffic: so there
+    are at most twice as many groups, and the few busiest windows, which decide the peak, are apart.
+    """
     order = np.argsort(traffic, kind="stable")
-    group = np.empty(len(traffic), dtype=np.int64)
-    group[order] = np.arange(len(traffic)) * min(most, len(traffic)) // len(traffic)
+    ascending = traffic[order]
+    span = float(ascending[-1] - ascending[0]) / groups
+    size = -(-len(ascending) // groups)
+    starts, at = [0], 0
+    while True:
+        at = min(at + size, int(np.searchsorted(ascending, ascending[at] + span, side="right")))
+        if at >= len(ascending):
+            break
+        starts.append(at)
+    group = np.empty(len(ascending), dtype=np.int64)
+    group[order] = np.repeat(np.arange(len(starts)), np.diff([*starts, len(ascending)]))
     return group
 
 
@@ -112,13 +125,20 @@ class MonthProgram:
 
 
 def build(
-    region: Region, *, groups: int = MOST_GROUPS, exact: bool = False, free_share: float = 1.0
+    region: Region,
+    *,
+    groups: int = MOST_GROUPS,
+    exact: bool = False,
+    free_share: float = 1.0,
+    total: tuple[float, float] | None = None,
 ) -> MonthProgram:
     """Build the program of a region.
 
     groups      groups of windows, where not exact
     exact       one group for each window, and binary choice of free windows
     free_share  part of the free windows that may be used, for plans that cannot use all of them
+    total       limits of the sum of the billed levels, Mbit/s: only plans within them are considered, and an
+                excess is limited by what that sum leaves of a window's traffic
     """
     windows, count = region.most.shape
     group = np.arange(windows) if exact else group_windows(region.traffic, groups)
@@ -140,13 +160,14 @@ def build(
     cells = kinds * count
     starts = np.cumsum([0, count, cells, kinds * len(bursting), len(pieces), len(ordered)])
     q0, x0, s0, z0, o0, b0 = starts.tolist()
-    total = b0 + (kinds * len(bursting) if exact else 0)
+    has_shares = exact or total is not None
+    wide = b0 + (kinds * len(bursting) if has_shares else 0)
     x_at = x0 + np.arange(cells).reshape(kinds, count)
     s_at = s0 + np.arange(kinds * len(bursting)).reshape(kinds, len(bursting))
 
     def matrix(rows: Any, columns: Any, values: Any, height: int) -> sp.csr_array:
         parts = [np.concatenate([np.ravel(part) for part in each]) for each in (rows, columns, values)]
-        return sp.csr_array((parts[2], (parts[0], parts[1])), shape=(height, total))
+        return sp.csr_array((parts[2], (parts[0], parts[1])), shape=(height, wide))
 
     every = np.arange(kinds)
     blocks = [
@@ -158,7 +179,7 @@ def build(
         )
     ]
     level_least, level_most = region.level_limits
-    lower, upper, cost = np.zeros(total), np.full(total, np.inf), np.zeros(total)
+    lower, upper, cost = np.zeros(wide), np.full(wide, np.inf), np.zeros(wide)
     lower[:count], upper[:count] = np.where(region.is_mean, 0.0, level_least), level_most
     lower[x_at], upper[x_at] = least, np.maximum(most, least)
     # windows: x <= q + s
@@ -194,22 +215,31 @@ def build(
                 upper=free_share * region.largest_free[bursting],
             )
         )
-        if exact:
+        if has_shares:
             b_at = b0 + np.arange(s_at.size).reshape(s_at.shape)
             upper[b_at] = 1.0
             cell = np.arange(s_at.size).reshape(s_at.shape)
+            excess = most[:, bursting] if total is None else _most_excess(region, group, bursting, total[0])
             blocks += [
                 Rows(
                     "chosen windows",
-                    matrix([cell, cell], [s_at, b_at], [np.ones(s_at.size), -most[:, bursting]], s_at.size),
+                    matrix([cell, cell], [s_at, b_at], [np.ones(s_at.size), -excess], s_at.size),
                     upper=0.0,
                 ),
                 Rows(
                     "chosen count",
-                    matrix([np.broadcast_to(at, s_at.shape)], [b_at], [np.ones(s_at.size)], len(bursting)),
+                    matrix(
+                        [np.broadcast_to(at, s_at.shape)],
+                        [b_at],
+                        [np.broadcast_to(size[:, None], s_at.shape)],
+                        len(bursting),
+                    ),
                     upper=region.free[bursting].astype(float),
                 ),
             ]
+    if total is not None:
+        every_level = matrix([np.zeros(len(billed))], [q0 + billed], [np.ones(len(billed))], 1)
+        blocks.append(Rows("sum of levels", every_level, lower=total[0], upper=total[1]))
     # volume <= sum of the price steps, which is at least the commitment
     piece_row = np.array([row for row, _ in pieces])
     z_at = z0 + np.arange(len(pieces))
@@ -245,19 +275,19 @@ def build(
         column_of = {piece: int(column) for piece, column in zip(pieces, z_at, strict=True)}
         this = np.array([column_of[piece] for piece in ordered])
         after = np.array([column_of[row, place + 1] for row, place in ordered])
-        wide = np.array([upper[column] for column in this])
+        full = np.array([upper[column] for column in this])
         at = np.arange(len(ordered))
         ones = np.ones(len(ordered))
         blocks += [
-            Rows("step full", matrix([at, at], [this, o_at], [ones, -wide], len(ordered)), lower=0.0),
+            Rows("step full", matrix([at, at], [this, o_at], [ones, -full], len(ordered)), lower=0.0),
             Rows(
                 "step used", matrix([at, at], [after, o_at], [ones, -upper[after]], len(ordered)), upper=0.0
             ),
         ]
-    integer = np.zeros(total, dtype=bool)
-    integer[o0:] = True
+    integer = np.zeros(wide, dtype=bool)
+    integer[o0:] = total is None  # with limits of the sum, price steps and free windows may be shared
     names = ("level", "load", "excess", "price step", "step order", "free window")
-    ends = np.append(starts, total)
+    ends = np.append(starts, wide)
     sizes = np.diff(ends)
     return MonthProgram(
         program=LinearProgram.build(
@@ -271,3 +301,20 @@ def build(
         ),
         contracts=count,
     )
+
+
+def _most_excess(region: Region, group: Ints, bursting: Ints, least_total: float) -> Floats:
+    """Return the most excess above its level of each contract in a window of each group, (groups, bursting).
+
+    No plan needs more than what levels of at least `least_total` together leave of the window's traffic,
+    beside what least shares require. Where a contract's most load is below its level, the level counts for
+    less: by no more than its highest level less that load.
+    """
+    least_level, most_level = region.level_limits
+    lost = np.maximum(most_level - region.most, 0.0)[:, ~region.is_mean].sum(axis=1)
+    left = np.maximum(region.traffic - least_total + lost, 0.0)
+    own = np.minimum(left[:, None], np.maximum(region.most - least_level, 0.0)[:, bursting])
+    own = own + np.maximum(region.least - least_level, 0.0)[:, bursting]
+    largest = np.zeros((int(group.max()) + 1, len(bursting)))
+    np.maximum.at(largest, group, own)
+    return largest
