@@ -22,7 +22,7 @@ def bound_of(problem: Month) -> tuple[float, float]:
     known = backends.solve(program.build(region, groups=30).program, OPTIONS).bound
     assert known is not None
     found = interval_bound.find_bound(
-        region, known=known, enough=float("inf"), options=OPTIONS, time_left=lambda: 1.0
+        region, known=known, enough=1.06 * known, options=OPTIONS, time_left=lambda: 1.0
     )
     return known, found.bound
 
