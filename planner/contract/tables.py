@@ -401,11 +401,17 @@ def _add_repeated_keys(table: Table, frame: pd.DataFrame, broken: _RowFaults) ->
 
 
 def _all_rows_differ(frame: pd.DataFrame) -> bool:
-    """Return whether all rows of categories differ; sorts one number per row, which needs little memory."""
+    """Return whether all rows of names and numbers differ; sorts one number per row, for little memory."""
     code = np.zeros(len(frame), dtype=np.int64)
     for name in frame:
-        code *= len(frame[name].cat.categories)
-        code += frame[name].cat.codes.to_numpy()
+        values = frame[name]
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            codes, count = values.cat.codes.to_numpy(), len(values.cat.categories)
+        else:
+            codes, unique = pd.factorize(values)
+            count = len(unique)
+        code *= count
+        code += codes
     code.sort()
     return not bool((code[1:] == code[:-1]).any())
 

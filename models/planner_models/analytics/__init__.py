@@ -1,0 +1,143 @@
+r"""Analytics: how coarse should each site send its data, so that answers have most value within bandwidth?
+
+Sites generate records, which are aggregated in cells of data cubes. Standing queries combine the data of
+all sites in a datacenter. Each query has levels of detail: longer intervals, fewer buckets, samples, shorter
+lists. A level has bytes, an error and a part of the query's value. Uplinks of sites and of points of presence
+limit the bytes of each interval.
+
+Formulation, in each interval, for sites $s$, queries $q$, levels $l$, answers $z$, bytes $b_{sql}$ and
+capacities $B_s$ of sites and $C_g$ of points of presence, where merging leaves the part $m_{gql}$:
+
+$$\max \sum_q v_q \sum_z u_{qz} a_{qz} + \sum_{qs} v_{qs} \sum_l u_{ql} x_{sql}
+\quad\text{s.t.}\quad x_{sql} \le \sum_{z:\, l \to z} a_{qz},\quad
+\sum_{ql} b_{sql} x_{sql} \le B_s,\quad \sum_{s \in g,\, ql} m_{gql} b_{sql} x_{sql} \le C_g$$
+
+with one level for each site and query, and one answer for each query. An answer is as coarse as its coarsest
+site (`combine` is `coarsest`; $l \to z$ where data of level l can be made into answer z), has the error of
+its worst site (`worst`), or is a sum to which each site adds a value of its own (`sum`). Intervals and
+buckets only become coarser in whole multiples. `formulation` is the model in Pyomo.
+
+`optimum` prices the uplinks by Lagrangian relaxation, whose dual function bounds the value of every plan,
+repairs the levels that are best at these prices, and searches; where an interval is small, an integer program
+proves the optimum. Intervals do not depend on each other. `priced` is the same as a protocol with a fixed
+number of rounds. `backhaul_all`, `static_policy` and `fixed_top_k` do not adapt; `adaptive_policy` steps each
+site down a list of levels by its own bandwidth; `local_values` lets each site choose by value; `coarsest`
+also tells it the coarsest level that other sites would send.
+
+Data beyond an uplink's capacity waits in its queue; answers that come after their deadline have no value.
+Errors of levels are given in the tables; the presets compute them from generated records.
+
+Tables: `sites(site, pop, uplink_mbps, weight?, usd_per_gb?)`, `pops(pop, uplink_mbps, merges, usd_per_gb?)`,
+`intervals(interval, start_s, length_s)`, `cubes(cube, aggregate)`,
+`volume(site, cube, interval, records, cells)`,
+`queries(query, cube, value_usd, combine, deadline_s, error_at_most?)`,
+`levels(query, level, operator, parameter?, bytes_per_record, bytes_per_cell, error, value_share)`, and
+optionally `bandwidth(link, interval, mbps)`, `merging(pop, query, level, merged_share)`,
+`policies(query, step, level, until?)`, `pinned(site, query, level)` and `forbidden(site, query, level)`. A
+plan is `levels(interval, query, level, site)` and `answers(interval, query, level, error, value_usd)`.
+
+>>> from planner_models import analytics
+>>> problem = analytics.problem.generators.small()
+>>> decision = analytics.SYSTEM.design("optimum").run(problem)
+>>> decision.proof.status
+<Status.OPTIMAL: 'optimal'>
+"""
+
+from __future__ import annotations
+
+from planner.contract.degradation import Degradation
+from planner.contract.studies import Coordination
+from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.analytics import designs, information, plan, problem
+from planner_models.analytics.designs.formulation import formulation
+from planner_models.analytics.designs.table import DESIGNS
+from planner_models.analytics.designs.what_if import explain
+from planner_models.analytics.plan.check import check
+from planner_models.analytics.plan.drawing import draw, draw_demand
+from planner_models.analytics.plan.metrics import HEADLINE, LIMITS, METRICS, measure
+from planner_models.analytics.plan.plan import PLAN_TABLES, Levels, from_tables
+from planner_models.analytics.problem.adjustments import adjust
+from planner_models.analytics.problem.generators import PRESETS, small
+from planner_models.analytics.problem.problem import Analytics
+from planner_models.analytics.problem.schema import OPTIONAL_TABLES, TABLES
+
+COORDINATION = Coordination(
+    scenario="analytics/coordination",
+    performance="value",
+    cost="sent_gb",
+    responsiveness="freshness_p99_s",
+    degradations=(
+        Degradation(
+            kind="age",
+            parameter="age_s",
+            values=(0.0, 60.0, 120.0, 300.0, 900.0),
+            unit="s",
+            about="age of the bandwidth that is known of uplinks",
+        ),
+        Degradation(
+            kind="noise",
+            parameter="noise",
+            values=(0.0, 0.1, 0.2, 0.4, 0.8),
+            about="standard deviation of the logarithm of each uplink's bandwidth as measured",
+            seeds=3,
+        ),
+        Degradation(
+            kind="granularity",
+            parameter="granularity_links",
+            values=(0.0, 2.0, 5.0, 10.0, 50.0),
+            unit="links",
+            about="uplinks of so many sites are observed as one",
+        ),
+    ),
+)
+SYSTEM = System(
+    name="analytics",
+    question="How coarse should each site send its data for answers of most value within bandwidth?",
+    source="Rabkin, Arye, Sen, Pai, Freedman 2013",
+    problem=ProblemType(
+        type=Analytics,
+        tables=TABLES,
+        optional_tables=OPTIONAL_TABLES,
+        from_tables=Analytics.from_tables,
+        presets=PRESETS,
+        adjust=adjust,
+        draw=draw_demand,
+        sample=small,
+    ),
+    plan=PlanType(
+        tables=PLAN_TABLES,
+        from_tables=from_tables,
+        check=check,
+        metrics=METRICS,
+        measure=measure,
+        draw=draw,
+        headline=HEADLINE,
+        limits=LIMITS,
+    ),
+    designs=DESIGNS,
+    formulation=formulation,
+    studies=Studies(
+        what_if=explain,
+        practice="adaptive_policy",
+        practice_name="adaptation of each site by itself",
+        trade_off=("sent_gb", "value"),
+        coordination=COORDINATION,
+    ),
+)
+
+__all__ = [
+    "SYSTEM",
+    "Analytics",
+    "Levels",
+    "check",
+    "designs",
+    "formulation",
+    "information",
+    "measure",
+    "plan",
+    "problem",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,46 @@
+"""Decisions of rules without a bound, with their proof."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.arrays import Ints
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.formatting import amount
+from planner.options import Options
+from planner_models.analytics.designs.choices import Choices
+from planner_models.analytics.designs.shortage import explain_shortage
+from planner_models.analytics.plan.metrics import measure_levels
+from planner_models.analytics.plan.plan import Levels, make_plan
+from planner_models.analytics.problem.problem import Analytics
+
+RULES_ONLY: Final = frozenset({"rules"})
+"""Guarantees of designs that overload uplinks: sites only send levels that they may send."""
+
+
+def decide(
+    problem: Analytics,
+    chosen: Ints,
+    options: Options,
+    *,
+    backend: str = "rule",
+    guarantees: frozenset[str] | None = RULES_ONLY,
+) -> Decision[Levels]:
+    """Return the decision for chosen levels (K, S, Q); its objective value has no bound."""
+    figures = measure_levels(problem, chosen)
+    if options.service == "all" and (figures["no_data_loss"] or figures["late_loss"]):
+        return Decision(plan=None, proof=_prove_short(problem, figures))
+    proof = Proof(status=Status.FEASIBLE, objective=figures["value"], metric="value", backend=backend)
+    return Decision(plan=make_plan(problem, chosen), proof=proof, guarantees=guarantees)
+
+
+def _prove_short(problem: Analytics, figures: dict[str, float | None]) -> Proof:
+    choices = Choices(problem, must_answer=True)
+    for k in range(len(problem.interval_numbers)):
+        reason = explain_shortage(problem, choices.interval(k), k, must_answer=True)
+        if reason is not None:
+            return Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
+    lost = (figures["no_data_loss"] or 0.0) + (figures["late_loss"] or 0.0)
+    reason = f"this plan loses {amount(lost, 'USD')} without data in time; another may answer all queries"
+    return Proof(status=Status.UNDECIDED, metric="value", reasons=(reason,))

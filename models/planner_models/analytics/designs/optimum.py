@@ -1,0 +1,175 @@
+"""The most value of answers: prices of uplinks for the bound, a search for the levels, integer programs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Annotated, Final, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from planner import backends
+from planner.arrays import Floats, Ints
+from planner.backends.linear_program import LinearProgram
+from planner.contract.design import Decision
+from planner.contract.proof import OPTIMAL_GAP, Proof, Status, relative_gap
+from planner.options import Options, Service
+from planner_models.analytics.designs import prices, search
+from planner_models.analytics.designs.choices import Choices, Interval
+from planner_models.analytics.designs.program import build_interval
+from planner_models.analytics.designs.program import build_model as build_program
+from planner_models.analytics.designs.shortage import explain_shortage
+from planner_models.analytics.plan.plan import Levels, make_plan
+from planner_models.analytics.problem.problem import Analytics
+
+MOST_BINARIES: Final = 400  # choices of an interval up to which "auto" also solves its integer program
+EXACT_GAP: Final = 1e-6
+BACKEND: Final = "prices and search"
+
+Method = Annotated[
+    Literal["auto", "search", "exact"],
+    Field(
+        description="search: prices and local search; exact: integer program; auto: search, then exact for "
+        "intervals that are small"
+    ),
+]
+
+
+class Planned(NamedTuple):
+    """Levels of sites of an interval, (S, Q), their value and a bound on it, USD, and the uplinks' prices.
+
+    answers  (n,) of shared queries, for a start of the next interval
+    """
+
+    chosen: Ints | None
+    value: float
+    bound: float | None
+    price: Floats
+    answers: Ints
+    backend: str
+
+
+def plan(problem: Analytics, *, method: Method = "auto", options: Options = Options()) -> Decision[Levels]:
+    """Choose levels of most value within all capacities, with a bound on the value of any plan.
+
+    Intervals do not depend on each other; prices and answers of one are the start of the next.
+
+    returns  Decision with Levels; objective and bound are of metric "value"
+    raises   InputError for a backend that cannot solve integer programs
+    """
+    must_answer = options.service == "all"
+    choices = Choices(problem, must_answer=must_answer)
+    until = np.inf if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    chosen, backend = [], BACKEND
+    bound: float | None = 0.0
+    last: Planned | None = None
+    is_cut = False
+    for k in range(len(problem.interval_numbers)):
+        interval = choices.interval(k)
+        reason = explain_shortage(problem, interval, k, must_answer=must_answer)
+        if reason is not None:
+            return Decision(
+                plan=None, proof=Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
+            )
+        left = until - time.perf_counter()
+        is_cut = is_cut or left <= 0
+        last = plan_interval(choices, interval, last, method=method, options=options, left_s=left)
+        if last.chosen is None:
+            return Decision(plan=None, proof=_prove_none(problem, k, last))
+        chosen.append(last.chosen)
+        bound = None if bound is None or last.bound is None else bound + last.bound
+        backend = last.backend if last.backend != BACKEND else backend
+    made = make_plan(problem, np.array(chosen))
+    value = float(made.answers["value_usd"].sum())
+    gap = relative_gap(value, bound)
+    wanted = OPTIMAL_GAP if options.gap is None else options.gap
+    if bound is not None:
+        bound = max(bound, value)
+    proof = Proof(
+        status=Status.OPTIMAL if gap is not None and gap <= wanted else Status.FEASIBLE,
+        objective=value,
+        bound=bound,
+        metric="value",
+        backend=backend,
+        is_cut=is_cut,
+    )
+    return Decision(plan=made, proof=proof)  # fmt: skip
+
+
+def plan_interval(
+    choices: Choices,
+    interval: Interval,
+    last: Planned | None,
+    *,
+    method: Method,
+    options: Options,
+    left_s: float = np.inf,
+) -> Planned:
+    """Plan one interval: prices, search, then the integer program.
+
+    last    the interval before; None for the first
+    left_s  wall seconds that are left; without any, prices and answers of the interval before are repaired
+    """
+    before = last is not None and last.chosen is not None
+    if left_s > 0 or not before:
+        priced = prices.find_prices(interval, last.price if last is not None else None)
+    else:
+        assert last is not None
+        bound, regret = prices.evaluate_bound(interval, last.price)
+        priced = prices.Priced(last.price, bound, regret)
+    found = search.find_choices(
+        interval,
+        priced,
+        start=last.answers if last is not None and before else None,
+        evaluations=search.MOST_EVALUATIONS if left_s > 0 else 1,
+    )
+    is_found = found.value > -np.inf
+    chosen = choices.to_levels(interval, found.answers, found.added) if is_found else None
+    planned = Planned(chosen, found.value, priced.bound, priced.price, found.answers, BACKEND)
+    binaries = int(np.isfinite(interval.shared.value).sum() + np.isfinite(interval.separate.value).sum())
+    gap = relative_gap(found.value, priced.bound) if is_found else None
+    is_small = binaries <= MOST_BINARIES and (gap is None or gap > (options.gap or EXACT_GAP))
+    if method == "exact" or not is_found or (method == "auto" and is_small and left_s > 0):
+        return _solve_exactly(choices, interval, planned, options, left_s)
+    return planned
+
+
+def _solve_exactly(
+    choices: Choices, interval: Interval, planned: Planned, options: Options, left_s: float
+) -> Planned:
+    """Return the better of a plan and the solution of the integer program, with the better bound."""
+    built = build_interval(interval)
+    limit = options.time_limit_s if options.time_limit_s is None else max(left_s, 0.1)
+    gap = EXACT_GAP if options.gap is None else options.gap
+    solution = backends.solve(built.program, replace(options, gap=gap, time_limit_s=limit))
+    bounds = [bound for bound in (planned.bound, solution.bound) if bound is not None]
+    better = planned._replace(bound=min(bounds) if bounds else None, backend=solution.backend)
+    if solution.status is Status.INFEASIBLE:
+        return better._replace(chosen=None, bound=None)
+    if solution.x is None:
+        return better
+    answers, added = built.read(solution.x)
+    value = float(built.program.cost @ np.round(solution.x))
+    if planned.chosen is not None and planned.value >= value:
+        return better
+    return better._replace(chosen=choices.to_levels(interval, answers, added), value=value, answers=answers)
+
+
+def build_model(
+    problem: Analytics,
+    *,
+    method: Method = "auto",  # noqa: ARG001 - a parameter of `plan`
+    service: Service = "best",
+) -> LinearProgram:
+    """Build the integer program of all intervals."""
+    return build_program(problem, service=service)
+
+
+def _prove_none(problem: Analytics, k: int, planned: Planned) -> Proof:
+    name = f"interval {problem.interval_numbers[k]:g}"
+    if planned.bound is None:
+        reason = f"{name}: no choice of levels answers all queries that need an answer within all capacities"
+        return Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,), backend=planned.backend)
+    reason = f"{name}: no plan found"
+    return Proof(status=Status.UNDECIDED, metric="value", reasons=(reason,), backend=planned.backend)

@@ -1,0 +1,173 @@
+"""Lagrangian relaxation: prices of uplinks, with which each query chooses alone; a bound on all plans.
+
+The dual function is convex and has kinks. It is minimized smoothed, with a soft maximum at falling
+temperatures, by L-BFGS-B; the bound is the value of the function itself, at the prices found.
+
+source  Nesterov 2005 (smooth minimization of non-smooth functions); Byrd et al. 1995 (L-BFGS-B)
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner_models.analytics.designs.choices import Interval
+from planner_models.analytics.designs.compiled import kernel
+
+TEMPERATURES: Final = (3e-3, 3e-4, 5e-5)
+"""Of the soft maximum, as parts of the bound over the number of maxima."""
+MOST_STEPS: Final = (25, 40, 60)
+MEMORY: Final = 12  # steps whose gradients L-BFGS-B keeps
+
+
+class Priced(NamedTuple):
+    """Prices of uplinks with the choices that are best at them.
+
+    price    (M,) price of all of an uplink's capacity, USD
+    bound    value that no choices within all capacities exceed, USD
+    regret   (n, L) profit that a shared query loses by another answer, USD; inf where it is impossible
+    """
+
+    price: Floats
+    bound: float
+    regret: Floats
+
+
+def find_prices(
+    interval: Interval, start: Floats | None = None, *, steps: tuple[int, ...] = MOST_STEPS
+) -> Priced:
+    """Return prices of uplinks near those of least bound.
+
+    start  (M,) prices to start from, such as those of the interval before
+    steps  of L-BFGS-B at each temperature
+    """
+    from scipy.optimize import minimize
+
+    shared, separate = interval.shared, interval.separate
+    maxima = max(1, len(shared.query) + separate.value.shape[0] * separate.value.shape[1])
+    price = np.zeros(interval.links) if start is None else start
+    best, _ = evaluate_bound(interval, price)
+    scale = max(best, 1e-12)
+    for part, most in zip(TEMPERATURES, steps, strict=False):
+        temperature = part * scale / maxima if start is None or part < TEMPERATURES[0] else None
+        if temperature is None or most == 0:
+            continue
+        smooth = _Smoothed(interval, temperature, scale)
+        found = minimize(
+            smooth,
+            price / scale,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * interval.links,
+            options={"maxiter": most, "maxcor": MEMORY, "ftol": 1e-9, "gtol": 1e-7},
+        )
+        bound, _ = evaluate_bound(interval, found.x * scale)
+        if bound < best or not price.any():
+            best, price = bound, found.x * scale
+        scale = max(best, 1e-12)
+    bound, regret = evaluate_bound(interval, price)
+    return Priced(price, bound, regret)
+
+
+def evaluate_bound(interval: Interval, price: Floats) -> tuple[float, Floats]:
+    """Return the dual function at some prices, USD, and the regrets of shared queries, (n, L)."""
+    shared_profit, separate_profit = find_profits(interval, price)
+    best = shared_profit.max(axis=1) if len(shared_profit) else np.zeros(0)
+    bound = float(price.sum() + best.sum() + separate_profit.max(axis=2, initial=-np.inf).sum())
+    return bound, best[:, None] - shared_profit
+
+
+def find_profits(interval: Interval, price: Floats) -> tuple[Floats, Floats]:
+    """Return the value of each option less the price of its use, of shared and of separate queries."""
+    shared, separate = interval.shared, interval.separate
+    sites = len(interval.pop_of)
+    profit = shared.value - (shared.use.reshape(-1, interval.links) @ price).reshape(shared.value.shape)
+    own, of_pop = price[:sites, None, None], price[sites:][interval.pop_of][:, None, None]
+    return profit, separate.value - separate.use * own - separate.pop_use * of_pop
+
+
+class _Smoothed:
+    """Dual function with a soft maximum, in units of `scale`, and its gradient."""
+
+    def __init__(self, interval: Interval, temperature: float, scale: float) -> None:
+        self.interval, self.temperature, self.scale = interval, temperature, scale
+
+    def __call__(self, scaled: Floats) -> tuple[float, Floats]:
+        shared, separate = self.interval.shared, self.interval.separate
+        gradient = np.empty(len(scaled))
+        total = soften(
+            scaled * self.scale, self.temperature, shared.value, shared.use, separate.value, separate.use,
+            separate.pop_use, self.interval.pop_of, gradient,
+        )  # fmt: skip
+        return total / self.scale, gradient
+
+
+@kernel
+def soften(  # noqa: C901 - plain loops
+    price: Floats,
+    temperature: float,
+    value: Floats,
+    use: Floats,
+    own_value: Floats,
+    own_use: Floats,
+    pop_use: Floats,
+    pop_of: Ints,
+    gradient: Floats,
+) -> float:
+    """Return the dual function with a soft maximum at a temperature, USD, and write its gradient, (M,).
+
+    value, use                   options of shared queries, (n, L) and (n, L, M)
+    own_value, own_use, pop_use  options of sites, (S, n, L) each
+    """
+    links = len(price)
+    total = price.sum()
+    gradient[:] = 1.0
+    count, levels = value.shape
+    weight = np.empty(max(levels, own_value.shape[2]))
+    for query in range(count):
+        most = -np.inf
+        for level in range(levels):
+            weight[level] = value[query, level]
+            if weight[level] > -np.inf:
+                for link in range(links):
+                    weight[level] -= use[query, level, link] * price[link]
+                most = max(most, weight[level])
+        sums = 0.0
+        for level in range(levels):
+            weight[level] = np.exp((weight[level] - most) / temperature)
+            sums += weight[level]
+        total += most + temperature * np.log(sums)
+        for level in range(levels):
+            part = weight[level] / sums
+            if part > 1e-12:
+                for link in range(links):
+                    gradient[link] -= part * use[query, level, link]
+    sites, own_count, own_levels = own_value.shape
+    for site in range(sites):
+        pop = sites + pop_of[site]
+        own, of_pop = price[site], price[pop]
+        for query in range(own_count):
+            most = -np.inf
+            for level in range(own_levels):
+                weight[level] = own_value[site, query, level]
+                if weight[level] > -np.inf:
+                    weight[level] -= own_use[site, query, level] * own + pop_use[site, query, level] * of_pop
+                    most = max(most, weight[level])
+            sums = 0.0
+            for level in range(own_levels):
+                weight[level] = np.exp((weight[level] - most) / temperature)
+                sums += weight[level]
+            total += most + temperature * np.log(sums)
+            for level in range(own_levels):
+                part = weight[level] / sums
+                gradient[site] -= part * own_use[site, query, level]
+                gradient[pop] -= part * pop_use[site, query, level]
+    return float(total)
+
+
+def best_answers(priced: Priced) -> Ints:
+    """Return the answer of least regret of each shared query, (n,)."""
+    regret = priced.regret
+    return np.asarray(regret.argmin(axis=1), dtype=np.int64) if len(regret) else np.zeros(0, dtype=np.int64)

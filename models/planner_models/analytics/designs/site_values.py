@@ -1,0 +1,100 @@
+"""Sites that choose the levels of most value to themselves on their own bandwidth."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from planner.arrays import Floats, Ints
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.analytics.designs.choices import IMPOSSIBLE
+from planner_models.analytics.designs.decision import decide
+from planner_models.analytics.designs.rules import HEADROOM, Headroom, available_bytes
+from planner_models.analytics.designs.search import fill_sites
+from planner_models.analytics.plan.plan import Levels
+from planner_models.analytics.problem.problem import Analytics
+
+Late = Annotated[
+    int, Field(ge=1, le=1_000, description="intervals after which a site knows the levels of other sites")
+]
+
+
+def choose_by_own_value(
+    problem: Analytics, *, headroom: Headroom = HEADROOM, options: Options = Options()
+) -> Decision[Levels]:
+    """Let each site choose levels of most value on its own bandwidth, as if others sent the same levels."""
+    return decide(problem, _choose(problem, headroom, None), options)
+
+
+def choose_by_coarsest(
+    problem: Analytics,
+    *,
+    headroom: Headroom = HEADROOM,
+    late: Late = 1,
+    options: Options = Options(),
+) -> Decision[Levels]:
+    """Let each site choose as by its own value, with the coarsest level of other sites some intervals ago.
+
+    A site reports the levels that it would choose by its own bandwidth, so that levels can become finer
+    again; levels finer than the coarsest of other sites have no more value to it than that one.
+    """
+    wanted = _choose(problem, headroom, None)
+    coarsest = _coarsest_of_others(problem, wanted)
+    known = np.full_like(coarsest, -1)
+    known[late:] = coarsest[: len(coarsest) - late] if late < len(coarsest) else coarsest[:0]
+    return decide(problem, _choose(problem, headroom, known), options)
+
+
+def _choose(problem: Analytics, headroom: float, known: Ints | None) -> Ints:
+    """Return the levels that each site chooses, (K, S, Q).
+
+    known  (K, S, Q) coarsest level of other sites for each query; -1 where unknown
+    """
+    available = headroom * available_bytes(problem)
+    per_record, per_cell = problem.level_column("bytes_per_record"), problem.level_column("bytes_per_cell")
+    part = np.where(
+        problem.is_sum,
+        problem.site_value_usd,
+        problem.value_usd / np.maximum(problem.has_data.sum(axis=0), 1),
+    )  # S, Q
+    may = problem.may_send | ~problem.has_data[:, :, None]
+    share = np.broadcast_to(problem.value_share, may.shape)
+    chosen = np.empty((len(available), *part.shape), dtype=np.int64)
+    for k in range(len(available)):
+        cube = problem.cube_of
+        size = problem.records[k][:, cube, None] * per_record + problem.cells[k][:, cube, None] * per_cell
+        if known is not None:
+            told = np.where(
+                known[k] >= 0,
+                np.take_along_axis(share, np.maximum(known[k], 0)[..., None], axis=2)[..., 0],
+                1.0,
+            )
+            useful: Floats = np.minimum(share, told[..., None])
+        else:
+            useful = share
+        value = np.where(may, part[..., None] * useful, IMPOSSIBLE)
+        chosen[k] = fill_sites(value, np.where(problem.has_data[..., None], size, 0.0), available[k])
+    return chosen
+
+
+def _coarsest_of_others(problem: Analytics, wanted: Ints) -> Ints:
+    """Return the level of the answer that all other sites' levels make, (K, S, Q); -1 for no other site."""
+    found = np.full_like(wanted, -1)
+    for query in np.flatnonzero(~problem.is_sum).tolist():
+        sites = np.flatnonzero(problem.has_data[:, query]).tolist()
+        join = problem.join[query]
+        for order in (sites, sites[::-1]):
+            before = np.full(len(wanted), -1, dtype=np.int64)
+            for site in order:
+                found[:, site, query] = _join(join, found[:, site, query], before)
+                before = _join(join, before, wanted[:, site, query])
+    return found
+
+
+def _join(join: Ints, one: Ints, other: Ints) -> Ints:
+    """Return the level that both make; -1 is no level yet, and the other one then."""
+    both = join[np.maximum(one, 0), np.maximum(other, 0)]
+    return np.asarray(np.where(one < 0, other, np.where(other < 0, one, both)))

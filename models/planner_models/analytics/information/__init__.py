@@ -1,0 +1,1 @@
+"""Information of control planes of system `analytics`: estimates of bandwidth, and signalling."""

@@ -1,0 +1,51 @@
+"""Signalling between sites, uplinks and the controller, counted for all intervals of a plan."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.contract.signalling import FIGURE, NAME, Signalling
+from planner_models.analytics.plan.plan import Levels
+from planner_models.analytics.problem.problem import Analytics
+
+PRICE_ROUNDS: Final = 40
+"""Rounds in which prices change in an interval."""
+
+
+def count_reports(problem: Analytics, plan: Levels) -> Signalling:  # noqa: ARG001 - the signature of `signalling`
+    """Return the signalling of a controller that knows all and decides all.
+
+    In each interval, an uplink reports its bandwidth and a site the volume of each cube; the controller
+    sends a site its level of each query.
+    """
+    intervals, sites, links = _sizes(problem)
+    volumes = len(problem.volume) * (NAME + 2 * FIGURE)
+    levels = intervals * int(problem.has_data.sum()) * 2 * NAME
+    return Signalling(
+        messages=intervals * (links + 2 * sites), bytes=intervals * links * (NAME + FIGURE) + volumes + levels
+    )
+
+
+def count_prices(problem: Analytics, plan: Levels) -> Signalling:  # noqa: ARG001 - the signature of `signalling`
+    """Return the signalling of prices: in each round, an uplink sends its price and gets its load.
+
+    After the last round, a site gets its level of each query.
+    """
+    intervals, sites, links = _sizes(problem)
+    rounds = intervals * links * PRICE_ROUNDS
+    levels = intervals * int(problem.has_data.sum()) * 2 * NAME
+    return Signalling(messages=2 * rounds + intervals * sites, bytes=2 * rounds * (NAME + FIGURE) + levels)
+
+
+def count_coarsest(problem: Analytics, plan: Levels) -> Signalling:  # noqa: ARG001 - the signature of `signalling`
+    """Return the signalling of sites that report the level that they would send for each query.
+
+    In each interval, a site sends a message with them and gets one with the coarsest level of others.
+    """
+    intervals, sites, _ = _sizes(problem)
+    shared = int(problem.has_data[:, ~problem.is_sum].sum())
+    return Signalling(messages=2 * intervals * sites, bytes=2 * intervals * shared * 2 * NAME)
+
+
+def _sizes(problem: Analytics) -> tuple[int, int, int]:
+    return len(problem.interval_numbers), len(problem.site_names), len(problem.link_names)

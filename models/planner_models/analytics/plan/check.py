@@ -1,0 +1,146 @@
+"""Check of the limits of a plan, from its tables alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Bools, Floats
+from planner.contract.plan import Violations
+from planner.errors import PlanRejected
+from planner_models.analytics.plan.answers import find_answers, find_loads
+from planner_models.analytics.plan.plan import Levels, read_levels, tabulate_answers
+from planner_models.analytics.problem.problem import Analytics
+
+TOLERANCE: Final = 1e-6  # relative
+
+
+def check(problem: Analytics, plan: Levels) -> Violations:
+    """Return the constraint violations of the plan, by name.
+
+    capacity  an uplink has more bytes than it carries in the interval
+    error     an answer has a larger error than its query allows
+    answered  a query without a level of operator none has no answer
+    rules     a site sends a level that tables `pinned` or `forbidden` rule out
+
+    PlanRejected where it is no plan, or where the answers are not those that the levels make.
+    """
+    chosen = read_levels(problem, plan)
+    _require_answers(plan, tabulate_answers(problem, chosen))
+    answers = find_answers(problem, chosen)
+    loads = find_loads(problem, chosen)
+    both = np.concatenate([loads.site, loads.pop], axis=1)
+    capacity = problem.capacity_bytes
+    found = _places(
+        problem,
+        "capacity",
+        problem.link_names,
+        both / 1e9,
+        capacity / 1e9,
+        both > capacity * (1 + TOLERANCE) + TOLERANCE,
+        "GB",
+    )
+    if "error_at_most" in problem.queries:
+        most = problem.queries["error_at_most"].to_numpy(float)
+        allowed = np.broadcast_to(most, answers.error.shape)
+        over = answers.error > allowed * (1 + TOLERANCE) + 1e-12
+        found += _places(problem, "error", problem.query_names, answers.error, allowed, over, "")
+    required = ~problem.is_none.any(axis=1) & problem.has_data.any(axis=0)
+    left = required & ~answers.is_answered
+    for query in np.flatnonzero(required & problem.is_sum).tolist():
+        sites = problem.has_data[:, query]
+        left[:, query] |= (chosen[:, sites, query] < 0).any(axis=1)
+    found += _places(
+        problem, "answered", problem.query_names, np.zeros(left.shape), np.ones(left.shape), left, "answers"
+    )
+    ruled_out = [
+        (interval, site, query)
+        for query in range(len(problem.query_names))
+        for interval, site in np.argwhere(
+            problem.has_data[:, query]
+            & (chosen[:, :, query] >= 0)
+            & ~_may_send(problem, query, chosen[:, :, query])
+        ).tolist()
+    ]
+    return found + Violations.of(
+        "rules",
+        where=[
+            f"{problem.site_names[s]}, {problem.query_names[q]}, interval {problem.interval_numbers[k]:g}"
+            for k, s, q in ruled_out
+        ],
+        amount=np.ones(len(ruled_out)),
+        allowed=np.zeros(len(ruled_out)),
+        unit="levels",
+    )
+
+
+def _may_send(problem: Analytics, query: int, level: np.ndarray) -> Bools:
+    """Return whether tables `pinned` and `forbidden` allow each level, (K, S)."""
+    may = np.ones((len(problem.site_names), problem.level_rows.shape[1]), dtype=bool)
+    name = problem.query_names[query]
+    if problem.forbidden is not None:
+        own = problem.forbidden[problem.forbidden["query"].astype(str) == name]
+        site, _, ruled_out = problem.find_levels(own)
+        may[site, ruled_out] = False
+    if problem.pinned is not None:
+        own = problem.pinned[problem.pinned["query"].astype(str) == name]
+        site, _, only = problem.find_levels(own)
+        may[site] = False
+        may[site, only] = True
+    return np.asarray(np.take_along_axis(may[None], level[:, :, None], axis=2)[:, :, 0])
+
+
+def _require_answers(plan: Levels, expected: pd.DataFrame) -> None:
+    """Raise PlanRejected where the table of answers is not what the levels make."""
+    given = plan.answers
+    if len(given) != len(expected):
+        raise PlanRejected(f"answers: has {len(given):,} rows, must have {len(expected):,}: one for each "
+                           "interval and query with data")  # fmt: skip
+    keys = [
+        given.assign(query=given["query"].astype(str)).sort_values(["interval", "query"], kind="stable"),
+        expected.sort_values(["interval", "query"], kind="stable"),
+    ]
+    for column in ("interval", "query", "level"):
+        differ = keys[0][column].to_numpy(object) != keys[1][column].to_numpy(object)
+        if differ.any():
+            place = int(np.argmax(differ))
+            row = keys[1].iloc[place]
+            raise PlanRejected(
+                f"answers: {column} is {keys[0][column].iloc[place]!r} where the levels make "
+                f"{row[column]!r} of query '{row['query']}' in interval {row['interval']:g}"
+            )
+    for column in ("error", "value_usd"):
+        one, other = (frame[column].to_numpy(float) for frame in keys)
+        differ = ~np.isclose(one, other, rtol=TOLERANCE, atol=1e-9, equal_nan=True)
+        if differ.any():
+            place = int(np.argmax(differ))
+            row = keys[1].iloc[place]
+            raise PlanRejected(
+                f"answers: {column} is {one[place]:g}, must be {other[place]:g} for query '{row['query']}' "
+                f"in interval {row['interval']:g}"
+            )
+
+
+def _places(
+    problem: Analytics,
+    limit: str,
+    names: list[str],
+    amount: Floats,
+    allowed: Floats,
+    broken: Bools,
+    unit: str,
+) -> Violations:
+    interval, place = np.nonzero(broken)
+    numbers = problem.interval_numbers
+    return Violations.of(
+        limit,
+        where=[
+            f"{names[one]}, interval {numbers[k]:g}"
+            for k, one in zip(interval.tolist(), place.tolist(), strict=True)
+        ],
+        amount=amount[interval, place],
+        allowed=allowed[interval, place],
+        unit=unit,
+    )

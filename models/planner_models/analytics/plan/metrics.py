@@ -1,0 +1,153 @@
+"""Metrics of system `analytics`: value of answers, losses by levels, delays and waste, bytes and cost."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner.contract.metrics import Headline, Metric
+from planner_models.analytics.plan.answers import Answers, Delays, find_answers, find_loads, replay_queues
+from planner_models.analytics.plan.plan import Levels, read_levels
+from planner_models.analytics.problem.problem import Analytics
+
+PAPER: Final = "Rabkin et al. 2013"
+
+
+def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
+    return Metric(name=name, unit=unit, better="less", about=about, source=source)
+
+
+METRICS: Final = (
+    Metric(
+        name="value",
+        unit="USD",
+        better="more",
+        about="value of answers that come before their deadlines, in all intervals",
+    ),
+    Metric(name="offered_value", unit="USD", better="more", about="value of all answers at full quality"),
+    _less("coarse_loss", "USD", "value lost as answers are coarse"),
+    _less("no_data_loss", "USD", "value lost as sites send no data of a query"),
+    _less("late_loss", "USD", "value lost as data comes after the deadline"),
+    _less(
+        "wasted_percent",
+        "%",
+        "bytes sent that answers cannot use, as another site is coarser, of all bytes sent",
+        f"{PAPER}, section 4 (optimizing across queries)",
+    ),
+    _less("error_p95", "", "95th percentile of the largest errors that answers may have"),
+    _less("freshness_p50_s", "s", "time from the end of an interval to its answer, median"),
+    _less("freshness_p99_s", "s", "time from the end of an interval to its answer, 99th percentile"),
+    _less("backlog_gb", "GB", "bytes that wait at uplinks, most of all ends of intervals", PAPER),
+    _less("sent_gb", "GB", "bytes that sites send"),
+    _less("transfer_cost", "USD", "price of the bytes on all uplinks"),
+)
+HEADLINE: Final = Headline(
+    metric="value",
+    verb="gives answers with a value of {}",
+    total="offered_value",
+    losses={"no_data_loss": "loses {} without data", "late_loss": "loses {} as data is late"},
+    table=(
+        "value",
+        "coarse_loss",
+        "no_data_loss",
+        "late_loss",
+        "wasted_percent",
+        "error_p95",
+        "freshness_p99_s",
+        "sent_gb",
+    ),
+)
+LIMITS: Final = {
+    "capacity": "overloaded uplinks",
+    "error": "answers with too large an error",
+    "answered": "queries without an answer",
+    "rules": "levels that are ruled out",
+}
+
+
+def measure(
+    problem: Analytics,
+    plan: Levels,
+    previous: Levels | None,  # noqa: ARG001 - the signature of `measure`
+) -> dict[str, float | None]:
+    """Return a value for every metric."""
+    return measure_levels(problem, read_levels(problem, plan))
+
+
+def measure_levels(problem: Analytics, chosen: Ints) -> dict[str, float | None]:
+    """Return a value for every metric of chosen levels (K, S, Q)."""
+    answers = find_answers(problem, chosen)
+    loads = find_loads(problem, chosen, answers)
+    delays = replay_queues(problem, loads)
+    timely, wait_s = find_timely_value(problem, chosen, answers, delays)
+    offered = problem.total_usd
+    planned, value = float(answers.value_usd.sum()), float(timely.sum())
+    empty = _value_without_data(problem, chosen, answers)
+    sent = float(loads.site.sum())
+    known = wait_s[np.isfinite(wait_s)]
+    errors = answers.error[~np.isnan(answers.error)]
+    price = np.concatenate([frame["usd_per_gb"].to_numpy(float) for frame in (problem.sites, problem.pops)])
+    carried = np.concatenate([loads.site, loads.pop], axis=1).sum(axis=0)
+    late = planned - value
+    return {
+        "value": value,
+        "offered_value": offered,
+        "coarse_loss": _clean(offered - planned - empty, offered),
+        "no_data_loss": _clean(empty, offered),
+        "late_loss": _clean(late, offered),
+        "wasted_percent": 100 * float(loads.wasted.sum()) / sent if sent > 0 else 0.0,
+        "error_p95": float(np.percentile(errors, 95)) if len(errors) else None,
+        "freshness_p50_s": float(np.percentile(known, 50)) if len(known) else None,
+        "freshness_p99_s": float(np.percentile(known, 99)) if len(known) else None,
+        "backlog_gb": float(delays.backlog.max(initial=0.0)) / 1e9,
+        "sent_gb": sent / 1e9,
+        "transfer_cost": float(carried @ price) / 1e9,
+    }
+
+
+def find_timely_value(
+    problem: Analytics, chosen: Ints, answers: Answers, delays: Delays
+) -> tuple[Floats, Floats]:
+    """Return the value of data that comes in time, (K, Q), and the wait for all data, (K, Q), s.
+
+    The wait is NaN where no data is sent. Where sites add up, each site's data counts by itself.
+    """
+    value, wait = np.zeros_like(answers.value_usd), np.full(answers.value_usd.shape, np.nan)
+    deadline = problem.queries["deadline_s"].to_numpy(float)
+    for query in range(value.shape[1]):
+        sites = np.flatnonzero(problem.has_data[:, query])
+        if not len(sites):
+            continue
+        own = chosen[:, sites, query]
+        sends = (own >= 0) & ~problem.is_none[query, own]
+        delay = np.where(sends, delays.site_s[:, sites], 0.0)
+        in_time = delay + problem.length_s[:, None] <= deadline[query] * (1 + 1e-9)
+        answered = answers.is_answered[:, query]
+        wait[:, query] = np.where(answered, delay.max(axis=1), np.nan)
+        if problem.is_sum[query]:
+            share = np.where(sends & in_time, problem.value_share[query, own], 0.0)
+            value[:, query] = share @ problem.site_value_usd[sites, query]
+        else:
+            value[:, query] = np.where(in_time.all(axis=1), answers.value_usd[:, query], 0.0)
+    return value, wait
+
+
+def _value_without_data(problem: Analytics, chosen: Ints, answers: Answers) -> float:
+    """Return the value of queries, or of sites where they add up, without data, USD."""
+    total = 0.0
+    for query in range(chosen.shape[2]):
+        sites = np.flatnonzero(problem.has_data[:, query])
+        if problem.is_sum[query]:
+            own = chosen[:, sites, query]
+            empty = (own < 0) | problem.is_none[query, own]
+            total += float((empty @ problem.site_value_usd[sites, query]).sum())
+        elif len(sites):
+            total += float((~answers.is_answered[:, query]).sum() * problem.value_usd[query])
+    return total
+
+
+def _clean(amount: float, total: float) -> float:
+    """Return an amount, 0 where it is rounding."""
+    return amount if amount > 1e-9 * max(total, 1e-300) else 0.0

@@ -1,0 +1,177 @@
+"""The plan of system `analytics`: the level that each site sends for each query, and the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Bools, Ints
+from planner.contract.tables import Table, label, number, validate
+from planner.errors import InputError, PlanRejected
+from planner_models.analytics.plan.answers import find_answers
+from planner_models.analytics.problem.problem import Analytics, find_rows
+from planner_models.analytics.problem.schema import MOST_INTERVALS, MOST_USD
+
+LEVELS: Final = Table(
+    name="levels",
+    about="level at which a site sends the data of a query in an interval; a row of a site goes before one "
+    "of all sites",
+    columns={
+        "interval": number("number of the interval", at_least=1, at_most=MOST_INTERVALS, whole=True),
+        "query": label("query"),
+        "level": label("level"),
+        "site": label("site; blank: all sites with data of the query", may_be_blank=True),
+    },
+    key=("interval", "query", "site"),
+    may_be_empty=True,
+    compact=False,
+)
+ANSWERS: Final = Table(
+    name="answers",
+    about="the answer of a query for an interval, once all data of its sites has come",
+    columns={
+        "interval": number("number of the interval", at_least=1, at_most=MOST_INTERVALS, whole=True),
+        "query": label("query"),
+        "level": label("level of the answer; mixed: sites add values of their own at several levels"),
+        "error": number("largest error that it may have; blank: no data", at_least=0, may_be_blank=True),
+        "value_usd": number("its value, USD", at_least=0, at_most=MOST_USD * 2),
+    },
+    key=("interval", "query"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (LEVELS, ANSWERS)
+MIXED: Final = "mixed"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Levels:
+    """Levels that sites send, and the answers that they make.
+
+    levels   interval, query, level, site; blank: all sites with data of the query
+    answers  interval, query, level, error, value_usd
+    """
+
+    levels: pd.DataFrame
+    answers: pd.DataFrame
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables of the plan."""
+        return {"levels": self.levels, "answers": self.answers}
+
+
+def make_plan(problem: Analytics, chosen: Ints) -> Levels:
+    """Return the plan of chosen levels (K, S, Q); those of sites without data of a query do not matter."""
+    has = problem.has_data
+    first = has.argmax(axis=0)
+    common = np.take_along_axis(chosen, first[None, None, :], axis=1)[:, 0, :]  # (K, Q)
+    taking_part = has.any(axis=0)
+    alike = ((chosen == common[:, None, :]) | ~has[None]).all(axis=1) & taking_part & (common >= 0)
+    interval, query = np.nonzero(alike)
+    apart = has[None] & ~alike[:, None, :] & (chosen >= 0)
+    k, s, q = np.nonzero(apart)
+    names = _level_names(problem)
+    frame = pd.DataFrame(
+        {
+            "interval": problem.interval_numbers[np.concatenate([interval, k])],
+            "query": np.array(problem.query_names, dtype=object)[np.concatenate([query, q])],
+            "level": names[
+                np.concatenate([query, q]), np.concatenate([common[interval, query], chosen[k, s, q]])
+            ],
+            "site": np.concatenate(
+                [
+                    np.full(len(interval), "", dtype=object),
+                    np.array(problem.site_names, dtype=object)[s],
+                ]
+            ),
+        }
+    )
+    return Levels(levels=frame, answers=tabulate_answers(problem, chosen))
+
+
+def tabulate_answers(problem: Analytics, chosen: Ints) -> pd.DataFrame:
+    """Return the answers that chosen levels (K, S, Q) make, one row for each interval and query with data."""
+    found = find_answers(problem, chosen)
+    taking_part = np.flatnonzero(problem.has_data.any(axis=0))
+    intervals = len(problem.interval_numbers)
+    query = np.tile(taking_part, intervals)
+    interval = np.repeat(np.arange(intervals), len(taking_part))
+    level = found.level[interval, query]
+    names = np.where(level >= 0, _level_names(problem)[query, np.maximum(level, 0)], MIXED)
+    return pd.DataFrame(
+        {
+            "interval": problem.interval_numbers[interval],
+            "query": np.array(problem.query_names, dtype=object)[query],
+            "level": names,
+            "error": found.error[interval, query],
+            "value_usd": found.value_usd[interval, query],
+        }
+    )
+
+
+def _level_names(problem: Analytics) -> np.ndarray[Any, Any]:
+    """Return the names of levels, (Q, L), "" where there is none."""
+    names = np.full(problem.level_rows.shape, "", dtype=object)
+    for query, own in enumerate(problem.level_names):
+        names[query, : len(own)] = own
+    return names
+
+
+def from_tables(problem: Analytics, tables: Mapping[str, pd.DataFrame]) -> Levels:
+    """Return the plan in its tables; without the table of answers, those that the levels make.
+
+    raises  InputError with every fault; PlanRejected for names and intervals that there are none of
+    """
+    if "levels" not in tables:
+        raise InputError("levels: is missing")
+    levels = validate(LEVELS, tables["levels"], where=tables["levels"].attrs.get("where"))
+    plan = Levels(levels=levels, answers=pd.DataFrame())
+    chosen = read_levels(problem, plan)
+    if "answers" in tables:
+        frame = tables["answers"]
+        answers = validate(ANSWERS, frame, where=frame.attrs.get("where"))
+    else:
+        answers = tabulate_answers(problem, chosen)
+    return Levels(levels=levels, answers=answers)
+
+
+def read_levels(problem: Analytics, plan: Levels) -> Ints:
+    """Return the chosen levels of a plan, (K, S, Q); where it has no row, the level of operator none, or -1.
+
+    raises  PlanRejected for names and intervals that there are none of
+    """
+    frame = plan.levels
+    none = np.where(problem.is_none.any(axis=1), problem.is_none.argmax(axis=1), -1)
+    chosen = np.empty((len(problem.interval_numbers), len(problem.site_names), len(none)), dtype=np.int64)
+    chosen[:] = none
+    if not len(frame):
+        return chosen
+    interval = problem.find_intervals(frame)
+    query = find_rows(problem.query_names, frame["query"])
+    everywhere = (frame["site"].astype(str) == "").to_numpy()
+    site = find_rows(problem.site_names, frame["site"])
+    _refuse(frame, "levels", interval < 0, lambda row: f"there is no interval {row['interval']:g}")
+    _refuse(frame, "levels", query < 0, lambda row: f"there is no query '{row['query']}'")
+    _refuse(frame, "levels", (site < 0) & ~everywhere, lambda row: f"there is no site '{row['site']}'")
+    level = problem.find_level_names(query, frame["level"])
+    _refuse(frame, "levels", level < 0, lambda row: f"query '{row['query']}' has no level '{row['level']}'")
+    stray = ~everywhere & ~problem.has_data[site, query]
+    _refuse(
+        frame,
+        "levels",
+        stray,
+        lambda row: f"site '{row['site']}' has no data of query '{row['query']}'",
+    )
+    chosen[interval[everywhere], :, query[everywhere]] = level[everywhere, None]
+    one = ~everywhere
+    chosen[interval[one], site[one], query[one]] = level[one]
+    return chosen
+
+
+def _refuse(frame: pd.DataFrame, table: str, bad: Bools, words: Any) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise PlanRejected(f"{table} row {row + 1}: {words(frame.iloc[row])}")

@@ -1,0 +1,216 @@
+"""Synthetic problems. No number here is a claim about a real network."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.arrays import Floats
+from planner_models.analytics.problem.problem import BYTES_PER_MBIT, Analytics
+from planner_models.analytics.problem.schema import COARSEST, SUM, WORST
+
+NIGHT: Final = 0.3  # records of the quietest hour over those of the busiest
+RECORD_NOISE: Final = 0.1  # standard deviation of the logarithm of a site's records
+BANDWIDTH_MEMORY_S: Final = 900.0  # in which the autocorrelation of a link's bandwidth falls to 1/e
+FINEST_BYTES: Final = 16.0  # of a cell
+BYTES_SHARES: Final = (1.0, 0.5, 0.25, 0.12, 0.05)
+VALUE_SHARES: Final = (1.0, 0.93, 0.82, 0.65, 0.4)
+SECONDS: Final = (1.0, 5.0, 10.0, 30.0, 60.0)
+WIDTHS: Final = (4096, 2048, 1024, 512, 256)
+
+Sites = Annotated[int, Field(ge=1, le=5_000, description="sites that generate data")]
+Pops = Annotated[int, Field(ge=1, le=500, description="points of presence that sites are connected to")]
+Queries = Annotated[int, Field(ge=1, le=1_000, description="standing queries")]
+Hours = Annotated[float, Field(gt=0, le=744, description="hours")]
+Minutes = Annotated[float, Field(gt=0, le=1_440, description="minutes of an interval")]
+Bandwidth = Annotated[
+    float, Field(gt=0, description="capacity of each uplink over the mean load of all queries at full detail")
+]
+Variation = Annotated[
+    float, Field(ge=0, le=2, description="standard deviation of the logarithm of a link's bandwidth in time")
+]
+Part = Annotated[float, Field(ge=0, le=1, description="part of the queries to which sites add values")]
+Seed = Annotated[int, Field(ge=0, description="seed of all random draws")]
+
+
+def diurnal(
+    *,
+    sites: Sites = 200,
+    pops: Pops = 20,
+    queries: Queries = 50,
+    hours: Hours = 24.0,
+    interval_minutes: Minutes = 5.0,
+    bandwidth: Bandwidth = 0.35,
+    variation: Variation = 0.25,
+    sum_part: Part = 0.2,
+    worst_part: Part = 0.2,
+    seed: Seed = 0,
+) -> Analytics:
+    """Generate sites around the world with a daily load, queries of six levels, and links that vary."""
+    rng = np.random.default_rng(seed)
+    times = tabulate_intervals(hours, interval_minutes)
+    places = draw_places(rng, sites, pops)
+    cubes = max(1, queries // 5)
+    cube_names = [f"cube{row + 1}" for row in range(cubes)]
+    hour = times["start_s"].to_numpy(float) / 3600
+    daily = draw_days(rng, hour, sites)
+    size = rng.lognormal(8.0, 0.8, size=(sites, cubes))
+    records = np.round(daily[:, :, None] * size, 1)
+    volume = tabulate_volume(places["site"].tolist(), cube_names, records, np.round(records**0.8, 1))
+    names = [f"query{row + 1}" for row in range(queries)]
+    combine = np.full(queries, COARSEST, dtype=object)
+    order = rng.permutation(queries)
+    sums, worst = round(sum_part * queries), round(worst_part * queries)
+    combine[order[:sums]], combine[order[sums : sums + worst]] = SUM, WORST
+    table = pd.DataFrame(
+        {
+            "query": names,
+            "cube": [cube_names[row % cubes] for row in range(queries)],
+            "value_usd": np.round(rng.lognormal(0.0, 0.8, size=queries), 3),
+            "combine": combine,
+            "deadline_s": 2 * 60 * interval_minutes,
+        }
+    )
+    levels = pd.concat(
+        [_draw_levels(rng, name, str(kind)) for name, kind in zip(names, combine, strict=True)]
+    )
+    problem = Analytics(
+        sites=places,
+        pops=tabulate_pops(pops),
+        intervals=times,
+        cubes=pd.DataFrame({"cube": cube_names, "aggregate": "count"}),
+        volume=volume,
+        queries=table,
+        levels=levels.reset_index(drop=True),
+        merging=_draw_merging(rng, names, levels, places),
+    )
+    return set_bandwidth(problem, bandwidth, variation, rng)
+
+
+def _draw_levels(rng: np.random.Generator, query: str, kind: str) -> pd.DataFrame:
+    """Draw six levels of a query, the last one without data."""
+    part = np.array(BYTES_SHARES) ** rng.uniform(0.8, 1.2)
+    share = np.array(VALUE_SHARES) ** rng.uniform(0.5, 1.5)
+    count = len(part)
+    operator, names, parameter = {
+        COARSEST: ("interval", [f"{size:g} s" for size in SECONDS], list(SECONDS)),
+        SUM: ("sample", [f"{size:.0%}" for size in BYTES_SHARES], list(BYTES_SHARES)),
+        WORST: ("sketch", [f"width {width}" for width in WIDTHS], [float(width) for width in WIDTHS]),
+    }[kind]
+    return pd.DataFrame(
+        {
+            "query": query,
+            "level": [*names, "none"],
+            "operator": [*([operator] * count), "none"],
+            "parameter": [*parameter, np.nan],
+            "bytes_per_record": 0.0,
+            "bytes_per_cell": [*np.round(FINEST_BYTES * part, 4), 0.0],
+            "error": [*np.round(0.2 * (1 - share), 5), 0.0],
+            "value_share": [*np.round(share, 4), 0.0],
+        }
+    )
+
+
+def _draw_merging(
+    rng: np.random.Generator, queries: list[str], levels: pd.DataFrame, places: pd.DataFrame
+) -> pd.DataFrame:
+    """Draw the part of bytes that is left where cells of a point of presence's sites are merged."""
+    counts = places["pop"].value_counts(sort=False)
+    rows = []
+    for query in queries:
+        overlap = rng.uniform(0.2, 0.8)
+        for pop, sites in counts.items():
+            share = overlap / sites + (1 - overlap)
+            own = levels.loc[(levels["query"] == query) & (levels["operator"] != "none"), "level"]
+            rows += [(pop, query, level, round(float(share), 4)) for level in own]
+    return pd.DataFrame(rows, columns=["pop", "query", "level", "merged_share"])
+
+
+def tabulate_intervals(hours: float, minutes: float) -> pd.DataFrame:
+    """Return the intervals of some hours, at least one."""
+    count = max(1, round(hours * 60 / minutes))
+    number = np.arange(1.0, count + 1)
+    return pd.DataFrame(
+        {"interval": number, "start_s": (number - 1) * minutes * 60, "length_s": minutes * 60}
+    )
+
+
+def tabulate_pops(count: int) -> pd.DataFrame:
+    """Return points of presence that merge cells."""
+    names = [f"pop{row + 1}" for row in range(count)]
+    return pd.DataFrame({"pop": names, "uplink_mbps": 1.0, "merges": "yes"})
+
+
+def draw_places(rng: np.random.Generator, sites: int, pops: int) -> pd.DataFrame:
+    """Draw the point of presence of each site; each has at least one site where there are enough."""
+    pop = np.concatenate([np.arange(min(pops, sites)), rng.integers(0, pops, size=max(sites - pops, 0))])
+    return pd.DataFrame(
+        {
+            "site": [f"site{row + 1}" for row in range(sites)],
+            "pop": [f"pop{row + 1}" for row in pop.tolist()],
+            "uplink_mbps": 1.0,
+        }
+    )
+
+
+def draw_days(rng: np.random.Generator, hour: Floats, sites: int) -> Floats:
+    """Draw the records of each interval and site over those of its busiest hour, (K, S)."""
+    east = rng.uniform(0, 24, size=sites)
+    daily = 0.5 - 0.5 * np.cos(2 * np.pi * (hour[:, None] + east) / 24)
+    level = NIGHT + (1 - NIGHT) * daily
+    return np.asarray(level * rng.lognormal(0.0, RECORD_NOISE, size=level.shape))
+
+
+def tabulate_volume(sites: list[str], cubes: list[str], records: Floats, cells: Floats) -> pd.DataFrame:
+    """Return the table of records and cells, (K, S, C) each."""
+    interval, site, cube = (place.ravel() for place in np.indices(records.shape))
+    return pd.DataFrame(
+        {
+            "site": pd.Categorical.from_codes(site, categories=sites),
+            "cube": pd.Categorical.from_codes(cube, categories=cubes),
+            "interval": interval + 1.0,
+            "records": records.ravel(),
+            "cells": np.minimum(cells, records).ravel(),
+        }
+    )
+
+
+def finest_bytes(problem: Analytics) -> Floats:
+    """Return the bytes of all queries at their finest levels on each uplink, (K, S + G), after merging."""
+    site = np.zeros((len(problem.interval_numbers), len(problem.site_names)))
+    before_pop = np.zeros_like(site)
+    finest = problem.level_rows[:, 0]
+    sizes = problem.levels[["bytes_per_record", "bytes_per_cell"]].to_numpy(float)[finest]
+    for query, cube in enumerate(problem.cube_of.tolist()):
+        sent = problem.records[:, :, cube] * sizes[query, 0] + problem.cells[:, :, cube] * sizes[query, 1]
+        site += sent
+        before_pop += sent * problem.merged_share[problem.pop_of, query, 0]
+    pop = np.zeros((len(site), len(problem.pop_names)))
+    np.add.at(pop.T, problem.pop_of, before_pop.T)
+    return np.concatenate([site, pop], axis=1)
+
+
+def set_bandwidth(
+    problem: Analytics, bandwidth: float, variation: float, rng: np.random.Generator
+) -> Analytics:
+    """Return the problem with links whose capacity is drawn about a multiple of their mean load, Mbit/s."""
+    load = finest_bytes(problem).mean(axis=0)
+    mean = bandwidth * load / float(problem.length_s.mean()) / BYTES_PER_MBIT
+    memory = np.exp(-float(problem.length_s.mean()) / BANDWIDTH_MEMORY_S)
+    state = rng.standard_normal(mean.shape)
+    rows = []
+    for _ in range(len(problem.interval_numbers)):
+        rows.append(mean * np.exp(variation * state - variation**2 / 2))
+        state = memory * state + np.sqrt(1 - memory**2) * rng.standard_normal(mean.shape)
+    return problem.with_capacity(np.round(np.array(rows), 6))
+
+
+def small(*, seed: Seed = 0) -> Analytics:
+    """Generate three intervals of six sites and five queries."""
+    return diurnal(sites=6, pops=2, queries=5, hours=0.25, bandwidth=0.4, sum_part=0.2, seed=seed)
+
+
+PRESETS: Final = {"diurnal": diurnal, "small": small}

@@ -1,0 +1,253 @@
+"""Tables of system `analytics`: sites, links, volumes of data, queries and their levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pandera.pandas as pa
+
+from planner.contract.tables import Table, label, number
+
+COARSEST, SUM, WORST = "coarsest", "sum", "worst"
+COMBINE: Final = (COARSEST, SUM, WORST)
+"""How data of sites make an answer: at the coarsest level, each with a value of its own, or by the worst."""
+
+INTERVAL, DIMENSION, SAMPLE, TOP_K, BUCKETS, SKETCH, NO_DATA = (
+    "interval",
+    "dimension",
+    "sample",
+    "top_k",
+    "buckets",
+    "sketch",
+    "none",
+)
+OPERATORS: Final = (INTERVAL, DIMENSION, SAMPLE, TOP_K, BUCKETS, SKETCH, NO_DATA)
+MERGEABLE: Final = ("count", "max", "mean", "quantile", "distinct")
+AGGREGATES: Final = (*MERGEABLE, "top_k")
+"""Aggregates of cubes; lists of the largest cells (top_k) of several sites do not merge exactly."""
+
+MOST_INTERVALS: Final = 100_000
+MOST_MBPS: Final = 1e9
+LEAST_MBPS: Final = 1e-6
+MOST_BYTES: Final = 1e9
+LEAST_BYTES: Final = 1e-9
+MOST_RECORDS: Final = 1e12
+MOST_USD: Final = 1e9
+LEAST_USD: Final = 1e-9
+
+
+def _choice(about: str, values: Sequence[str]) -> pa.Column:
+    rule = pa.Check.isin(values, error="must be one of " + ", ".join(values))
+    return pa.Column(str, rule, description=about)
+
+
+def _mbps(about: str) -> pa.Column:
+    return number(about, at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS)
+
+
+def _usd_per_gb() -> pa.Column:
+    return number(
+        "price of a gigabyte on its uplink, USD",
+        at_least=0,
+        at_most=MOST_USD,
+        least=LEAST_USD,
+        optional=True,
+        default=0.0,
+    )
+
+
+SITES: Final = Table(
+    name="sites",
+    about="a place where data is generated and stored, with an uplink to its point of presence",
+    columns={
+        "site": label("site"),
+        "pop": label("point of presence that its uplink ends at"),
+        "uplink_mbps": _mbps("capacity of its uplink, where table bandwidth has none, Mbit/s"),
+        "weight": number(
+            "part of a query's value that its data has, relative to other sites, where values add up",
+            more_than=0,
+            at_most=1e6,
+            least=1e-6,
+            optional=True,
+            default=1.0,
+        ),
+        "usd_per_gb": _usd_per_gb(),
+    },
+    key=("site",),
+)
+POPS: Final = Table(
+    name="pops",
+    about="a point of presence, with an uplink to the datacenter that answers queries",
+    columns={
+        "pop": label("point of presence"),
+        "uplink_mbps": _mbps("capacity of its uplink, where table bandwidth has none, Mbit/s"),
+        "merges": _choice("whether it can merge the cells of its sites", ("yes", "no")),
+        "usd_per_gb": _usd_per_gb(),
+    },
+    key=("pop",),
+)
+INTERVALS: Final = Table(
+    name="intervals",
+    about="a part of the time, for which each query has one answer",
+    columns={
+        "interval": number("number: 1, 2, 3 and so on", at_least=1, at_most=MOST_INTERVALS, whole=True),
+        "start_s": number("start, s", at_least=0, at_most=1e12),
+        "length_s": number("length, s", more_than=0, at_most=1e9, least=1e-3),
+    },
+    key=("interval",),
+)
+BANDWIDTH: Final = Table(
+    name="bandwidth",
+    about="capacity of an uplink in an interval; a link that is named has a row for each interval",
+    columns={
+        "link": label("site or point of presence of the uplink"),
+        "interval": number("number of the interval", at_least=1, at_most=MOST_INTERVALS, whole=True),
+        "mbps": _mbps("capacity, Mbit/s"),
+    },
+    key=("link", "interval"),
+    may_be_empty=True,
+    compact=True,
+)
+CUBES: Final = Table(
+    name="cubes",
+    about="a data cube: records of all sites, aggregated in cells",
+    columns={
+        "cube": label("cube"),
+        "aggregate": _choice("statistic of a cell", AGGREGATES),
+    },
+    key=("cube",),
+)
+VOLUME: Final = Table(
+    name="volume",
+    about="data that a site generates in an interval; no row: none",
+    columns={
+        "site": label("site"),
+        "cube": label("cube"),
+        "interval": number("number of the interval", at_least=1, at_most=MOST_INTERVALS, whole=True),
+        "records": number("records", at_least=0, at_most=MOST_RECORDS, least=1e-6),
+        "cells": number("cells with at least a record", at_least=0, at_most=MOST_RECORDS, least=1e-6),
+    },
+    key=("site", "cube", "interval"),
+    compact=True,
+)
+QUERIES: Final = Table(
+    name="queries",
+    about="a standing query over the data of all sites that have its cube",
+    columns={
+        "query": label("query"),
+        "cube": label("cube"),
+        "value_usd": number(
+            "value of an answer for one interval at full quality, USD",
+            at_least=0,
+            at_most=MOST_USD,
+            least=LEAST_USD,
+        ),
+        "combine": _choice(
+            "how data of sites combine: coarsest: the answer has the coarsest level of any site; sum: each "
+            "site adds a value of its own; worst: the answer has the error of the worst site",
+            COMBINE,
+        ),
+        "deadline_s": number(
+            "time from the start of an interval after which its answer has no value, s",
+            more_than=0,
+            at_most=1e9,
+            least=1e-3,
+        ),
+        "error_at_most": number(
+            "largest error that is allowed; blank: any", at_least=0, optional=True, may_be_blank=True
+        ),
+    },
+    key=("query",),
+)
+LEVELS: Final = Table(
+    name="levels",
+    about="a level of detail at which sites may send the data of a query; from the finest to the coarsest",
+    columns={
+        "query": label("query"),
+        "level": label("name of the level, such as 5 s"),
+        "operator": _choice("what makes the data smaller; none: no data is sent", OPERATORS),
+        "parameter": number(
+            "of the operator: seconds of interval, number of buckets, part of sample, entries of top_k",
+            at_least=0,
+            at_most=1e12,
+            optional=True,
+            may_be_blank=True,
+        ),
+        "bytes_per_record": number(
+            "bytes sent for each record", at_least=0, at_most=MOST_BYTES, least=LEAST_BYTES
+        ),
+        "bytes_per_cell": number(
+            "bytes sent for each cell", at_least=0, at_most=MOST_BYTES, least=LEAST_BYTES
+        ),
+        "error": number("error of an answer at this level", at_least=0, at_most=1e9),
+        "value_share": number("part of the query's value at this level", at_least=0, at_most=1),
+    },
+    key=("query", "level"),
+)
+MERGING: Final = Table(
+    name="merging",
+    about="merging of cells at a point of presence; no row: merging saves nothing",
+    columns={
+        "pop": label("point of presence"),
+        "query": label("query"),
+        "level": label("level"),
+        "merged_share": number(
+            "bytes of the union of its sites' cells over the bytes that sites send; above 1: merging adds",
+            more_than=0,
+            at_most=1e3,
+            least=1e-6,
+        ),
+    },
+    key=("pop", "query", "level"),
+    may_be_empty=True,
+    compact=True,
+)
+POLICIES: Final = Table(
+    name="policies",
+    about="order in which a site makes a query coarser as bandwidth falls; no row: the order of its levels",
+    columns={
+        "query": label("query"),
+        "step": number("number of the step: 1, 2, 3 and so on", at_least=1, at_most=1e4, whole=True),
+        "level": label("level"),
+        "until": number(
+            "load of the site's uplink at the finest levels, over its capacity, up to which the step is "
+            "used; blank: any",
+            at_least=0,
+            at_most=1e9,
+            optional=True,
+            may_be_blank=True,
+        ),
+    },
+    key=("query", "step"),
+    may_be_empty=True,
+)
+
+
+def _exceptions(name: str, about: str) -> Table:
+    return Table(
+        name=name,
+        about=about,
+        columns={"site": label("site"), "query": label("query"), "level": label("level")},
+        key=("site", "query", "level"),
+        may_be_empty=True,
+    )
+
+
+PINNED: Final = _exceptions("pinned", "the level that a site must send for a query")
+FORBIDDEN: Final = _exceptions("forbidden", "a level that a site must not send for a query")
+TABLES: Final = (
+    SITES,
+    POPS,
+    INTERVALS,
+    CUBES,
+    VOLUME,
+    QUERIES,
+    LEVELS,
+    BANDWIDTH,
+    MERGING,
+    POLICIES,
+    PINNED,
+    FORBIDDEN,
+)
+OPTIONAL_TABLES: Final = ("bandwidth", "merging", "policies", "pinned", "forbidden")
