@@ -31,6 +31,7 @@ SCENARIOS: Final = {
     "rotors": ("rotors/own_data", "--designs", "two_hop,direct"),
     "contracts": ("contracts/own_data",),
     "fairshare": ("fairshare/own_data", "--designs", "optimum,fq"),
+    "analytics": ("analytics/own_data",),
     "topology": ("topology/own_data",),
     "circuits": ("circuits/exact_8", "--designs", "solstice,eclipse"),
     "circuitflows": ("circuitflows/one_ring", "--set", "problem.horizon_us=20000"),

@@ -30,6 +30,7 @@ ROOT = DOCS.parent
 PICTURES = DOCS / "pictures"
 """A picture of each system's example; `python docs/pictures.py` draws them."""
 EXAMPLES = {
+    "analytics": "own_data",
     "brokering": "own_data",
     "capacity": "backbone",
     "circuitflows": "one_ring",

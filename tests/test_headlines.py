@@ -22,6 +22,7 @@ SCENARIOS = {
     "brokering/own_data": {},
     "brokering/learning_market": {},
     "capacity/backbone": {},
+    "analytics/own_data": {},
     "capacity/national": {},
     "capacity/own_data": {},
     "circuitflows/strobe": {},
@@ -62,6 +63,7 @@ SCENARIOS = {
 }
 """Shipped scenarios that every design answers within seconds."""
 OVERLOADED = {
+    "analytics/own_data": {"problem.scale": 30.0},
     "brokering/own_data": {"problem.capacity_scale": 0.2},
     "capacity/own_data": {"problem.budget": 15.0},
     "circuits/skewed_64": {"problem.scale": 10.0},
@@ -81,10 +83,14 @@ MARKET = {"problem.clients": 2_000}
 SMALL_MARKET = {"problem.clients": 300, "problem.places": 30}
 CHANNELS = {"problem.videos": 50, "problem.groups": 50, "problem.edges": 20}
 ACTIVE_CHANNELS = {"problem.videos": 50, "problem.edges": 20}
+QUERIES = {"problem.sites": 8, "problem.pops": 2, "problem.queries": 6, "problem.hours": 0.5}
 TENANTS = {"problem.tenants": 10, "problem.largest_tenant": 60, "problem.table_size": 20}
 FABRIC = {"problem.k": 8, "problem.groups": 200, **TENANTS}
 LARGER_FABRIC = {"problem.k": 12, "problem.groups": 200, **TENANTS}
 REDUCED = {
+    "analytics/coordination": QUERIES,
+    "analytics/diurnal_200": QUERIES,
+    "analytics/outage": {**QUERIES, "problem.fail_from_s": 600.0},
     "brokering/city_cdns": MARKET,
     "brokering/coordination": MARKET,
     "brokering/day": {"problem.clients": 1_000, "problem.windows": 1},
@@ -148,6 +154,7 @@ REDUCED = {
 }
 """The other shipped scenarios, made so small that every design answers within seconds."""
 OPTIMA = {
+    "analytics": "optimum",
     "brokering": "omniscient",
     "capacity": "optimum",
     "circuits": "optimum",

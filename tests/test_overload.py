@@ -37,6 +37,7 @@ class Overload:
 
 
 OVERLOADS = {
+    "analytics": Overload("analytics/own_data", {"problem.scale": 30.0}, "optimum", "no_data_loss"),
     "brokering": Overload("brokering/own_data", {"problem.capacity_scale": 0.2}, "own_prices", "shed"),
     "capacity": Overload("capacity/backbone", {"problem.budget": 40.0}, "greedy", "unserved_mbps"),
     "circuitflows": Overload(

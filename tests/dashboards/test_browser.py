@@ -22,6 +22,7 @@ SCENARIOS = (
     "capacity/own_data",
     "rotors/own_data",
     "contracts/own_data",
+    "analytics/own_data",
     "topology/own_data",
     "circuits/exact_8",
     "circuitflows/one_ring",

@@ -24,7 +24,11 @@ from planner.scenarios.scenario import Entry
 from planner.scenarios.shipped import scenario_names
 
 SCENARIOS: Final = Path(__file__).parents[2] / "data" / "scenarios"
-SMALL: Final = {"brokering": "brokering/own_data", "multicast": "multicast/own_tree"}
+SMALL: Final = {
+    "analytics": "analytics/own_data",
+    "brokering": "brokering/own_data",
+    "multicast": "multicast/own_tree",
+}
 """Shipped tables of systems that have a large sample, or one with few of the tables."""
 OPTIONS: Final = Options(time_limit_s=2.0, seed=1, threads=1)
 
@@ -85,6 +89,7 @@ def documents() -> list[dict[str, Any]]:
     livevideo = {"videos": 20, "edges": 6, "sources": 2, "reflectors": 2, "viewers": 50.0, "games": 1}
     contracts = {"clients": 100, "cdns": 2}
     fairshare = {"partitions": 3, "nodes": 3}
+    analytics = {"sites": 5, "pops": 2, "queries": 4, "hours": 0.25}
     topology = {"blocks": 4, "ports": 6}
     rotors = {"racks": 6, "switches": 2}
     traffic = {"tors": 4, "aggregations": 2, "intermediates": 2, "hosts_per_tor": 2, "pairs": 10}
@@ -97,7 +102,7 @@ def documents() -> list[dict[str, Any]]:
         **livevideo,
         **traffic,
     }
-    small |= {**contracts, **fairshare, **topology, **rotors}
+    small |= {**contracts, **fairshare, **topology, **rotors, **analytics}
     found = []
     for base in bases():
         system = base.system

@@ -26,6 +26,7 @@ from tests.fuzzing.faults import MAX_LINE, find_text_faults
 from tests.models.traffic.problem.readers import test_graphml, test_repetita, test_sndlib
 
 OWN_FOLDERS: Final = {
+    "analytics": ["analytics/own_data"],
     "brokering": ["brokering/own_data", "brokering/fig_3_7"],
     "capacity": ["capacity/own_data"],
     "coflows": ["coflows/own_data"],

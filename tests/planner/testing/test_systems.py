@@ -19,6 +19,7 @@ from planner_models.traffic.problem.problem import Traffic
 from tests.planner.runs.toy_system import Admitted, Link, admit, toy
 
 SMALL: Mapping[str, Callable[[Any], Any]] = {
+    "analytics": lambda presets: presets["small"](),
     "brokering": lambda presets: presets["world"](clients=200, places=12, seed=1),
     "capacity": lambda presets: presets["small"](),
     "circuitflows": lambda presets: presets["mixed"](racks=4, rings=1, horizon_us=10_000.0),
