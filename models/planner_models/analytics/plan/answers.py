@@ -172,6 +172,6 @@ def _drain(ends: Floats, length: Floats, capacity: Floats, backlog: Floats) -> F
     found = np.interp(wanted, total, times)
     beyond = wanted > total[-1]
     rate = capacity[-1] / length[-1]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         later = ends[-1] + (wanted - total[-1]) / rate
     return np.asarray(np.where(backlog > 0, np.where(beyond, later, found), ends))
