@@ -32,6 +32,7 @@ SCENARIOS: Final = {
     "contracts": ("contracts/own_data",),
     "fairshare": ("fairshare/own_data", "--designs", "optimum,fq"),
     "analytics": ("analytics/own_data",),
+    "updates": ("updates/diamond", "--designs", "ordered,two_phase_changed"),
     "topology": ("topology/own_data",),
     "circuits": ("circuits/exact_8", "--designs", "solstice,eclipse"),
     "circuitflows": ("circuitflows/one_ring", "--set", "problem.horizon_us=20000"),

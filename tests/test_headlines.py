@@ -50,6 +50,10 @@ SCENARIOS = {
     "topology/own_data": {},
     "topology/jupiter": {},
     "topology/training": {},
+    "updates/diamond": {},
+    "updates/repeater": {},
+    "updates/germany50_reweigh": {},
+    "updates/server_move": {},
     "traffic/abilene": {},
     "traffic/abilene_classes": {},
     "traffic/figure_8": {},
@@ -141,6 +145,11 @@ REDUCED = {
     "fairshare/sparse_1000": FEWER_TENANTS,
     "fairshare/zipf_1000": FEWER_TENANTS,
     "topology/blocks_64": {"problem.blocks": 12, "problem.ports": 96},
+    "updates/europe_maintenance": {"problem.name": "sndlib/germany50", "problem.count": 20},
+    "updates/germany50_links": {"problem.count": 60},
+    "updates/policy": {"problem.count": 40},
+    "updates/tata_table_space": {"problem.count": 300},
+    "updates/zigzag_100": {"problem.switches": 12},
     "traffic/as7018": {"problem.name": "caida/2024-08/2200"},
     "traffic/coordination": {},
     "traffic/europe": {},
@@ -163,6 +172,7 @@ OPTIMA = {
     "fairshare": "optimum",
     "topology": "optimum",
     "traffic": "optimum",
+    "updates": "optimum",
 }
 """The design of a system that no other one beats in the headline, where there is one."""
 TIME_LIMIT_S = 20.0

@@ -58,6 +58,9 @@ OVERLOADS = {
     "contracts": Overload("contracts/own_data", {"problem.scale": 3.0}, "fixed_shares", "unserved_mbps"),
     "fairshare": Overload("fairshare/own_data", {"problem.memory_scale": 0.3}, "fq", "unplaced_replicas"),
     "topology": Overload("topology/own_data", {"problem.scale": 3.0}, "uniform", "unserved_mbps"),
+    "updates": Overload(
+        "updates/germany50_links", {"problem.count": 60}, "two_phase_changed", "overflow_rules"
+    ),
     "traffic": Overload("traffic/abilene", {"problem.scale": 5.0}, "optimum", "shed_mbps"),
 }
 

@@ -36,6 +36,7 @@ OWN_FOLDERS: Final = {
     "contracts": ["contracts/own_data"],
     "fairshare": ["fairshare/own_data"],
     "topology": ["topology/own_data"],
+    "updates": ["updates/diamond", "updates/repeater"],
 }
 """Folders that shipped scenarios read."""
 COFLOWS: Final = "4 3\n1 0 2 0 1 1 2:4.0\n2 50 1 3 2 3:9.0 0:1.0\n3 900 1 0 1 1:7\n"

@@ -36,6 +36,7 @@ SMALL: Mapping[str, Callable[[Any], Any]] = {
     "contracts": lambda presets: presets["small"](),
     "topology": lambda presets: presets["small"](),
     "traffic": lambda presets: presets["fat_tree"](k=4, seed=1),
+    "updates": lambda presets: presets["small"](),
 }
 """A small problem of each system, from its presets."""
 

@@ -1,0 +1,371 @@
+"""Batches of two-phase updates under table space: bounds by prices, batches by best responses and programs.
+
+A batch adds the next rules of its classes while all present ones are there, and removes theirs at its end, so
+that a batch may need space that earlier ones have freed. K batches are too few where not even parts of
+classes fit in K batches.
+
+source  Katta, Rexford and Walker 2013, "Incremental consistent updates"
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Annotated, Final, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from pydantic import Field
+
+from planner import backends
+from planner.arrays import Floats, Ints
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.circuits.plan.compiled import kernel
+from planner_models.updates.designs.batch_search import Needs, bound_excess, find_batches
+from planner_models.updates.designs.decision import decide
+from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, phases, steps_of
+from planner_models.updates.plan.plan import UpdatePlan
+from planner_models.updates.problem.problem import Update
+
+SCOPE: Final = "two-phase updates of whole classes in batches"
+DEFAULT_TIME_LIMIT_S: Final = 60.0
+MOST_ENTRIES: Final = 2_000_000  # of a program's matrix; larger ones are not built
+
+MostBatches = Annotated[int, Field(ge=1, le=200, description="most batches to look for")]
+
+
+def find_needs(problem: Update, *, links: bool = False) -> Needs:
+    """Return what changed classes need of tables, and of links where `links`; unlimited ones are left out."""
+    slots = problem.slots
+    classes = np.flatnonzero(slots.changes)
+    column = np.full(len(problem.classes), -1)
+    column[classes] = np.arange(len(classes))
+    one = phases(problem, classes)
+    mine = slots.of(classes)
+    only = problem.ingress[slots.owner[mine]] == slots.switch[mine]
+    door = mine[only]
+    has_now, has_next = slots.now.has_rule(), slots.next.has_rule()
+    # at an only ingress the new rule takes the place of the old one
+    begins = door[has_next[door] & ~has_now[door]]
+    ends = door[has_now[door] & ~has_next[door]]
+    parts = [
+        (one.add, slots.rules[one.add], slots.rules[one.add]),
+        (begins, slots.rules[begins], slots.rules[begins]),
+        (one.remove, 0 * slots.rules[one.remove], -slots.rules[one.remove]),
+        (ends, 0 * slots.rules[ends], -slots.rules[ends]),
+    ]
+    slot = np.concatenate([part[0] for part in parts])
+    shape = (len(problem.switches), len(classes))
+    where = slots.switch[slot], column[slots.owner[slot]]
+    during, after = (
+        sp.csc_array((np.concatenate([part[which] for part in parts]).astype(float), where), shape=shape)
+        for which in (1, 2)
+    )
+    free = problem.rule_capacity - problem.rules_now
+    kept = np.flatnonzero(np.isfinite(free))
+    needs = Needs(classes, during[kept], after[kept], free[kept])
+    if not links:
+        return needs
+    more = _find_link_needs(problem, classes)
+    return Needs(
+        classes,
+        sp.csc_array(sp.vstack([needs.during, more.during])),
+        sp.csc_array(sp.vstack([needs.after, more.after])),
+        np.concatenate([needs.free, more.free]),
+    )
+
+
+def _find_link_needs(problem: Update, classes: Ints) -> Needs:
+    before, after = problem.class_loads(classes)
+    free = problem.load_limit_mbps - problem.link_loads[0]
+    kept = np.flatnonzero(np.isfinite(free))
+    slack = 1e-9 * problem.load_limit_mbps[kept]
+    rise = sp.csc_array((after - before).maximum(0))
+    return Needs(classes, rise[kept], sp.csc_array(after - before)[kept], free[kept] + slack)
+
+
+@kernel
+def _fill(
+    order: Ints,
+    wanted: Ints,
+    free: Floats,
+    during_start: Ints,
+    during_row: Ints,
+    during: Floats,
+    after_start: Ints,
+    after_row: Ints,
+    after: Floats,
+    most: int,
+) -> tuple[Ints, int]:
+    """Return the batch of each class, from 0, filled in an order; and the number of batches, -1 for none.
+
+    wanted  batch before which a class is not taken
+    most    batches at most
+    """
+    batch = np.full(len(order), -1)
+    free = free.copy()
+    left = order.copy()
+    count = len(order)
+    for number in range(most):
+        space = free.copy()
+        kept = 0
+        for place in range(count):
+            one = left[place]
+            fits = wanted[one] <= number
+            if fits:
+                for at in range(during_start[one], during_start[one + 1]):
+                    if during[at] > space[during_row[at]] + 1e-9:
+                        fits = False
+                        break
+            if not fits:
+                left[kept] = one
+                kept += 1
+                continue
+            batch[one] = number
+            for at in range(during_start[one], during_start[one + 1]):
+                space[during_row[at]] -= during[at]
+            for at in range(after_start[one], after_start[one + 1]):
+                free[after_row[at]] -= after[at]
+        count = kept
+        if count == 0:
+            return batch, number + 1
+    return batch, -1
+
+
+def fill(needs: Needs, order: Ints, wanted: Ints | None = None, most: int = 10_000) -> Ints | None:
+    """Return the batch of each class, from 0, by first fit in an order; None where `most` are too few."""
+    first = np.zeros(len(needs.classes), dtype=np.int64) if wanted is None else wanted
+    during, after = needs.during, needs.after
+    batch, count = _fill(
+        order,
+        first,
+        needs.free,
+        during.indptr.astype(np.int64),
+        during.indices.astype(np.int64),
+        during.data,
+        after.indptr.astype(np.int64),
+        after.indices.astype(np.int64),
+        after.data,
+        min(most, len(needs.classes) + 1),
+    )
+    return None if count < 0 else batch
+
+
+def fill_greedily(needs: Needs) -> Ints | None:
+    """Return the batch of each class by first fit, those first that free the scarcest tables most.
+
+    None where classes are left that fit in no batch, such as two that wait for each other's space.
+    """
+    # what all moves need of a resource at once, over what is free
+    wanted = np.asarray(needs.during.sum(axis=1)).ravel()
+    price = np.maximum(wanted / np.maximum(needs.free, 0.5) - 1, 0.0)
+    taken = price @ needs.during
+    freed = -(price @ needs.after)
+    best: Ints | None = None
+    for key in (taken - freed, taken, -taken, np.zeros(len(taken))):
+        found = fill(needs, np.argsort(key, kind="stable").astype(np.int64))
+        if found is not None and (best is None or found.max(initial=-1) < best.max(initial=-1)):
+            best = found
+    return best
+
+
+def build_program(needs: Needs, batches: int, *, whole: bool = False) -> LinearProgram:
+    """Return the program of K batches: share of each class in each, and the least excess of any resource.
+
+    x_ck is the share of class c that batch k moves, sum_k x_ck = 1; for every resource s and batch k the
+    present, what earlier batches have changed, and what batch k takes are at most its size plus t. Min t.
+    Negative t is slack; only 0 counts where shares must be whole.
+    """
+    count, resources = len(needs.classes), len(needs.free)
+    columns = count * batches
+    rows = []
+    scale = np.maximum(needs.free, 1.0)
+    unit = sp.diags_array(1 / scale)
+    during, after = sp.csr_array(unit @ needs.during), sp.csr_array(unit @ needs.after)
+    for number in range(batches):
+        parts = [after] * number + [during] + [sp.csr_array((resources, count))] * (batches - number - 1)
+        excess = sp.csr_array(-np.ones((resources, 1)))
+        rows.append(
+            Rows(f"space {number + 1}", sp.csr_array(sp.hstack([*parts, excess])), upper=needs.free / scale)
+        )
+    each = sp.hstack([sp.eye_array(count)] * batches + [sp.csr_array((count, 1))])
+    rows.append(Rows("moved", sp.csr_array(each), lower=1.0, upper=1.0))
+    integer = np.append(np.full(columns, whole), False)
+    return LinearProgram.build(
+        cost=np.append(np.zeros(columns), 1.0),
+        rows=rows,
+        columns=[Columns("share", columns), Columns("excess", 1)],
+        # with shares, the largest slack of all tables, which rounding needs; -1: all of it
+        lower=np.append(np.zeros(columns), 0.0 if whole else -1.0),
+        upper=np.append(np.ones(columns), np.inf),
+        integer=integer if whole else None,
+        name="batches under table space",
+    )
+
+
+class Search(NamedTuple):
+    """Batch of each class (None where none is found), and the bound on the number of batches."""
+
+    batch: Ints | None
+    least: int
+    backend: str | None
+
+
+def search(needs: Needs, options: Options, *, exact: bool, most: int) -> Search:
+    """Return batches for the least K at which some are found, and the bound on K.
+
+    exact  whether to solve the linear and the integer program where prices and best responses leave it open
+    """
+    if not len(needs.classes):
+        return Search(np.zeros(0, dtype=np.int64), 0, None)
+    until = time.perf_counter() + (options.time_limit_s or DEFAULT_TIME_LIMIT_S)
+    greedy = fill_greedily(needs)
+    last = most if greedy is None else min(int(greedy.max(initial=-1)), most)
+    least, backend = needs.minimum, None
+    for batches in range(needs.minimum, last + 1):
+        if batches == 1:
+            if _fits_at_once(needs):
+                return Search(np.zeros(len(needs.classes), dtype=np.int64), 1, None)
+            least = 2
+            continue
+        if time.perf_counter() > until:
+            break
+        excess, start = bound_excess(needs, batches)
+        if excess > 1e-6:
+            least = max(least, batches + 1)
+            continue
+        found = find_batches(needs, batches, start, options.seed or 0)
+        if found is None and exact:
+            found, is_short, backend = _solve(needs, batches, options, until)
+            least = batches + 1 if is_short and least == batches else least
+        if found is not None:
+            return Search(found, least, backend)
+    return Search(greedy, least, backend)
+
+
+def _solve(
+    needs: Needs, batches: int, options: Options, until: float
+) -> tuple[Ints | None, bool, str | None]:
+    """Return batches by linear and integer programs, or whether K are proven too few; the backend."""
+    size = (needs.after.nnz * (batches - 1) / 2 + needs.during.nnz) * batches
+    if size > MOST_ENTRIES:
+        return None, False, None
+    backend = None
+    for whole in (False, True):
+        left = until - time.perf_counter()
+        if left <= 0:
+            return None, False, backend
+        solution = backends.solve(
+            build_program(needs, batches, whole=whole), replace(options, time_limit_s=left, service="best")
+        )
+        backend = solution.backend
+        if solution.bound is not None and solution.bound > 1e-6:
+            return None, True, backend
+        if whole and solution.x is not None and (solution.objective or 0.0) <= 1e-7:
+            return solution.x[:-1].reshape(batches, -1).argmax(axis=0).astype(np.int64), False, backend
+    return None, False, backend
+
+
+def _fits_at_once(needs: Needs) -> bool:
+    wanted = np.asarray(needs.during.sum(axis=1)).ravel()
+    return bool((wanted <= needs.free + 1e-9).all())
+
+
+def update_in_batches(
+    problem: Update,
+    *,
+    drain_s: DrainS = None,
+    most_batches: MostBatches = 40,
+    options: Options = Options(),
+) -> Decision[UpdatePlan]:
+    """Update the changed classes in few batches, in two phases each, so that no table overflows.
+
+    Prices of table space give the bound; see `batch_search`.
+    """
+    return _decide(problem, False, False, drain_s, most_batches, options)
+
+
+def update_in_fewest_batches(
+    problem: Update,
+    *,
+    drain_s: DrainS = None,
+    most_batches: MostBatches = 40,
+    options: Options = Options(),
+) -> Decision[UpdatePlan]:
+    """Update in the fewest batches under table space, and prove it by programs."""
+    return _decide(problem, True, False, drain_s, most_batches, options)
+
+
+def update_jointly(
+    problem: Update,
+    *,
+    drain_s: DrainS = None,
+    most_batches: MostBatches = 40,
+    options: Options = Options(),
+) -> Decision[UpdatePlan]:
+    """Update in the fewest batches so that no table overflows and no link is overloaded.
+
+    Classes move whole. While one moves, it counts on every link with the larger of its loads before and
+    after."""
+    return _decide(problem, True, True, drain_s, most_batches, options)
+
+
+def _decide(
+    problem: Update, exact: bool, links: bool, drain_s: float | None, most: int, options: Options
+) -> Decision[UpdatePlan]:
+    needs = find_needs(problem, links=links)
+    found = search(needs, options, exact=exact, most=most)
+    batch, claims = found.batch, [*CONSISTENT, "tables", *(["links"] if links else [])]
+    is_within = batch is not None
+    if batch is None and links:
+        # whole classes do not fit on links: within tables alone
+        batch = search(find_needs(problem), options, exact=False, most=most).batch
+        claims = [*CONSISTENT, "tables"]
+    if batch is None:
+        batch, claims = _force(needs if not links else find_needs(problem)), list(CONSISTENT)
+    groups = [needs.classes[batch == number] for number in range(int(batch.max(initial=-1)) + 1)]
+    return decide(
+        problem,
+        steps_of(problem, groups, drain_s),
+        claims=claims,
+        options=options,
+        metric="batches",
+        bound=float(found.least) if is_within else None,
+        scope=SCOPE + (", within links" if links else ", within tables"),
+        backend=found.backend,
+    )
+
+
+def _force(needs: Needs) -> Ints:
+    """Return batches of all that fit, and a last one of the classes that do not, which exceeds tables."""
+    order = np.arange(len(needs.classes))
+    batch: Ints = np.zeros(len(order), dtype=np.int64)
+    left, number = order, 0
+    space = needs.free.copy()
+    during, after = needs.during, needs.after
+    while len(left):
+        now = space.copy()
+        taken: list[int] = []
+        for one in left.tolist():
+            inner = slice(during.indptr[one], during.indptr[one + 1])
+            rows, amount = during.indices[inner], during.data[inner]
+            if (amount <= now[rows] + 1e-9).all():
+                now[rows] -= amount
+                taken.append(one)
+        if not taken:
+            batch[left] = number
+            return batch
+        for one in taken:
+            inner = slice(after.indptr[one], after.indptr[one + 1])
+            space[after.indices[inner]] -= after.data[inner]
+        batch[taken] = number
+        left = left[~np.isin(left, taken)]
+        number += 1
+    return batch
+
+
+def build_model(problem: Update, *, most_batches: int = 3) -> LinearProgram:
+    """Return the integer program of `most_batches` batches under table space; its objective is the excess."""
+    return build_program(find_needs(problem), most_batches, whole=True)

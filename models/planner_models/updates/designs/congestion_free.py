@@ -1,0 +1,243 @@
+"""Shares of the new paths step by step, so that no link is overloaded in any mixture: linear programs.
+
+In a step from shares y to y' of a class, a link carries at most the larger of its loads before and after.
+With u = max(y, y') and l = min(y, y'), that is linear in u on links that the new path loads more, and in l
+on the others.
+
+source  Hong et al. 2013 (SWAN), section 4.2, whose tunnels are the two paths here
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Annotated, Final, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from pydantic import Field
+
+from planner import backends
+from planner.arrays import Floats, Ints
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.updates.designs.decision import decide
+from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, drain_time_s, phases
+from planner_models.updates.plan.plan import Step, UpdatePlan
+from planner_models.updates.plan.replay import ADD, FLIP, REMOVE, SPLIT
+from planner_models.updates.problem.problem import Update
+
+SCOPE: Final = "shares of the present and the next path of each class"
+GROWING_SCOPE: Final = "shares of the next path that only grow"
+MOST_COLUMNS: Final = 60_000  # of the program in which shares may also fall; larger ones let them only grow
+DEFAULT_TIME_LIMIT_S: Final = 60.0
+LEAST_SHARE: Final = 1e-6
+
+MostMoves = Annotated[
+    int, Field(ge=1, le=50, description="most steps in which shares move; with too few, links are overloaded")
+]
+
+
+class Shares(NamedTuple):
+    """Classes whose traffic moves, their shares after each step, (K + 1, M), and what is proven.
+
+    least   no fewer steps keep links within their limits
+    excess  part by which a link's load exceeds its limit
+    """
+
+    classes: Ints
+    share: Floats
+    least: int
+    excess: float
+    only_grow: bool
+    backend: str | None
+
+
+def update_without_congestion(
+    problem: Update, *, drain_s: DrainS = None, most_moves: MostMoves = 12, options: Options = Options()
+) -> Decision[UpdatePlan]:
+    """Move shares of classes to their new paths in the fewest steps in which no mixture overloads a link.
+
+    All rules of the next configuration are installed first, as by `two_phase_changed`.
+    """
+    found = find_shares(problem, most_moves, options)
+    moves = len(found.share) - 1
+    changed = np.flatnonzero(problem.slots.changes)
+    whole = phases(problem, changed)
+    share_of = np.tile(np.r_[np.zeros(moves), 1.0][:, None], (1, len(problem.classes)))
+    share_of[:, found.classes] = found.share
+    wait_s = drain_time_s(problem, changed, drain_s)
+    steps = [Step("install", whole.add, ADD)]
+    door = whole.flip
+    owner = problem.slots.owner[door]
+    extra = [np.zeros(0, dtype=np.int64)]
+    for move in range(1, moves + 1):
+        before, after = share_of[move - 1][owner], share_of[move][owner]
+        flips = door[(after == 1) & (before < 1)]
+        parts = door[(after < 1) & (after != before)]
+        share = dict(
+            zip(
+                problem.slots.owner[parts].tolist(),
+                after[(after < 1) & (after != before)].tolist(),
+                strict=True,
+            )
+        )
+        actions = np.concatenate([np.full(len(flips), FLIP), np.full(len(parts), SPLIT)])
+        kind = "split" if len(parts) else "flip"
+        steps.append(Step(kind, np.concatenate([flips, parts]), actions, wait_s, share))
+        extra.append(parts)
+    was_split = np.unique(np.concatenate(extra))
+    only = problem.ingress[problem.slots.owner[was_split]] == problem.slots.switch[was_split]
+    held = was_split[only & problem.slots.now.has_rule()[was_split]]
+    steps.append(Step("delete", np.concatenate([whole.remove, held]), REMOVE))
+    is_kept = found.excess <= 1e-6
+    return decide(
+        problem,
+        steps,
+        claims=[*CONSISTENT, *(["links"] if is_kept else [])],
+        options=options,
+        metric="batches",
+        bound=float(found.least) if is_kept else None,
+        scope=GROWING_SCOPE if found.only_grow else SCOPE,
+        backend=found.backend,
+    )
+
+
+def find_shares(problem: Update, most_moves: int, options: Options) -> Shares:  # noqa: C901
+    """Return shares of the next paths in the fewest steps without overload; else with the least overload."""
+    until = time.perf_counter() + (options.time_limit_s or DEFAULT_TIME_LIMIT_S)
+    classes = np.flatnonzero(problem.slots.changes & (problem.traffic_mbps > 0))
+    before, after = problem.class_loads(classes)
+    limit = problem.load_limit_mbps
+    rise = sp.csr_array((after - before).maximum(0))
+    fall = sp.csr_array((before - after).maximum(0))
+    peak = problem.link_loads[0] + np.asarray(rise.sum(axis=1)).ravel()
+    once = np.stack([np.zeros(len(classes)), np.ones(len(classes))])
+    known = np.isfinite(limit)
+    over = float(np.max((peak - limit)[known] / limit[known], initial=0.0))
+    if over <= 1e-9 or not len(classes):
+        return Shares(classes, once, 1 if problem.slots.changes.any() else 0, 0.0, False, None)
+    best = Shares(classes, once, 2, over, False, None)
+    least = 2
+    for moves in range(2, most_moves + 1):
+        left = until - time.perf_counter()
+        if left <= 0:
+            break
+        limits = replace(options, time_limit_s=left, service="best")
+        grows = backends.solve(build_program(problem, classes, rise, fall, moves), limits)
+        if grows.x is not None and grows.objective is not None and grows.objective < best.excess - 1e-9:
+            share = _read(grows.x, len(classes), moves)
+            best = Shares(classes, share, least, max(grows.objective, 0.0), False, grows.backend)
+        if best.excess <= 1e-7:
+            break
+        if 3 * len(classes) * moves <= MOST_COLUMNS:
+            free = backends.solve(build_program(problem, classes, rise, fall, moves, may_fall=True), limits)
+            if free.x is not None and free.objective is not None and free.objective < best.excess - 1e-9:
+                share = _read(free.x, len(classes), moves)
+                best = Shares(classes, share, least, max(free.objective, 0.0), False, free.backend)
+            if best.excess <= 1e-7:
+                break
+            if free.bound is None or free.bound <= 1e-7:
+                break
+        elif grows.bound is None or grows.bound <= 1e-7:
+            break
+        least = moves + 1
+    only_grow = 3 * len(classes) * (least - 1) > MOST_COLUMNS
+    return best._replace(least=least, only_grow=only_grow)
+
+
+def _read(x: Floats, count: int, moves: int) -> Floats:
+    """Return the (K + 1, M) shares of a solution, 0 first and 1 last."""
+    inner = np.clip(x[: count * (moves - 1)].reshape(moves - 1, count), 0.0, 1.0)
+    inner[inner < LEAST_SHARE] = 0.0
+    inner[inner > 1 - LEAST_SHARE] = 1.0
+    share: Floats = np.vstack([np.zeros(count), inner, np.ones(count)])
+    return share
+
+
+def build_program(
+    problem: Update,
+    classes: Ints,
+    rise: sp.csr_array,
+    fall: sp.csr_array,
+    moves: int,
+    *,
+    may_fall: bool = False,
+) -> LinearProgram:
+    """Return the program of K moves: shares y_ck after each, and the largest relative overload t.
+
+    Load before + sum_c rise_ec u_ck - sum_c fall_ec l_ck <= limit_e (1 + t) for every link e and move k, with
+    u_ck = y_ck and l_ck = y_c,k-1 where shares only grow, and else u_ck >= both, l_ck <= both. Min t.
+
+    rise, fall  (E, M) load that a class's new path adds to a link, and takes from it
+    """
+    count, inner = len(classes), moves - 1
+    limit = problem.load_limit_mbps
+    rows_used = np.flatnonzero(np.isfinite(limit) & (np.diff(rise.indptr) > 0))
+    rise, fall = rise[rows_used], fall[rows_used]
+    load, limit = problem.link_loads[0][rows_used], limit[rows_used]
+    unit = sp.diags_array(1 / limit)
+    rise, fall = sp.csr_array(unit @ rise), sp.csr_array(unit @ fall)
+    free = (limit - load) / limit
+    shares = count * inner
+    columns = shares + (2 * count * moves if may_fall else 0) + 1
+    rows: list[Rows] = []
+    excess = sp.csr_array(-np.ones((len(limit), 1)))
+
+    def at(number: int) -> slice | None:
+        """Return the columns of the shares after a move; None for the first, which are 0, and the last, 1."""
+        return slice((number - 1) * count, number * count) if 1 <= number <= inner else None
+
+    def place(blocks: list[tuple[slice, sp.csr_array]], height: int) -> sp.csr_array:
+        parts = [sp.coo_array(block) for _, block in blocks]
+        row = np.concatenate([part.row for part in parts])
+        column = np.concatenate(
+            [part.col + where.start for part, (where, _) in zip(parts, blocks, strict=True)]
+        )
+        value = np.concatenate([part.data for part in parts])
+        return sp.csr_array((value, (row, column)), shape=(height, columns))
+
+    last = slice(columns - 1, columns)
+    identity = sp.csr_array(sp.eye_array(count))
+    for move in range(1, moves + 1):
+        now, then = at(move), at(move - 1)
+        limits = free.copy()
+        blocks = [(last, excess)]
+        if may_fall:
+            upper = slice(shares + 2 * count * (move - 1), shares + 2 * count * (move - 1) + count)
+            lower = slice(upper.stop, upper.stop + count)
+            blocks += [(upper, rise), (lower, sp.csr_array(-fall))]
+            for share, fixed in ((now, 1.0), (then, 0.0)):
+                for bound, sign in ((upper, 1.0), (lower, -1.0)):
+                    own = [(bound, sp.csr_array(sign * identity))]
+                    own += [(share, sp.csr_array(-sign * identity))] if share else []
+                    rows.append(
+                        Rows(f"between {len(rows)}", place(own, count), lower=0.0 if share else sign * fixed)
+                    )
+        else:
+            if now:
+                blocks.append((now, rise))
+            else:
+                limits -= np.asarray(rise.sum(axis=1)).ravel()
+            if then:
+                blocks.append((then, sp.csr_array(-fall)))
+            if now and then:
+                grow = [(now, identity), (then, sp.csr_array(-identity))]
+                rows.append(Rows(f"grow {move}", place(grow, count), lower=0.0))
+        rows.append(Rows(f"links {move}", place(blocks, len(limit)), upper=limits))
+    return LinearProgram.build(
+        cost=np.append(np.zeros(columns - 1), 1.0),
+        rows=rows,
+        columns=[Columns("share", columns - 1), Columns("excess", 1)],
+        upper=np.append(np.ones(columns - 1), np.inf),
+        name="shares without overload",
+    )
+
+
+def build_model(problem: Update, *, most_moves: int = 2) -> LinearProgram:
+    """Return the linear program of `most_moves` moves; its objective is the largest relative overload."""
+    classes = np.flatnonzero(problem.slots.changes & (problem.traffic_mbps > 0))
+    before, after = problem.class_loads(classes)
+    rise, fall = (sp.csr_array(part.maximum(0)) for part in (after - before, before - after))
+    return build_program(problem, classes, rise, fall, max(most_moves, 2), may_fall=True)

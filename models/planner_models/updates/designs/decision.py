@@ -1,0 +1,67 @@
+"""The decision of a design of system `updates`: its plan, and what is proven about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.formatting import amount
+from planner.options import Options
+from planner_models.updates.plan.check import check, evaluate
+from planner_models.updates.plan.metrics import HEADLINE, measure
+from planner_models.updates.plan.plan import Step, UpdatePlan, make_plan
+from planner_models.updates.problem.problem import Update
+
+ALWAYS = ("complete", "drain", "time")
+"""What every plan claims."""
+
+
+def decide(
+    problem: Update,
+    steps: Sequence[Step],
+    *,
+    claims: Iterable[str],
+    options: Options,
+    metric: str | None = None,
+    bound: float | None = None,
+    scope: str | None = None,
+    is_optimal: bool = False,
+    backend: str | None = None,
+) -> Decision[UpdatePlan]:
+    """Return the decision with the plan of some steps.
+
+    claims      constraints that the plan satisfies, besides `ALWAYS`
+    metric      that the objective value and `bound` are of; None for no objective
+    is_optimal  whether the design proves that no plan in its scope is better
+
+    Where all must be kept (`service = "all"`), a plan that breaks a guarantee or a limit is no plan.
+    """
+    plan = make_plan(problem, steps)
+    figures = measure(problem, plan, None)
+    if options.service == "all":
+        lost = {name: figures[name] or 0.0 for name in HEADLINE.losses if (figures[name] or 0.0) > 0}
+        if lost:
+            name, value = next(iter(lost.items()))
+            unit = {"broken_classes": "classes", "overflow_rules": "rules", "overload_mbps": "Mbit/s"}[name]
+            reason = (check(problem, plan).sentences(1) or [""])[0]
+            words = f"the plan {HEADLINE.losses[name].format(amount(value, unit))}: {reason}"
+            return Decision(
+                plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(words,), backend=backend)
+            )
+    objective = None if metric is None else figures[metric]
+    if bound is not None and objective is not None:
+        bound = min(bound, objective)
+    proven = is_optimal or (
+        bound is not None and objective is not None and objective - bound < 0.5 and metric != "seconds"
+    )
+    proof = Proof(
+        status=Status.OPTIMAL if proven else Status.FEASIBLE,
+        objective=objective,
+        bound=objective if is_optimal else bound,
+        bound_scope=scope,
+        metric=metric,
+        backend=backend,
+    )
+    evaluate(problem, plan)
+    return Decision(plan=plan, proof=proof, guarantees=frozenset([*ALWAYS, *claims]))

@@ -1,0 +1,83 @@
+"""Fewest rounds of small classes, by search over the sets of switches that have changed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner.arrays import Ints
+from planner_models.circuits.plan.compiled import kernel
+from planner_models.updates.designs.loop_free_order import Rounds, is_safe_at, is_safe_from
+from planner_models.updates.plan.replay import Network
+
+MOST_CHANGES: Final = 11  # switches of a class that change, for a search over all sets of them
+
+
+def improve(net: Network, found: Rounds) -> Rounds:
+    """Return rounds with the fewest ones for classes that are small and not proven yet, and their bounds."""
+    rounds, most, least = (part.copy() for part in found)
+    for one in np.flatnonzero(found.most > found.least).tolist():
+        slots = slice(net.start[one], net.start[one + 1])
+        changed = np.flatnonzero(~net.same[slots]) + slots.start
+        if len(changed) > MOST_CHANGES:
+            continue
+        best = _search_sets(net, one, changed)
+        rounds[changed] = best
+        most[one] = least[one] = int(best.max())
+    return Rounds(rounds, most, least)
+
+
+@kernel
+def _search_sets(net: Network, one: int, changed: Ints) -> Ints:  # noqa: C901
+    """Return a round for each changed slot of a class with the fewest rounds.
+
+    A subset of switches that may change in a round may too, so that each set is reached from its subsets.
+    """
+    count = len(changed)
+    every = 1 << count
+    fewest = np.full(every, 1 << 20)
+    before = np.full(every, -1)
+    fewest[0] = 0
+    done = np.zeros(len(net.switch), dtype=np.int64)
+    slot_at = np.full(net.switches, -1)
+    visit = np.zeros(net.switches, dtype=np.int64)
+    stack, edge = np.zeros(net.switches + 1, dtype=np.int64), np.zeros(net.switches + 1, dtype=np.int64)
+    for slot in range(net.start[one], net.start[one + 1]):
+        slot_at[net.switch[slot]] = slot
+    mark = 0
+    single = net.ingress[one] >= 0
+    for now in range(every):
+        if fewest[now] >= 1 << 20:
+            continue
+        rest = (every - 1) & ~now
+        turn = rest
+        while turn > 0:
+            if fewest[now] + 1 < fewest[now | turn]:
+                for place in range(count):
+                    bit = 1 << place
+                    done[changed[place]] = 1 if now & bit else (-2 if turn & bit else 0)
+                fits = True
+                if single:
+                    mark += 2
+                    fits = is_safe_from(net, one, slot_at, done, visit, mark, stack, edge)
+                else:
+                    for place in range(count):
+                        if turn & (1 << place):
+                            mark += 1
+                            if not is_safe_at(net, one, changed[place], slot_at, done, visit, mark, stack):
+                                fits = False
+                                break
+                if fits:
+                    fewest[now | turn] = fewest[now] + 1
+                    before[now | turn] = now
+            turn = (turn - 1) & rest
+    rounds = np.zeros(count, dtype=np.int64)
+    at = every - 1
+    while at > 0:
+        last = before[at]
+        for place in range(count):
+            if at & ~last & (1 << place):
+                rounds[place] = fewest[at]
+        at = last
+    return rounds

@@ -1,0 +1,449 @@
+"""Rounds in which the rules of a class are changed in place, without a loop or a lost packet in any mixture.
+
+A switch can change in a round if, in the union of old and new rules of all that change in it, no packet can
+loop, and none reaches a switch without a rule. Rounds are filled greedily, with searches in that union. The
+bound counts forced waits: a switch whose new next hop leads back to it by old rules must wait for one of the
+switches on that way, and so on (earliest rounds by AND/OR precedence); the update backwards gives latest
+rounds.
+
+source  Foerster, Schmid and Vissicchio 2019, "Survey of consistent software-defined network updates"
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from planner.arrays import Bools, Ints
+from planner_models.circuits.plan.compiled import inner, kernel
+from planner_models.updates.plan.replay import Network
+
+LEAVES_FIRST: Final = 0
+EGRESS_FIRST: Final = 1
+MOST_TRIES: Final = (
+    6  # orders of switches that are tried where the first one needs more rounds than the bound
+)
+
+
+class Rounds(NamedTuple):
+    """Round of every slot, 0 where nothing changes; and for each class its rounds and a bound on them."""
+
+    of_slot: Ints
+    most: Ints
+    least: Ints
+
+
+@kernel
+def order_all(net: Network, classes: Ints, tries: int, prove: bool) -> tuple[Ints, Ints, Ints]:
+    """Return the rounds of all slots, (N,), the rounds of each class, and the bound on them, (C,)."""
+    rounds = np.zeros(len(net.switch), dtype=np.int64)
+    most, least = np.zeros(len(net.start) - 1, dtype=np.int64), np.zeros(len(net.start) - 1, dtype=np.int64)
+    scratch = np.full((4, net.switches), 0)
+    slot_at = np.full(net.switches, -1)
+    done = np.zeros(len(net.switch), dtype=np.int64)
+    for one in classes:
+        low, high = net.start[one], net.start[one + 1]
+        for slot in range(low, high):
+            slot_at[net.switch[slot]] = slot
+        first = _order_one(net, one, slot_at, done, scratch, EGRESS_FIRST, 0)
+        most[one] = first
+        rounds[low:high] = done[low:high]
+        if prove:
+            least[one] = min(_bound_one(net, one, slot_at, done, scratch), first)
+            for number in range(1, tries):
+                if most[one] <= least[one]:
+                    break
+                found = _order_one(net, one, slot_at, done, scratch, number % 2, number)
+                if found < most[one]:
+                    most[one] = found
+                    rounds[low:high] = done[low:high]
+        for slot in range(low, high):
+            slot_at[net.switch[slot]] = -1
+            done[slot] = 0
+    return rounds, most, least
+
+
+@inner
+def _depths(net: Network, one: int, slot_at: Ints, depth: Ints) -> None:
+    """Fill the number of next rules from each switch to the egress, for the order of a round."""
+    low, high = net.start[one], net.start[one + 1]
+    for slot in range(low, high):
+        depth[net.switch[slot]] = -1
+    stack = np.empty(high - low + 1, dtype=np.int64)
+    for slot in range(low, high):
+        size = 0
+        at = net.switch[slot]
+        # along first next hops; enough for an order
+        while at != net.egress[one] and slot_at[at] >= 0 and depth[at] < 0:
+            here = slot_at[at]
+            if net.new_start[here] == net.new_start[here + 1] or size >= high - low:
+                break
+            stack[size] = at
+            size += 1
+            depth[at] = 0
+            at = net.new_hop[net.new_start[here]]
+        below = 0 if at == net.egress[one] or slot_at[at] < 0 else max(depth[at], 0)
+        while size > 0:
+            size -= 1
+            below += 1
+            depth[stack[size]] = below
+
+
+@inner
+def _order_one(net: Network, one: int, slot_at: Ints, done: Ints, scratch: Ints, way: int, seed: int) -> int:  # noqa: C901
+    """Fill `done` with the round of each slot of a class, and return the number of rounds."""
+    low, high = net.start[one], net.start[one + 1]
+    if net.ingress[one] >= 0 and not forwards_both(net, one, slot_at):
+        return _open_or_close(net, one, slot_at, done)
+    _depths(net, one, slot_at, scratch[0])
+    left = 0
+    waiting = np.empty(high - low, dtype=np.int64)
+    for slot in range(low, high):
+        done[slot] = 0
+        if not net.same[slot]:
+            waiting[left] = slot
+            left += 1
+    key = np.empty(left, dtype=np.float64)
+    if seed > 1:
+        np.random.seed(seed)  # noqa: NPY002
+    for place in range(left):
+        depth = scratch[0][net.switch[waiting[place]]]
+        key[place] = depth if way == EGRESS_FIRST else -depth
+        if seed > 1:
+            key[place] += np.random.random() * (1 + abs(depth))  # noqa: NPY002
+    waiting[:left] = waiting[:left][np.argsort(key, kind="mergesort")]
+    single = net.ingress[one] >= 0
+    visit = scratch[1]
+    visit[:] = 0
+    mark = 0
+    number = 0
+    while left > 0:
+        number += 1
+        kept = 0
+        for place in range(left):
+            slot = waiting[place]
+            done[slot] = -number  # in this round
+            mark += 1
+            if single:
+                fits = is_safe_from(net, one, slot_at, done, visit, mark, scratch[2], scratch[3])
+                mark += 1
+            else:
+                fits = is_safe_at(net, one, slot, slot_at, done, visit, mark, scratch[2])
+            if not fits:
+                done[slot] = 0
+                waiting[kept] = slot
+                kept += 1
+        for slot in range(low, high):
+            if done[slot] == -number:
+                done[slot] = number
+        if kept == left:  # no switch can change: there is no order
+            return 1 << 30
+        left = kept
+    return number
+
+
+@inner
+def forwards_both(net: Network, one: int, slot_at: Ints) -> bool:
+    """Return whether a class's only ingress has a rule both before and after."""
+    door = slot_at[net.ingress[one]]
+    if door < 0:
+        return False
+    return net.old_start[door + 1] > net.old_start[door] and net.new_start[door + 1] > net.new_start[door]
+
+
+@inner
+def _open_or_close(net: Network, one: int, slot_at: Ints, done: Ints) -> int:
+    """Fill the rounds of a class that begins, with its ingress last, or that ends, with its ingress first."""
+    door = slot_at[net.ingress[one]]
+    begins = net.new_start[door + 1] > net.new_start[door]
+    inner = net.start[one + 1] - net.start[one] - 1
+    for slot in range(net.start[one], net.start[one + 1]):
+        is_first = (slot == door) != begins
+        done[slot] = 1 if is_first or inner == 0 else 2
+    return 1 if inner == 0 else 2
+
+
+@inner
+def _has_old(net: Network, slot: int, done: Ints) -> bool:
+    return done[slot] <= 0 and net.old_start[slot + 1] > net.old_start[slot]
+
+
+@inner
+def _has_new(net: Network, slot: int, done: Ints) -> bool:
+    return done[slot] != 0 and net.new_start[slot + 1] > net.new_start[slot]
+
+
+@inner
+def _lacks_rule(net: Network, slot: int, done: Ints) -> bool:
+    """Return whether a switch has no rule at some time of the round."""
+    if slot < 0:
+        return True
+    has_old = net.old_start[slot + 1] > net.old_start[slot]
+    has_new = net.new_start[slot + 1] > net.new_start[slot]
+    if done[slot] == 0:
+        return not has_old
+    if done[slot] > 0:
+        return not has_new
+    return not (has_old and has_new)
+
+
+@inner
+def is_safe_at(  # noqa: C901
+    net: Network,
+    one: int,
+    slot: int,
+    slot_at: Ints,
+    done: Ints,
+    visit: Ints,
+    mark: int,
+    stack: Ints,
+) -> bool:
+    """Return whether a switch may change in the round, where packets enter at every switch with a rule."""
+    at, egress = net.switch[slot], net.egress[one]
+    has_new = net.new_start[slot + 1] > net.new_start[slot]
+    if not has_new or net.old_start[slot + 1] == net.old_start[slot]:
+        # a rule that ends or begins: none may send packets to it in the round
+        for other in range(net.start[one], net.start[one + 1]):
+            if other == slot:
+                continue
+            if _has_old(net, other, done):
+                for place in range(net.old_start[other], net.old_start[other + 1]):
+                    if net.old_hop[place] == at:
+                        return False
+            if _has_new(net, other, done):
+                for place in range(net.new_start[other], net.new_start[other + 1]):
+                    if net.new_hop[place] == at:
+                        return False
+        if not has_new:
+            return True
+    begins = net.old_start[slot + 1] == net.old_start[slot]
+    size = 0
+    for place in range(net.new_start[slot], net.new_start[slot + 1]):
+        hop = net.new_hop[place]
+        if hop == egress:
+            continue
+        if begins and not net.entering[slot]:  # no packet comes before the next round
+            if _lacks_rule(net, slot_at[hop], done) and done[slot_at[hop]] == 0:
+                return False
+            continue
+        if _lacks_rule(net, slot_at[hop], done):
+            return False
+        if visit[hop] != mark:
+            visit[hop] = mark
+            stack[size] = hop
+            size += 1
+    while size > 0:
+        size -= 1
+        node = stack[size]
+        if node == at:
+            return False
+        here = slot_at[node]
+        for rule in range(2):
+            if not (_has_old(net, here, done) if rule == 0 else _has_new(net, here, done)):
+                continue
+            first = net.old_start[here] if rule == 0 else net.new_start[here]
+            last = net.old_start[here + 1] if rule == 0 else net.new_start[here + 1]
+            if rule == 1 and net.same[here]:
+                continue
+            for place in range(first, last):
+                hop = net.old_hop[place] if rule == 0 else net.new_hop[place]
+                if hop != egress and visit[hop] != mark and slot_at[hop] >= 0:
+                    visit[hop] = mark
+                    stack[size] = hop
+                    size += 1
+    return True
+
+
+@inner
+def is_safe_from(
+    net: Network,
+    one: int,
+    slot_at: Ints,
+    done: Ints,
+    visit: Ints,
+    mark: int,
+    stack: Ints,
+    edge: Ints,
+) -> bool:
+    """Return whether packets from a class's only ingress neither loop nor are lost in the union of the round.
+
+    Marks `mark` on the way and `mark + 1` when done.
+    """
+    egress, depth = net.egress[one], 1
+    root = net.ingress[one]
+    if _lacks_rule(net, slot_at[root], done):
+        return False
+    stack[0], edge[0] = root, 0
+    visit[root] = mark
+    while depth > 0:
+        node = stack[depth - 1]
+        here = slot_at[node]
+        olds = net.old_start[here + 1] - net.old_start[here] if _has_old(net, here, done) else 0
+        news = net.new_start[here + 1] - net.new_start[here] if _has_new(net, here, done) else 0
+        if edge[depth - 1] >= olds + news:
+            visit[node] = mark + 1
+            depth -= 1
+            continue
+        place = edge[depth - 1]
+        edge[depth - 1] += 1
+        hop = (
+            net.old_hop[net.old_start[here] + place]
+            if place < olds
+            else net.new_hop[net.new_start[here] + place - olds]
+        )
+        if hop == egress or visit[hop] == mark + 1:
+            continue
+        if visit[hop] == mark or _lacks_rule(net, slot_at[hop], done):
+            return False
+        visit[hop] = mark
+        stack[depth], edge[depth] = hop, 0
+        depth += 1
+    return True
+
+
+@inner
+def _bound_one(net: Network, one: int, slot_at: Ints, done: Ints, scratch: Ints) -> int:
+    """Return a number of rounds that no order of a class is below."""
+    low, high = net.start[one], net.start[one + 1]
+    any_change = False
+    for slot in range(low, high):
+        any_change |= not net.same[slot]
+    if not any_change:
+        return 0
+    if net.ingress[one] >= 0 and not forwards_both(net, one, slot_at):
+        return 1 if high - low == 1 else 2
+    if net.ingress[one] >= 0:
+        for slot in range(low, high):
+            done[slot] = 0 if net.same[slot] else -1
+        scratch[1][:] = 0
+        fits = is_safe_from(net, one, slot_at, done, scratch[1], 1, scratch[2], scratch[3])
+        return 1 if fits else 2
+    earliest = np.zeros(high - low, dtype=np.int64)
+    latest = np.zeros(high - low, dtype=np.int64)
+    _wait_forward(net, one, slot_at, earliest, False)
+    _wait_forward(net, one, slot_at, latest, True)
+    least = 1
+    for place in range(high - low):
+        if not net.same[low + place]:
+            least = max(least, earliest[place] + latest[place] - 1)
+    return least
+
+
+@inner
+def _wait_forward(net: Network, one: int, slot_at: Ints, earliest: Ints, backward: bool) -> None:  # noqa: C901
+    """Fill the earliest round of each changed slot by its forced waits; `backward`: of the update back.
+
+    A switch waits for one switch that changes on the old way from its new next hop back to itself (along
+    first next hops), for the rules of switches that it newly sends to, and, where its rule ends, for all
+    that send to it."""
+    low, high = net.start[one], net.start[one + 1]
+    old_start, old_hop = (net.new_start, net.new_hop) if backward else (net.old_start, net.old_hop)
+    new_start, new_hop = (net.old_start, net.old_hop) if backward else (net.new_start, net.new_hop)
+    egress = net.egress[one]
+    level, open_ = 0, 0
+    for place in range(high - low):
+        earliest[place] = 0
+        open_ += not net.same[low + place]
+    while open_ > 0:
+        level += 1
+        settled = 0
+        for place in range(high - low):
+            slot = low + place
+            if net.same[slot] or earliest[place] > 0:
+                continue
+            ready = True
+            at = net.switch[slot]
+            has_old, has_new = old_start[slot + 1] > old_start[slot], new_start[slot + 1] > new_start[slot]
+            if has_old and has_new:
+                for way in range(new_start[slot], new_start[slot + 1]):
+                    hop = new_hop[way]
+                    if hop == egress:
+                        continue
+                    here = slot_at[hop]
+                    if old_start[here + 1] == old_start[here]:  # its rule begins
+                        ready &= 0 < earliest[here - low] < level
+                        continue
+                    broken, node, steps = False, hop, 0
+                    while node != egress and node != at and steps <= high - low:
+                        here = slot_at[node]
+                        if here < 0 or old_start[here + 1] == old_start[here]:
+                            break
+                        if not net.same[here] and 0 < earliest[here - low] < level:
+                            broken = True
+                            break
+                        node = old_hop[old_start[here]]
+                        steps += 1
+                    if node == at and not broken:
+                        ready = False
+                        break
+            elif has_new:  # its rule begins; packets that enter here need the next one
+                for way in range(new_start[slot], new_start[slot + 1]):
+                    hop = new_hop[way]
+                    if net.entering[slot] and hop != egress and not net.same[slot_at[hop]]:
+                        ready &= 0 < earliest[slot_at[hop] - low] < level
+            elif has_old:  # its rule ends
+                for other in range(low, high):
+                    if net.same[other] or new_start[other + 1] == new_start[other]:
+                        continue
+                    for way in range(old_start[other], old_start[other + 1]):
+                        if old_hop[way] == at and not (0 < earliest[other - low] < level):
+                            ready = False
+            if ready:
+                earliest[place] = level
+                settled += 1
+        open_ -= settled
+        if settled == 0:
+            return
+
+
+def find_rounds(net: Network, changes: Bools, *, tries: int = 1, prove: bool = True) -> Rounds:
+    """Return rounds for the classes that change.
+
+    tries  orders of switches to try for a class, while its rounds are above the bound
+    prove  whether to find bounds; without, they are 0
+    """
+    return Rounds(*order_all(net, np.flatnonzero(changes), tries, prove))
+
+
+@kernel
+def order_by_neighbours(net: Network, classes: Ints) -> Ints:  # noqa: C901
+    """Return rounds, (N,), in which a switch changes once its new next hops are ready, as they tell it.
+
+    A switch is ready when its rule is the next one and its next hops are ready; rules end last.
+    """
+    rounds = np.zeros(len(net.switch), dtype=np.int64)
+    slot_at = np.full(net.switches, -1)
+    for one in classes:
+        low, high = net.start[one], net.start[one + 1]
+        ready = np.zeros(high - low, dtype=np.int64)  # the round after which it is ready, plus 1
+        for slot in range(low, high):
+            slot_at[net.switch[slot]] = slot
+        moved, last = True, 0
+        while moved:
+            moved = False
+            for slot in range(low, high):
+                if ready[slot - low] > 0 or net.new_start[slot + 1] == net.new_start[slot]:
+                    continue
+                after = 0
+                for place in range(net.new_start[slot], net.new_start[slot + 1]):
+                    hop = net.new_hop[place]
+                    if hop == net.egress[one]:
+                        continue
+                    when = ready[slot_at[hop] - low]
+                    if when == 0:
+                        after = -1
+                        break
+                    after = max(after, when - 1)
+                if after < 0:
+                    continue
+                mine = after if net.same[slot] else after + 1
+                rounds[slot] = 0 if net.same[slot] else mine
+                last = max(last, mine)
+                ready[slot - low] = mine + 1
+                moved = True
+        for slot in range(low, high):
+            if net.new_start[slot + 1] == net.new_start[slot]:
+                rounds[slot] = last + 1
+            slot_at[net.switch[slot]] = -1
+    return rounds

@@ -1,0 +1,133 @@
+"""Drawings of a plan of system `updates`: its steps over time, and the use of tables during them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+
+from planner.contract.drawing import Curve, Drawing, NetworkMap, Timeline
+from planner_models.updates.plan.check import evaluate
+from planner_models.updates.plan.plan import UpdatePlan
+from planner_models.updates.problem.problem import Update
+
+MOST_LANES: Final = 12
+MOST_DRAWN: Final = 400  # switches of a map
+LAYOUT_SEED: Final = 1
+SWITCH: Final = "switch"
+
+
+def draw(problem: Update, plan: UpdatePlan) -> Sequence[Drawing]:
+    """Draw the steps of the busiest switches over time, the fullest tables by step, and the links' loads."""
+    done = evaluate(problem, plan)
+    drawn: list[Drawing] = []
+    if len(plan.steps):
+        drawn.append(_draw_steps(problem, plan))
+    if done.held:
+        drawn.append(_draw_tables(problem, done.held))
+        if problem.traffic_mbps.any() and np.isfinite(problem.capacity_mbps).any():
+            drawn.append(_draw_links(problem, done.loads))
+    return [*drawn, *draw_problem(problem)]
+
+
+def _draw_steps(problem: Update, plan: UpdatePlan) -> Timeline:
+    """Draw what each of the switches with most operations does in each step."""
+    counts = plan.operations.groupby(["step", "switch"], sort=False).size()
+    busiest = plan.operations["switch"].value_counts(sort=True).index[:MOST_LANES].tolist()
+    times = plan.steps.set_index("step")
+    rows = []
+    for (step, switch), count in counts.items():
+        if switch in busiest:
+            row = times.loc[step]
+            rows.append(
+                {
+                    "lane": switch,
+                    "start": row["start_s"],
+                    "end": max(row["end_s"], row["start_s"] + 1e-9),
+                    "what": row["kind"],
+                    "note": f"step {step:g}: {count:,} rules",
+                    "element": switch,
+                }
+            )
+    for step, row in times[times["kind"] == "drain"].iterrows():
+        rows.append(
+            {
+                "lane": "packets leave",
+                "start": row["start_s"],
+                "end": row["end_s"],
+                "what": "drain",
+                "note": f"step {step:g}",
+                "element": "",
+            }
+        )
+    frame = pd.DataFrame(rows)
+    assert set(busiest) <= set(problem.switch_index)
+    return Timeline(title="Steps", frame=frame, unit="s", lanes="switch", what="step", kind=SWITCH)
+
+
+def _draw_tables(problem: Update, held: dict[int, np.ndarray]) -> Curve:
+    """Draw the rules of the fullest tables by step, in percent of their size where known."""
+    sizes = problem.rule_capacity
+    is_limited = bool(np.isfinite(sizes).any())
+    base = np.where(np.isfinite(sizes), sizes, np.inf) if is_limited else np.ones(len(sizes))
+    use = np.stack([problem.rules_now, *held.values()]) / np.maximum(base, 1e-9)
+    fullest = np.argsort(-use.max(axis=0), kind="stable")[:8]
+    frame = pd.DataFrame({"step": [0, *(step + 1 for step in held)]})
+    unit = "%" if is_limited else "rules"
+    for switch in fullest.tolist():
+        frame[problem.switch_index[switch]] = use[:, switch] * (100 if is_limited else 1)
+    title = "Use of the fullest tables" if is_limited else "Rules of the largest tables"
+    return Curve(title=title, frame=frame, units=dict.fromkeys(frame.columns[1:], unit))
+
+
+def _draw_links(problem: Update, loads: dict[int, np.ndarray]) -> Curve:
+    """Draw the largest load that each step can bring to the busiest links, in percent of their capacity."""
+    share = np.stack([problem.link_loads[0], *loads.values()]) / problem.capacity_mbps
+    busiest = np.argsort(-share.max(axis=0), kind="stable")[:8]
+    frame = pd.DataFrame({"step": [0, *(step + 1 for step in loads)]})
+    for link in busiest.tolist():
+        frame[problem.link_names[link]] = 100 * share[:, link]
+    units = dict.fromkeys(frame.columns[1:], "%")
+    return Curve(title="Largest load of the busiest links", frame=frame, units=units)
+
+
+def draw_problem(problem: Update) -> Sequence[Drawing]:
+    """Draw the network, with the rules that change at each switch; without positions, by a spring layout."""
+    slots = problem.slots
+    changed = np.bincount(slots.switch[~slots.same], minlength=len(problem.switches))
+    shown = np.argsort(-changed, kind="stable")[:MOST_DRAWN]
+    kept = np.zeros(len(changed), dtype=bool)
+    kept[shown] = True
+    tail, head = problem.ends
+    inside = kept[tail] & kept[head]
+    graph = nx.Graph()
+    graph.add_nodes_from(shown.tolist())
+    graph.add_edges_from(zip(tail[inside].tolist(), head[inside].tolist(), strict=True))
+    place = nx.spring_layout(graph, seed=LAYOUT_SEED) if len(shown) <= 150 else nx.circular_layout(graph)
+    names = problem.switch_index.to_numpy(object)
+    nodes = pd.DataFrame(
+        {
+            "node": names[shown],
+            "x": [float(place[one][0]) for one in shown.tolist()],
+            "y": [float(place[one][1]) for one in shown.tolist()],
+            "note": [f"{count:,} rules change" for count in changed[shown]],
+        }
+    )
+    load = np.maximum(*problem.link_loads)
+    limited = np.isfinite(problem.capacity_mbps)
+    value = np.divide(100 * load, problem.capacity_mbps, out=np.full(len(load), np.nan), where=limited)
+    links = pd.DataFrame({"tail": names[tail[inside]], "head": names[head[inside]], "value": value[inside]})
+    return [
+        NetworkMap(
+            title="Network",
+            nodes=nodes,
+            links=links,
+            value="larger load before and after",
+            unit="%",
+            limit=100.0,
+            node_kind=SWITCH,
+        )
+    ]

@@ -1,0 +1,151 @@
+"""Metrics of system `updates`: what an update takes, and what packets can meet during it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner.contract.metrics import Headline, Metric
+from planner_models.updates.plan.check import Evaluation, evaluate
+from planner_models.updates.plan.plan import UpdatePlan
+from planner_models.updates.plan.replay import FLIP, HOLES, LOOPS, MISSES, MIXES
+from planner_models.updates.problem.problem import Update
+
+FOSTER: Final = "Foster et al. 2013, IV"
+
+
+def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
+    return Metric(name=name, unit=unit, better="less", about=about, source=source)
+
+
+METRICS: Final = (
+    Metric(
+        name="kept_classes",
+        unit="classes",
+        better="more",
+        about="classes whose guarantee holds in every mixture, and that are up to date in the end",
+        source=FOSTER,
+    ),
+    Metric(name="classes", unit="classes", better="more", about="all classes"),
+    _less("broken_classes", "classes", "classes whose guarantee some mixture breaks", FOSTER),
+    _less("rounds", "rounds", "steps that change rules, one after another"),
+    _less("batches", "batches", "steps in which packets move to other rules"),
+    _less("seconds", "s", "time from the first change to the last, with the time that packets need to leave"),
+    _less("operations", "rules", "rules that are added, removed or changed, each time"),
+    _less(
+        "extra_rules_share",
+        "",
+        "most rules of a switch beyond the larger of before and after, as a part of that; largest of all",
+        FOSTER,
+    ),
+    _less("overflow_rules", "rules", "rules beyond the size of tables, sum of the largest of each switch"),
+    _less("loops", "classes", "classes of which packets can loop in some mixture"),
+    _less(
+        "black_holes", "classes", "classes of which packets can be lost for want of a rule in some mixture"
+    ),
+    _less("waypoint_missed", "classes", "classes of which packets can miss a waypoint in some mixture"),
+    _less(
+        "mixed_classes", "classes", "classes of which packets can use rules of both configurations", FOSTER
+    ),
+    _less(
+        "mixed_packets_share",
+        "",
+        "packets of changed classes that use rules of both, of those that enter while rules change",
+        FOSTER,
+    ),
+    _less(
+        "overload_mbps",
+        "Mbit/s",
+        "load beyond capacity and beyond that before and after, largest of all links",
+    ),
+    _less("overload_mbps_s", "Mbit", "the same of all links over the time of the steps, at most"),
+)
+HEADLINE: Final = Headline(
+    metric="kept_classes",
+    verb="keeps the guarantee of",
+    total="classes",
+    then="rounds",
+    then_words="in",
+    losses={
+        "broken_classes": "breaks the guarantee of {}",
+        "overflow_rules": "exceeds tables by {}",
+        "overload_mbps": "overloads a link by {}",
+    },
+    table=(
+        "kept_classes",
+        "broken_classes",
+        "rounds",
+        "seconds",
+        "operations",
+        "extra_rules_share",
+        "overflow_rules",
+        "overload_mbps",
+    ),
+)
+LIMITS: Final = {
+    "loop": "mixtures with a loop",
+    "black_hole": "mixtures with lost packets",
+    "waypoint": "mixtures with a missed waypoint",
+    "mixture": "mixtures of both configurations",
+    "flows": "classes with flows that change their path",
+    "tables": "full tables",
+    "links": "overloaded links",
+    "drain": "changes before packets have left",
+    "versions": "rules at switches without versions",
+    "complete": "rules that are not those of next",
+    "time": "steps shorter than their changes",
+}
+
+
+def measure(
+    problem: Update,
+    plan: UpdatePlan,
+    previous: UpdatePlan | None,  # noqa: ARG001 - the signature of `measure`
+) -> dict[str, float | None]:
+    """Return a value for every metric of a plan."""
+    done = evaluate(problem, plan)
+    slots, ops = problem.slots, done.ops
+    base = np.maximum(problem.rules_now, problem.rules_next)
+    most = np.max(np.stack([problem.rules_now, *done.held.values()]), axis=0)
+    extra = np.divide(most - base, base, out=np.zeros(len(base)), where=base > 0)
+    limit = problem.load_limit_mbps
+    excess = {step: np.maximum(load - limit, 0.0) for step, load in done.loads.items()}
+    beyond = {step: np.where(over > 1e-6 * limit, over, 0.0) for step, over in excess.items()}
+    time = {step: float(done.end_s[step] - done.start_s[step]) for step in beyond}
+    broken = int(done.broken.sum())
+    return {
+        "kept_classes": float(len(problem.classes) - broken),
+        "classes": float(len(problem.classes)),
+        "broken_classes": float(broken),
+        "rounds": float(plan.rounds),
+        "batches": float(_count_batches(done)),
+        "seconds": float(done.end_s.max(initial=0.0)),
+        "operations": float(slots.rules[ops.slot].sum()),
+        "extra_rules_share": float(extra.max(initial=0.0)),
+        "overflow_rules": float(np.maximum(most - problem.rule_capacity, 0.0).sum()),
+        "loops": float(done.classes_that(LOOPS).sum()),
+        "black_holes": float(done.classes_that(HOLES).sum()),
+        "waypoint_missed": float(done.classes_that(MISSES).sum()),
+        "mixed_classes": float(done.classes_that(MIXES).sum()),
+        "mixed_packets_share": _share_mixed(done),
+        "overload_mbps": float(max((over.max(initial=0.0) for over in beyond.values()), default=0.0)),
+        "overload_mbps_s": float(sum(over.sum() * time[step] for step, over in beyond.items())),
+    }
+
+
+def _count_batches(done: Evaluation) -> int:
+    """Return the number of steps in which packets move: that flip, split, or change rules in place."""
+    moves = np.isin(done.ops.action, [FLIP, 3, 4])
+    return len(np.unique(done.ops.step[moves]))
+
+
+def _share_mixed(done: Evaluation) -> float | None:
+    """Return the share of packets of changed classes that use rules of both; None without changed classes."""
+    changed = int(done.problem.slots.changes.sum())
+    time = done.end_s[done.steps] - done.start_s[done.steps]
+    total = float((done.end_s - done.start_s)[np.unique(done.steps)].sum())
+    if not changed or total <= 0:
+        return None
+    mixed = done.samples[2]
+    return float((mixed * time).sum() / (total * changed))

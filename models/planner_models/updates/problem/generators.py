@@ -1,0 +1,481 @@
+"""Presets: updates of real networks by new weights, maintenance, failure or policy, and made-up ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Final, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.arrays import Floats, Ints
+from planner.errors import InputError, did_you_mean
+from planner_models.updates.problem.networks import (
+    Demands,
+    Forwarding,
+    Network,
+    find_next_hops,
+    is_between,
+    read_network,
+    rules_of_pairs,
+    rules_to,
+    tabulate,
+)
+from planner_models.updates.problem.problem import Update
+from planner_models.updates.problem.schema import PER_FLOW, PER_PACKET, WAYPOINT
+
+AVOIDED: Final = 1e6  # what weights of links that the next paths avoid are multiplied by
+
+Name = Annotated[str, Field(description="name of the network in topohub, such as sndlib/germany50")]
+Kind = Annotated[
+    Literal["destinations", "pairs"],
+    Field(description="destinations: one class for all packets to a switch; pairs: one for each pair"),
+]
+Count = Annotated[
+    int | None, Field(ge=1, description="classes: the destinations or pairs with most traffic; default: all")
+]
+DemandKind = Annotated[
+    Demands,
+    Field(
+        description="given: the network's own demands; gravity: synthetic ones of all pairs; auto: given "
+        "where there are any"
+    ),
+]
+Headroom = Annotated[
+    float | None,
+    Field(
+        ge=0,
+        allow_inf_nan=False,
+        description="space of tables beyond the larger of before and after, as a part of it; none: no limit",
+    ),
+]
+Slack = Annotated[
+    float | None,
+    Field(
+        ge=0,
+        allow_inf_nan=False,
+        description="capacity of links beyond the larger load of before and after, as a part of it; none: no "
+        "limit",
+    ),
+]
+Spread = Annotated[
+    float,
+    Field(ge=0, le=3, description="standard deviation of the logarithm of the switches' time for a rule"),
+]
+Seed = Annotated[int, Field(ge=0, description="seed of random numbers")]
+GuaranteeName = Annotated[
+    Literal["", "none", "no_loop", "no_black_hole", "per_packet"],
+    Field(description="guarantee of every class; blank: no loops and no lost packets"),
+]
+SwitchName = Annotated[
+    str | None, Field(description="the switch that is emptied; default: the one that most paths pass")
+]
+
+
+def reweigh(
+    *,
+    name: Name = "sndlib/germany50",
+    classes: Kind = "destinations",
+    demands: DemandKind = "auto",
+    count: Count = None,
+    metric: Annotated[
+        Literal["distance", "hops"], Field(description="weight of a link before the update: its length, or 1")
+    ] = "distance",
+    raised: Annotated[
+        float, Field(ge=0, le=1, description="part of the links whose weight is multiplied by 3")
+    ] = 0.25,
+    lowered: Annotated[
+        float, Field(ge=0, le=1, description="part of the links whose weight is multiplied by 0.3")
+    ] = 0.25,
+    headroom: Headroom = None,
+    slack: Slack = None,
+    rule_ms_spread: Spread = 0.0,
+    guarantee: GuaranteeName = "",
+    seed: Seed = 1,
+) -> Update:
+    """Change the weights of random links of a network: shortest paths before and after."""
+    if raised + lowered > 1:
+        raise InputError("raised and lowered: add up to more than 1")
+    network = read_network(name, seed, None if classes == "pairs" else 1000, demands, metric)
+    random = np.random.default_rng(seed)
+    weight = change_weights(network.weight, random, raised, lowered)
+    return _between_weights(
+        network, network.weight, weight, classes, count, headroom, slack, rule_ms_spread, guarantee, random
+    )
+
+
+def maintenance(
+    *,
+    name: Name = "sndlib/germany50",
+    classes: Kind = "destinations",
+    demands: DemandKind = "auto",
+    count: Count = None,
+    switch: SwitchName = None,
+    headroom: Headroom = None,
+    slack: Slack = None,
+    rule_ms_spread: Spread = 0.0,
+    guarantee: GuaranteeName = "",
+    seed: Seed = 1,
+) -> Update:
+    """Empty a switch of packets that only pass it, before work on it."""
+    network = read_network(name, seed, None if classes == "pairs" else 1000, demands)
+    if switch is None:
+        every = np.arange(len(network.names))
+        hops = find_next_hops(network, network.weight, every)
+        passing = np.bincount(hops[hops >= 0], minlength=len(every))
+        chosen = int(passing.argmax())
+    elif switch in network.names:
+        chosen = network.names.index(switch)
+    else:
+        raise InputError(f"switch: '{switch}' is no switch of {name}" + did_you_mean(switch, network.names))
+    touches = (network.tail == chosen) | (network.head == chosen)
+    weight = np.where(touches, network.weight * AVOIDED, network.weight)
+    random = np.random.default_rng(seed)
+    return _between_weights(
+        network, network.weight, weight, classes, count, headroom, slack, rule_ms_spread, guarantee, random
+    )
+
+
+def failure(
+    *,
+    name: Name = "sndlib/germany50",
+    classes: Kind = "destinations",
+    demands: DemandKind = "auto",
+    count: Count = None,
+    link: Annotated[
+        tuple[str, str] | None,
+        Field(description="ends of the link whose traffic moves; default: the one on most paths"),
+    ] = None,
+    headroom: Headroom = None,
+    slack: Slack = None,
+    rule_ms_spread: Spread = 0.0,
+    guarantee: GuaranteeName = "",
+    seed: Seed = 1,
+) -> Update:
+    """Move all packets off a link that fails or is taken out of service, and is protected until then."""
+    network = read_network(name, seed, None if classes == "pairs" else 1000, demands)
+    if link is None:
+        every = np.arange(len(network.names))
+        hops = find_next_hops(network, network.weight, every)
+        target, at = np.nonzero(hops >= 0)
+        key, uses = np.unique(at * len(every) + hops[target, at], return_counts=True)
+        chosen = divmod(int(key[uses.argmax()]), len(every))
+    else:
+        for end in link:
+            if end not in network.names:
+                raise InputError(f"link: '{end}' is no switch of {name}" + did_you_mean(end, network.names))
+        chosen = network.names.index(link[0]), network.names.index(link[1])
+        if not is_between(network, *chosen).any():
+            raise InputError(f"link: there is none between '{link[0]}' and '{link[1]}' in {name}")
+    weight = np.where(is_between(network, *chosen), network.weight * AVOIDED, network.weight)
+    random = np.random.default_rng(seed)
+    return _between_weights(
+        network, network.weight, weight, classes, count, headroom, slack, rule_ms_spread, guarantee, random
+    )
+
+
+def policy(
+    *,
+    name: Name = "sndlib/germany50",
+    count: Count = 300,
+    firewall: Annotated[
+        str | None, Field(description="switch with the firewall; default: the one with most links")
+    ] = None,
+    headroom: Headroom = None,
+    seed: Seed = 1,
+) -> Update:
+    """Add classes, end others, and send a part of the rest through a new firewall."""
+    network = read_network(name, seed, None)
+    random = np.random.default_rng(seed)
+    source, target = network.source[:count], network.target[:count]
+    if firewall is not None and firewall not in network.names:
+        raise InputError(
+            f"firewall: '{firewall}' is no switch of {name}" + did_you_mean(firewall, network.names)
+        )
+    degree = np.bincount(network.tail, minlength=len(network.names))
+    wall = int(degree.argmax()) if firewall is None else network.names.index(firewall)
+    every = np.arange(len(network.names))
+    hops = find_next_hops(network, network.weight, every)
+    paths = [_walk(hops, int(a), int(b)) for a, b in zip(source, target, strict=True)]
+    now: list[list[int] | None] = []
+    after: list[list[int] | None] = []
+    asks, ways = [], []
+    for path in paths:
+        kind = int(random.integers(4))
+        through = _walk(hops, path[0], wall)[:-1] + _walk(hops, wall, path[-1])
+        goes = len(set(through)) == len(through) and wall not in path
+        now.append(None if kind == 0 else path)
+        after.append(None if kind == 1 else through if kind == 2 and goes else path)
+        asks.append(PER_PACKET)
+        ways.append(network.names[wall] if kind == 2 and goes else "")
+    names = _name_pairs(network, source, target)
+    table = pd.DataFrame(
+        {
+            "class": names,
+            "ingress": [network.names[one] for one in source],
+            "egress": [network.names[one] for one in target],
+            "traffic_mbps": np.round(network.rate_mbps[:count], 4),
+            "waypoints": ways,
+            "guarantee": asks,
+        }
+    )
+    return _finish(network, table, _rules_of(now), _rules_of(after), headroom, None, 0.0, random)
+
+
+def zigzag(
+    *,
+    switches: Annotated[int, Field(ge=3, le=5000, description="switches on the path")] = 100,
+    headroom: Headroom = None,
+) -> Update:
+    """Turn a line around, so that each switch must wait for the one before it.
+
+    The present path passes all switches in order; the next one leaves from the first, and all others send
+    back."""
+    names = [f"s{number + 1}" for number in range(switches)]
+    last = switches - 1
+    forward = [(one, one + 1) for one in range(last)]
+    back = [(one, one - 1) for one in range(1, last)]
+    ends = sorted({*forward, *back, (0, last)})
+    tail, head = (np.array(part, dtype=np.int64) for part in zip(*ends, strict=True))
+    network = _plain(names, tail, head)
+    switch = np.arange(last)
+    now = Forwarding(np.zeros(last, np.int64), switch, switch + 1, np.ones(last))
+    after = Forwarding(
+        np.zeros(last, np.int64), switch, np.r_[last, switch[1:] - 1].astype(np.int64), np.ones(last)
+    )
+    table = pd.DataFrame({"class": [f"to {names[-1]}"], "egress": [names[-1]], "traffic_mbps": [0.0]})
+    return _finish(network, table, now, after, headroom, None, 0.0, np.random.default_rng(0))
+
+
+def server_move(
+    *,
+    ingresses: Annotated[int, Field(ge=1, le=1000, description="switches where clients enter")] = 8,
+    flows: Annotated[int, Field(ge=1, le=10**9, description="flows at a time, of all ingresses")] = 10_000,
+    flow_life_s: Annotated[
+        float, Field(gt=0, allow_inf_nan=False, description="mean life of a flow, s")
+    ] = 10.0,
+    headroom: Headroom = None,
+    seed: Seed = 1,
+) -> Update:
+    """Move clients from one replica of a server to another; a flow must reach one replica only."""
+    names = [*(f"edge{number + 1}" for number in range(ingresses)), "core1", "core2", "old", "new", "service"]
+    core1, core2, old, new, service = range(ingresses, ingresses + 5)
+    links = [(edge, core) for edge in range(ingresses) for core in (core1, core2)]
+    links += [(core, server) for core in (core1, core2) for server in (old, new)]
+    links += [(old, service), (new, service)]
+    tail, head = (np.array(part, dtype=np.int64) for part in zip(*links, strict=True))
+    share = np.random.default_rng(seed).dirichlet(np.full(ingresses, 3.0))
+    paths = [([edge, core1, old, service], [edge, core2, new, service]) for edge in range(ingresses)]
+    table = pd.DataFrame(
+        {
+            "class": [f"clients {edge + 1}" for edge in range(ingresses)],
+            "ingress": names[:ingresses],
+            "egress": "service",
+            "traffic_mbps": np.round(1000 * share, 3),
+            "flow_life_s": flow_life_s,
+            "flows": np.maximum(np.round(flows * share), 1.0),
+            "guarantee": PER_FLOW,
+        }
+    )
+    now, after = (_rules_of([pair[which] for pair in paths]) for which in (0, 1))
+    return _finish(
+        _plain(names, tail, head), table, now, after, headroom, None, 0.0, np.random.default_rng(seed)
+    )
+
+
+def small() -> Update:
+    """Return a tiny problem with every column: moves, a new class, one that ends, splits, and a waypoint."""
+    names = ["a", "b", "c", "d"]
+    ends = [("a", "b"), ("b", "d"), ("a", "c"), ("c", "d"), ("b", "c"), ("c", "b"), ("a", "d")]
+    classes = [
+        ("tree", "", "d", 0.0, np.nan, np.nan, "", ""),
+        ("moved", "a", "d", 4.0, np.nan, np.nan, "", PER_PACKET),
+        ("begins", "b", "d", 1.0, np.nan, np.nan, "", ""),
+        ("ends", "a", "d", 1.0, np.nan, np.nan, "", ""),
+        ("flows", "a", "d", 1.0, 2.0, 10.0, "", PER_FLOW),
+        ("walled", "a", "d", 1.0, np.nan, np.nan, "c", WAYPOINT),
+        ("split", "a", "d", 2.0, np.nan, np.nan, "", "none"),
+    ]
+    columns = ["class", "ingress", "egress", "traffic_mbps", "flow_life_s", "flows", "waypoints", "guarantee"]
+    now = [
+        ("tree", "a", "b", 1), ("tree", "b", "d", 1), ("tree", "c", "b", 1),
+        ("moved", "a", "b", 1), ("moved", "b", "d", 1),
+        ("ends", "a", "d", 1),
+        ("flows", "a", "b", 1), ("flows", "b", "d", 1),
+        ("walled", "a", "c", 1), ("walled", "c", "d", 1),
+        ("split", "a", "b", 0.5), ("split", "a", "c", 0.5), ("split", "b", "d", 1), ("split", "c", "d", 1),
+    ]  # fmt: skip
+    after = [
+        ("tree", "a", "c", 1), ("tree", "b", "c", 1), ("tree", "c", "d", 1),
+        ("moved", "a", "c", 1), ("moved", "c", "d", 1),
+        ("begins", "b", "d", 1),
+        ("flows", "a", "c", 1), ("flows", "c", "d", 1),
+        ("walled", "a", "b", 1), ("walled", "b", "c", 1), ("walled", "c", "d", 1),
+        ("split", "a", "b", 0.25), ("split", "a", "c", 0.75), ("split", "b", "d", 1), ("split", "c", "d", 1),
+    ]  # fmt: skip
+    rules = ["class", "switch", "next_hop", "share"]
+    return Update(
+        switches=pd.DataFrame(
+            {
+                "switch": names,
+                "rule_capacity": [8.0, 8.0, 8.0, np.nan],
+                "rule_ms": [2.5, 2.0, 3.0, 2.5],
+                "matches_version": 1.0,
+            }
+        ),
+        links=pd.DataFrame(ends, columns=["from", "to"]).assign(
+            capacity_mbps=[8.0, 8.0, 9.0, 9.0, np.nan, np.nan, 5.0], delay_ms=1.0
+        ),
+        classes=pd.DataFrame(classes, columns=columns),
+        now=pd.DataFrame(now, columns=rules).astype({"share": float}),
+        next=pd.DataFrame(after, columns=rules).astype({"share": float}),
+        rules=pd.DataFrame([("moved", "b", 2.0)], columns=["class", "switch", "rules"]),
+    )
+
+
+def change_weights(weight: Floats, random: np.random.Generator, raised: float, lowered: float) -> Floats:
+    """Return weights with a part of them multiplied by 3, and a part by 0.3."""
+    order = random.permutation(len(weight))
+    more, less = round(raised * len(weight)), round(lowered * len(weight))
+    changed = weight.copy()
+    changed[order[:more]] *= 3.0
+    changed[order[more : more + less]] *= 0.3
+    return changed
+
+
+def _between_weights(
+    network: Network,
+    before: Floats,
+    after: Floats,
+    classes: str,
+    count: int | None,
+    headroom: float | None,
+    slack: float | None,
+    spread: float,
+    guarantee: str,
+    random: np.random.Generator,
+) -> Update:
+    """Return the update from shortest paths by one set of weights to those by another."""
+    if classes == "pairs":
+        source, target = network.source[:count], network.target[:count]
+        targets = np.unique(target)
+        now, then = (
+            rules_of_pairs(source, target, targets, find_next_hops(network, weight, targets))
+            for weight in (before, after)
+        )
+        table = pd.DataFrame(
+            {
+                "class": _name_pairs(network, source, target),
+                "ingress": [network.names[one] for one in source],
+                "egress": [network.names[one] for one in target],
+                "traffic_mbps": np.round(network.rate_mbps[: len(source)], 6),
+            }
+        )
+    else:
+        arriving = np.bincount(network.target, weights=network.rate_mbps, minlength=len(network.names))
+        targets = np.argsort(-arriving, kind="stable")[:count].astype(np.int64)
+        now, then = (
+            rules_to(targets, find_next_hops(network, weight, targets)) for weight in (before, after)
+        )
+        table = pd.DataFrame(
+            {
+                "class": [f"to {network.names[one]}" for one in targets],
+                "egress": [network.names[one] for one in targets],
+                "traffic_mbps": np.round(arriving[targets], 6),
+            }
+        )
+    if guarantee:
+        table = table.assign(guarantee=guarantee)
+    return _finish(network, table, now, then, headroom, slack, spread, random)
+
+
+def _finish(
+    network: Network,
+    classes: pd.DataFrame,
+    now: Forwarding,
+    after: Forwarding,
+    headroom: float | None,
+    slack: float | None,
+    spread: float,
+    random: np.random.Generator,
+) -> Update:
+    """Return the update with tables and links as large as they must be, and some more."""
+    names, count = network.names, len(network.names)
+    switches = pd.DataFrame({"switch": names, "rule_ms": 2.5})
+    if spread > 0:
+        switches["rule_ms"] = np.round(2.5 * random.lognormal(0.0, spread, count), 4)
+    if headroom is not None:
+        held = np.maximum(*(np.bincount(one.switch, minlength=count) for one in (now, after)))
+        switches["rule_capacity"] = np.floor(held * (1 + headroom) + 1e-9)
+    links = pd.DataFrame(
+        {
+            "from": [names[one] for one in network.tail],
+            "to": [names[one] for one in network.head],
+            "delay_ms": network.delay_ms,
+        }
+    )
+    labels = classes["class"].tolist()
+    made = Update(
+        switches=switches,
+        links=links,
+        classes=classes,
+        now=tabulate(now, labels, names),
+        next=tabulate(after, labels, names),
+    )
+    if slack is None:
+        return made
+    load = np.maximum(*made.link_loads)
+    idle = float(load.max(initial=1.0))
+    capacity = np.where(load > 0, load * (1 + slack), idle)
+    return Update(
+        switches=made.switches,
+        links=links.assign(capacity_mbps=np.round(np.maximum(capacity, 1e-6), 9)),
+        classes=made.classes,
+        now=made.now,
+        next=made.next,
+    )
+
+
+def _name_pairs(network: Network, source: Ints, target: Ints) -> list[str]:
+    return [f"{network.names[a]} > {network.names[b]}" for a, b in zip(source, target, strict=True)]
+
+
+def _walk(hops: Ints, source: int, target: int) -> list[int]:
+    """Return the switches of the path from source to target; `hops` has a row for every switch."""
+    path = [source]
+    while path[-1] != target:
+        hop = int(hops[target, path[-1]])
+        if hop < 0:
+            raise InputError("the network is not connected; choose another one")
+        path.append(hop)
+    return path
+
+
+def _rules_of(paths: list[list[int] | None] | list[list[int]]) -> Forwarding:
+    """Return the rules of one path for each class; None for a class without one."""
+    rows = [
+        (owner, path[place], path[place + 1])
+        for owner, path in enumerate(paths)
+        if path is not None
+        for place in range(len(path) - 1)
+    ]
+    owner, switch, hop = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    return Forwarding(owner, switch, hop, np.ones(len(owner)))
+
+
+def _plain(names: list[str], tail: Ints, head: Ints) -> Network:
+    """Return a network whose links are 1 ms long, without demands."""
+    none, ones = np.zeros(0, np.int64), np.ones(len(tail))
+    return Network(names, tail, head, ones, ones, none, none, np.zeros(0))
+
+
+PRESETS: Final[dict[str, Callable[..., Update]]] = {
+    "reweigh": reweigh,
+    "maintenance": maintenance,
+    "failure": failure,
+    "policy": policy,
+    "zigzag": zigzag,
+    "server_move": server_move,
+    "small": small,
+}

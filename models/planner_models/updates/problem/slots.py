@@ -1,0 +1,270 @@
+"""Rules of both configurations as arrays: one slot for each class and switch that has a rule in either."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.arrays import Bools, Floats, Ints
+from planner_models.circuits.plan.compiled import kernel
+
+
+class Configuration(NamedTuple):
+    """Next hops of slots, as a sparse matrix by rows; slots without a rule have none.
+
+    start  (N + 1,) first next hop of each slot
+    hop    (H,) switch
+    link   (H,) link to it
+    share  (H,) part of the packets
+    """
+
+    start: Ints
+    hop: Ints
+    link: Ints
+    share: Floats
+
+    def has_rule(self) -> Bools:
+        """Return the (N,) slots that have a rule."""
+        found: Bools = np.diff(self.start) > 0
+        return found
+
+
+class Slots(NamedTuple):
+    """All slots, ordered by class and switch; N of them.
+
+    start    (C + 1,) first slot of each class
+    owner    (N,) class
+    switch   (N,) switch
+    rules    (N,) entries that the class takes there
+    now, next  next hops before and after
+    same     (N,) whether both have the same rule
+    changes  (C,) whether a class has a slot whose rule changes
+    """
+
+    start: Ints
+    owner: Ints
+    switch: Ints
+    rules: Ints
+    now: Configuration
+    next: Configuration
+    same: Bools
+    changes: Bools
+
+    def of(self, classes: Ints) -> Ints:
+        """Return the slots of some classes, class by class."""
+        if not len(classes):
+            return np.zeros(0, dtype=np.int64)
+        counts = self.start[classes + 1] - self.start[classes]
+        first = np.repeat(self.start[classes] - np.r_[0, np.cumsum(counts)[:-1]], counts)
+        found: Ints = first + np.arange(int(counts.sum()))
+        return found
+
+
+class Rows(NamedTuple):
+    """Rows of a table of rules by number: class, switch, next hop, link to it, and share."""
+
+    owner: Ints
+    switch: Ints
+    hop: Ints
+    link: Ints
+    share: Floats
+
+
+def make_slots(classes: int, switches: int, now: Rows, after: Rows, rules: dict[int, int]) -> Slots:
+    """Return the slots of two tables of rules.
+
+    rules  entries by class * switches + switch, where not 1
+    """
+    keys = [part.owner * switches + part.switch for part in (now, after)]
+    every = np.unique(np.concatenate(keys))
+    configurations = [_configure(every, key, part) for key, part in zip(keys, (now, after), strict=True)]
+    owner, switch = np.divmod(every, switches) if len(every) else (every, every)
+    count = np.ones(len(every), dtype=np.int64)
+    for key, value in rules.items():
+        place = int(np.searchsorted(every, key))
+        if place < len(every) and every[place] == key:
+            count[place] = value
+    same = _find_same(*configurations[0], *configurations[1])
+    changes = np.zeros(classes, dtype=bool)
+    changes[owner[~same]] = True
+    return Slots(
+        start=np.searchsorted(owner, np.arange(classes + 1)).astype(np.int64),
+        owner=owner.astype(np.int64),
+        switch=switch.astype(np.int64),
+        rules=count,
+        now=configurations[0],
+        next=configurations[1],
+        same=same,
+        changes=changes,
+    )
+
+
+def _configure(every: Ints, key: Ints, rows: Rows) -> Configuration:
+    order = np.lexsort((rows.hop, key))
+    start = np.searchsorted(key[order], every, side="left")
+    return Configuration(
+        start=np.append(start, len(key)).astype(np.int64),
+        hop=rows.hop[order],
+        link=rows.link[order],
+        share=rows.share[order],
+    )
+
+
+@kernel
+def _find_same(
+    start: Ints,
+    hop: Ints,
+    link: Ints,  # noqa: ARG001 - a configuration's fields in order
+    share: Floats,
+    other_start: Ints,
+    other_hop: Ints,
+    other_link: Ints,  # noqa: ARG001
+    other_share: Floats,
+) -> Bools:
+    """Return the slots with the same next hops and shares in both configurations."""
+    count = len(start) - 1
+    same = np.zeros(count, dtype=np.bool_)
+    for slot in range(count):
+        first, second = start[slot], other_start[slot]
+        size = start[slot + 1] - first
+        if size != other_start[slot + 1] - second:
+            continue
+        same[slot] = True
+        for place in range(size):
+            apart = abs(share[first + place] - other_share[second + place])
+            if hop[first + place] != other_hop[second + place] or apart > 1e-9:
+                same[slot] = False
+                break
+    return same
+
+
+SOUND = 0
+LOOP = 1
+DEAD_END = 2
+
+
+@kernel
+def find_unsound(  # noqa: C901
+    start: Ints, switch: Ints, first: Ints, hop: Ints, ingress: Ints, egress: Ints, switches: int
+) -> tuple[Ints, Ints]:
+    """Return for each class whether packets loop or end elsewhere than at the egress, and at which switch.
+
+    start    (C + 1,) first slot of each class
+    switch   (N,) switch of each slot
+    first    (N + 1,) first next hop of each slot
+    ingress  (C,) switch, -1 for every switch with a rule
+    """
+    classes = len(start) - 1
+    fault, where = np.zeros(classes, dtype=np.int64), np.full(classes, -1)
+    slot_at = np.full(switches, -1)
+    colour = np.zeros(switches, dtype=np.int64)  # 1 on the way, 2 done
+    stack, edge = np.empty(switches + 1, dtype=np.int64), np.empty(switches + 1, dtype=np.int64)
+    for one in range(classes):
+        low, high = start[one], start[one + 1]
+        for slot in range(low, high):
+            slot_at[switch[slot]] = slot if first[slot + 1] > first[slot] else -1
+        for slot in range(low, high):
+            root = switch[slot]
+            if slot_at[root] < 0 or (ingress[one] >= 0 and root != ingress[one]) or colour[root] == 2:
+                continue
+            stack[0], edge[0], depth = root, first[slot_at[root]], 1
+            colour[root] = 1
+            while depth > 0 and fault[one] == SOUND:
+                node = stack[depth - 1]
+                if edge[depth - 1] == first[slot_at[node] + 1]:
+                    colour[node] = 2
+                    depth -= 1
+                    continue
+                target = hop[edge[depth - 1]]
+                edge[depth - 1] += 1
+                if target == egress[one] or colour[target] == 2:
+                    continue
+                if slot_at[target] < 0:
+                    fault[one], where[one] = DEAD_END, target
+                elif colour[target] == 1:
+                    fault[one], where[one] = LOOP, target
+                else:
+                    colour[target] = 1
+                    stack[depth], edge[depth] = target, first[slot_at[target]]
+                    depth += 1
+            if fault[one] != SOUND:
+                break
+        for slot in range(low, high):
+            slot_at[switch[slot]] = -1
+            colour[switch[slot]] = 0
+    return fault, where
+
+
+@kernel
+def measure_paths(  # noqa: C901
+    start: Ints,
+    switch: Ints,
+    first: Ints,
+    hop: Ints,
+    link: Ints,
+    share: Floats,
+    entering: Bools,
+    egress: Ints,
+    delay: Floats,
+    switches: int,
+    load: Floats,
+) -> Floats:
+    """Return the longest delay of packets of each class, and fill the share of its packets on each next hop.
+
+    The configuration must be sound. Packets enter in equal parts at the slots `entering`.
+
+    load        (H,) share of the class's packets, to be filled
+    """
+    classes = len(start) - 1
+    longest = np.zeros(classes)
+    slot_at = np.full(switches, -1)
+    colour = np.zeros(switches, dtype=np.int64)
+    time, amount = np.zeros(switches), np.zeros(switches)
+    stack, edge = np.empty(switches + 1, dtype=np.int64), np.empty(switches + 1, dtype=np.int64)
+    order = np.empty(switches, dtype=np.int64)
+    for one in range(classes):
+        low, high = start[one], start[one + 1]
+        count, done = 0, 0
+        for slot in range(low, high):
+            slot_at[switch[slot]] = slot if first[slot + 1] > first[slot] else -1
+            count += entering[slot]
+        for slot in range(low, high):
+            root = switch[slot]
+            if not entering[slot] or slot_at[root] < 0 or colour[root] == 2:
+                continue
+            stack[0], edge[0], depth = root, first[slot], 1
+            colour[root] = 2
+            while depth > 0:
+                node = stack[depth - 1]
+                if edge[depth - 1] == first[slot_at[node] + 1]:
+                    order[done] = node
+                    done += 1
+                    depth -= 1
+                    continue
+                target = hop[edge[depth - 1]]
+                edge[depth - 1] += 1
+                if target != egress[one] and colour[target] != 2:
+                    colour[target] = 2
+                    stack[depth], edge[depth] = target, first[slot_at[target]]
+                    depth += 1
+        for place in range(done - 1, -1, -1):
+            node = order[place]
+            slot = slot_at[node]
+            if entering[slot]:
+                amount[node] += 1.0 / count
+            for way in range(first[slot], first[slot + 1]):
+                load[way] = amount[node] * share[way]
+                target = hop[way]
+                later = time[node] + delay[link[way]]
+                if target == egress[one]:
+                    longest[one] = max(longest[one], later)
+                else:
+                    amount[target] += load[way]
+                    time[target] = max(time[target], later)
+        for slot in range(low, high):
+            slot_at[switch[slot]] = -1
+            colour[switch[slot]] = 0
+            time[switch[slot]] = 0.0
+            amount[switch[slot]] = 0.0
+    return longest

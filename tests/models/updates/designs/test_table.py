@@ -1,0 +1,151 @@
+"""Designs of system `updates`: fewest rounds and batches against search, bounds, what more space brings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import planner
+from planner.backends.pyomo import from_pyomo
+from planner.contract.proof import Status
+from planner.options import Options
+from planner_models.updates import SYSTEM, Update, check, formulation, measure
+from planner_models.updates.designs.batch_search import bound_excess
+from planner_models.updates.designs.batches import build_program, find_needs
+from planner_models.updates.designs.congestion_free import build_model, find_shares
+from planner_models.updates.designs.formulation import order_formulation, share_formulation
+from planner_models.updates.designs.loop_free_order import find_rounds
+from planner_models.updates.plan.plan import as_network
+from planner_models.updates.problem import generators
+from planner_models.updates.problem.adjustments import adjust
+from tests.models.updates.updates import fewest_batches, fewest_rounds, updates
+
+PROFILE = settings(max_examples=15, deadline=None, derandomize=True)
+
+
+def rounds(problem: Update, name: str) -> float:
+    plan = SYSTEM.design(name).run(problem).plan
+    assert plan is not None
+    assert not len(check(problem, plan).of_limits(["loop", "black_hole", "complete", "drain"]))
+    return float(plan.rounds)
+
+
+@pytest.mark.slow
+@PROFILE
+@given(problem=updates(most_switches=5))
+def test_rounds_lie_between_the_bound_and_the_fewest_by_search(problem: Update) -> None:
+    found = find_rounds(as_network(problem), problem.slots.changes)
+    exact = SYSTEM.design("ordered_exact").run(problem)
+    fewest = [fewest_rounds(problem, name) for name in problem.class_index]
+    for one, value in enumerate(fewest):
+        assert found.least[one] <= value <= found.most[one]
+    assert rounds(problem, "ordered_exact") == max(fewest)
+    assert exact.proof.status is Status.OPTIMAL
+    assert rounds(problem, "ordered") >= max(fewest)
+    assert rounds(problem, "decentral") >= max(fewest)
+
+
+@PROFILE
+@given(problem=updates(most_switches=5, classes=1, single=False))
+def test_the_formal_order_has_the_fewest_rounds(problem: Update) -> None:
+    if not problem.slots.changes.any():
+        return
+    changed = int((~problem.slots.same).sum())
+    model = from_pyomo(order_formulation(problem, 0, changed))
+    solution = planner.backends.solve(model, Options())
+    assert solution.objective == pytest.approx(fewest_rounds(problem, problem.class_index[0]))
+
+
+@pytest.mark.parametrize("switches", [5, 40])
+def test_a_line_that_turns_around_takes_a_round_for_each_switch(switches: int) -> None:
+    problem = generators.zigzag(switches=switches)
+    decision = SYSTEM.design("ordered").run(problem)
+    assert decision.proof.objective == switches - 1
+    assert decision.proof.bound == switches - 1
+    assert rounds(problem, "two_phase_changed") == 3
+
+
+def pairs(count: int, seed: int, **given: float) -> Update:
+    return generators.reweigh(name="sndlib/abilene", classes="pairs", count=count, seed=seed, **given)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_batches_against_every_assignment_and_the_formal_model(seed: int) -> None:
+    problem = pairs(9, seed, headroom=0.25)
+    needs = find_needs(problem)
+    fewest = fewest_batches(needs.during.toarray(), needs.after.toarray(), needs.free)
+    decision = SYSTEM.design("batches_exact").run(problem)
+    assert decision.plan is not None
+    if fewest is None:
+        assert measure(problem, decision.plan, None)["overflow_rules"] > 0
+        return
+    assert decision.proof.objective == fewest
+    assert decision.proof.bound == fewest
+    joint = find_needs(problem, links=True)
+    fewest = fewest_batches(joint.during.toarray(), joint.after.toarray(), joint.free)
+    solution = planner.backends.solve(from_pyomo(formulation(problem)), Options())
+    assert solution.objective == pytest.approx(fewest)
+
+
+@pytest.mark.parametrize("batches", [1, 2, 3])
+def test_prices_bound_the_excess_of_the_linear_program(batches: int) -> None:
+    problem = pairs(40, 3, headroom=0.02)
+    needs = find_needs(problem)
+    bound, _ = bound_excess(needs, batches)
+    solution = planner.backends.solve(build_program(needs, batches), Options())
+    assert solution.objective is not None
+    assert bound <= solution.objective + 1e-9
+
+
+def test_more_space_never_takes_more_batches() -> None:
+    found = []
+    for headroom in (0.05, 0.1, 0.2, 0.4, 1.0):
+        problem = adjust(pairs(60, 1), table_headroom=headroom)
+        decision = SYSTEM.design("batches_exact").run(problem)
+        assert decision.plan is not None
+        assert not len(check(problem, decision.plan))
+        found.append(measure(problem, decision.plan, None)["batches"])
+    assert found == sorted(found, reverse=True)
+    assert found[-1] == 1
+
+
+@pytest.mark.parametrize(("slack", "seed"), [(0.05, 1), (0.1, 2), (0.3, 3)])
+def test_shares_without_overload_against_the_formal_model(slack: float, seed: int) -> None:
+    problem = pairs(20, seed, slack=slack)
+    for moves in (2, 3):
+        formal = planner.backends.solve(from_pyomo(share_formulation(problem, moves)), Options())
+        fast = planner.backends.solve(build_model(problem, most_moves=moves), Options())
+        assert fast.objective == pytest.approx(formal.objective, abs=1e-7)
+    found = find_shares(problem, 12, Options())
+    assert found.excess <= 1e-7
+    decision = SYSTEM.design("congestion_free").run(problem)
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan))
+    whole = SYSTEM.design("optimum").run(problem)
+    if whole.proof.bound is not None and whole.proof.objective is not None:
+        assert len(found.share) - 1 <= whole.proof.objective or found.least >= 2
+
+
+@PROFILE
+@given(problem=updates(classes=3))
+def test_an_update_back_takes_as_many_rounds(problem: Update) -> None:
+    if not (problem.enters_now & problem.enters_next & ~problem.loses_ingress).all():
+        return
+    back = adjust(problem, back=True)
+    if (back.entering == problem.entering).all() and not back.loses_ingress.any():
+        assert rounds(problem, "ordered_exact") == rounds(back, "ordered_exact")
+
+
+def test_flows_keep_their_replica() -> None:
+    problem = generators.server_move(ingresses=4, flows=1000)
+    decision = SYSTEM.design("per_flow").run(problem)
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan))
+    harmonic = (1 / np.arange(1, problem.classes["flows"].max() + 1)).sum()
+    seconds = measure(problem, decision.plan, None)["seconds"]
+    assert seconds is not None
+    assert seconds > 10.0 * harmonic
+    hasty = SYSTEM.design("two_phase_changed").run(problem)
+    assert hasty.plan is not None
+    assert set(check(problem, hasty.plan).frame["limit"]) == {"flows"}
