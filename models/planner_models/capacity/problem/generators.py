@@ -229,12 +229,12 @@ def small() -> CapacityPlanning:
             ),
             "demands": pd.DataFrame(
                 [
-                    ("a", "c", 6.0, 0.0, "gold"),
-                    ("a", "c", 3.0, 0.2, "bulk"),
-                    ("d", "b", 4.0, 0.0, "gold"),
-                    ("c", "b", 2.0, 0.0, "bulk"),
+                    ("a", "c", 6.0, 0.0, 1.2, "gold"),  # two links take 1.1 ms
+                    ("a", "c", 3.0, 0.2, np.nan, "bulk"),
+                    ("d", "b", 4.0, 0.0, np.nan, "gold"),
+                    ("c", "b", 2.0, 0.0, np.nan, "bulk"),
                 ],
-                columns=["source", "target", "rate_mbps", "growth", "class"],
+                columns=["source", "target", "rate_mbps", "growth", "max_latency_ms", "class"],
             ),
             "classes": pd.DataFrame(
                 [("gold", 1.0, 1.0), ("bulk", 2.0, 0.5)], columns=["class", "priority", "protected_share"]
