@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, cast
@@ -13,19 +13,14 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import (
-    file_name,
-    row_name,
-    shorten_faults,
-    validate_fields,
-)
-from planner.errors import InputError, did_you_mean
+from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models import globe
 from planner_models.capacity.problem.schema import OPTIONAL_TABLES, TABLES
-from planner_models.capacity.problem.tunnels import TunnelPaths, find_tunnel_faults, read_tunnels
-from planner_models.networks.classes import find_class_faults, order_classes
-from planner_models.networks.nodes import find_bad_ends, find_names, nodes_of_links
+from planner_models.capacity.problem.tunnels import TunnelPaths, read_tunnels
+from planner_models.capacity.problem.validation import find_faults
+from planner_models.networks.classes import order_classes
+from planner_models.networks.nodes import find_names, nodes_of_links
 
 EARTH_RADIUS_KM: Final = 6371.0
 KM_PER_MS: Final = 200.0  # light in fibre
@@ -112,16 +107,7 @@ class CapacityPlanning:
     network: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
-        faults = validate_fields(self, TABLES)
-        if not faults:
-            faults += [*self._bad_rows(), *self._bad_ends()]
-        if not faults:
-            faults += self._bad_names()
-        if not faults:
-            faults += [*self._bad_modules(), *self._bad_members(), *self._missing_lengths()]
-            faults += [*self._missing_latencies(), *self._bad_beginnings()]
-            faults += find_class_faults(self.demands, self.classes)
-            faults += find_tunnel_faults(self) if faults else self._paths_of_demands[1]
+        faults = find_faults(self)
         if faults:
             raise InputError(*faults)
 
@@ -346,13 +332,16 @@ class CapacityPlanning:
 
     @cached_property
     def _paths_of_demands(self) -> tuple[TunnelPaths | None, list[str]]:
-        """The only paths of demands, and the faults of tunnels and latency limits."""
         return read_tunnels(self)
+
+    def read_paths(self) -> tuple[TunnelPaths | None, list[str]]:
+        """Return the only paths of demands, and the faults of tunnels and latency limits."""
+        return self._paths_of_demands
 
     @property
     def tunnel_paths(self) -> TunnelPaths | None:
         """The only paths of demands with tunnels or a latency limit; None where no demand has either."""
-        return self._paths_of_demands[0]
+        return self.read_paths()[0]
 
     @cached_property
     def max_latency_ms(self) -> Floats:
@@ -474,118 +463,3 @@ class CapacityPlanning:
         hops = dijkstra(graph, indices=starts, unweighted=True)
         is_cut: Bools = np.isinf(hops[row, self.target])
         return is_cut
-
-    # --- validation -----------------------------------------------------------------------
-
-    def _bad_rows(self) -> Iterator[str]:
-        """Yield faults of tables that must have one row, or rows in order."""
-        if self.network is not None and len(self.network) > 1:
-            yield f"{file_name(self.network, 'network')}: has {len(self.network)} rows, must have one"
-        if self.years is not None:
-            year = self.years["year"].to_numpy(float)
-            for row in np.flatnonzero(np.diff(year) <= 0).tolist()[:1]:
-                yield (
-                    f"{row_name(self.years, 'years', row + 1)}: year is {year[row + 1]:g}, must be after "
-                    f"{year[row]:g}"
-                )
-        if not len(self.links) and (self.candidates is None or not len(self.candidates)):
-            yield f"{file_name(self.links, 'links')}: there is no link and no candidate"
-
-    def _bad_ends(self) -> Iterator[str]:
-        """Yield a fault for each end that is no node, and for each row with the same node at both ends."""
-        for table, start, end in (
-            ("links", "tail", "head"),
-            ("candidates", "tail", "head"),
-            ("demands", "source", "target"),
-        ):
-            frame = getattr(self, table)
-            if frame is not None:
-                places = self.find_nodes(frame[start]), self.find_nodes(frame[end])
-                yield from find_bad_ends(frame, table, (start, end), self.node_index, places)
-
-    def _bad_names(self) -> Iterator[str]:
-        """Yield a fault for each link with the name of another link or of a node."""
-        names = pd.Series(self.names)
-        repeated = names.duplicated()
-        is_node = names.isin(self.node_index)
-        for row in np.flatnonzero((repeated | is_node).to_numpy()).tolist()[:5]:
-            frame, table, place = self._row_of_line(row)
-            what = "of another link" if repeated.iloc[row] else "of a node"
-            yield f"{row_name(frame, table, place)}: link '{names.iloc[row]}' is the name {what}, must differ"
-
-    def _row_of_line(self, row: int) -> tuple[pd.DataFrame, str, int]:
-        """Return the table of a link, its name, and the row there."""
-        if row < len(self.links) or self.candidates is None:
-            return self.links, "links", row
-        return self.candidates, "candidates", row - len(self.links)
-
-    def _bad_modules(self) -> Iterator[str]:
-        """Yield a fault for each module of a link that is none."""
-        if "link" not in self.modules:
-            return
-        faults = [
-            f"{row_name(self.modules, 'modules', row)}: link '{name}' is no link"
-            + did_you_mean(name, self.names)
-            for row, name in enumerate(self.modules["link"])
-            if name and self.find_line(name) < 0
-        ]
-        yield from shorten_faults(faults, file_name(self.modules, "modules"), "with an unknown link")
-
-    def _bad_beginnings(self) -> Iterator[str]:
-        """Yield a fault for each demand that begins in a year that the plan does not have."""
-        if "year" not in self.demands or self.years is None:
-            return
-        year, known = self.demands["year"].to_numpy(float), self.year_numbers
-        faults = [
-            f"{row_name(self.demands, 'demands', row)}: year is {year[row]:g}, must be one of the years: "
-            f"{', '.join(map(str, known))}"
-            for row in np.flatnonzero(~np.isnan(year) & ~np.isin(year, known)).tolist()
-        ]
-        yield from shorten_faults(faults, file_name(self.demands, "demands"), "with an unknown year")
-
-    def _bad_members(self) -> Iterator[str]:
-        """Yield a fault for each member of a failure that is no element, and for differing probabilities."""
-        frame = self.failures
-        if frame is None:
-            return
-        faults = [
-            f"{row_name(frame, 'failures', row)}: member '{name}' is no link and no node"
-            + did_you_mean(name, [*self.names, *self.nodes["node"]])
-            for row, name in enumerate(frame["member"])
-            if self.find_line(name) < 0 and name not in self.node_index
-        ]
-        yield from shorten_faults(faults, file_name(frame, "failures"), "with an unknown member")
-        if "probability" in frame:
-            first = frame.groupby("failure", sort=False)["probability"].transform("first")
-            differs = np.flatnonzero((first != frame["probability"]).to_numpy()).tolist()
-            faults = [
-                f"{row_name(frame, 'failures', row)}: probability is {frame['probability'].iloc[row]:g}, "
-                f"must be {first.iloc[row]:g} as in the first row of failure '{frame['failure'].iloc[row]}'"
-                for row in differs
-            ]
-            yield from shorten_faults(faults, file_name(frame, "failures"), "with another probability")
-
-    def _missing_lengths(self) -> Iterator[str]:
-        """Yield a fault for each link without a length, where costs are per kilometre."""
-        needs = self.lines["setup_cost_per_km"].to_numpy(float) > 0
-        if (self.modules["cost_per_km"] > 0).any():
-            needs = np.ones(len(self.lines), dtype=bool)
-        missing = np.isnan(self.length_km) & needs
-        yield from self._unknown_of_links(missing, "length_km is missing", "costs are per kilometre")
-
-    def _missing_latencies(self) -> Iterator[str]:
-        """Yield a fault for each link without a delay, where a demand has a latency limit."""
-        if np.isfinite(self.max_latency_ms).any():
-            missing = np.isnan(self.latency_ms)
-            yield from self._unknown_of_links(
-                missing, "latency_ms and length_km are missing", "demands have max_latency_ms"
-            )
-
-    def _unknown_of_links(self, missing: Bools, what: str, why: str) -> Iterator[str]:
-        """Yield a fault for each link (L,) of which neither a length nor the places of its ends are known."""
-        faults = []
-        for row in np.flatnonzero(missing).tolist():
-            frame, table, place = self._row_of_line(row)
-            where = row_name(frame, table, place)
-            faults.append(f"{where}: {what}, and nodes have no latitude and longitude; {why}")
-        yield from shorten_faults(faults, file_name(self.links, "links"), "without a length")

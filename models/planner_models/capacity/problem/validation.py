@@ -1,0 +1,158 @@
+"""Rules of a problem of system `capacity` beyond those of single columns, and what breaks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Bools
+from planner.contract.tables import file_name, row_name, shorten_faults, validate_fields
+from planner.errors import did_you_mean
+from planner_models.capacity.problem.schema import TABLES
+from planner_models.capacity.problem.tunnels import find_tunnel_faults
+from planner_models.networks.classes import find_class_faults
+from planner_models.networks.nodes import find_bad_ends
+
+if TYPE_CHECKING:
+    from planner_models.capacity.problem.problem import CapacityPlanning
+
+
+def find_faults(problem: CapacityPlanning) -> list[str]:
+    """Return every fault of a problem; later rules are only looked at where tables keep the first ones."""
+    faults = validate_fields(problem, TABLES)
+    if not faults:
+        faults += [*_bad_rows(problem), *_bad_ends(problem)]
+    if not faults:
+        faults += _bad_names(problem)
+    if not faults:
+        faults += [*_bad_modules(problem), *_bad_members(problem), *_missing_lengths(problem)]
+        faults += [*_missing_latencies(problem), *_bad_beginnings(problem)]
+        faults += find_class_faults(problem.demands, problem.classes)
+        faults += find_tunnel_faults(problem) if faults else problem.read_paths()[1]
+    return faults
+
+
+def _bad_rows(problem: CapacityPlanning) -> Iterator[str]:
+    """Yield faults of tables that must have one row, or rows in order."""
+    if problem.network is not None and len(problem.network) > 1:
+        yield f"{file_name(problem.network, 'network')}: has {len(problem.network)} rows, must have one"
+    if problem.years is not None:
+        year = problem.years["year"].to_numpy(float)
+        for row in np.flatnonzero(np.diff(year) <= 0).tolist()[:1]:
+            yield (
+                f"{row_name(problem.years, 'years', row + 1)}: year is {year[row + 1]:g}, must be after "
+                f"{year[row]:g}"
+            )
+    if not len(problem.links) and (problem.candidates is None or not len(problem.candidates)):
+        yield f"{file_name(problem.links, 'links')}: there is no link and no candidate"
+
+
+def _bad_ends(problem: CapacityPlanning) -> Iterator[str]:
+    """Yield a fault for each end that is no node, and for each row with the same node at both ends."""
+    for table, start, end in (
+        ("links", "tail", "head"),
+        ("candidates", "tail", "head"),
+        ("demands", "source", "target"),
+    ):
+        frame = getattr(problem, table)
+        if frame is not None:
+            places = problem.find_nodes(frame[start]), problem.find_nodes(frame[end])
+            yield from find_bad_ends(frame, table, (start, end), problem.node_index, places)
+
+
+def _bad_names(problem: CapacityPlanning) -> Iterator[str]:
+    """Yield a fault for each link with the name of another link or of a node."""
+    names = pd.Series(problem.names)
+    repeated = names.duplicated()
+    is_node = names.isin(problem.node_index)
+    for row in np.flatnonzero((repeated | is_node).to_numpy()).tolist()[:5]:
+        frame, table, place = _row_of_line(problem, row)
+        what = "of another link" if repeated.iloc[row] else "of a node"
+        yield f"{row_name(frame, table, place)}: link '{names.iloc[row]}' is the name {what}, must differ"
+
+
+def _row_of_line(problem: CapacityPlanning, row: int) -> tuple[pd.DataFrame, str, int]:
+    """Return the table of a link, its name, and the row there."""
+    if row < len(problem.links) or problem.candidates is None:
+        return problem.links, "links", row
+    return problem.candidates, "candidates", row - len(problem.links)
+
+
+def _bad_modules(problem: CapacityPlanning) -> Iterator[str]:
+    """Yield a fault for each module of a link that is none."""
+    if "link" not in problem.modules:
+        return
+    faults = [
+        f"{row_name(problem.modules, 'modules', row)}: link '{name}' is no link"
+        + did_you_mean(name, problem.names)
+        for row, name in enumerate(problem.modules["link"])
+        if name and problem.find_line(name) < 0
+    ]
+    yield from shorten_faults(faults, file_name(problem.modules, "modules"), "with an unknown link")
+
+
+def _bad_beginnings(problem: CapacityPlanning) -> Iterator[str]:
+    """Yield a fault for each demand that begins in a year that the plan does not have."""
+    if "year" not in problem.demands or problem.years is None:
+        return
+    year, known = problem.demands["year"].to_numpy(float), problem.year_numbers
+    faults = [
+        f"{row_name(problem.demands, 'demands', row)}: year is {year[row]:g}, must be one of the years: "
+        f"{', '.join(map(str, known))}"
+        for row in np.flatnonzero(~np.isnan(year) & ~np.isin(year, known)).tolist()
+    ]
+    yield from shorten_faults(faults, file_name(problem.demands, "demands"), "with an unknown year")
+
+
+def _bad_members(problem: CapacityPlanning) -> Iterator[str]:
+    """Yield a fault for each member of a failure that is no element, and for differing probabilities."""
+    frame = problem.failures
+    if frame is None:
+        return
+    faults = [
+        f"{row_name(frame, 'failures', row)}: member '{name}' is no link and no node"
+        + did_you_mean(name, [*problem.names, *problem.nodes["node"]])
+        for row, name in enumerate(frame["member"])
+        if problem.find_line(name) < 0 and name not in problem.node_index
+    ]
+    yield from shorten_faults(faults, file_name(frame, "failures"), "with an unknown member")
+    if "probability" in frame:
+        first = frame.groupby("failure", sort=False)["probability"].transform("first")
+        differs = np.flatnonzero((first != frame["probability"]).to_numpy()).tolist()
+        faults = [
+            f"{row_name(frame, 'failures', row)}: probability is {frame['probability'].iloc[row]:g}, "
+            f"must be {first.iloc[row]:g} as in the first row of failure '{frame['failure'].iloc[row]}'"
+            for row in differs
+        ]
+        yield from shorten_faults(faults, file_name(frame, "failures"), "with another probability")
+
+
+def _missing_lengths(problem: CapacityPlanning) -> Iterator[str]:
+    """Yield a fault for each link without a length, where costs are per kilometre."""
+    needs = problem.lines["setup_cost_per_km"].to_numpy(float) > 0
+    if (problem.modules["cost_per_km"] > 0).any():
+        needs = np.ones(len(problem.lines), dtype=bool)
+    missing = np.isnan(problem.length_km) & needs
+    yield from _unknown_of_links(problem, missing, "length_km is missing", "costs are per kilometre")
+
+
+def _missing_latencies(problem: CapacityPlanning) -> Iterator[str]:
+    """Yield a fault for each link without a delay, where a demand has a latency limit."""
+    if np.isfinite(problem.max_latency_ms).any():
+        missing = np.isnan(problem.latency_ms)
+        yield from _unknown_of_links(
+            problem, missing, "latency_ms and length_km are missing", "demands have max_latency_ms"
+        )
+
+
+def _unknown_of_links(problem: CapacityPlanning, missing: Bools, what: str, why: str) -> Iterator[str]:
+    """Yield a fault for each link (L,) of which neither a length nor the places of its ends are known."""
+    faults = []
+    for row in np.flatnonzero(missing).tolist():
+        frame, table, place = _row_of_line(problem, row)
+        where = row_name(frame, table, place)
+        faults.append(f"{where}: {what}, and nodes have no latitude and longitude; {why}")
+    yield from shorten_faults(faults, file_name(problem.links, "links"), "without a length")
