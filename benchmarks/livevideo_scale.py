@@ -28,10 +28,11 @@ from planner import Options
 from planner.backends import solve
 from planner.contract.design import Decision
 from planner_models.livevideo import LiveVideo, Trees
-from planner_models.livevideo.designs.decomposition import decomposition
+from planner_models.livevideo.designs import ladders
 from planner_models.livevideo.designs.decomposition.warm_up import get_ready
 from planner_models.livevideo.designs.integer_program import build_program
 from planner_models.livevideo.problem import generators
+from planner_models.livevideo.problem.adjustments import adjust
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class Instance:
 
     def make(self, seed: int) -> LiveVideo:
         return self.generate(seed=seed, **self.parameters)
+
+
+def any_lower_bitrate(seed: int) -> LiveVideo:
+    """Return Heavy-Tail with values by bitrate, where every client accepts any lower bitrate."""
+    return adjust(generators.heavy_tail(seed=seed, priority="quality"), lowest_kbps=0.0)
 
 
 INSTANCES = (
@@ -71,6 +77,7 @@ INSTANCES = (
         "average_day_2k_edges", generators.average_day, {"videos": 10_000, "edges": 2_000}, ((60.0, 0.01),),
         "not tried",
     ),
+    Instance("heavy_tail_10k_ladders", any_lower_bitrate, {}, ((60.0, 0.005),), "none"),
 )  # fmt: skip
 QUICK = Instance(
     "heavy_tail_300", generators.heavy_tail, {"videos": 300, "groups": 300, "requests_per_video": 4.0},
@@ -132,7 +139,7 @@ def time_decision(
     problem: LiveVideo, options: Options, previous: Decision[Trees] | None = None
 ) -> tuple[Decision[Trees], float]:
     """Return a decision, and the seconds it took."""
-    run = partial(decomposition.distribute, problem, options=options, previous=previous)
+    run = partial(ladders.distribute, problem, options=options, previous=previous)
     seconds, decision = median_time(run, 1, warm=False)
     return decision, seconds
 
@@ -143,7 +150,7 @@ def print_warm_start(instance: Instance, seeds: range, seconds: float, goal: flo
     for seed in seeds:
         problem = instance.make(seed)
         options = Options(time_limit_s=seconds, gap=goal, threads=2, seed=seed)
-        first = decomposition.distribute(problem, options=options)
+        first = ladders.distribute(problem, options=options)
         second = next_window(problem, 0.02, seed)
         cold, cold_s = time_decision(second, options)
         assert cold.proof.gap is not None

@@ -125,6 +125,7 @@ REDUCED = {
     "livevideo/heavy_tail_10k_active": ACTIVE_CHANNELS,
     "livevideo/heavy_tail_1k_active": ACTIVE_CHANNELS,
     "livevideo/heavy_tail_1k_quality": ACTIVE_CHANNELS,
+    "livevideo/ladders": ACTIVE_CHANNELS,
     "livevideo/sessions": {},
     "livevideo/table_4_3": CHANNELS,
     "livevideo/table_4_4": CHANNELS,

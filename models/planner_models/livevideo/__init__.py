@@ -33,6 +33,11 @@ The information of all designs but `everything_everywhere` can be degraded: `inf
 `information.noise` and `information.granularity_km` set age of information, measurement noise and the
 size of regions. Plans are then realized on the true links.
 
+A channel's objects are a ladder of bitrates, all made at its sources. Where `lowest_kbps` says that clients
+accept lower bitrates than they request, each is served at one of them, whose priority counts: `vdn` and
+`optimum` choose bitrates and trees together, with one bound. The other designs serve what is requested, and
+lower bitrates with `lower_bitrates`.
+
 Every design sets up pinned streams first, on the cheapest trees for them alone; a design that cannot
 carry them returns no plan, with the reason. `planner simulate` runs the last three designs in time:
 agents with versions, evidence and shadow tables, lost updates, partitions, failures of the controller,
@@ -40,7 +45,7 @@ of clusters and of links.
 
 Tables: `clusters(cluster, tier, latitude?, longitude?)`, `links(tail, head, capacity_mbps, cost?,
 latency_ms?)`, `objects(channel, bitrate_kbps, priority?)`, `requests(group, channel, bitrate_kbps,
-clients?, arrival_s?)`; optional `holders(channel, source)`, `pinned` and `forbidden(channel,
+clients?, lowest_kbps?, arrival_s?)`; optional `holders(channel, source)`, `pinned` and `forbidden(channel,
 bitrate_kbps, tail, head)` with * for all, and `settings(service_weight, cost_weight, chunk_s?)`. A
 plan is `trees(channel, bitrate_kbps, tail, head)`, one row a link that carries an object, and where clients
 waited for a decision `waits(group, channel, bitrate_kbps, waited_s)`; `unserved(group, channel,

@@ -30,6 +30,9 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:  # noqa: C901
     duplicates  the sum over links in lets two of them deliver the same object, at no loss where
                 they cost nothing: it is limited to 1, so that links form trees
     dummies     the links LAS that leave the groups carry no cost and have no capacity
+    ladders     where clients accept lower bitrates, each is served at one of them at most:
+                Takes_{r,o} <= sum_{l in InLinks(group of r)} Serves_{l,o} and sum_o Takes_{r,o} <= 1
+                for request r, in place of Serves on the dummy links
     multiplicity  Request is the number of clients, not 0 or 1
     units       Bitrate and Capacity in Mbit/s, Cost per Mbit/s: in kbit/s a path of cost 60 at
                 30 Mbit/s would cost 1.8 million, far beyond the printed service weight of 1,000
@@ -40,12 +43,9 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:  # noqa: C901
     m = pyo.ConcreteModel("live video")
     tail, head = problem.tail.tolist(), problem.head.tolist()
     level, clusters = problem.level.tolist(), range(len(problem.clusters))
-    groups = sorted(set(problem.group.tolist()))
-    requests = {
-        (group, o): clients
-        for group, o, clients in zip(
-            problem.group.tolist(), problem.object.tolist(), problem.clients.tolist(), strict=True
-        )
+    group = problem.group.tolist()
+    steps = {
+        (q, o): value for q, o, value in zip(*(column.tolist() for column in problem.steps), strict=True)
     }
     at_source = {
         int(s): set(np.flatnonzero(problem.is_at_source[:, i]).tolist())
@@ -53,17 +53,18 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:  # noqa: C901
     }
 
     m.L = pyo.Set(initialize=range(len(problem.links)))
-    m.LAS = pyo.Set(initialize=groups)  # the dummy link of each group, by the group
+    m.R = pyo.Set(initialize=range(len(problem.requests)))
+    m.steps = pyo.Set(dimen=2, initialize=list(steps))  # requests and the objects that they accept
     pinned_objects = [int(o) for o in problem.pinned_links[:, 0]]
-    m.O = pyo.Set(initialize=sorted({*problem.object.tolist(), *pinned_objects}))
+    m.O = pyo.Set(initialize=sorted({*(o for _, o in steps), *pinned_objects}))
     bitrate, cost = problem.bitrate_mbps.tolist(), problem.cost.tolist()
-    priority, capacity = problem.priority.tolist(), problem.capacity_mbps.tolist()
+    capacity = problem.capacity_mbps.tolist()
     into: dict[int, list[int]] = {v: [] for v in clusters}
     for link, v in enumerate(head):
         into[v].append(link)
 
     m.serves = pyo.Var(m.L, m.O, domain=pyo.Binary)
-    m.dummy = pyo.Var(m.LAS, m.O, domain=pyo.Binary)
+    m.takes = pyo.Var(m.steps, domain=pyo.Binary)
 
     def received(m: pyo.ConcreteModel, link: int, o: int) -> Any:
         v = tail[link]
@@ -74,31 +75,39 @@ def formulation(problem: LiveVideo) -> pyo.ConcreteModel:  # noqa: C901
     def once(m: pyo.ConcreteModel, v: int, o: int) -> Any:
         return sum(m.serves[link, o] for link in into[v]) <= 1 if len(into[v]) > 1 else pyo.Constraint.Skip
 
-    def at_group(m: pyo.ConcreteModel, group: int, o: int) -> Any:
-        return sum(m.serves[link, o] for link in into[group]) >= m.dummy[group, o]
+    def at_group(m: pyo.ConcreteModel, r: int, o: int) -> Any:
+        return sum(m.serves[link, o] for link in into[group[r]]) >= m.takes[r, o]
+
+    accepted: list[list[int]] = [[] for _ in group]
+    for r, o in steps:
+        accepted[r].append(o)
+
+    def one_bitrate(m: pyo.ConcreteModel, r: int) -> Any:
+        if len(accepted[r]) == 1:
+            return pyo.Constraint.Skip
+        return sum(m.takes[r, o] for o in accepted[r]) <= 1
 
     m.capacity = pyo.Constraint(
         m.L, rule=lambda m, link: sum(bitrate[o] * m.serves[link, o] for o in m.O) <= capacity[link]
     )
     m.received = pyo.Constraint(m.L, m.O, rule=received)
-    m.at_group = pyo.Constraint(m.LAS, m.O, rule=at_group)
+    m.at_group = pyo.Constraint(m.steps, rule=at_group)
+    m.one_bitrate = pyo.Constraint(m.R, rule=one_bitrate)
     m.once = pyo.Constraint(clusters, m.O, rule=once)
 
     m.rules = pyo.ConstraintList()
     for o, link in problem.pinned_links.tolist():
         m.rules.add(m.serves[link, o] == 1)
     for q in problem.pinned_requests.tolist():
-        m.rules.add(m.dummy[int(problem.group[q]), int(problem.object[q])] == 1)
+        m.rules.add(m.takes[q, int(problem.object[q])] == 1)
     if problem.forbidden_pairs is not None:
         for o, link in np.argwhere(problem.forbidden_pairs).tolist():
             if o in m.O:
                 m.rules.add(m.serves[link, o] == 0)
 
-    service = sum(priority[o] * clients * m.dummy[group, o] for (group, o), clients in requests.items())
+    service = sum(value * m.takes[r, o] for (r, o), value in steps.items())
     spent = sum(cost[link] * bitrate[o] * m.serves[link, o] for link in m.L for o in m.O)
-    m.value = pyo.Objective(
-        expr=problem.service_weight * service - problem.cost_weight * spent, sense=pyo.maximize
-    )
+    m.value = pyo.Objective(expr=service - problem.cost_weight * spent, sense=pyo.maximize)
     return m
 
 

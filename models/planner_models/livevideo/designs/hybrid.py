@@ -9,9 +9,8 @@ import numpy as np
 from planner.arrays import Bools
 from planner.contract.design import Decision
 from planner.options import Options
-from planner_models.livevideo.designs import distributed
+from planner_models.livevideo.designs import distributed, ladders
 from planner_models.livevideo.designs.admission import ALL_GUARANTEES, STALE_GUARANTEES, conclude
-from planner_models.livevideo.designs.decomposition import decomposition
 from planner_models.livevideo.information import observe, realize
 from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.plan import Trees, build_waits
@@ -38,7 +37,7 @@ def distribute(
     """
     view = problem if isinstance(problem, observe.ClusterView) else None
     observed = problem if view is None else view.controller_view
-    central = decomposition.distribute(observed, options=options, previous=previous)
+    central = ladders.distribute(observed, options=options, previous=previous)
     if central.plan is None:
         return central
     if realize.is_exact(problem, observed):

@@ -16,7 +16,7 @@ from planner.options import Options
 from planner_models.livevideo.designs import formulation
 from planner_models.livevideo.designs.whole_streams import round_capacities
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
-from planner_models.livevideo.plan.plan import Trees, build_plan, plan_rows
+from planner_models.livevideo.plan.plan import Trees, build_plan, find_received, plan_rows
 from planner_models.livevideo.problem.problem import LiveVideo
 
 
@@ -69,22 +69,24 @@ def find_dual_prices(problem: LiveVideo, options: Options) -> dict[tuple[str, fl
 class TreeProgram:
     """Integer program of distribution trees.
 
-    object, link    (n,) object and link of each variable, which is 1 where the object crosses the link
+    object, link    (n,) object and link of each of the first variables, 1 where the object crosses the link
     capacity_links  link of each of the first rows, those of capacity
+    step            (m,) step of `LiveVideo.steps` of each of the other variables, 1 where it is taken
     """
 
     program: LinearProgram
     capacity_links: Ints
     object: Ints
     link: Ints
+    step: Ints
 
     def plan(self, problem: LiveVideo, x: Floats) -> Trees:
         """Return the trees of a solution, without branches that serve no request."""
-        on = x > 0.5
+        on = x[: len(self.link)] > 0.5
         return trim_branches(problem, build_plan(problem, self.object[on], self.link[on]))
 
     def point(self, problem: LiveVideo, plan: Trees) -> Floats:
-        """Return the plan as values of the variables, (n,).
+        """Return the plan as values of the variables, (n + m,).
 
         raises  ValueError where a row of the plan has no variable
         """
@@ -98,7 +100,9 @@ class TreeProgram:
             raise ValueError("a row of the plan has no variable")
         x = np.zeros(len(keys))
         x[order[place]] = 1.0
-        return x
+        received = find_received(problem, item * len(problem.clusters) + problem.head[link])
+        request, taken, _ = problem.steps
+        return np.append(x, (received[request] == taken)[self.step].astype(float))
 
 
 def build_program(problem: LiveVideo) -> TreeProgram:
@@ -106,7 +110,8 @@ def build_program(problem: LiveVideo) -> TreeProgram:
 
     No candidate for an object are links that lead to no request for it, that have less capacity than
     its bitrate, that no source with the object feeds, or that it must not cross. The dummy link of a
-    group is the sum of its links in, which is at most 1. Capacities are rounded to whole streams.
+    group is the sum of its links in, which is at most 1. Capacities are rounded to whole streams. Steps of
+    clients who accept lower bitrates are variables of their own, whole where the others are.
     """
     pairs = _find_candidates(problem)
     item, link = pairs[:, 0], pairs[:, 1]
@@ -118,10 +123,16 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     place = place.ravel()
 
     value = np.zeros(len(places))
-    requested = problem.object * clusters + problem.group
-    where = np.minimum(np.searchsorted(places, requested), max(len(places) - 1, 0))
-    can_reach = places[where] == requested if len(places) else np.zeros(len(requested), dtype=bool)
-    np.add.at(value, where[can_reach], problem.value[can_reach])
+    steps = problem.steps
+    accepted = steps.object * clusters + problem.group[steps.request]
+    where = np.minimum(np.searchsorted(places, accepted), max(len(places) - 1, 0))
+    can_reach = places[where] == accepted if len(places) else np.zeros(len(accepted), dtype=bool)
+    has_choice_of_step = np.bincount(steps.request, minlength=len(problem.requests))[steps.request] > 1
+    single, step = (
+        np.flatnonzero(can_reach & ~has_choice_of_step),
+        np.flatnonzero(can_reach & has_choice_of_step),
+    )
+    np.add.at(value, where[single], steps.value[single])
 
     inner = np.flatnonzero(problem.level[problem.tail[link]] > 0)
     sends = np.searchsorted(places, item[inner] * clusters + problem.tail[link[inner]])
@@ -135,9 +146,10 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     capacity_mbps = round_capacities(problem.capacity_mbps[usable], rates, objects)
     has_choice = np.bincount(place, minlength=len(places)) > 1
 
-    lower, upper = np.zeros(count), np.ones(count)
+    total = count + len(step)
+    lower, upper = np.zeros(total), np.ones(total)
     for o, pinned in problem.pinned_links.tolist():
-        lower[(item == o) & (link == pinned)] = 1.0
+        lower[:count][(item == o) & (link == pinned)] = 1.0
     must = problem.pinned_requests
     where_must = problem.object[must] * clusters + problem.group[must]
     needed = np.isin(places, where_must)
@@ -158,30 +170,56 @@ def build_program(problem: LiveVideo) -> TreeProgram:
         objects = problem.object_labels
         return [f"{objects[item[j]]} on {labels[link[j]]}" for j in which.tolist()]
 
+    def step_labels(which: Ints) -> list[str]:
+        names = [f"request {q + 1}" for q in steps.request[which].tolist()]
+        return [
+            f"{problem.object_labels[o]} for {q}" for o, q in zip(steps.object[which], names, strict=True)
+        ]
+
+    def widen(matrix: sp.csr_array) -> sp.csr_array:
+        """Return the matrix with empty columns for the steps."""
+        return sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], total))
+
     rows = [
         Rows(
             "capacity",
-            load[usable],
+            widen(load[usable]),
             upper=capacity_mbps,
             labels=lambda: [labels[i] for i in np.flatnonzero(usable)],
         ),
-        Rows("received", forward, lower=0.0, labels=lambda: variable_labels(inner)),
-        Rows("once", into[has_choice], upper=1.0, labels=lambda: place_labels(places[has_choice])),
-        Rows("pinned", into[needed], lower=1.0, labels=lambda: place_labels(places[needed])),
+        Rows("received", widen(forward), lower=0.0, labels=lambda: variable_labels(inner)),
+        Rows("once", widen(into[has_choice]), upper=1.0, labels=lambda: place_labels(places[has_choice])),
+        Rows("pinned", widen(into[needed]), lower=1.0, labels=lambda: place_labels(places[needed])),
     ]
+    if len(step):
+        number = np.arange(len(step))
+        takes = sp.csr_array((np.ones(len(step)), (number, count + number)), shape=(len(step), total))
+        ladders, ladder = np.unique(steps.request[step], return_inverse=True)
+        of_ladder = sp.csr_array(
+            (np.ones(len(step)), (ladder.ravel(), count + number)), shape=(len(ladders), total)
+        )
+        rows += [
+            Rows("takes", widen(into[where[step]]) - takes, lower=0.0, labels=lambda: step_labels(step)),
+            Rows("one_bitrate", of_ladder, upper=1.0, labels=lambda: [f"request {q + 1}" for q in ladders]),
+        ]
     if impossible:  # pinned requests or links without a variable
-        rows.append(Rows("unreachable", sp.csr_array((impossible, count)), lower=1.0))
+        rows.append(Rows("unreachable", sp.csr_array((impossible, total)), lower=1.0))
     program = LinearProgram.build(
         sense="max",
-        cost=value[place] - problem.cost_weight * problem.cost[link] * bitrate,
+        cost=np.append(value[place] - problem.cost_weight * problem.cost[link] * bitrate, steps.value[step]),
         rows=rows,
-        columns=[Columns("serves", count, labels=lambda: variable_labels(column))],
+        columns=[
+            Columns("serves", count, labels=lambda: variable_labels(column)),
+            Columns("takes", len(step), labels=lambda: step_labels(step)),
+        ],
         lower=lower,
         upper=upper,
-        integer=np.ones(count, dtype=bool),
+        integer=np.arange(total) < count,
         name="live video",
     )
-    return TreeProgram(program=program, object=item, link=link, capacity_links=np.flatnonzero(usable))
+    return TreeProgram(
+        program=program, object=item, link=link, capacity_links=np.flatnonzero(usable), step=step
+    )
 
 
 def count_links(problem: LiveVideo) -> int:
@@ -199,7 +237,8 @@ def _find_candidates(problem: LiveVideo) -> Ints:
     mask = problem.forbidden_pairs
     order = np.argsort(problem.head, kind="stable")
     first = np.searchsorted(problem.head[order], np.arange(clusters + 1))
-    needed = np.unique(problem.object * clusters + problem.group)
+    steps = problem.steps
+    needed = np.unique(steps.object * clusters + problem.group[steps.request])
     if len(problem.pinned_links):  # an object is needed at the end of each pinned link
         pins = problem.pinned_links
         needed = np.union1d(needed, pins[:, 0] * clusters + problem.head[pins[:, 1]])
@@ -232,10 +271,15 @@ def _find_candidates(problem: LiveVideo) -> Ints:
 
 
 def trim_branches(problem: LiveVideo, plan: Trees) -> Trees:
-    """Return the plan without branches that serve no request and that no rule pins."""
+    """Return the plan without branches that serve no request and that no rule pins.
+
+    A request is served by the object of most value, of those that it accepts.
+    """
     item, link = plan_rows(problem, plan)
     clusters = len(problem.clusters)
-    needed = np.unique(problem.object * clusters + problem.group)
+    received = find_received(problem, item * clusters + problem.head[link])
+    is_served = received >= 0
+    needed = np.unique(received[is_served] * clusters + problem.group[is_served])
     pinned = problem.pinned_links
     pins = pinned[:, 0] * len(problem.links) + pinned[:, 1]
     is_needed = np.zeros(len(item), dtype=bool)

@@ -13,7 +13,7 @@ from typing import Final
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.options import Options
-from planner_models.livevideo.designs import integer_program
+from planner_models.livevideo.designs import integer_program, ladders
 from planner_models.livevideo.designs.decomposition import decomposition
 from planner_models.livevideo.designs.decomposition.decomposition import MostMoved
 from planner_models.livevideo.plan.plan import PricedDecision, Trees
@@ -42,7 +42,7 @@ def distribute(
     """
     is_new = previous is None and most_moved is None and options.backend == "highs"
     if not (is_new and _is_small(problem)):
-        return decomposition.distribute(problem, most_moved=most_moved, options=options, previous=previous)
+        return ladders.distribute(problem, most_moved=most_moved, options=options, previous=previous)
     limit_s = options.time_limit_s or decomposition.TIME_LIMIT_S
     gap = decomposition.GAP if options.gap is None else options.gap
     until = time.perf_counter() + limit_s
@@ -53,7 +53,7 @@ def distribute(
     if found.proof.status is Status.OPTIMAL:
         prices = integer_program.find_dual_prices(problem, Options(time_limit_s=left_s))
         return PricedDecision(plan=found.plan, proof=found.proof, prices=prices)
-    return decomposition.distribute(problem, options=replace(options, time_limit_s=left_s))
+    return ladders.distribute(problem, options=replace(options, time_limit_s=left_s))
 
 
 def _is_small(problem: LiveVideo) -> bool:

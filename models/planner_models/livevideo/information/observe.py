@@ -194,7 +194,9 @@ def _merge_regions(problem: LiveVideo, tables: dict[str, Any], regions: dict[str
         return pd.concat([frame[region.isna()], merged], ignore_index=True)
 
     clusters, requests = problem.clusters, tables["requests"]
-    sums = {"clients": "sum", "arrival_s": "min"}
+    if "lowest_kbps" in requests:  # the regions' bitrate must please all of their clients
+        requests = requests.assign(lowest_kbps=requests["lowest_kbps"].fillna(requests["bitrate_kbps"]))
+    sums = {"clients": "sum", "lowest_kbps": "max", "arrival_s": "min"}
     return {
         "clusters": merge(
             clusters,

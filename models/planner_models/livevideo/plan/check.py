@@ -11,7 +11,7 @@ import pandas as pd
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
-from planner_models.livevideo.plan.plan import Trees, plan_rows
+from planner_models.livevideo.plan.plan import Trees, find_received, plan_rows
 from planner_models.livevideo.problem.problem import LiveVideo
 
 TOLERANCE: Final = 1e-9  # relative to a link's capacity: only sums of bitrates need rounding
@@ -23,13 +23,23 @@ class Delivery:
 
     object, link  (n,) object and link of each row of the plan
     load_mbps     (L,) load of each link
-    served        (Q,) whether the tree of each request's object reaches its group
+    received      (Q,) object of most value, of those that each request accepts, whose tree reaches its
+                  group; -1 for none
+    intact        (Q,) the same, of those that arrive over links without overload
+    arrivals      keys, object times number of clusters plus cluster, of what arrives without overload
     """
 
     object: Ints
     link: Ints
     load_mbps: Floats
-    served: Bools
+    received: Ints
+    intact: Ints
+    arrivals: Ints
+
+    @property
+    def served(self) -> Bools:
+        """(Q,) whether the tree of an object that each request accepts reaches its group."""
+        return self.received >= 0
 
 
 def check(problem: LiveVideo, plan: Trees) -> Violations:
@@ -111,8 +121,17 @@ def compute_delivery(problem: LiveVideo, plan: Trees) -> Delivery:
         why = "does not hold" if at_source[row] else "does not receive"
         raise PlanRejected(f"trees row {row + 1}: {name} {why} {problem.object_labels[item[row]]}")
     load = np.bincount(link, weights=problem.bitrate_mbps[item], minlength=len(problem.links))
-    served = np.isin(problem.object * count + problem.group, receives)
-    return Delivery(object=item, link=link, load_mbps=load.astype(float), served=served)
+    received = find_received(problem, receives)
+    over = load > problem.capacity_mbps * (1 + TOLERANCE)
+    arrivals = _arrivals_without_overload(problem, item, link, over) if over.any() else receives
+    return Delivery(
+        object=item,
+        link=link,
+        load_mbps=load.astype(float),
+        received=received,
+        intact=find_received(problem, arrivals) if over.any() else received,
+        arrivals=arrivals,
+    )
 
 
 def require_true_lists(problem: LiveVideo, plan: Trees, served: Bools) -> None:
@@ -174,22 +193,13 @@ def _request_label(problem: LiveVideo, request: int) -> str:
     return f"{problem.object_labels[problem.object[request]]} to {problem.requests['group'].iloc[request]}"
 
 
-def served_without_overload(problem: LiveVideo, found: Delivery) -> Bools:
-    """Return the requests served over links without overload, (Q,)."""
-    over = found.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)
-    if not over.any():
-        return found.served
-    keys = problem.object * len(problem.clusters) + problem.group
-    return np.asarray(np.isin(keys, _arrivals_without_overload(problem, found)))
-
-
 def received_mbps(problem: LiveVideo, found: Delivery) -> Floats:
     """Return the bitrate that the clients of each request receive without overload, (Q,); 0 for none.
 
     It is the requested one, else the highest lower one of their channel that reaches their group.
     """
     count = len(problem.clusters)
-    item, group = np.divmod(_arrivals_without_overload(problem, found), count)
+    item, group = np.divmod(found.arrivals, count)
     is_group = problem.level[group] == problem.group_level
     item, group = item[is_group], group[is_group]
     bitrates, rank = np.unique(problem.bitrate_mbps, return_inverse=True)
@@ -206,16 +216,19 @@ def received_mbps(problem: LiveVideo, found: Delivery) -> Floats:
     return np.where(is_reached, bitrates[np.where(is_reached, last % rungs, 0)], 0.0)
 
 
-def _arrivals_without_overload(problem: LiveVideo, found: Delivery) -> Ints:
-    """Return keys, object times number of clusters plus cluster, of what arrives without overload."""
-    over = found.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)
+def _arrivals_without_overload(problem: LiveVideo, item: Ints, link: Ints, over: Bools) -> Ints:
+    """Return keys, object times number of clusters plus cluster, of what arrives without overload.
+
+    item, link  (n,) object and link of each row of a plan
+    over        (L,) whether each link has more load than capacity
+    """
     count = len(problem.clusters)
-    level = problem.level[problem.tail[found.link]]
+    level = problem.level[problem.tail[link]]
     intact = [np.zeros(0, dtype=np.int64)]
     for step in range(problem.group_level):
-        item, link = found.object[level == step], found.link[level == step]
-        is_intact = ~over[link]
+        here, used = item[level == step], link[level == step]
+        is_intact = ~over[used]
         if step:
-            is_intact &= np.isin(item * count + problem.tail[link], intact[-1])
-        intact.append(item[is_intact] * count + problem.head[link[is_intact]])
+            is_intact &= np.isin(here * count + problem.tail[used], intact[-1])
+        intact.append(here[is_intact] * count + problem.head[used[is_intact]])
     return np.concatenate(intact)

@@ -11,7 +11,7 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.contract.drawing import Distribution, Drawing, NetworkMap
 from planner.io.in_memory import to_graph
-from planner_models.livevideo.plan.check import TOLERANCE, compute_delivery, served_without_overload
+from planner_models.livevideo.plan.check import TOLERANCE, compute_delivery
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.problem.drawing import CLUSTER, LINK, draw_network, find_coordinates, name_links
 from planner_models.livevideo.problem.problem import LiveVideo
@@ -38,7 +38,7 @@ def draw(problem: LiveVideo, plan: Trees) -> Sequence[Drawing]:
     load = np.where(load <= full * (1 + TOLERANCE), np.minimum(load, full), load)
     percent = 100 * problem.utilization(load)
     level = problem.level[problem.tail]
-    lost = np.where(served_without_overload(problem, found), 0.0, problem.clients)
+    lost = np.where(found.intact >= 0, 0.0, problem.clients)
     return (
         draw_network(problem, "Video from sources to clients", load_mbps=load, lost_clients=lost),
         *_draw_map(problem, percent),

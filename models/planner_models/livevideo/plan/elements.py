@@ -13,7 +13,7 @@ from planner.contract.elements import Action, ElementKind, ElementReport, Fact, 
 from planner.contract.studies import Decided, Section
 from planner.formatting import amount
 from planner.options import Options
-from planner_models.livevideo.plan.check import Delivery, compute_delivery, served_without_overload
+from planner_models.livevideo.plan.check import Delivery, compute_delivery
 from planner_models.livevideo.plan.metrics import OBJECTIVE
 from planner_models.livevideo.plan.plan import PricedDecision
 from planner_models.livevideo.problem.drawing import CLUSTER, LINK, name_links
@@ -172,9 +172,9 @@ def describe_cluster(
     here = sends[found.link]
     count = len(problem.clusters)
     arrives = found.object[here] * count + problem.head[found.link[here]]
-    is_direct = np.isin(problem.object * count + problem.group, arrives)
+    is_direct = np.isin(found.intact * count + problem.group, arrives)
     if problem.level[problem.cluster_index.get_loc(name)] == problem.group_level - 1:
-        clients = problem.clients[is_direct & served_without_overload(problem, found)].sum()
+        clients = problem.clients[is_direct & (found.intact >= 0)].sum()
         facts.insert(4, Fact(label="Clients served from here", value=float(clients)))
     return ElementReport(facts=tuple(facts), sections=(users,))
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from planner.arrays import Floats
 from planner.contract.metrics import Headline, Metric
-from planner_models.livevideo.plan.check import (
-    TOLERANCE,
-    Delivery,
-    compute_delivery,
-    received_mbps,
-    served_without_overload,
-)
+from planner_models.livevideo.plan.check import TOLERANCE, Delivery, compute_delivery, received_mbps
 from planner_models.livevideo.plan.plan import Trees, diff, moved_objects
 from planner_models.livevideo.problem.problem import LiveVideo
 
@@ -27,7 +20,7 @@ METRICS: Final = tuple(
     Metric(name=name, unit=unit, better=better, about=about, source=source)  # type: ignore[arg-type]
     for name, unit, better, source, about in (
         (OBJECTIVE, "", "more", "Mukerjee 2018, Fig. 4.8",
-         "weighted priority of clients served at the requested bitrate minus weighted cost of all traffic"),
+         "weighted priority of clients served at a bitrate they accept minus weighted cost of all traffic"),
         ("requested_service", "", "more", "", "weighted priority of all clients"),
         ("clients_at_bitrate", "%", "more", AT_BITRATE,
          "clients served at the requested bitrate: over links without overload"),
@@ -39,20 +32,20 @@ METRICS: Final = tuple(
          "clients that no tree reaches at the requested bitrate or a lower one of their channel"),
         ("degraded_clients", "clients", "less", "", "clients served over a link with overload"),
         ("average_bitrate_kbps", "kbit/s", "more", AT_BITRATE,
-         "mean bitrate of the clients, 0 for those not served at the requested bitrate"),
+         "mean bitrate of the clients, 0 for those not served at a bitrate that they accept"),
         ("delivered_kbps", "kbit/s", "more", AT_BITRATE,
          "mean bitrate of the clients, at the requested bitrate or the highest lower one that reaches them"),
         ("cost_per_satisfied", "cost x Mbit/s", "less", AT_BITRATE,
-         "cost of all traffic over the number of clients served at the requested bitrate"),
+         "cost of all traffic over the number of clients served at a bitrate that they accept"),
         ("cost", "cost x Mbit/s", "less", "", "cost of all traffic on all links"),
-        ("requests_served", "%", "more", "", "requests served at the requested bitrate"),
+        ("requests_served", "%", "more", "", "requests served at a bitrate that the clients accept"),
         ("traffic_mbps", "Mbit/s", "less", "", "total traffic of all links"),
         ("source_load", "", "less", "", "total load over total capacity of the links out of sources"),
         ("overloaded_links", "links", "less", "", "links with more load than capacity"),
         ("mean_latency_ms", "ms", "less", "",
-         "mean delay of the links from source to group, over clients served at the requested bitrate"),
+         "mean delay of the links from source to group, over clients served at a bitrate that they accept"),
         ("join_s", "s", "less", "Mukerjee 2018, section 4.7.2",
-         "median time from request to first chunk of the clients served at the requested bitrate: waiting, "  # noqa: ISC004
+         "median time from request to first chunk of the clients served at a bitrate they accept: waiting, "  # noqa: ISC004
          "round trips up to a source, and transfer over the narrowest link"),
         ("moved_objects", "objects", "less", "", "objects in both plans with a different tree"),
         ("moved_links", "rows", "less", "", "rows that the previous plan lacks or that this plan dropped"),
@@ -82,28 +75,30 @@ LIMITS: Final = {
 
 def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str, float | None]:
     """Return all metrics of a plan on the true problem. A request behind an overload counts as not served."""
-    whole = compute_delivery(problem, plan)
-    intact = served_without_overload(problem, whole)
-    found = replace(whole, served=intact)
-    clients, bitrate = problem.clients, problem.bitrate_mbps
+    found = compute_delivery(problem, plan)
+    intact = found.intact >= 0
+    clients, item = problem.clients, found.intact[intact]
     everyone = float(clients.sum())
     satisfied = float(clients[intact].sum())
-    received_kbps = 1000 * received_mbps(problem, whole)
-    has_lower = ~whole.served & (received_kbps > 0)
+    at_bitrate = float(clients[found.intact == problem.object].sum())
+    received_kbps = 1000 * received_mbps(problem, found)
+    has_any = found.served | (received_kbps > 0)
+    is_lower = intact & (found.intact != problem.object) | ~found.served & (received_kbps > 0)
     cost = float(problem.cost @ found.load_mbps)
     core = problem.level[problem.tail] == 0
     core_mbps = float(problem.capacity_mbps[core].sum())
     delay_ms, narrowest_mbps = _path_figures(problem, found)
     return {
-        OBJECTIVE: float(problem.value[intact].sum()) - problem.cost_weight * cost,
-        "requested_service": float(problem.value.sum()),
-        "clients_at_bitrate": 100 * satisfied / everyone if everyone else None,
+        OBJECTIVE: float(problem.service_weight * (problem.priority[item] @ clients[intact]))
+        - problem.cost_weight * cost,
+        "requested_service": float(problem.largest_value.sum()),
+        "clients_at_bitrate": 100 * at_bitrate / everyone if everyone else None,
         "clients_served": 100 * float(clients[received_kbps > 0].sum()) / everyone if everyone else None,
-        "lower_bitrate_clients": float(clients[has_lower].sum()),
-        "unserved_clients": float(clients[~whole.served & ~has_lower].sum()),
-        "degraded_clients": float(clients[whole.served & ~intact].sum()),
+        "lower_bitrate_clients": float(clients[is_lower].sum()),
+        "unserved_clients": float(clients[~has_any].sum()),
+        "degraded_clients": float(clients[found.served & ~intact].sum()),
         "average_bitrate_kbps": (
-            1000 * float(clients[intact] @ bitrate[problem.object[intact]]) / everyone if everyone else None
+            1000 * float(clients[intact] @ problem.bitrate_mbps[item]) / everyone if everyone else None
         ),
         "delivered_kbps": float(clients @ received_kbps) / everyone if everyone else None,
         "cost_per_satisfied": cost / satisfied if satisfied else None,
@@ -120,8 +115,11 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
 
 
 def _path_figures(problem: LiveVideo, found: Delivery) -> tuple[Floats, Floats]:
-    """Return delay in ms and smallest capacity in Mbit/s of each served request's path from its source."""
-    item, link, served = found.object, found.link, found.served
+    """Return delay in ms and smallest capacity in Mbit/s of each served request's path from its source.
+
+    Served means over links without overload, here and in `_join_s`.
+    """
+    item, link, served = found.object, found.link, found.intact >= 0
     count = len(problem.clusters)
     delay = problem.latency_ms[link].copy()  # of the path from the source over each row
     narrowest = problem.capacity_mbps[link].copy()
@@ -133,7 +131,7 @@ def _path_figures(problem: LiveVideo, found: Delivery) -> tuple[Floats, Floats]:
         above = order[np.searchsorted(arrives[order], item[at] * count + problem.tail[link[at]])]
         delay[at] += delay[above]
         narrowest[at] = np.minimum(narrowest[at], narrowest[above])
-    group = problem.object[served] * count + problem.group[served]
+    group = found.intact[served] * count + problem.group[served]
     row = order[np.searchsorted(arrives[order], group)]
     return delay[row], narrowest[row]
 
@@ -146,11 +144,12 @@ def _join_s(
     narrowest_mbps: Floats,
 ) -> Floats:
     """Return the time from request to first chunk of each served request, s."""
-    transfer_s = problem.chunk_s * problem.bitrate_mbps[problem.object[found.served]] / narrowest_mbps
+    served = found.intact >= 0
+    transfer_s = problem.chunk_s * problem.bitrate_mbps[found.intact[served]] / narrowest_mbps
     join_s = 2 * delay_ms / 1000 + transfer_s
     if plan.waits is not None:
         key = ["group", "channel", "bitrate_kbps"]
-        waits = problem.requests.loc[found.served, key].merge(plan.waits, on=key, how="left")["waited_s"]
+        waits = problem.requests.loc[served, key].merge(plan.waits, on=key, how="left")["waited_s"]
         join_s += waits.fillna(0.0).to_numpy(float)
     return np.asarray(join_s)
 

@@ -42,7 +42,7 @@ WAITS: Final = Table(
 )
 UNSERVED: Final = Table(
     name="unserved",
-    about="clients that receive nothing of what they requested",
+    about="clients that receive nothing of what they requested, nor a lower bitrate that they accept",
     columns={**_REQUEST, "clients": number("number of clients", more_than=0)},
     key=("group", "channel", "bitrate_kbps"),
     may_be_empty=True,
@@ -79,10 +79,24 @@ class PricedDecision(Decision[Trees]):
     prices: dict[tuple[str, float], float] = field(default_factory=dict)
 
 
+def find_received(problem: LiveVideo, arrivals: Ints) -> Ints:
+    """Return the object of most value, of those that each request accepts, which arrives; -1 for none.
+
+    arrivals  keys, object times number of clusters plus cluster, of what arrives
+    """
+    steps = problem.steps
+    arrives = np.isin(steps.object * len(problem.clusters) + problem.group[steps.request], arrivals)
+    request, item, value = (column[arrives] for column in steps)
+    order = np.lexsort((-value, request))  # stable: of equal values the highest bitrate
+    request, first = np.unique(request[order], return_index=True)
+    received = np.full(len(problem.requests), -1, dtype=np.int64)
+    received[request] = item[order][first]
+    return received
+
+
 def build_plan(problem: LiveVideo, item: Ints, link: Ints) -> Trees:
     """Return the plan in which object `item[i]` crosses link `link[i]`, sorted by object and tier."""
-    clusters = len(problem.clusters)
-    is_served = np.isin(problem.object * clusters + problem.group, item * clusters + problem.head[link])
+    is_served = find_received(problem, item * len(problem.clusters) + problem.head[link]) >= 0
     columns = ["group", "channel", "bitrate_kbps", "clients"]
     unserved = problem.requests.loc[~is_served, columns].reset_index(drop=True)
     order = np.lexsort((link, problem.level[problem.tail[link]], item))

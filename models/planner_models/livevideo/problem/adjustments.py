@@ -50,12 +50,19 @@ def adjust(
             "links out of it"
         ),
     ] = {},  # noqa: B006 - never changed
+    lowest_kbps: Annotated[
+        Annotated[float, Field(ge=0)] | None,
+        Field(
+            description="lowest bitrate that all clients accept in place of the requested one, kbit/s; for "
+            "requests below it the requested one"
+        ),
+    ] = None,
     fail_links: Annotated[
         tuple[str, ...], Field(description='links that have failed, such as ["S1->R1"]')
     ] = (),
     fail_clusters: Annotated[tuple[str, ...], Field(description="clusters that have failed")] = (),
 ) -> LiveVideo:
-    """Return the problem with other weights, priorities, capacities or costs, and without failed links.
+    """Return the problem with other weights, priorities, accepted bitrates, capacities, costs or failures.
 
     Names are exact. Factors of a link and of its cluster are multiplied.
 
@@ -73,6 +80,9 @@ def adjust(
     if priorities_by is not None:
         rates = problem.objects["bitrate_kbps"].to_numpy(float)
         changed["objects"] = problem.objects.assign(priority=priorities(rates, priorities_by))
+    if lowest_kbps is not None:
+        requests = problem.requests
+        changed["requests"] = requests.assign(lowest_kbps=np.minimum(lowest_kbps, requests["bitrate_kbps"]))
     if any((scale != 1.0).any() for scale in scales.values()):
         links = problem.links
         changed["links"] = links.assign(**{name: links[name] * scale for name, scale in scales.items()})

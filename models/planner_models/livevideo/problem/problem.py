@@ -29,7 +29,7 @@ class LiveVideo(VideoTables):
     clusters   one row a cluster: cluster, tier, latitude?, longitude?
     links      one row a link: tail, head, capacity_mbps, cost, latency_ms
     objects    one row a channel and bitrate: channel, bitrate_kbps, priority
-    requests   one row a group and object: group, channel, bitrate_kbps, clients, arrival_s?
+    requests   one row a group and object: group, channel, bitrate_kbps, clients, lowest_kbps?, arrival_s?
     holders    one row a channel and source: channel, source; no row: every source has the channel
     pinned, forbidden  rules: channel, bitrate_kbps, tail, head, each a value or *
     settings   one row: service_weight, cost_weight, chunk_s

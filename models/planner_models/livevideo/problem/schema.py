@@ -69,6 +69,13 @@ REQUESTS: Final = Table(
         "channel": label("requested channel"),
         "bitrate_kbps": number("requested bitrate, kbit/s", more_than=0),
         "clients": number("number of clients", more_than=0, at_most=MOST_CLIENTS, optional=True, default=1.0),
+        "lowest_kbps": number(
+            "lowest bitrate of the channel that they accept in place of the requested one, kbit/s; default: "
+            "the requested one",
+            at_least=0,
+            optional=True,
+            may_be_blank=True,
+        ),
         "arrival_s": number(
             "arrival of the first of them, s from the start of the window",
             at_least=0,

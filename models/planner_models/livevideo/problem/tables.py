@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -72,6 +72,20 @@ def _column(table: str, column: str) -> cached_property[Floats]:
 def _setting(column: str) -> cached_property[float]:
     """Return a property: the only value in a column of the settings."""
     return cached_property(lambda problem: float(problem.settings[column].iloc[0]))
+
+
+class Steps(NamedTuple):
+    """Bitrates at which requests may be served: (A,) arrays, by request and from the highest bitrate down.
+
+    The first step of each request is the requested bitrate.
+
+    request, object  of each step
+    value            of serving the request at this step: ws x priority x clients
+    """
+
+    request: Ints
+    object: Ints
+    value: Floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -196,6 +210,46 @@ class VideoTables:
     def value(self) -> Floats:
         """(Q,) value of serving each request: ws x priority x clients."""
         return np.asarray(self.service_weight * self.priority[self.object] * self.clients)
+
+    @cached_property
+    def lowest_mbps(self) -> Floats:
+        """(Q,) lowest bitrate that the clients of each request accept."""
+        requested = self.bitrate_mbps[self.object]
+        if "lowest_kbps" not in self.requests:
+            return requested
+        lowest = self.requests["lowest_kbps"].to_numpy(float) / 1000.0
+        return np.where(np.isnan(lowest), requested, lowest)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The bitrates at which each request may be served; pinned requests only as requested."""
+        request, item = np.arange(len(self.requests)), self.object
+        lowest = self.lowest_mbps * (1 - 1e-9)  # a bitrate in kbit/s may be rounded
+        lowest[self.pinned_requests] = np.inf
+        parts = [(request, item)]
+        while len(request):
+            item = self.lower_object[item]
+            is_accepted = item >= 0
+            is_accepted[is_accepted] = self.bitrate_mbps[item[is_accepted]] >= lowest[request[is_accepted]]
+            request, item = request[is_accepted], item[is_accepted]
+            parts.append((request, item))
+        request = np.concatenate([part for part, _ in parts])
+        item = np.concatenate([part for _, part in parts])
+        order = np.argsort(request, kind="stable")
+        request, item = request[order], item[order]
+        return Steps(request, item, self.service_weight * self.priority[item] * self.clients[request])
+
+    @cached_property
+    def largest_value(self) -> Floats:
+        """(Q,) value of serving each request at the bitrate of most value that its clients accept."""
+        largest = self.value.copy()
+        np.maximum.at(largest, self.steps.request, self.steps.value)
+        return largest
+
+    @property
+    def has_ladders(self) -> bool:
+        """Whether clients of any request accept a lower bitrate than the requested one."""
+        return len(self.steps.request) > len(self.requests)
 
     @cached_property
     def arrival_s(self) -> Floats:

@@ -90,6 +90,14 @@ def _check_requested_objects(problem: VideoTables) -> Iterator[str]:
     yield from shorten_faults(
         faults, file_name(requests, "requests"), "for an unknown object", count=len(unknown)
     )
+    if "lowest_kbps" in requests and not len(unknown):
+        lowest, requested = requests["lowest_kbps"], requests["bitrate_kbps"]
+        faults = [
+            f"{row_name(requests, 'requests', row)}: lowest_kbps is {lowest.iloc[row]:g}, must be at most "
+            f"bitrate_kbps ({requested.iloc[row]:g})"
+            for row in np.flatnonzero((lowest > requested * (1 + 1e-9)).to_numpy()).tolist()
+        ]
+        yield from shorten_faults(faults, file_name(requests, "requests"), "with a lowest_kbps too high")
 
 
 def _check_tiers(problem: VideoTables) -> Iterator[str]:

@@ -1,0 +1,368 @@
+"""Trees and bitrates together, where clients accept lower bitrates than they request, with a proven bound.
+
+Each request may be served at one of its steps, the bitrates that its clients accept. A price of each
+request, paid by every step that serves it, replaces this coupling: then objects are independent again, and
+the decomposition bounds the value of every plan. Prices of links and of requests are improved side by side,
+from the shares of the fractional trees. These shares also choose a step for each request, whose trees are
+found as without ladders; a local search over steps follows, and both are repeated while they gain.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Bools, Floats, Ints
+from planner.contract import progress
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status, relative_gap
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.livevideo.designs import integer_program
+from planner_models.livevideo.designs.decomposition import decomposition, layered_problem
+from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows
+from planner_models.livevideo.designs.decomposition.decomposition import GAP, GOOD, QUICK, TIGHT, MostMoved
+from planner_models.livevideo.designs.decomposition.frank_wolfe import FrankWolfe
+from planner_models.livevideo.designs.decomposition.pricing import Pricer
+from planner_models.livevideo.designs.decomposition.warm_up import get_ready
+from planner_models.livevideo.designs.integer_program import trim_branches
+from planner_models.livevideo.designs.step_search import received_steps, serve_more
+from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
+from planner_models.livevideo.plan.plan import PricedDecision, Trees, plan_rows
+from planner_models.livevideo.problem.problem import LiveVideo
+from planner_models.livevideo.problem.schema import PINNED, empty_table
+
+BACKEND: Final = "decomposition"
+PRICE_SHARE: Final = 0.4  # share of the time limit after which no more prices are sought
+QUICK_PASSES: Final = 4  # passes before those that find good trees
+PASSES: Final = 300
+PASSES_PER_BOUND: Final = 8
+STEP: Final = 0.1
+"""First change of a request's price in a pass, over its value, where it is served twice or never."""
+
+MIN_PROGRESS: Final = 5e-5  # of a bound, below which later changes are smaller
+DAMPING: Final = 0.7
+STALL_LIMIT: Final = 10  # bounds without that progress after which no more are computed
+SERVED_SHARE: Final = 0.25  # share of fractional trees from which a step is chosen for its request
+ROUNDS: Final = 12  # searches for trees, at most
+ROUND_SHARE: Final = 0.5  # share of the time that is left for one of them
+SMOOTHING: Final = decomposition.DUAL_SMOOTHING
+MIN_BOUND_S: Final = 1.0  # time for a bound, at least
+MIN_GAIN: Final = 0.01  # of a round, as a share of the gap, below which no other follows
+
+
+def distribute(
+    problem: LiveVideo,
+    *,
+    most_moved: MostMoved = None,
+    options: Options = Options(),
+    previous: Decision[Trees] | None = None,
+) -> Decision[Trees]:
+    """Return trees by decomposition; where clients accept lower bitrates, these are chosen too.
+
+    Stops at the gap of `options` (default 0.1%) or at the time limit (default 60 s).
+
+    raises  InputError for another backend, or for `most_moved` where clients accept lower bitrates
+    source  Mukerjee 2018, Fig. 4.8, with the ladders of `formulation`
+    """
+    if not problem.has_ladders or len(problem.tiers) > layered_problem.MAX_TIERS:
+        return decomposition.distribute(problem, most_moved=most_moved, options=options, previous=previous)
+    if options.backend != "highs":
+        raise InputError(f"backend is '{options.backend}': 'vdn' is a solver of its own, leave it out")
+    if most_moved is not None:
+        raise InputError(
+            "most_moved limits trees of fixed bitrates: leave it out, or the requests' lowest_kbps"
+        )
+    get_ready()  # before the time limit starts
+    return _Search(problem, options, previous).run()
+
+
+class _Search:
+    """One run: prices and their bound first, then bitrates and trees."""
+
+    def __init__(self, problem: LiveVideo, options: Options, previous: Decision[Trees] | None) -> None:
+        limit_s = options.time_limit_s or decomposition.TIME_LIMIT_S
+        self.started = time.perf_counter()
+        self.until = self.started + limit_s
+        self.problem, self.options, self.previous = problem, options, previous
+        self.gap = GAP if options.gap is None else options.gap
+        self.bound = np.inf
+        self.prices: dict[tuple[str, float], float] = {}
+        self.best: Trees | None = None
+        self.best_value = -np.inf
+
+    def run(self) -> Decision[Trees]:
+        """Find prices, then bitrates and trees, until the gap is reached or nothing gains."""
+        prices = StepPrices(self.problem, self.options)
+        until = self.started + PRICE_SHARE * (self.until - self.started)
+        prices.run(until)
+        wanted = prices.choose()
+        if self.previous is not None and self.previous.plan is not None:
+            received = received_steps(self.problem, self.previous.plan)
+            wanted = np.where(received >= 0, received, wanted)
+        self.bound, self.prices = prices.bound, prices.labels()
+        prices.close()
+        start: Decision[Trees] | None = self.previous
+        for _ in range(ROUNDS):
+            before, left_s = self.best_value, self.until - time.perf_counter()
+            if self._is_done() or left_s <= 0:
+                break
+            found = self._find_trees(wanted, start, ROUND_SHARE * left_s)
+            if found is None:
+                break
+            self._keep(serve_more(self.problem, found, self.until))
+            assert self.best is not None
+            start = PricedDecision(
+                plan=self.best, proof=Proof(status=Status.FEASIBLE, metric=OBJECTIVE), prices=self.prices
+            )
+            received = received_steps(self.problem, self.best)
+            wanted = np.where(received >= 0, received, self._lower(wanted))
+            if self.best_value - before <= MIN_GAIN * (self.bound - self.best_value):
+                break
+        return self._decision()
+
+    def _find_trees(self, wanted: Ints, start: Decision[Trees] | None, limit_s: float) -> Trees | None:
+        """Return trees for requests at the wanted objects, (Q,)."""
+        fixed = _at_steps(self.problem, wanted)
+        options = replace(self.options, time_limit_s=limit_s, gap=0.5 * self.gap)
+        plan = decomposition.distribute(fixed, options=options, previous=start).plan
+        return None if plan is None else trim_branches(self.problem, plan)
+
+    def _lower(self, wanted: Ints) -> Ints:
+        """Return the next lower step of each request, (Q,); the lowest one where there is none."""
+        steps = self.problem.steps
+        is_next = np.zeros(len(steps.request), dtype=bool)
+        is_next[1:] = (steps.request[1:] == steps.request[:-1]) & (
+            steps.object[:-1] == wanted[steps.request[1:]]
+        )
+        lower = wanted.copy()
+        lower[steps.request[is_next]] = steps.object[is_next]
+        return lower
+
+    def _keep(self, plan: Trees) -> None:
+        value = measure(self.problem, plan, None)[OBJECTIVE] or 0.0
+        if value > self.best_value:
+            self.best, self.best_value = plan, value
+
+    def _is_done(self) -> bool:
+        if self.best is None:
+            return False
+        progress.report(OBJECTIVE, self.best_value, self.bound)
+        gap = relative_gap(self.best_value, self.bound)
+        return gap is not None and gap <= self.gap
+
+    def _decision(self) -> Decision[Trees]:
+        if self.best is None:  # pinned streams that do not fit, or no time
+            return integer_program.solve(self.problem, options=self.options)
+        found = received_steps(self.problem, self.best)
+        has_pins = bool((found[self.problem.pinned_requests] >= 0).all()) and self._crosses_pins()
+        bound = max(self.bound, self.best_value)
+        gap = relative_gap(self.best_value, bound)
+        is_optimal = has_pins and gap is not None and gap <= max(self.gap, 1e-9)
+        return PricedDecision(
+            plan=self.best,
+            proof=Proof(
+                status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
+                objective=self.best_value,
+                bound=bound if has_pins else None,
+                metric=OBJECTIVE,
+                backend=BACKEND,
+            ),
+            guarantees=None if has_pins else frozenset({"capacity", "forbidden"}),
+            prices=self.prices,
+        )
+
+    def _crosses_pins(self) -> bool:
+        assert self.best is not None
+        item, link = plan_rows(self.problem, self.best)
+        carried = set(zip(item.tolist(), link.tolist(), strict=True))
+        return all((o, used) in carried for o, used in self.problem.pinned_links.tolist())
+
+
+class StepPrices:
+    """Prices of links and of requests, and the bound that follows.
+
+    Objects are requested at each group by those who accept them; the value of such a request is what its
+    clients' values leave after the prices of their requests.
+
+    price  (Q,) of being served, of each request of the problem
+    bound  on the value of every plan, pinned or not
+    """
+
+    def __init__(self, problem: LiveVideo, options: Options) -> None:
+        self.problem = problem
+        self.steps = steps = problem.steps
+        count = len(problem.clusters)
+        keys, place = np.unique(steps.object * count + problem.group[steps.request], return_inverse=True)
+        self.layered = layered_problem.build_layers(_expand(problem, keys // count, keys % count))
+        position = np.empty(len(keys), dtype=np.int64)
+        position[self.layered.request] = np.arange(len(keys))
+        self.place = position[place.ravel()]  # request of the layered problem of each step
+        self.rows = CapacityRows(self.layered)
+        self.pricer = Pricer(self.layered, options.threads or 1)
+        self.largest = np.zeros(len(problem.requests))
+        np.maximum.at(self.largest, steps.request, steps.value)
+        self.price = np.zeros(len(problem.requests))
+        self._set_values()
+        # the scale of its first prices follows from the values before any price of requests
+        self.relaxation = FrankWolfe(self.layered, self.rows, self.pricer, options.seed or 0)
+        self.price = self._second_values()
+        self._set_values()
+        self.delivering = self._find_delivering()
+        self.mean_share = np.zeros(len(keys))
+        self.step = STEP
+        self.bound, self.bound_price = np.inf, np.zeros(len(self.rows.limit))
+        self.smoothed: tuple[Floats, Floats] | None = None  # prices of rows and of requests
+
+    def close(self) -> None:
+        """End the threads of the pricer."""
+        self.pricer.close()
+
+    def labels(self) -> dict[tuple[str, float], float]:
+        """Return the prices of links at the best bound, as in `PricedDecision`."""
+        return self.rows.to_labels(self.bound_price)
+
+    def run(self, until: float) -> None:
+        """Improve prices and bound until time.perf_counter() is `until` or the bound makes no progress."""
+        stalls = 0
+        for number in range(PASSES):
+            self.relaxation.run_pass(QUICK if number < QUICK_PASSES else GOOD, until=until)
+            self._move_prices(number)
+            self._smooth_prices()
+            is_late = time.perf_counter() > until
+            if is_late or (number + 1) % PASSES_PER_BOUND == 0:
+                before = self.bound
+                self._compute_bound(until)
+                if before - self.bound <= MIN_PROGRESS * abs(self.bound):
+                    stalls += 1
+                    self.step *= DAMPING
+                    self.relaxation.penalty_scale *= DAMPING  # for smaller changes of prices
+            if is_late or stalls == STALL_LIMIT:
+                break
+
+    def choose(self) -> Ints:
+        """Return the object for each request, (Q,): the step that fractional trees serve most.
+
+        The lowest one where they serve the request less than `SERVED_SHARE`; never an object that is pinned
+        for others, since then all its requests must be served.
+        """
+        steps = self.steps
+        share = np.where(steps.value >= self.price[steps.request], self.mean_share[self.place], 0.0)
+        share = np.where(self._is_allowed(), share, -1.0)
+        order = np.lexsort((-share, steps.request))
+        _, first = np.unique(steps.request[order], return_index=True)
+        chosen = steps.object[order][first].copy()
+        is_rare = share[order][first] < SERVED_SHARE
+        allowed = np.flatnonzero(self._is_allowed())
+        lowest = self.problem.object.copy()
+        lowest[steps.request[allowed]] = steps.object[allowed]  # the last one counts
+        return np.where(is_rare, lowest, chosen)
+
+    def _is_allowed(self) -> Bools:
+        problem, steps = self.problem, self.steps
+        pinned = np.unique(problem.object[problem.pinned_requests])
+        is_requested = steps.object == problem.object[steps.request]
+        return np.asarray(is_requested | ~np.isin(steps.object, pinned))
+
+    def _second_values(self) -> Floats:
+        """Return the second largest value of the steps of each request, (Q,); 0 where there is one step."""
+        request, _, value = self.steps
+        order = np.lexsort((-value, request))
+        first = np.flatnonzero(np.diff(request[order], prepend=-1))
+        second = np.minimum(first + 1, len(order) - 1)
+        has_second = request[order][second] == request[order][first]
+        has_second &= second > first
+        return np.where(has_second, value[order][second], 0.0)
+
+    def _set_values(self) -> Floats:
+        """Set the values of the layered problem at the prices of requests; return the changes."""
+        left = np.maximum(0.0, self.steps.value - self.price[self.steps.request])
+        value = np.bincount(self.place, left, minlength=len(self.layered.request))
+        objects = self.layered.objects
+        change = value - objects.value
+        objects.value[:] = value
+        objects.value_per_mbps[:] = self.layered.sum_by_object(value) / objects.bitrate
+        return change
+
+    def _find_delivering(self) -> tuple[Ints, Ints]:
+        """Return the candidate links into groups, by their place in combinations, and the request of each."""
+        layered, combinations = self.layered, self.relaxation.combinations
+        n_a, n_b, _ = layered.sizes
+        item = np.repeat(np.arange(len(layered.objects.bitrate)), np.diff(combinations.first))
+        candidate = np.flatnonzero(combinations.link >= n_a + n_b)
+        heads = len(layered.c.first) - 1
+        head = layered.c.head[combinations.link[candidate] - n_a - n_b]
+        keys = layered.request_object * heads + layered.objects.group
+        order = np.argsort(keys)
+        return candidate, order[np.searchsorted(keys[order], item[candidate] * heads + head)]
+
+    def _move_prices(self, number: int) -> None:
+        """Raise the prices of requests that fractional trees serve more than once; lower those of others."""
+        candidate, request = self.delivering
+        combinations = self.relaxation.combinations
+        share = np.bincount(request, combinations.share[candidate], minlength=len(self.layered.request))
+        self.mean_share = share if number == 0 else 0.5 * (self.mean_share + share)
+        pays = self.steps.value > self.price[self.steps.request]
+        load = np.bincount(
+            self.steps.request, np.where(pays, share[self.place], 0.0), minlength=len(self.price)
+        )
+        self.price = np.clip(self.price + self.step * self.largest * (load - 1.0), 0.0, self.largest)
+        change = self._set_values()
+        combinations.value[:] += self.layered.sum_by_object(share * change)
+
+    def _smooth_prices(self) -> None:
+        new = (self.relaxation.price, self.price)
+        if self.smoothed is None:
+            self.smoothed = new
+        else:
+            old = self.smoothed
+            self.smoothed = (
+                (1 - SMOOTHING) * old[0] + SMOOTHING * new[0],
+                (1 - SMOOTHING) * old[1] + SMOOTHING * new[1],
+            )
+
+    def _compute_bound(self, until: float) -> None:
+        """Compute the bound at the smoothed prices; keep them if it is the best so far."""
+        assert self.smoothed is not None
+        newest, trees = self.price, self.relaxation.trees
+        price, self.price = self.smoothed
+        self._set_values()
+        until = max(until, time.perf_counter() + MIN_BOUND_S)
+        link_price = self.rows.link_prices(price)
+        found = self.pricer.price_all(link_price, trees.dual.copy(), TIGHT, trees.paths, until)
+        total = float(found.bound.sum() + price @ self.rows.limit + self.price.sum())
+        total += decomposition.BOUND_ROUNDING * total
+        if total < self.bound:
+            self.bound, self.bound_price = total, price.copy()
+        self.price = newest
+        self._set_values()
+
+
+def _expand(problem: LiveVideo, item: Ints, group: Ints) -> LiveVideo:
+    """Return the problem in which each group requests each object that any of its clients accept."""
+    requests = _request_table(problem, item, group, np.ones(len(item)))
+    return replace(problem, requests=requests, pinned=empty_table(PINNED))
+
+
+def _at_steps(problem: LiveVideo, wanted: Ints) -> LiveVideo:
+    """Return the problem in which each request is for the wanted object, (Q,), alone; -1: as now."""
+    item = np.where(wanted >= 0, wanted, problem.object)
+    count = len(problem.clusters)
+    keys, place = np.unique(item * count + problem.group, return_inverse=True)
+    clients = np.bincount(place.ravel(), problem.clients, minlength=len(keys))
+    return problem.with_requests(_request_table(problem, keys // count, keys % count, clients))
+
+
+def _request_table(problem: LiveVideo, item: Ints, group: Ints, clients: Floats) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "group": problem.clusters["cluster"].to_numpy()[group],
+            "channel": problem.objects["channel"].to_numpy()[item],
+            "bitrate_kbps": problem.objects["bitrate_kbps"].to_numpy(float)[item],
+            "clients": clients,
+        }
+    )
