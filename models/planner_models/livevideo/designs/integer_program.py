@@ -237,8 +237,8 @@ def _find_candidates(problem: LiveVideo) -> Ints:
     mask = problem.forbidden_pairs
     order = np.argsort(problem.head, kind="stable")
     first = np.searchsorted(problem.head[order], np.arange(clusters + 1))
-    steps = problem.steps
-    needed = np.unique(steps.object * clusters + problem.group[steps.request])
+    request, accepted, _ = problem.steps
+    needed = np.unique(accepted * clusters + problem.group[request])
     if len(problem.pinned_links):  # an object is needed at the end of each pinned link
         pins = problem.pinned_links
         needed = np.union1d(needed, pins[:, 0] * clusters + problem.head[pins[:, 1]])

@@ -281,7 +281,7 @@ class StepPrices:
     def _set_values(self) -> Floats:
         """Set the values of the layered problem at the prices of requests; return the changes."""
         left = np.maximum(0.0, self.steps.value - self.price[self.steps.request])
-        value = np.bincount(self.place, left, minlength=len(self.layered.request))
+        value = np.bincount(self.place, left, minlength=len(self.layered.request)).astype(float)
         objects = self.layered.objects
         change = value - objects.value
         objects.value[:] = value
@@ -304,7 +304,8 @@ class StepPrices:
         """Raise the prices of requests that fractional trees serve more than once; lower those of others."""
         candidate, request = self.delivering
         combinations = self.relaxation.combinations
-        share = np.bincount(request, combinations.share[candidate], minlength=len(self.layered.request))
+        count = len(self.layered.request)
+        share = np.bincount(request, combinations.share[candidate], minlength=count).astype(float)
         self.mean_share = share if number == 0 else 0.5 * (self.mean_share + share)
         pays = self.steps.value > self.price[self.steps.request]
         load = np.bincount(
@@ -353,7 +354,7 @@ def _at_steps(problem: LiveVideo, wanted: Ints) -> LiveVideo:
     item = np.where(wanted >= 0, wanted, problem.object)
     count = len(problem.clusters)
     keys, place = np.unique(item * count + problem.group, return_inverse=True)
-    clients = np.bincount(place.ravel(), problem.clients, minlength=len(keys))
+    clients = np.bincount(place.ravel(), problem.clients, minlength=len(keys)).astype(float)
     return problem.with_requests(_request_table(problem, keys // count, keys % count, clients))
 
 

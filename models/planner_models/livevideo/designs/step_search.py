@@ -100,11 +100,12 @@ class _StepSearch:
             if spent >= most or not streams.can_carry(item, link):
                 continue
             tail = streams.tail[link]
-            above: list[int] | None = []
+            above: list[int] = []
             if not streams.has(item, tail):
-                above = self._cheapest_path(item, tail, most - spent) if streams.level[tail] > 0 else None
-                if above is None:
+                found = self._cheapest_path(item, tail, most - spent)  # none into a source
+                if found is None:
                     continue
+                above = found
             most = spent + sum(self.link_cost[used] for used in above) * rate
             best = [*above, link]
         return best

@@ -86,7 +86,7 @@ def find_received(problem: LiveVideo, arrivals: Ints) -> Ints:
     """
     steps = problem.steps
     arrives = np.isin(steps.object * len(problem.clusters) + problem.group[steps.request], arrivals)
-    request, item, value = (column[arrives] for column in steps)
+    request, item, value = steps.request[arrives], steps.object[arrives], steps.value[arrives]
     order = np.lexsort((-value, request))  # stable: of equal values the highest bitrate
     request, first = np.unique(request[order], return_index=True)
     received = np.full(len(problem.requests), -1, dtype=np.int64)
