@@ -15,7 +15,7 @@ from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.metrics import LIMITS, least_share
 from planner_models.fairshare.plan.plan import FAIR_QUEUING, PLANNED, Replicas, Sharing, make_plan
 from planner_models.fairshare.plan.service import Served
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 PLACES: Final = frozenset({"placed", "pinned"})
 """Constraints that hold only where memory and nodes are enough for all replicas."""
@@ -40,9 +40,7 @@ def decide(
     bound  least share that no plan of `scope` exceeds; None for unknown
     """
     fair = fair_share_kops(problem)
-    rate = np.bincount(
-        problem.tenant[replicas.partition], weights=served.kops, minlength=len(problem.tenants)
-    )
+    rate = add_up(problem.tenant[replicas.partition], weights=served.kops, minlength=len(problem.tenants))
     if options.service == "all":
         short = _prove_short(problem, replicas, rate, bound if scope is None else None)
         if short is not None:

@@ -19,7 +19,7 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner_models.fairshare.plan.fair_shares import entitlement, fill_level
 from planner_models.fairshare.plan.plan import Replicas
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 RESOLUTION: Final = 2.0**50  # units of flow in all capacity together: maximum flows are of whole numbers
 UNLIMITED: Final = 1 << 53
@@ -191,7 +191,7 @@ class _Search:
         problem = self.problem
         owner, inside = problem.tenant, cut.partitions & self.open_partition
         is_fixed, is_free = problem.is_fixed[owner], self.is_free[owner]
-        cost = np.bincount(
+        cost = add_up(
             owner, weights=np.where(inside & is_fixed & is_free, problem.share_of_tenant, 0.0),
             minlength=len(self.demand),
         )  # fmt: skip
@@ -277,14 +277,14 @@ def share_max_min(
 def _match(problem: SharedStore, replicas: Replicas, search: _Search) -> tuple[Floats, Floats]:
     """Return rates and flows that agree exactly: flows are of whole units, and sums differ by rounding."""
     owner = problem.tenant
-    flow = np.bincount(replicas.partition, weights=search.kops, minlength=len(owner))
+    flow = add_up(replicas.partition, weights=search.kops, minlength=len(owner))
     due = np.where(
         problem.is_fixed[owner],
         problem.share_of_tenant * search.rate[owner],
         np.minimum(flow, problem.demand_kops),
     )
     elastic = ~problem.is_fixed
-    sums = np.bincount(owner, weights=due, minlength=len(elastic))
+    sums = add_up(owner, weights=due, minlength=len(elastic))
     factor = np.divide(search.rate, sums, out=np.ones_like(sums), where=elastic & (sums > 0))
     due = np.where(elastic[owner], np.minimum(due * factor[owner], problem.demand_kops), due)
     first = np.searchsorted(replicas.partition, np.arange(len(owner)))
@@ -294,5 +294,5 @@ def _match(problem: SharedStore, replicas: Replicas, search: _Search) -> tuple[F
     flow[empty] = due[empty]
     scale = np.divide(due, flow, out=np.zeros_like(due), where=flow > 0)
     kops *= scale[replicas.partition]
-    rate = np.bincount(owner, weights=due, minlength=len(elastic))
+    rate = add_up(owner, weights=due, minlength=len(elastic))
     return rate, kops

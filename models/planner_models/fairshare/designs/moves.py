@@ -36,7 +36,7 @@ from planner_models.fairshare.designs.placement import (
 )
 from planner_models.fairshare.plan.metrics import count_moves
 from planner_models.fairshare.plan.plan import Replicas, Sharing, sum_by_node
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 MOST_STEPS: Final = 20_000
 HOTTEST: Final = 12  # replicas of a node that are tried in exchanges
@@ -114,7 +114,7 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
 
 
 def _is_within(problem: SharedStore, replicas: Replicas, load_kops: Floats, limit: float) -> bool:
-    load = np.bincount(replicas.node, weights=load_kops[replicas.partition], minlength=len(problem.nodes))
+    load = add_up(replicas.node, weights=load_kops[replicas.partition], minlength=len(problem.nodes))
     placed = np.bincount(replicas.partition, minlength=len(load_kops))
     fits = bool((load <= problem.rate_kops * limit * (1 + 1e-6)).all())
     return fits and bool((placed >= problem.wanted_replicas).all())

@@ -18,7 +18,7 @@ from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.metrics import least_share
 from planner_models.fairshare.plan.plan import Replicas, Sharing, sum_by_node
 from planner_models.fairshare.plan.service import Served, split_evenly
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 BACKEND: Final = "maximum flows"
 GIVEN: Final = "these replicas"
@@ -81,7 +81,7 @@ def solve_given(problem: SharedStore, replicas: Replicas, options: Options = Opt
         kops = program.share_dominant(problem, replicas, options).kops
     else:
         kops = share_max_min(problem, replicas).kops
-    total = np.bincount(replicas.partition, weights=kops, minlength=len(problem.partitions))
+    total = add_up(replicas.partition, weights=kops, minlength=len(problem.partitions))
     of = total[replicas.partition]
     split = np.divide(kops, of, out=split_evenly(replicas, len(problem.partitions)), where=of > 0)
     return Served(kops, split)
@@ -99,9 +99,7 @@ def bound_share(problem: SharedStore) -> float:
     slowest = np.full(len(demand), np.inf)
     asked = problem.share_of_tenant > 0
     np.minimum.at(slowest, problem.tenant[asked], (reach[asked] / problem.share_of_tenant[asked]))
-    served = np.bincount(
-        problem.tenant, weights=np.minimum(problem.demand_kops, reach), minlength=len(demand)
-    )
+    served = add_up(problem.tenant, weights=np.minimum(problem.demand_kops, reach), minlength=len(demand))
     most = np.minimum(np.where(problem.is_fixed, slowest, served), by_nodes)
     fair = fair_share_kops(problem)
     return min(1.0, float((most[fair > 0] / fair[fair > 0]).min(initial=1.0)))
@@ -119,7 +117,7 @@ def bound_share_of(problem: SharedStore, replicas: Replicas, options: Options = 
 
 def _rates(problem: SharedStore, replicas: Replicas, served: Served) -> Floats:
     owner = problem.tenant[replicas.partition]
-    return np.bincount(owner, weights=served.kops, minlength=len(problem.tenants))
+    return add_up(owner, weights=served.kops, minlength=len(problem.tenants))
 
 
 def _solve_exactly(problem: SharedStore, options: Options) -> Decision[Sharing]:

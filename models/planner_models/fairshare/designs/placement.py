@@ -15,7 +15,7 @@ from numba import njit
 
 from planner.arrays import Bools, Floats, Ints
 from planner_models.fairshare.plan.plan import Replicas
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 MOST_STEPS: Final = 20_000  # moves of the local search
 TRIALS: Final = 4_000  # random moves that are tried for a step before the search ends
@@ -219,14 +219,14 @@ def search_exchanges(  # noqa: C901 - one compiled loop
         chosen, target, other = -1, -1, -1
         found = 0
         for _ in range(trials):
-            i = random.integers(0, count[worst])
+            i = int(random.integers(0, count[worst]))
             p, r = members[worst, i] // width, members[worst, i] % width
-            n = random.integers(0, nodes)
+            n = int(random.integers(0, nodes))
             if n == worst or rules.rate[n] <= 0 or state.load[n] / rules.rate[n] >= high:
                 continue
             j, q, back = -1, -1, 0.0
             if count[n] > 0 and random.random() < 0.8:
-                j = random.integers(0, count[n])
+                j = int(random.integers(0, count[n]))
                 q = members[n, j] // width
                 back = load[q]
             delta = load[p] - back
@@ -333,8 +333,8 @@ def choose_nodes(rules: Rules, load: Floats, state: State) -> Bools:
     few = np.flatnonzero(rules.most_nodes < len(works))
     if not len(few):
         return preferred
-    of_tenant = np.bincount(rules.tenant, weights=load * rules.wanted, minlength=tenants)
-    size = np.bincount(rules.tenant, weights=rules.size * rules.wanted, minlength=tenants)
+    of_tenant = add_up(rules.tenant, weights=load * rules.wanted, minlength=tenants)
+    size = add_up(rules.tenant, weights=rules.size * rules.wanted, minlength=tenants)
     planned, memory = np.zeros(nodes), np.zeros(nodes)
     relative = of_tenant / max(float(rules.rate.sum()), 1e-300) + size / max(
         float(rules.memory.sum()), 1e-300
@@ -349,7 +349,8 @@ def choose_nodes(rules: Rules, load: Floats, state: State) -> Bools:
         )  # fmt: skip
         present = state.on[t, works] > 0
         order = np.lexsort((use, ~present))
-        chosen, seen = [], set()
+        chosen: list[int] = []
+        seen: set[int] = set()
         for n in works[order].tolist():  # distinct domains first, as replicas need them
             if rules.domain[n] not in seen or len(chosen) + len(works) - len(order) >= most:
                 chosen.append(n)

@@ -17,7 +17,7 @@ from planner_models.fairshare.plan.fair_shares import fair_share_kops, pool_leve
 from planner_models.fairshare.plan.metrics import METRICS, find_unsatisfied, measure
 from planner_models.fairshare.plan.plan import Content, Sharing, read_plan
 from planner_models.fairshare.problem.adjustments import adjust
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 FASTER: Final = 1.5
 MOST_NAMES: Final = 4
@@ -42,7 +42,7 @@ def explain(
     plan: Sharing = decided.decision.plan  # type: ignore[assignment]
     content = read_plan(problem, plan)
     owner = problem.tenant[content.replicas.partition]
-    rate = np.bincount(owner, weights=content.kops, minlength=len(problem.tenants))
+    rate = add_up(owner, weights=content.kops, minlength=len(problem.tenants))
     fair = fair_share_kops(problem)
     wants = np.flatnonzero(find_unsatisfied(problem, rate))
     sentences = [f"{len(wants)} of {len(rate)} tenants want more than they get."]
@@ -126,7 +126,7 @@ def _name(names: np.ndarray, rows: np.ndarray) -> str:
 
 
 def _faster(problem: SharedStore, content: Content, most: int) -> Iterator[Change[SharedStore]]:
-    load = np.bincount(content.replicas.node, weights=content.kops, minlength=len(problem.nodes))
+    load = add_up(content.replicas.node, weights=content.kops, minlength=len(problem.nodes))
     rate = problem.rate_kops
     full = np.divide(load, rate, out=np.zeros_like(rate), where=rate > 0)
     for n in np.argsort(-full, kind="stable")[:most].tolist():

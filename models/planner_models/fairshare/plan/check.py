@@ -8,12 +8,13 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
 from planner_models.fairshare.plan.plan import Content, Sharing, read_plan
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 TOLERANCE: Final = 1e-6
+Numbers = Floats | Ints
 
 
 def check(problem: SharedStore, plan: Sharing) -> Violations:
@@ -56,7 +57,7 @@ def _check_places(problem: SharedStore, content: Content) -> Violations:
     distinct[domains.index.to_numpy()] = domains.to_numpy()
     all_partitions = np.arange(len(problem.partitions))
 
-    def partitions(limit: str, broken: Bools, amount: Floats, allowed: Floats, unit: str) -> Violations:
+    def partitions(limit: str, broken: Bools, amount: Numbers, allowed: Numbers, unit: str) -> Violations:
         rows = np.flatnonzero(broken)
         return Violations.of(
             limit,
@@ -77,7 +78,7 @@ def _check_places(problem: SharedStore, content: Content) -> Violations:
         if dead.any()
         else Violations()
     )
-    used = np.bincount(node, weights=problem.size_gb[partition], minlength=len(problem.nodes))
+    used = add_up(node, weights=problem.size_gb[partition], minlength=len(problem.nodes))
     found += _nodes(problem, "memory", used, problem.nodes["memory_gb"].to_numpy(float), "GB")
     pairs = pd.DataFrame({"tenant": problem.tenant[partition], "node": node}).drop_duplicates()
     lives = np.bincount(pairs["tenant"], minlength=len(problem.tenants))
@@ -107,7 +108,7 @@ def _check_places(problem: SharedStore, content: Content) -> Violations:
 
 def _check_rates(problem: SharedStore, content: Content) -> Violations:
     partition, node = content.replicas
-    served = np.bincount(partition, weights=content.kops, minlength=len(problem.partitions))
+    served = add_up(partition, weights=content.kops, minlength=len(problem.partitions))
     rows = np.flatnonzero(served > problem.demand_kops + TOLERANCE * np.maximum(problem.demand_kops, 1e-3))
     found = Violations.of(
         "demand",
@@ -116,7 +117,7 @@ def _check_rates(problem: SharedStore, content: Content) -> Violations:
         allowed=problem.demand_kops[rows],
         unit="kops",
     )
-    total = np.bincount(problem.tenant, weights=served, minlength=len(problem.tenants))
+    total = add_up(problem.tenant, weights=served, minlength=len(problem.tenants))
     due = problem.share_of_tenant * total[problem.tenant]
     apart = np.abs(served - due) > TOLERANCE * np.maximum(total[problem.tenant], 1e-3)
     rows = np.flatnonzero(apart & problem.is_fixed[problem.tenant])
@@ -125,7 +126,7 @@ def _check_rates(problem: SharedStore, content: Content) -> Violations:
     )
     for r, name in enumerate(problem.resource_names):
         use = content.kops * problem.per_op[problem.tenant[partition], r]
-        load = np.bincount(node, weights=use, minlength=len(problem.nodes))
+        load = add_up(node, weights=use, minlength=len(problem.nodes))
         unit = "kops" if r == 0 else name
         found += _nodes(problem, "rate", load, problem.capacity[:, r], unit)
     return found
@@ -162,15 +163,15 @@ def _check_sums(problem: SharedStore, content: Content, plan: Sharing) -> Violat
     return found
 
 
-def _nodes(problem: SharedStore, limit: str, amount: Floats, allowed: Floats, unit: str) -> Violations:
+def _nodes(problem: SharedStore, limit: str, amount: Numbers, allowed: Numbers, unit: str) -> Violations:
     return _over(limit, [f"node {name}" for name in problem.node_names], amount, allowed, unit)
 
 
-def _tenants(problem: SharedStore, limit: str, amount: Floats, allowed: Floats, unit: str) -> Violations:
+def _tenants(problem: SharedStore, limit: str, amount: Numbers, allowed: Numbers, unit: str) -> Violations:
     return _over(limit, [str(name) for name in problem.tenant_names], amount, allowed, unit)
 
 
-def _over(limit: str, names: Sequence[str], amount: Floats, allowed: Floats, unit: str) -> Violations:
+def _over(limit: str, names: Sequence[str], amount: Numbers, allowed: Numbers, unit: str) -> Violations:
     rows = np.flatnonzero(amount > allowed + TOLERANCE * np.maximum(allowed, 1e-3))
     return Violations.of(
         limit,

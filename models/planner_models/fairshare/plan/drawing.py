@@ -11,7 +11,7 @@ import pandas as pd
 from planner.contract.drawing import Curve, Drawing
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.plan import Sharing, read_plan
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 MOST_BARS: Final = 40
 
@@ -37,7 +37,7 @@ def draw(problem: SharedStore, plan: Sharing) -> Sequence[Drawing]:
     """Draw what tenants get over their fair shares, the least first, and the load of the busiest nodes."""
     content = read_plan(problem, plan)
     owner = problem.tenant[content.replicas.partition]
-    rate = np.bincount(owner, weights=content.kops, minlength=len(problem.tenants))
+    rate = add_up(owner, weights=content.kops, minlength=len(problem.tenants))
     fair = fair_share_kops(problem)
     level = np.divide(rate, fair, out=np.zeros_like(rate), where=fair > 0)
     wanted = np.divide(problem.demand_of_tenant, fair, out=np.zeros_like(rate), where=fair > 0)
@@ -49,7 +49,7 @@ def draw(problem: SharedStore, plan: Sharing) -> Sequence[Drawing]:
             "wanted": np.maximum(wanted, level)[rows],
         }
     )
-    load = np.bincount(content.replicas.node, weights=content.kops, minlength=len(problem.nodes))
+    load = add_up(content.replicas.node, weights=content.kops, minlength=len(problem.nodes))
     busiest = np.argsort(-load, kind="stable")[:MOST_BARS]
     nodes = pd.DataFrame(
         {

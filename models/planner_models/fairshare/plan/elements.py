@@ -13,7 +13,7 @@ from planner.errors import InputError, did_you_mean
 from planner.options import Options
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.plan import Content, read_plan
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 NODE, TENANT = "node", "tenant"
 MOST_ROWS: Final = 20
@@ -59,7 +59,7 @@ def describe_node(problem: SharedStore, decided: Decided, name: str, options: Op
     content = _read(problem, decided)
     mine = np.flatnonzero(content.replicas.node == n)
     owner = problem.tenant[content.replicas.partition[mine]]
-    kops = np.bincount(owner, weights=content.kops[mine], minlength=len(problem.tenants))
+    kops = add_up(owner, weights=content.kops[mine], minlength=len(problem.tenants))
     used = float(problem.size_gb[content.replicas.partition[mine]].sum())
     rate = float(problem.rate_kops[n])
     facts = [
@@ -88,8 +88,8 @@ def describe_tenant(problem: SharedStore, decided: Decided, name: str, options: 
     content = _read(problem, decided)
     mine = np.flatnonzero(problem.tenant[content.replicas.partition] == t)
     node = content.replicas.node[mine]
-    by_node = np.bincount(node, weights=content.kops[mine], minlength=len(problem.nodes))
-    load = np.bincount(content.replicas.node, weights=content.kops, minlength=len(problem.nodes))
+    by_node = add_up(node, weights=content.kops[mine], minlength=len(problem.nodes))
+    load = add_up(content.replicas.node, weights=content.kops, minlength=len(problem.nodes))
     served, fair = float(by_node.sum()), float(fair_share_kops(problem)[t])
     facts = (
         Fact(label="Served", value=served, unit="kops"),

@@ -10,7 +10,7 @@ from planner.arrays import Bools, Floats
 from planner.contract.metrics import Headline, Metric
 from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_level
 from planner_models.fairshare.plan.plan import Replicas, Sharing, read_plan
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 SATISFIED: Final = 1e-6  # relative to its demand: a tenant that is served less by more than this wants more
 MOST_SHORT: Final = 0.999
@@ -116,16 +116,16 @@ def measure(
     """Return a value for every metric."""
     content = read_plan(problem, plan)
     partition, node = content.replicas
-    served = np.bincount(problem.tenant[partition], weights=content.kops, minlength=len(problem.tenants))
+    served = add_up(problem.tenant[partition], weights=content.kops, minlength=len(problem.tenants))
     fair = fair_share_kops(problem)
     share = served[fair > 0] / fair[fair > 0]
     use = np.zeros_like(problem.capacity)
     for r in range(use.shape[1]):
-        use[:, r] = np.bincount(
+        use[:, r] = add_up(
             node, weights=content.kops * problem.per_op[problem.tenant[partition], r], minlength=len(use)
         )
     full = np.divide(use, problem.capacity, out=np.zeros_like(use), where=problem.capacity > 0)
-    memory = np.bincount(node, weights=problem.size_gb[partition], minlength=len(problem.nodes))
+    memory = add_up(node, weights=problem.size_gb[partition], minlength=len(problem.nodes))
     largest = float(share.max(initial=0.0))
     squares = float((share**2).sum())
     count = np.bincount(partition, minlength=len(problem.partitions))

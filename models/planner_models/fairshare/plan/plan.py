@@ -13,7 +13,7 @@ import pandera.pandas as pa
 from planner.arrays import Floats, Ints
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError, PlanRejected
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 from planner_models.fairshare.problem.tables import MOST_KOPS, MOST_NODES
 
 FIRST_COME, FAIR_QUEUING, LIMITS = "first come, first served", "fair queuing", "rate limits"
@@ -142,7 +142,7 @@ def sum_by_node(problem: SharedStore, replicas: Replicas, values: Floats) -> Flo
     """Return the sum of values of replicas by tenant and node, (T, N)."""
     tenants, nodes = len(problem.tenants), len(problem.nodes)
     key = problem.tenant[replicas.partition] * nodes + replicas.node
-    return np.bincount(key, weights=values, minlength=tenants * nodes).reshape(tenants, nodes)
+    return add_up(key, weights=values, minlength=tenants * nodes).reshape(tenants, nodes)
 
 
 def make_plan(

@@ -25,7 +25,7 @@ from planner_models.fairshare.plan.plan import (
     Replicas,
     sum_by_node,
 )
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 MOST_SWEEPS: Final = 400
 CONVERGED: Final = 1e-10
@@ -71,7 +71,7 @@ def gather_users(
     t, n = np.nonzero((by_node > 0) & ~fixed[:, None])
     rows = np.flatnonzero(fixed)
     part = np.divide(by_node, demand[:, None], out=np.zeros_like(by_node), where=demand[:, None] > 0)
-    whole = np.bincount(problem.tenant[replicas.partition], weights=sent, minlength=len(demand))
+    whole = add_up(problem.tenant[replicas.partition], weights=sent, minlength=len(demand))
     most = np.where(whole >= demand * (1 - 1e-9), demand, 0.0)  # a partition without replica stops its tenant
     if most_kops is not None and len(replicas.partition):
         ratio = np.divide(most_kops, sent, out=np.full_like(sent, np.inf), where=sent > 0)
@@ -290,7 +290,7 @@ def serve(
     at = (problem.tenant[replicas.partition], replicas.node)
     for _ in range(WINDOW_ROUNDS):
         part = sizes[at]
-        total = np.bincount(replicas.partition, weights=part, minlength=len(problem.partitions))
+        total = add_up(replicas.partition, weights=part, minlength=len(problem.partitions))
         split = part / np.maximum(total, 1e-300)[replicas.partition]
         kops, offered, load = _serve_split(problem, replicas, split, weight, queueing, limits)
         if kops.sum() >= best.sum():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -252,7 +253,7 @@ def sample() -> SharedStore:
     )
 
 
-PRESETS: Final = {
+PRESETS: Final[Mapping[str, Callable[..., SharedStore]]] = {
     "zipf": zipf,
     "figure_3": figure_3,
     "figure_4a": figure_4a,

@@ -18,6 +18,11 @@ from planner_models.fairshare.problem.tables import ANY, FIXED, OPTIONAL_TABLES,
 from planner_models.fairshare.problem.validation import find_faults
 
 
+def add_up(keys: Ints, weights: Floats, minlength: int) -> Floats:
+    """Return the sum of the weights of each key, (minlength,) or longer."""
+    return np.bincount(keys, weights=weights, minlength=minlength).astype(np.float64)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedStore:
     """Nodes of a store, tenants, and their partitions with the requests for them.
@@ -141,7 +146,7 @@ class SharedStore:
     @cached_property
     def demand_of_tenant(self) -> Floats:
         """(T,) requests of each tenant."""
-        return np.bincount(self.tenant, weights=self.demand_kops, minlength=len(self.tenants))
+        return add_up(self.tenant, self.demand_kops, len(self.tenants))
 
     # --- partitions -----------------------------------------------------------------------
 
@@ -154,7 +159,7 @@ class SharedStore:
     def tenant(self) -> Ints:
         """(P,) tenant of each partition."""
         owners = pd.Index(self.partitions["tenant"].astype(str))
-        return pd.Index(self.tenant_names).get_indexer(owners).astype(np.int64)
+        return np.asarray(pd.Index(self.tenant_names).get_indexer(owners), dtype=np.int64)
 
     @cached_property
     def demand_kops(self) -> Floats:
@@ -183,11 +188,11 @@ class SharedStore:
         """Return the partitions that columns `tenant` and `partition` of a table name; -1 for none."""
         own = pd.MultiIndex.from_arrays([self.tenant_names[self.tenant], self.partition_names])
         wanted = pd.MultiIndex.from_arrays([frame["tenant"].astype(str), frame["partition"].astype(str)])
-        return own.get_indexer(wanted).astype(np.int64)
+        return np.asarray(own.get_indexer(wanted), dtype=np.int64)
 
     def find_nodes(self, names: pd.Series) -> Ints:
         """Return the nodes of these names; -1 for none."""
-        return pd.Index(self.node_names).get_indexer(pd.Index(names.astype(str))).astype(np.int64)
+        return np.asarray(pd.Index(self.node_names).get_indexer(pd.Index(names.astype(str))), dtype=np.int64)
 
     @cached_property
     def placed_replicas(self) -> tuple[Ints, Ints]:
@@ -210,8 +215,8 @@ class SharedStore:
                 rows &= self.tenant_names[self.tenant] == tenant
             if partition != ANY:
                 rows &= self.partition_names == partition
-            columns = slice(None) if node == ANY else self.node_names == node
-            marked[np.ix_(rows, np.ones(len(self.nodes), dtype=bool) if node == ANY else columns)] = True
+            columns = np.ones(len(self.nodes), dtype=bool) if node == ANY else self.node_names == node
+            marked |= rows[:, None] & columns[None, :]
         return marked
 
     @cached_property

@@ -116,7 +116,7 @@ def _find_partitions(problem: SharedStore) -> Iterator[str]:
 
 def _find_rules(problem: SharedStore) -> Iterator[str]:
     pinned, forbidden = problem.is_pinned, problem.is_forbidden
-    if pinned is not None:
+    if pinned is not None and problem.pinned is not None:
         where = file_name(problem.pinned, "pinned")
         if forbidden is not None:
             for p, n in np.argwhere(pinned & forbidden)[:SHOWN_ROWS].tolist():
