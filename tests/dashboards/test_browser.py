@@ -23,6 +23,7 @@ SCENARIOS = (
     "rotors/own_data",
     "contracts/own_data",
     "analytics/own_data",
+    "fairshare/own_data",
     "topology/own_data",
     "circuits/exact_8",
     "circuitflows/one_ring",

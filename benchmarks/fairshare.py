@@ -1,0 +1,153 @@
+"""Fair shares of a store: exact rates, placements and moves at 1,000 tenants, beside linear programs.
+
+    python -m benchmarks.fairshare [--quick]
+
+Times are of the processor, after compiling.
+
+Asserted: rates of maximum flows are those of linear programs by HiGHS (where there are up to 200 tenants),
+replicas and nodes keep their limits, every replica has a place, the busiest node is within 0.01% of the bound
+(0.3% where tenants may be on 12 nodes), moves end within their limit and not below their bound, and flows of
+weights have at least the slack of swaps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import machine, parser_of
+from planner_models.fairshare import SYSTEM, SharedStore
+from planner_models.fairshare.designs import moves, optimum, placement, weights
+from planner_models.fairshare.designs.max_min import share_max_min
+from planner_models.fairshare.designs.program import share_dominant
+from planner_models.fairshare.plan.fair_shares import entitlement
+from planner_models.fairshare.plan.metrics import count_moves
+from planner_models.fairshare.plan.plan import Replicas
+from planner_models.fairshare.problem import generators
+
+LARGE = {"tenants": 1_000, "nodes": 200}
+EQUAL = 1e-6
+
+
+def clock(function: Callable[..., Any], *given: Any, **named: Any) -> tuple[Any, float]:
+    """Return a function's result and the seconds of the processor that it took."""
+    start = time.process_time()
+    result = function(*given, **named)
+    return result, time.process_time() - start
+
+
+def time_rates() -> None:
+    """Print the time of exact rates of given replicas."""
+    for mix, partitions, replicas in (
+        ("elastic", 100, 3), ("elastic", 4, 1), ("fixed", 100, 3), ("fixed", 100, 1), ("fixed", 16, 3),
+    ):  # fmt: skip
+        problem = generators.zipf(
+            **LARGE, partitions=partitions, replicas=replicas, mix=mix, placed="random", seed=1
+        )
+        given = Replicas(*problem.placed_replicas)
+        entitlement(problem)
+        found, seconds = clock(share_max_min, problem, given)
+        load = np.bincount(given.node, weights=found.kops, minlength=len(problem.nodes))
+        assert (load <= problem.rate_kops * (1 + EQUAL)).all()
+        assert (found.rate <= problem.demand_of_tenant * (1 + EQUAL)).all()
+        name = f"{mix}, 1,000 x {partitions} x 200, {replicas} replicas"
+        print(f"{name:<44}{seconds:>9.3f} s  {found.flows} flows, {len(found.levels)} levels", flush=True)
+
+
+def compare_rates(tenants: int) -> None:
+    """Print the time of maximum flows beside that of linear programs."""
+    for mix in ("elastic", "fixed"):
+        problem = generators.zipf(
+            tenants=tenants, nodes=20, partitions=8, replicas=2, mix=mix, placed="random", load=2.0,
+            spread=0.0, weights="equal", seed=2,
+        )  # fmt: skip
+        given = Replicas(*problem.placed_replicas)
+        found, seconds = clock(share_max_min, problem, given)
+        exact, longer = clock(share_dominant, problem, given)
+        assert np.allclose(found.rate, exact.rate, rtol=1e-5, atol=1e-5)
+        times = longer / max(seconds, 1e-9)
+        print(
+            f"{f'{mix}, {tenants} x 8 x 20, 2 replicas':<44}{seconds:>9.3f} s  "
+            f"linear programs {longer:.2f} s ({times:,.0f} times)",
+            flush=True,
+        )
+
+
+def time_placement(replicas: int, most_nodes: int) -> None:
+    """Print the time of a placement and its distance from the bound."""
+    problem = generators.zipf(
+        **LARGE, partitions=100, replicas=replicas, memory=1.15, most_nodes=most_nodes, seed=1
+    )
+    load = optimum.fair_load_kops(problem)
+    placed, seconds = clock(placement.place_by_load, problem, load)
+    assert len(placed.node) == problem.wanted_replicas.sum()
+    used = np.bincount(placed.node, weights=load[placed.partition], minlength=len(problem.nodes))
+    gap = float((used / problem.rate_kops).max()) / placement.bound_utilization(problem, load) - 1
+    assert gap + EQUAL >= 0
+    assert gap <= (3e-3 if most_nodes else 1e-4)
+    name = f"placement, {replicas} replicas" + (f", most_nodes {most_nodes}" if most_nodes else "")
+    print(f"{name:<44}{seconds:>9.3f} s  {gap:.4%} above the bound", flush=True)
+
+
+def time_moves(slack: float) -> None:
+    """Print the time of least moves after a shift of demand, and their bound."""
+    problem = generators.zipf(**LARGE, partitions=100, replicas=1, placed="balanced", shift=0.3, seed=1)
+    done, seconds = clock(moves.move_least, problem, optimum.fair_load_kops(problem), slack=slack)
+    counted = count_moves(problem, done.replicas)
+    assert counted is not None
+    assert done.is_within
+    assert counted[1] >= done.bound_gb * (1 - EQUAL)
+    least = round(done.bound_gb / float(problem.size_gb[0]))
+    print(
+        f"{f'moves, slack {slack:.1%}':<44}{seconds:>9.3f} s  {counted[0]} partitions, bound {least}",
+        flush=True,
+    )
+
+
+def time_weights() -> None:
+    """Print the time and the least slack of weights by flow and by swaps."""
+    random = np.random.default_rng(1)
+    present = np.zeros((1_000, 200), dtype=bool)
+    for row in present:
+        row[random.choice(200, size=12, replace=False)] = True
+    share = np.where(present, random.uniform(0.5, 1.5, size=present.shape), 0.0)
+    demand = share * random.uniform(0.2, 0.9, size=present.shape)
+    sums = share.sum(axis=1), share.sum(axis=0)
+    flow, seconds = clock(weights.flow_weights, *sums, demand, present)
+    swaps, longer = clock(weights.swap_weights, share, demand, present, least_step=1e-6)
+    start = float((share - demand)[present].min())
+    assert flow.least >= swaps.least - EQUAL
+    part = (swaps.least - start) / (flow.least - start)
+    print(
+        f"{'weights, 1,000 x 200, 12 nodes each':<44}{seconds:>9.3f} s  "
+        f"swaps {longer:.2f} s, {swaps.steps} steps, {part:.0%} of the gain",
+        flush=True,
+    )
+
+
+def warm_up() -> SharedStore:
+    """Compile every kernel."""
+    problem = generators.sample()
+    for design in SYSTEM.designs:
+        design.run(problem)
+    return problem
+
+
+def main() -> None:
+    arguments = parser_of(__doc__).parse_args()
+    print(machine())
+    warm_up()
+    time_rates()
+    compare_rates(60 if arguments.quick else 200)
+    for replicas, most_nodes in ((1, 0), (3, 0), (3, 12)):
+        time_placement(replicas, most_nodes)
+    for slack in (0.02,) if arguments.quick else (0.02, 0.005):
+        time_moves(slack)
+    time_weights()
+
+
+if __name__ == "__main__":
+    main()
