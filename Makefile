@@ -21,13 +21,13 @@ demo: $(READY)
 	@echo "plans: $(DEMO)/<design>/plan/   report: $(DEMO)/report.txt   scenario: $(DEMO)/scenario.toml"
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-all: test $(DOCS_VENV)/ready
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 test-exhaustive: test-all
-	$(BIN)/python -m pytest -n auto -m exhaustive
+	$(BIN)/python -m pytest -n auto --dist worksteal -m exhaustive
 
 # the generator asks planner, and Sphinx has a small environment of its own, without planner
 docs: $(READY) $(DOCS_VENV)/ready
