@@ -238,7 +238,7 @@ def _report_rate(bound: float, rate: float) -> None:
 
 def _rate(problem: Circuits, days: list[Day]) -> float:
     """Return the rate at which a schedule serves demand, Mbit/s."""
-    return schedules.served_rate(problem, *schedules.make_plan(problem, days)[1:])
+    return schedules.find_rate(problem, days)
 
 
 def build_model(

@@ -90,9 +90,7 @@ def days(
     window = problem.window_us
 
     def is_over() -> bool:
-        if time.perf_counter() >= deadline:
-            return True
-        return window is not None and _served_bits(problem, _choose_best(problem, found)) >= enough_bits
+        return time.perf_counter() >= deadline or _is_enough(problem, found, enough_bits)
 
     greedy: list[Day] = []
     if not is_over():
@@ -114,23 +112,23 @@ def days(
             if not is_over() and (start := _resize_schedule(problem, greedy, len(greedy) - fewer)) is not None
         ]
         if tried:
-            best = max(tried, key=lambda one: _served_bits(problem, one))
+            best = _choose_best(problem, tried)
             for again in RESTART_SEEDS:
                 if not is_over():
                     anneal(best, steps, seed + again)
     return _choose_best(problem, found)
 
 
+def _is_enough(problem: Circuits, found: list[list[Day]], enough_bits: float) -> bool:
+    """Return whether one of some schedules serves so many bits in the week."""
+    if problem.window_us is None or enough_bits == math.inf:
+        return False
+    return schedules.find_rate(problem, _choose_best(problem, found)) * problem.window_us >= enough_bits
+
+
 def _choose_best(problem: Circuits, found: list[list[Day]]) -> list[Day]:
     """Return the best of some schedules."""
-    if problem.window_us is not None:
-        return max(found, key=lambda one: _served_bits(problem, one))
-    return max(found, key=lambda one: schedules.served_rate(problem, *schedules.make_plan(problem, one)[1:]))
-
-
-def _served_bits(problem: Circuits, tried: list[Day]) -> float:
-    """Return the bits that a schedule serves."""
-    return schedules.make_plan(problem, tried)[1]
+    return max(found, key=lambda one: schedules.find_rate(problem, one))
 
 
 def _resize_schedule(problem: Circuits, greedy: list[Day], count: int) -> list[Day] | None:

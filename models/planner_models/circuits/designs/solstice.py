@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -39,27 +41,60 @@ def schedule(
     Etalon changed it (Mukerjee 2018, 2.3.2), where it ends with the week too. Where only circuits that
     change are dark, a local search (`kept_circuits`) then uses those that stay up.
 
-    source  Liu et al. 2015 (Solstice)
+    Where there are several circuit switches, a day is one of the switch that is free first. What the week of
+    this switch has no time for stays in the demand, and the next switch has the same circuits for the rest,
+    so that a pair has circuits of several switches at once where it needs them. Without a window no day is
+    longer than the time of the busiest rack over the number of switches. The schedule is the best of those
+    over all switches and over fewer, so that more switches never serve less.
+
+    source  Liu et al. 2015 (Solstice); wrapping over switches after McNaughton 1959
     """
-    found = kept_circuits.improve(problem, days(problem))
-    return schedules.make_decision(problem, found, options=options)
+    tried = (kept_circuits.improve(problem, one) for one in _list_schedules(problem))
+    return schedules.make_decision(problem, _choose_best(problem, tried), options=options)
 
 
 def days(problem: Circuits) -> list[Day]:
-    """Return the days of Solstice alone, compiled: without the packet switch's share or a plan's tables."""
+    """Return the days of Solstice alone: without the packet switch's share or a plan's tables."""
+    return _choose_best(problem, _list_schedules(problem))
+
+
+def _list_schedules(problem: Circuits) -> Iterator[list[Day]]:
+    """Yield the schedule over one circuit switch, over two, and so on up to all of them."""
+    for switches in range(1, problem.switches + 1):
+        yield _schedule_days(problem, switches)
+
+
+def _choose_best(problem: Circuits, tried: Iterator[list[Day]]) -> list[Day]:
+    """Return the schedule that serves demand at the highest rate, the first of equals."""
+    if problem.switches == 1:
+        return next(tried)
+    best, highest = [], -1.0
+    whole = float(problem.pair_bits.sum()) / (problem.window_us or math.inf)
+    for found in tried:
+        rate = schedules.find_rate(problem, found)
+        if rate > highest:
+            best, highest = found, rate
+        if problem.window_us is not None and rate >= whole * (1 - ROUNDING):
+            break  # no schedule over more switches serves more
+    return best
+
+
+def _schedule_days(problem: Circuits, switches: int) -> list[Day]:
+    """Return the days of the first `switches` circuit switches, compiled."""
     source, target = problem.pairs
     bits, mbps, n = problem.pair_bits, problem.pair_mbps, len(problem.racks)
     if not len(bits):
         return []
     first, column, full, origin, most = _stuff_demand(source, target, bits / mbps, n)
-    left, used = bits.copy(), np.zeros(problem.switches)
+    left, used = bits.copy(), np.zeros(switches)
+    longest = most / switches if problem.window_us is None else math.inf
     out, into = (sum_ends(end, bits, n) for end in (source, target))
     words = (n + 63) >> 6
     above, rest = np.zeros((n, words), np.uint64), np.zeros((2, words), np.uint64)
     rest[0] = np.packbits(np.arange(64 * words) < n, bitorder="little").view(np.uint64)  # all are free
     mates, paths = np.full((2, n), IDLE), np.empty((3, n + 1), np.int64)
     threshold = np.array([2.0 ** np.floor(np.log2(full.max())), 0.0])
-    made: list[Day] = []
+    limits, made = Limits.of(problem), list[Day]()
     while True:
         days = Days.reserve(DAYS_AT_ONCE, n)
         count = _slice_demand(
@@ -69,7 +104,8 @@ def days(problem: Circuits) -> list[Day]:
             origin,
             SMALLEST * most,
             mbps,
-            Limits.of(problem),
+            limits,
+            longest,
             left,
             used,
             out,
@@ -95,6 +131,7 @@ def _slice_demand(  # noqa: C901
     smallest: float,
     mbps: Floats,
     limits: Limits,
+    longest: float,
     left: Floats,
     used: Floats,
     out: Floats,
@@ -109,6 +146,7 @@ def _slice_demand(  # noqa: C901
     """Fill `days` and return how many there are; fewer than places where the schedule is complete.
 
     first, column, full, origin  entries of the stuffed demand by source, as `_stuff_demand` returns them
+    longest     time of a day, at most, us
     left, used, out, into  what is left of pairs (m,), used of switches, left from and to racks (n,)
     above       (n, words) the columns of entries of at least the threshold
     rest        (2, words) the columns that are free, and scratch
@@ -144,7 +182,9 @@ def _slice_demand(  # noqa: C901
         for other in range(len(used)):
             if used[other] < used[switch]:
                 switch = other
-        length = min(max(slice_us, limits.shortest_us), limits.window_us - used[switch] - limits.night_us)
+        length = max(min(slice_us, longest), limits.shortest_us)
+        length = min(length, limits.window_us - used[switch] - limits.night_us)
+        slice_us = min(slice_us, length)  # the rest stays, for another switch
         used[switch] += limits.night_us + length
         days.duration_us[count], days.switch[count] = length, switch
         for i in range(n):

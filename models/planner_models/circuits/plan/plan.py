@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -191,6 +191,41 @@ def make_plan(problem: Circuits, days: Sequence[Day]) -> tuple[Schedule, float, 
 
     returns  the plan, the bits that it serves, and when it is done, us
     """
+    placed = _place_days(problem, days)
+    configurations, ports = _tabulate_days(problem, placed.days, placed.starts_us)
+    plan = Schedule(
+        configurations=configurations,
+        packet=packet_table(problem, placed.packet_bits),
+        ports=ports,
+        unserved=unserved_table(problem, placed.left_bits - placed.packet_bits),
+    )
+    return plan, placed.served_bits, placed.done_us
+
+
+def find_rate(problem: Circuits, days: Sequence[Day]) -> float:
+    """Return the rate at which the plan of `make_plan` serves demand, Mbit/s, without its tables."""
+    placed = _place_days(problem, days)
+    return served_rate(problem, placed.served_bits, placed.done_us)
+
+
+class _Placed(NamedTuple):
+    """Days in time, and what the switches carry.
+
+    starts_us    (K,)
+    left_bits    (m,) of each pair, by circuits
+    packet_bits  (m,) of these by the packet switch
+    """
+
+    days: list[Day]
+    starts_us: NDArray[np.float64]
+    left_bits: NDArray[np.float64]
+    packet_bits: NDArray[np.float64]
+    served_bits: float
+    done_us: float
+
+
+def _place_days(problem: Circuits, days: Sequence[Day]) -> _Placed:
+    """Return the days of each switch in succession, each after a night, with what the packet switch adds."""
     days = [day for day in (day.without_loops() for day in days) if (day.target != IDLE).any()]
     days = order_days(problem, days)
     left = np.clip(problem.pair_bits - circuit_bits(problem, days), 0.0, None)
@@ -201,14 +236,8 @@ def make_plan(problem: Circuits, days: Sequence[Day]) -> tuple[Schedule, float, 
         starts[place] = ends[day.switch] + problem.night_us
         ends[day.switch] = starts[place] + day.duration_us
     done = max(float(ends.max()), packet.time_needed_us(*problem.pairs, extra, problem.packet_mbps))
-    configurations, ports = _tabulate_days(problem, days, starts)
-    plan = Schedule(
-        configurations=configurations,
-        packet=packet_table(problem, extra),
-        ports=ports,
-        unserved=unserved_table(problem, left - extra),
-    )
-    return plan, float((problem.pair_bits - left + extra).sum()), float(done)
+    served = float((problem.pair_bits - left + extra).sum())
+    return _Placed(days, starts, left, extra, served, float(done))
 
 
 def fill_packet_switch(problem: Circuits, left: NDArray[np.float64]) -> NDArray[np.float64]:

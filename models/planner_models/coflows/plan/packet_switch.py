@@ -44,14 +44,14 @@ class Active(NamedTuple):
     """Flows that are left of the coflows of an order, side by side in memory.
 
     first   (coflows + 1,) where the flows of each coflow of the order begin
-    count   (coflows,) flows of each that are left, the first ones
+    unsent  (coflows,) flows of each that are left, the first ones
     flow    (flows,) places in `State`
     source, target, left  (flows,) as in `State`
     rate    (flows,) bits/ms
     """
 
     first: Ints
-    count: Ints
+    unsent: Ints
     flow: Ints
     source: NDArray[np.uint32]
     target: NDArray[np.uint32]
@@ -156,7 +156,7 @@ def _run(
         if is_done or step == crossing:
             break
     for place in range(len(order)):
-        for k in range(active.first[place], active.first[place] + active.count[place]):
+        for k in range(active.first[place], active.first[place] + active.unsent[place]):
             state.left[active.flow[k]] = active.left[k]
     return now
 
@@ -194,7 +194,7 @@ def _share(place: int, is_fair: bool, links: Links, active: Active) -> None:  # 
     place  of the coflow in the order
     """
     free, need, least = links.free, links.need, links.least
-    flows = range(active.first[place], active.first[place] + active.count[place])
+    flows = range(active.first[place], active.first[place] + active.unsent[place])
     if is_fair:
         for k in flows:
             active.rate[k] = 0.0
@@ -251,7 +251,7 @@ def _share_rest(
     flow_end, coflow_end, crossing = np.inf, np.inf, np.inf
     for place, coflow in enumerate(order):
         last, total = 0.0, 0.0
-        for k in range(active.first[place], active.first[place] + active.count[place]):
+        for k in range(active.first[place], active.first[place] + active.unsent[place]):
             s, t = active.source[k], active.target[k]
             more = min(free[s], free[t])
             if more > least[s] and more > least[t]:
@@ -277,7 +277,7 @@ def _send(now: float, step: float, order: Ints, active: Active, state: State) ->
     """Send flows at their rates for a time; return whether a coflow is complete."""
     is_done = False
     for place, coflow in enumerate(order):
-        begin, count, sent = active.first[place], active.count[place], state.sent[coflow]
+        begin, count, sent = active.first[place], active.unsent[place], state.sent[coflow]
         kept = begin
         for k in range(begin, begin + count):
             f, left, carried = active.flow[k], active.left[k], active.rate[k] * step
@@ -292,7 +292,7 @@ def _send(now: float, step: float, order: Ints, active: Active, state: State) ->
             state.end_ms[f] = now + min(step, left / active.rate[k])
             sent += left
             state.left[f] = 0.0
-        active.count[place] = state.unsent[coflow] = kept - begin
+        active.unsent[place] = state.unsent[coflow] = kept - begin
         state.sent[coflow] = sent
         is_done = is_done or (kept == begin and count > 0)
     return is_done

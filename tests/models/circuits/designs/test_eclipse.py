@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from benchmarks import circuits_textbook as textbook
-from planner_models.circuits import Circuits
+from planner_models.circuits import Circuits, check
 from planner_models.circuits.designs import eclipse, optimum, solstice
 from planner_models.circuits.plan.plan import Day
 from planner_models.circuits.problem import generators
@@ -36,6 +38,45 @@ def test_solstice_of_many_racks_is_as_good_as_the_plain_one() -> None:
     textbook.solstice(problem, follow=ours)
     other = textbook.served_bits(problem, textbook.solstice(problem))
     assert textbook.served_bits(problem, ours) == pytest.approx(other, rel=0.002)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=problems(max_racks=5, plain=False))
+def test_solstice_never_serves_less_over_more_switches(problem: Circuits) -> None:
+    rates = []
+    for switches in (1, 2, 3, 5):
+        decision = solstice.schedule(problem.with_switch(circuit_switches=switches))
+        assert decision.plan is not None
+        assert decision.proof.objective is not None
+        assert not len(check(problem.with_switch(circuit_switches=switches), decision.plan))
+        rates.append(decision.proof.objective)
+    assert all(more >= fewer * (1 - 1e-9) for fewer, more in itertools.pairwise(rates))
+
+
+@settings(max_examples=20, deadline=None)
+@given(switches=st.integers(2, 8), weeks=st.floats(0.3, 9.0), night_us=st.sampled_from([0.0, 5.0]))
+def test_a_pair_has_circuits_of_as_many_switches_as_its_demand_needs(
+    switches: int, weeks: float, night_us: float
+) -> None:
+    """One pair alone: circuits carry all of it, or all that their days have time for."""
+    bits = np.zeros((3, 3))
+    bits[0, 1] = 1_000.0 * weeks
+    problem = Circuits.from_matrix(
+        bits,
+        circuit_mbps=10.0,
+        packet_mbps=0.0,
+        night_us=night_us,
+        window_us=100.0,
+        shortest_day_us=0.0,
+        circuit_switches=switches,
+    )
+    most = min(1.0, switches * 10.0 * (100.0 - night_us) / bits[0, 1])
+    served = (solstice.schedule(problem).proof.objective or 0.0) * 100.0 / bits.sum()
+    assert served == pytest.approx(most, rel=1e-6)
+    # in least time all switches share it
+    endless = replace(problem, switch=problem.switch.drop(columns="window_us"))
+    done_us = bits.sum() / (solstice.schedule(endless).proof.objective or np.nan)
+    assert done_us == pytest.approx(bits.sum() / (10.0 * switches) + night_us, rel=1e-6)
 
 
 @settings(max_examples=25, deadline=None)
