@@ -26,6 +26,16 @@ class Metric:
         return words[0].upper() + words[1:]
 
 
+def more(name: str, unit: str, about: str, source: str = "") -> Metric:
+    """Return a metric of which more is better."""
+    return Metric(name=name, unit=unit, better="more", about=about, source=source)
+
+
+def less(name: str, unit: str, about: str, source: str = "") -> Metric:
+    """Return a metric of which less is better."""
+    return Metric(name=name, unit=unit, better="less", about=about, source=source)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Headline:
     """The metric that a system is about, and the words of the sentence that gives it.

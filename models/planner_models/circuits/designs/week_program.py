@@ -63,6 +63,19 @@ class BlockProgram:
         )
 
 
+def most_bits(problem: Circuits) -> Floats:
+    """Return (m,) the demand of each pair, or what all switches together carry of it in the week, bits.
+
+    More is never served, and would leave numbers near 0 for the rest in a program.
+    """
+    if problem.window_us is None:
+        return problem.pair_bits
+    source, target = problem.pairs
+    packet_mbps = np.minimum(problem.packet_mbps[source], problem.packet_mbps[target])
+    rate: Floats = problem.switches * problem.pair_mbps + packet_mbps
+    return np.minimum(problem.pair_bits, rate * problem.window_us)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Units:
     """The units of bits and time in which a program's numbers are near 1."""
@@ -73,7 +86,7 @@ class Units:
     @classmethod
     def of(cls, problem: Circuits) -> Units:
         """Return the units of a problem."""
-        bits = float(problem.bits.max(initial=0.0)) or 1.0
+        bits = float(most_bits(problem).max(initial=0.0)) or 1.0
         return cls(bits=bits, us=bits / float(problem.circuit_mbps.max()))
 
 
@@ -111,8 +124,8 @@ class ScaledProblem:
 
     @cached_property
     def wanted(self) -> Floats:
-        """(m,) demand of each pair."""
-        return self.problem.pair_bits / self.unit.bits
+        """(m,) demand of each pair, as far as it can be served."""
+        return most_bits(self.problem) / self.unit.bits
 
     @cached_property
     def rate(self) -> Floats:

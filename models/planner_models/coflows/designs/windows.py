@@ -19,15 +19,21 @@ from planner_models.circuits.problem.problem import Circuits
 from planner_models.coflows.designs.decision import decide_on_circuits
 from planner_models.coflows.designs.sunflow import EPSILON, NONE, busiest_port_ms
 from planner_models.coflows.plan.flow_groups import FlowGroups, group_flows
+from planner_models.coflows.plan.lower_bounds import port_times_ms
 from planner_models.coflows.plan.plan import Service, make_circuits
 from planner_models.coflows.problem.problem import CoflowsInTime, Floats, Ints
 
 Window = Annotated[
     Annotated[float, Field(gt=0, allow_inf_nan=False)] | None,
-    Field(description="time from one schedule to the next, ms; none: 20 set-up times, 20 ms at least"),
+    Field(
+        description="time from one schedule to the next, ms; none: 20 set-up times, 20 ms at least, longer "
+        "where the busiest port has work for over 20,000 windows"
+    ),
 ]
 SETUPS_IN_WINDOW: Final = 20.0
 LEAST_WINDOW_MS: Final = 20.0
+MOST_WINDOWS: Final = 20_000
+"""Windows, about, in which the busiest port has all its work, unless a length is given."""
 US: Final = 1e3
 """Microseconds in a millisecond."""
 
@@ -87,7 +93,9 @@ def _schedule(
 ) -> Decision[Service]:
     """Return the decision of a schedule that is made anew at the start of each window."""
     if window_ms is None:
-        window_ms = max(SETUPS_IN_WINDOW * problem.setup_ms, LEAST_WINDOW_MS)
+        _, port, time_ms, _ = port_times_ms(problem, "circuits")
+        busiest_ms = float(np.bincount(port, weights=time_ms).max(initial=0.0))
+        window_ms = max(SETUPS_IN_WINDOW * problem.setup_ms, LEAST_WINDOW_MS, busiest_ms / MOST_WINDOWS)
     # a window without time for a circuit would never serve anything
     window_ms = max(window_ms, 2 * problem.setup_ms)
     place, start, end = _run_windows(problem, group_flows(problem), window_ms, days)

@@ -6,41 +6,32 @@ from typing import Final
 
 import numpy as np
 
-from planner.contract.metrics import Headline, Metric
+from planner.contract.metrics import Headline, less, more
 from planner_models.rotors.plan.check import Evaluation, evaluate
 from planner_models.rotors.plan.plan import Routing
 from planner_models.rotors.problem.problem import RotorNetwork
 
-
-def _more(name: str, unit: str, about: str) -> Metric:
-    return Metric(name=name, unit=unit, better="more", about=about)
-
-
-def _less(name: str, unit: str, about: str) -> Metric:
-    return Metric(name=name, unit=unit, better="less", about=about)
-
-
 METRICS: Final = (
-    _more("delivered_mbps", "Mbit/s", "traffic that arrives, period after period"),
-    _more("offered_mbps", "Mbit/s", "all demand"),
-    _more("served_share", "", "part of the demand that arrives"),
-    _less("unserved_mbps", "Mbit/s", "demand that does not arrive"),
-    _less("relayed_share", "", "part of the traffic that arrives over more than one link"),
-    _less("mean_hops", "links", "mean number of links that traffic takes; unknown without traffic"),
-    _more("duty_cycle", "", "part of the time in which switches with circuits are not dark"),
-    _less("cycle_us", "us", "time after which the circuits repeat"),
-    _less(
+    more("delivered_mbps", "Mbit/s", "traffic that arrives, period after period"),
+    more("offered_mbps", "Mbit/s", "all demand"),
+    more("served_share", "", "part of the demand that arrives"),
+    less("unserved_mbps", "Mbit/s", "demand that does not arrive"),
+    less("relayed_share", "", "part of the traffic that arrives over more than one link"),
+    less("mean_hops", "links", "mean number of links that traffic takes; unknown without traffic"),
+    more("duty_cycle", "", "part of the time in which switches with circuits are not dark"),
+    less("cycle_us", "us", "time after which the circuits repeat"),
+    less(
         "mean_wait_us",
         "us",
         "mean time that traffic waits for circuits, without queues; unknown without traffic",
     ),
-    _less("worst_wait_us", "us", "longest time that traffic waits for circuits, without queues"),
-    _less(
+    less("worst_wait_us", "us", "longest time that traffic waits for circuits, without queues"),
+    less(
         "urgent_wait_us",
         "us",
         "mean wait of the urgent traffic that arrives, without queues; unknown where there is none",
     ),
-    _more("urgent_at_once", "", "part of the urgent traffic that never waits; unknown where there is none"),
+    more("urgent_at_once", "", "part of the urgent traffic that never waits; unknown where there is none"),
 )
 HEADLINE: Final = Headline(
     metric="delivered_mbps",

@@ -63,7 +63,8 @@ def decide(
         metric="demand_scale",
         backend=backend,
     )
-    return Decision(plan=plan, proof=proof, guarantees=KEPT)
+    # a demand without a path at all is a result: its ports have no link, or too few
+    return Decision(plan=plan, proof=proof, guarantees=KEPT if objective > 0 else KEPT - {"routes"})
 
 
 def _prove_short(problem: Fabric, scale: float, bound: float | None) -> Proof:

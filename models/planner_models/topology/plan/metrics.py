@@ -6,44 +6,35 @@ from typing import Final
 
 import numpy as np
 
-from planner.contract.metrics import Headline, Metric
+from planner.contract.metrics import Headline, less, more
 from planner_models.topology.plan.check import evaluate
 from planner_models.topology.plan.plan import Topology
 from planner_models.topology.problem.problem import Fabric
 
 JUPITER: Final = "Poutievski et al. 2022 (Jupiter)"
 
-
-def _more(name: str, unit: str, about: str, source: str = "") -> Metric:
-    return Metric(name=name, unit=unit, better="more", about=about, source=source)
-
-
-def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
-    return Metric(name=name, unit=unit, better="less", about=about, source=source)
-
-
 METRICS: Final = (
-    _more(
+    more(
         "demand_scale",
         "",
         "largest factor by which all demand may be multiplied on the plan's paths; 0 where a demand has none",
         JUPITER,
     ),
-    _more("offered_mbps", "Mbit/s", "all demand"),
-    _more("delivered_mbps", "Mbit/s", "demand that fits, where all demands are reduced alike"),
-    _less("unserved_mbps", "Mbit/s", "demand that does not fit, where all demands are reduced alike"),
-    _less(
+    more("offered_mbps", "Mbit/s", "all demand"),
+    more("delivered_mbps", "Mbit/s", "demand that fits, where all demands are reduced alike"),
+    less("unserved_mbps", "Mbit/s", "demand that does not fit, where all demands are reduced alike"),
+    less(
         "max_utilization",
         "",
         "largest load of a link over its capacity where all is sent; unknown where a demand has no path",
         JUPITER,
     ),
-    _less("stretch", "links", "mean number of links that traffic takes, one or two", JUPITER),
-    _less("transit_share", "", "share of traffic that takes a transit block"),
-    _less("links", "links", "links of the topology"),
-    _less("moved_links", "links", "links made anew; unknown without links of today"),
-    _less("steps", "steps", "steps of the change; unknown without links of today"),
-    _more(
+    less("stretch", "links", "mean number of links that traffic takes, one or two", JUPITER),
+    less("transit_share", "", "share of traffic that takes a transit block"),
+    less("links", "links", "links of the topology"),
+    less("moved_links", "links", "links made anew; unknown without links of today"),
+    less("steps", "steps", "steps of the change; unknown without links of today"),
+    more(
         "drain_scale",
         "",
         "least demand scale of the links that stay in service in a step, at most 1; unknown without steps",

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from planner import Options, Status
 from planner.errors import InputError
 from planner_models.circuits import Circuits, check, formulation
-from planner_models.circuits.designs import optimum
+from planner_models.circuits.designs import eclipse, optimum, upper_bound
 from planner_models.circuits.problem import generators
 from tests.models.circuits.demands import problems
 
@@ -206,6 +206,29 @@ def test_the_incumbent_beats_no_bound_whatever_the_limit(problem: Circuits) -> N
         assert proof.objective is not None
         assert proof.bound is not None
         assert proof.objective <= proof.bound * (1 + 1e-6) + 1e-9
+
+
+@pytest.mark.parametrize("dark", ["all", "changed"])
+def test_a_demand_that_no_week_could_carry_leaves_the_bound_true(dark: str) -> None:
+    """The bound's program keeps its numbers near 1, whatever is left over."""
+    bits = np.array([[0.0, 1e14, 0.0], [50.0, 0.0, 20.0], [0.0, 40.0, 0.0]])
+    problem = Circuits.from_matrix(
+        bits,
+        circuit_mbps=10.0,
+        packet_mbps=1.0,
+        night_us=2.0,
+        window_us=50.0,
+        circuit_switches=2,
+        dark=dark,  # type: ignore[arg-type]
+    )
+    bound = upper_bound.bound_schedules(problem).proof.bound
+    served = eclipse.schedule(problem).proof.objective
+    exact = optimum.schedule(problem, steps=100)
+    assert bound is not None
+    assert served is not None
+    assert exact.proof.objective is not None
+    assert served <= exact.proof.objective * (1 + 1e-6) <= bound * (1 + 1e-5)
+    assert bound <= 2 * 10.0 + 1.0 + 110.0 / 50.0  # the links of the first rack, and all other demand
 
 
 def test_several_switches_of_many_ports_have_an_incumbent_and_a_bound_at_the_time_limit() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from scipy.optimize import linprog
 
 import planner
 from planner.backends.pyomo import from_pyomo
+from planner.contract.design import Design
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.topology import Fabric, check, formulation, measure
@@ -171,3 +173,18 @@ def transit_by_oracle(problem: Fabric, links: np.ndarray, scale: float) -> float
     done = linprog(cost, A_ub=upper, b_ub=most, A_eq=equal, b_eq=total)
     assert done.status == 0
     return float(done.fun)
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
+def test_a_demand_without_any_path_is_a_result(design: Design) -> None:
+    """A block without ports carries nothing: the plan says so, and is not rejected."""
+    problem = Fabric.from_tables(
+        {
+            "blocks": pd.DataFrame({"block": ["a", "b"], "ports": [0.0, 1.0], "port_mbps": 10.0}),
+            "demands": pd.DataFrame([("a", "b", 3.0)], columns=["source", "target", "rate_mbps"]),
+        }
+    )
+    run = planner.solve(problem, design=design.name)
+    assert run.metrics["demand_scale"] == 0
+    assert run.metrics["unserved_mbps"] == 3.0
+    assert run.metrics["stretch"] is None

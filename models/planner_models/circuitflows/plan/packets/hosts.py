@@ -111,8 +111,8 @@ def take_packets(ints: Ints, reals: Floats, at: Layout, sender: int) -> int:
     if ints[at.to_retransmit + flow] > 0:
         ints[at.to_retransmit + flow] -= 1
         return 1
-    room = int(reals[at.window + sender]) - ints[at.outstanding + sender]
-    count = min(ints[BATCH], ints[at.unsent + flow], room)
+    residual = int(reals[at.window + sender]) - ints[at.outstanding + sender]
+    count = min(ints[BATCH], ints[at.unsent + flow], residual)
     ints[at.unsent + flow] -= count
     return int(count)
 
@@ -127,9 +127,9 @@ def fill_buffer(ints: Ints, reals: Floats, at: Layout, flow: int, window: float)
     """
     widest = max(reals[at.widest + flow], window)
     reals[at.widest + flow] = widest
-    room = min(reals[BUFFER_WINDOWS] * widest, reals[BUFFER_PACKETS])
-    if ints[at.handed + flow] - ints[at.delivered + flow] <= room * BUFFER_SHARE:
-        most = min(ints[at.delivered + flow] + room, float(ints[at.size + flow]))
+    buffer = min(reals[BUFFER_WINDOWS] * widest, reals[BUFFER_PACKETS])
+    if ints[at.handed + flow] - ints[at.delivered + flow] <= buffer * BUFFER_SHARE:
+        most = min(ints[at.delivered + flow] + buffer, float(ints[at.size + flow]))
         ints[at.handed + flow] = max(ints[at.handed + flow], int(most))
 
 
