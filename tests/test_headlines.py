@@ -138,6 +138,8 @@ REDUCED = {
     "multicast/figure_5a": {**LARGER_FABRIC, "problem.arrangement": 1},
     "multicast/figure_5b": {**LARGER_FABRIC, "problem.arrangement": 1},
     "multicast/figure_5c": LARGER_FABRIC,
+    "multicast/headers": FABRIC,
+    "multicast/limited_changes": {**FABRIC, "problem.windows": 1, "problem.events": 20},
     "multicast/uniform": FABRIC,
     "contracts/month": {"problem.days": 3, "problem.window_minutes": 60, "problem.cdns": 5},
     "fairshare/coordination": {"problem.tenants": 30, "problem.partitions": 8, "problem.nodes": 8},

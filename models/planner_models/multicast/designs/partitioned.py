@@ -21,6 +21,7 @@ from planner_models.multicast.plan.table_limits import TableLimits, admit_in_ord
 from planner_models.multicast.problem.problem import Multicast
 
 METRIC: Final = "host_traffic_mbps"
+WITHOUT_HEADERS: Final = "groups by table entries or unicast"
 BOUND_SCOPE: Final = "partitions given in turn"
 
 Choose = Annotated[
@@ -145,4 +146,6 @@ def widen_bound(problem: Multicast, proof: Proof, scope: str, *, until: float | 
     least = bound_mbps(problem, until=until)
     if proof.bound is not None and proof.bound > least * (1 + 1e-9):
         return replace(proof, bound_scope=scope)
-    return replace(proof, bound=least, bound_scope=None)
+    # headers in packets need no entries: then no plan has less than a copy for each source and member
+    of_all = least <= float(problem.rate_mbps @ (1 + problem.member_counts)) * (1 + 1e-9)
+    return replace(proof, bound=least, bound_scope=None if of_all else WITHOUT_HEADERS)

@@ -18,7 +18,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
-from planner_models.multicast.designs import joint_optimum
+from planner_models.multicast.designs import joint_optimum, limited_changes
 from planner_models.multicast.designs.channelization import (
     agglomerative_clustering,
     algorithm2,
@@ -81,6 +81,14 @@ Keep = Annotated[
     float,
     Field(ge=0, description="after a previous plan: share anew where that saves this share of traffic"),
 ]
+MostChanges = Annotated[
+    int | None,
+    Field(
+        ge=0,
+        description="after a previous plan: most table entries to add and remove, once switches have "
+        "adapted to joins and leaves",
+    ),
+]
 WeighUnicast = Annotated[
     bool, Field(description="groups go by unicast where their shared entries at edge switches cost more")
 ]
@@ -102,6 +110,7 @@ def partition_and_share(
     spare: Spare = 0,
     port_mbps: PortMbps = None,
     keep: Keep = 0.0,
+    most_changes: MostChanges = None,
     options: Options = Options(),
     previous: Decision[Channels] | None = None,
 ) -> Decision[Channels]:
@@ -113,10 +122,14 @@ def partition_and_share(
     layer share. Method `optimum` is exact where edge switches have few port sets; else, and where its time
     limit ends without a plan, heuristics make the plan. Algorithm 2 needs an entry for each port and two
     more; smaller tables are shared by agglomerative clustering. With a previous plan, agglomerative sharing
-    starts from its entries (see `keep`). With service `all`, every group must have entries.
+    starts from its entries (see `keep`); with `most_changes`, few entries of it change. With service `all`,
+    every group must have entries.
 
-    raises  InputError for `port_mbps` with another method than algorithm2
+    raises  InputError for `port_mbps` with another method than algorithm2, or `most_changes` where not only
+            edge switches share entries
     """
+    if most_changes is not None and share != "edge":
+        raise InputError(f"most_changes: is for entries shared by edge switches, share is {share}")
     if port_mbps is not None and method != "algorithm2":
         raise InputError(f"port_mbps: is for method algorithm2, this is {method}")
     until = np.inf if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
@@ -166,7 +179,12 @@ def partition_and_share(
     is_optimal = objective - proof.bound <= PROVEN_GAP * max(1.0, objective)
     if exact is None or is_optimal:
         proof = replace(proof, status=Status.OPTIMAL if is_optimal else Status.FEASIBLE)
-    return Decision(plan=build_plan(problem, kept, copies, meta_groups=meta_groups), proof=proof)
+    plan = build_plan(problem, kept, copies, meta_groups=meta_groups)
+    if most_changes is not None and previous is not None and previous.plan is not None:
+        plan = limited_changes.change_plan(problem, previous.plan, plan, most_changes)
+        objective = limited_changes.host_traffic_mbps(problem, plan)
+        proof = replace(proof, status=Status.FEASIBLE, objective=objective)
+    return Decision(plan=plan, proof=proof)
 
 
 def search_edges(

@@ -13,6 +13,7 @@ from planner_models.multicast.designs.partitioned import (
     store_everywhere,
 )
 from planner_models.multicast.designs.partitioned_aggregated import choose_copies, partition_and_share
+from planner_models.multicast.designs.source_routing import replicate_by_index, route_by_source
 from planner_models.multicast.information import observe, signalling
 
 DESIGNS: Final = (
@@ -22,6 +23,7 @@ DESIGNS: Final = (
         observe=observe.observe_groups,
         signalling=signalling.count_controller,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+        keeps_previous=lambda parameters: parameters.get("most_changes") is not None,
         messages="as of partitioned; the controller also tells the switches above and the hosts or switches "
         "below those that share entries which addresses to rewrite",
         source="Scaling IP Multicast on Datacenter Topologies, sections 3.1 and 3.2",
@@ -54,6 +56,23 @@ DESIGNS: Final = (
         messages="as of partitioned_aggregated",
         source="p-median of unions of port sets, and selection of groups: Cornuejols, Fisher, Nemhauser 1977",
         model=joint_program,
+    ),
+    Design(
+        name="elmo",
+        decide=route_by_source,
+        signalling=signalling.count_headers,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="hosts tell a controller the groups they join; it gives each source the header of its "
+        "packets, and switches the entries that headers are too short for",
+        source='Shahbaz et al., "Elmo: Source Routed Multicast for Public Clouds", SIGCOMM 2019',
+    ),
+    Design(
+        name="bier",
+        decide=replicate_by_index,
+        signalling=signalling.count_headers,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="edge switches tell the edge switches of sources the groups that they have members of",
+        source="RFC 8279, RFC 8296",
     ),
     Design(
         name="bound",

@@ -108,7 +108,7 @@ class EdgeTables:
         if gain <= self._tolerance(group):
             return False
         self.entry[self.pairs(group)] = NO_ENTRY
-        self._set_kept(group, kept=False)
+        self.set_kept(group, kept=False)
         return True
 
     def add(self, group: int) -> bool:
@@ -123,7 +123,7 @@ class EdgeTables:
             if cost >= -self._tolerance(group):
                 return False
         self.entry[self.pairs(group)] = chosen
-        self._set_kept(group, kept=True)
+        self.set_kept(group, kept=True)
         return True
 
     def _cheapest_entry(self, pair: int) -> tuple[int, float]:
@@ -158,7 +158,8 @@ class EdgeTables:
     def _limits_of(self, group: int) -> Ints:
         return np.asarray(self._rows[self._row_start[group] : self._row_start[group + 1]], dtype=np.int64)
 
-    def _set_kept(self, group: int, *, kept: bool) -> None:
+    def set_kept(self, group: int, *, kept: bool) -> None:
+        """Count a group in or out of the tables."""
         self.kept[group] = kept
         self._left[self._limits_of(group)] += -1 if kept else 1
         self.changed |= set(self.switch[self.pairs(group)].tolist())

@@ -70,6 +70,23 @@ def count_controller(problem: Multicast, plan: Channels) -> Signalling:
     )
 
 
+def count_headers(problem: Multicast, plan: Channels) -> Signalling:
+    """Count reports of members and rates to a controller, its entries, and headers to sources.
+
+    A source, one for each group, receives the header of its packets; BIER's source is an edge switch.
+    """
+    hosts, groups = len(np.unique(problem.host_of)), len(problem.groups)
+    reports = len(problem.members) * NAME + groups * (NAME + FIGURE)
+    used = plan.entries["entries"].to_numpy()
+    headers = plan.headers
+    count = 0 if headers is None else len(headers)
+    size = 0.0 if headers is None else float(headers["header_bytes"].sum())
+    return Signalling(
+        messages=hosts + count + int((used > 0).sum()),
+        bytes=reports + count * NAME + int(size) + int(used.sum()) * RULE_BYTES,
+    )
+
+
 def _count_rewrites(problem: Multicast, plan: Channels) -> tuple[int, Bools]:
     """Return the number of addresses to rewrite, and whether each switch, then host, rewrites."""
     wires, count = problem.wiring, len(problem.groups)

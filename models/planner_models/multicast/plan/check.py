@@ -7,6 +7,7 @@ import numpy as np
 from planner.arrays import Bools, Ints
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
+from planner_models.multicast.plan.headers import require_lengths
 from planner_models.multicast.plan.plan import Channels, count_entries, require_partitions, require_whole
 from planner_models.multicast.plan.switch_groups import group_assignment
 from planner_models.multicast.problem.problem import Multicast
@@ -17,11 +18,19 @@ def check(problem: Multicast, plan: Channels) -> Violations:
     """Return the constraint violations of the plan: switches with more entries than fit (`table`).
 
     raises  PlanRejected where it is no plan: unknown names, a partition that does not exist, a shared entry
-            of a group that is not at the switch, a group left out there, entries that do not add up
+            of a group that is not at the switch, a group left out there, entries that do not add up, headers
+            of another length than their rules
     """
     require_partitions(problem, plan.partitions)
     _require_shared(problem, plan)
-    needed = count_entries(problem, plan.partitions, plan.meta_groups).set_index("switch")
+    trees = plan.header_trees(problem)
+    if trees is not None:
+        require_lengths(trees)
+        both = trees.sent & (group_assignment(problem, plan.partitions)[1] > 0)
+        if both.any():
+            name = problem.group_names[int(np.argmax(both))]
+            raise PlanRejected(f"headers: {name} has table entries of a partition, too")
+    needed = count_entries(problem, plan.partitions, plan.meta_groups, trees).set_index("switch")
     stated = plan.entries.set_index("switch")["entries"].reindex(needed.index)
     wrong = np.flatnonzero((stated != needed["entries"]).to_numpy())
     if len(wrong) or len(plan.entries) != len(needed):

@@ -122,7 +122,7 @@ def describe_group(problem: Multicast, decided: Decided, name: str, options: Opt
     rate, members = float(problem.rate_mbps[row]), int(problem.member_counts[row])
     has_entries = bool(copies[row] > 0)
     facts = [
-        Fact(label="Sent", value="with table entries" if has_entries else "by unicast"),
+        Fact(label="Sent", value=_way(problem, plan, row, has_entries=has_entries)),
         Fact(label="Rate", value=rate, unit="Mbit/s"),
         Fact(label="Members", value=float(members), unit="hosts"),
         Fact(label="Pods with members", value=float((problem.edges_in_pod[row] > 0).sum()), unit="pods"),
@@ -148,6 +148,14 @@ def describe_group(problem: Multicast, decided: Decided, name: str, options: Opt
         frame["gets_it"] = np.where(missed, "no", "yes")
     sections.append(Section(title="Members", frame=frame))
     return ElementReport(facts=tuple(facts), sections=tuple(sections))
+
+
+def _way(problem: Multicast, plan: Channels, group: int, *, has_entries: bool) -> str:
+    """Return how a group is sent, in words."""
+    if has_entries:
+        return "with table entries"
+    names = [] if plan.headers is None else plan.headers["group"].astype(str).tolist()
+    return "by a header in its packets" if str(problem.group_names[group]) in names else "by unicast"
 
 
 def _report_holders(problem: Multicast, plan: Channels, group: int) -> Section:

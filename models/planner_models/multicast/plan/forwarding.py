@@ -83,6 +83,9 @@ def compile_tables(problem: Multicast, plan: Channels) -> ForwardingTables:
         parts.append((core, across[which], of_pods[across[which]]))
         above = groups_at_aggregations(problem, partition, held, copies == ra)
         parts.append((len(wires.cores) + above.switch, above.group, above.ports))
+    trees = plan.header_trees(problem)
+    if trees is not None:
+        parts.append(trees.table_entries())
     switch, address, ports = (np.concatenate(column) for column in zip(*parts, strict=True))
     shared = plan.meta_groups
     local = pd.DataFrame(
@@ -303,6 +306,9 @@ def _list_entries(problem: Multicast, plan: Channels, names: pd.Index) -> pd.Dat
     match = np.full(len(names), SHARED_MATCH, dtype=np.int64)
     # a fat tree of 64 ports has 1,024 partitions and 32 copies at most
     match[row] = (row * (1 << 20) + partition) * (1 << 10) + copies
+    if plan.headers is not None:
+        row = find_rows(names, plan.headers["group"])
+        match[row] = (row + 1) << 30
     own = names.get_indexer(problem.group_names)
     return pd.DataFrame(
         {

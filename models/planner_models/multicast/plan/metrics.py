@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -9,8 +10,10 @@ import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.metrics import Metric
-from planner_models.multicast.plan import rerouting, tree_repair
-from planner_models.multicast.plan.forwarding import compile_tables
+from planner_models.multicast.plan import adaptation, rerouting, tree_repair
+from planner_models.multicast.plan.forwarding import compare_plans, compile_tables
+from planner_models.multicast.plan.headers import IN_TABLE
+from planner_models.multicast.plan.link_traffic import Trees, measure_headers, nothing
 from planner_models.multicast.plan.meta_groups import Masks
 from planner_models.multicast.plan.plan import Channels, count_entries
 from planner_models.multicast.plan.switch_groups import (
@@ -41,6 +44,9 @@ METRICS: Final = (
     _less("lost_mbps", "Mbit/s", "traffic that members miss while switches reroute around failures"),
     Metric(name="groups_with_entries", unit="groups", better="more", about="groups with table entries"),
     _less("groups_by_unicast", "groups", "groups sent to each member by unicast"),
+    Metric(
+        name="groups_by_header", unit="groups", better="more", about="groups whose packets carry their tree"
+    ),
     _less("overhead_mbps", "Mbit/s", "traffic to hosts that are no members of its group", EQUATION_6),
     _less("overhead_share", "", "divided by the wanted traffic of groups with entries", "section 4.2"),
     _less(
@@ -53,6 +59,18 @@ METRICS: Final = (
         EQUATION_6,
     ),
     _less("edge_link_overhead_share", "", "the same, divided by the traffic of groups with members there"),
+    _less(
+        "link_traffic_mbps",
+        "Mbit/s",
+        "traffic on all links, headers included, of sources at the first edge switch of their group",
+    ),
+    _less("header_mbps", "Mbit/s", "headers that carry the trees of groups, on all links"),
+    _less("header_bytes_max", "bytes", "longest of these headers"),
+    _less(
+        "redundant_share",
+        "",
+        "copies on links beyond one on each link of a group's tree, by traffic, divided by that one",
+    ),
     *(_less(f"{layer}_entries_max", "entries", f"entries of the fullest {layer} switch") for layer in LAYERS),
     *(_less(f"{layer}_entries_mean", "entries", f"entries of {layer} switches, mean") for layer in LAYERS),
     _less(
@@ -78,6 +96,11 @@ METRICS: Final = (
     ),
     _less("rebuilt_entries", "entries", "entries to add for rebuilt trees of all groups", "section 3.3.2"),
     _less("rules_changed", "rules", "groups added, removed or moved since the last plan"),
+    _less(
+        "entries_changed",
+        "entries",
+        "table entries added and removed since the last plan, once switches adapted it to joins and leaves",
+    ),
 )
 
 
@@ -94,21 +117,41 @@ def measure(problem: Multicast, plan: Channels, previous: Channels | None) -> di
     rate, members = problem.rate_mbps, problem.member_counts
     wanted, extra = host_links_mbps(problem, plan)
     links, more = edge_links_mbps(problem, plan)
-    unicast = float((2 * rate * members)[~kept].sum())
+    trees, sent = Trees.of(problem), plan.header_trees(problem)
+    by_header = np.zeros(len(kept), dtype=bool) if sent is None else sent.sent
+    by_unicast = ~kept & ~by_header
+    unicast = float((2 * rate * members)[by_unicast].sum())
+    headers = nothing(problem) if sent is None else measure_headers(problem, trees, sent)
+    to_others = float(rate[by_header] @ (headers.to_hosts - members)[by_header])
+    from_headers = float(rate[by_header] @ (headers.from_source + headers.to_hosts)[by_header])
+    at_hosts = float(rate[kept].sum()) + float(wanted.sum() + extra.sum())
+    links_used = np.where(kept, trees.table_links, trees.unicast_links).astype(float)
+    links_used[by_header] = headers.links[by_header]
+    shared = float(extra.sum() + more.sum())
+    least, copies = float(rate @ trees.least_links), float(rate @ links_used) + shared
+    header_mbps = float(rate @ headers.header_share)
     return {
-        "host_traffic_mbps": float(rate[kept].sum()) + float(wanted.sum() + extra.sum()) + unicast,
+        "host_traffic_mbps": at_hosts + unicast + from_headers,
         "groups_with_entries": float(kept.sum()),
-        "groups_by_unicast": float((~kept).sum()),
-        "overhead_mbps": float(extra.sum()),
-        "overhead_share": _share(extra.sum(), wanted.sum()),
+        "groups_by_unicast": float(by_unicast.sum()),
+        "groups_by_header": float(by_header.sum()),
+        "overhead_mbps": float(extra.sum()) + to_others,
+        "overhead_share": _share(
+            extra.sum() + to_others, wanted.sum() + float(rate[by_header] @ members[by_header])
+        ),
         "busiest_overhead_share": _busiest(extra, wanted),
         "edge_link_overhead_mbps": float(more.sum()),
         "edge_link_overhead_share": _share(more.sum(), links.sum()),
+        "link_traffic_mbps": copies + header_mbps,
+        "header_mbps": header_mbps,
+        "header_bytes_max": 0.0 if sent is None else float(sent.needed_bytes.max(initial=0)),
+        "redundant_share": _share(copies - least, least),
         **{f"{layer}_entries_max": float(by_layer.max()[layer]) for layer in LAYERS},
         **{f"{layer}_entries_mean": float(by_layer.mean()[layer]) for layer in LAYERS},
         "edge_multiport_entries": float(count_several_ports(problem, plan).max()),
         **_with_failures(problem, plan),
         "rules_changed": None if previous is None else float(_count_changed(plan, previous)),
+        "entries_changed": None if previous is None else _count_changed_entries(problem, plan, previous),
     }
 
 
@@ -143,8 +186,8 @@ def without_groups(problem: Multicast, plan: Channels, groups: Bools) -> Channel
         frame[~groups[find_rows(problem.group_names, frame["group"])]].reset_index(drop=True)
         for frame in (plan.partitions, plan.meta_groups)
     )
-    entries = count_entries(problem, partitions, shared)
-    return Channels(partitions=partitions, meta_groups=shared, entries=entries)
+    entries = count_entries(problem, partitions, shared, plan.header_trees(problem))
+    return replace(plan, partitions=partitions, meta_groups=shared, entries=entries)
 
 
 def _with_failures(problem: Multicast, plan: Channels) -> dict[str, float | None]:
@@ -189,7 +232,25 @@ def _count_changed(plan: Channels, previous: Channels) -> int:
         pd.MultiIndex.from_frame(each.partitions[["group", "partition", "copies"]].astype({"group": str}))
         for each in (plan, previous)
     ]
-    return len(rows[0].symmetric_difference(rows[1]))
+    entries = [_own_entries(each) for each in (plan, previous)]
+    return len(rows[0].symmetric_difference(rows[1])) + len(entries[0].symmetric_difference(entries[1]))
+
+
+def _count_changed_entries(problem: Multicast, plan: Channels, previous: Channels) -> float | None:
+    """Return the entries added and removed; None where the previous plan has other partitions or headers."""
+    copies = set(previous.partitions["copies"].astype(int)) | {problem.aggregation_copies}
+    if previous.headers is not None or len(copies) > 1:
+        return None
+    before = adaptation.adapt_plan(problem, previous)
+    return float(compare_plans(problem, plan, before)[["add", "remove"]].to_numpy().sum())
+
+
+def _own_entries(plan: Channels) -> pd.MultiIndex:
+    """Return group and switch of the table entries of groups that headers carry."""
+    rules = plan.header_rules
+    if rules is None:
+        return pd.MultiIndex.from_arrays([[], []])
+    return pd.MultiIndex.from_frame(rules.loc[rules["rule"] == IN_TABLE, ["group", "switch"]].astype(str))
 
 
 class SharedEntries(NamedTuple):

@@ -12,6 +12,7 @@ import pandas as pd
 from planner.arrays import Bools, Ints
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError, PlanRejected
+from planner_models.multicast.plan.headers import HEADER_RULES, HEADERS, HeaderTrees, read_trees
 from planner_models.multicast.plan.switch_groups import group_assignment, groups_in_pods, rank_keys
 from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.schema import MOST_ENTRIES
@@ -52,26 +53,35 @@ ENTRIES: Final = Table(
     },
     key=("switch",),
 )
-PLAN_TABLES: Final = (PARTITIONS, META_GROUPS, ENTRIES)
+PLAN_TABLES: Final = (PARTITIONS, META_GROUPS, ENTRIES, HEADERS, HEADER_RULES)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Channels:
-    """A plan: the tables partitions, meta_groups and entries."""
+    """A plan: the tables partitions, meta_groups and entries, and those of headers where there are any."""
 
     partitions: pd.DataFrame
     meta_groups: pd.DataFrame
     entries: pd.DataFrame
+    headers: pd.DataFrame | None = None
+    header_rules: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
-        """Return the three tables by name."""
-        return {table.name: getattr(self, table.name) for table in PLAN_TABLES}
+        """Return the tables by name."""
+        tables = {table.name: getattr(self, table.name) for table in PLAN_TABLES}
+        return {name: frame for name, frame in tables.items() if frame is not None}
+
+    def header_trees(self, problem: Multicast) -> HeaderTrees | None:
+        """Return the groups that headers carry; None where there are none."""
+        if self.headers is None or self.header_rules is None:
+            return None
+        return read_trees(problem, self.headers, self.header_rules)
 
 
 def from_tables(problem: Multicast, tables: Mapping[str, pd.DataFrame]) -> Channels:
     """Return the plan in the tables `partitions`, `meta_groups` and `entries`.
 
-    Without meta_groups nothing is shared; without entries they are counted.
+    Without meta_groups nothing is shared; without entries they are counted. Tables of headers may be absent.
 
     raises  PlanRejected where the tables are no plan
     """
@@ -84,11 +94,20 @@ def from_tables(problem: Multicast, tables: Mapping[str, pd.DataFrame]) -> Chann
         shared = pd.DataFrame({"switch": [], "meta_group": [], "group": []})
     shared = validate(META_GROUPS, shared, where="plan: meta_groups")
     require_whole(shared)
+    headers = rules = None
+    if ("headers" in tables) != ("header_rules" in tables):
+        raise PlanRejected("plan: has one of the tables 'headers' and 'header_rules', needs both or none")
+    if "headers" in tables:
+        headers = validate(HEADERS, tables["headers"], where="plan: headers")
+        rules = validate(HEADER_RULES, tables["header_rules"], where="plan: header_rules")
     if "entries" in tables:
         entries = validate(ENTRIES, tables["entries"], where="plan: entries")
     else:
-        entries = count_entries(problem, partitions, shared)
-    return Channels(partitions=partitions, meta_groups=shared, entries=entries)
+        trees = None if headers is None or rules is None else read_trees(problem, headers, rules)
+        entries = count_entries(problem, partitions, shared, trees)
+    return Channels(
+        partitions=partitions, meta_groups=shared, entries=entries, headers=headers, header_rules=rules
+    )
 
 
 def require_whole(meta_groups: pd.DataFrame) -> None:
@@ -136,12 +155,17 @@ def list_switches(problem: Multicast) -> pd.DataFrame:
     return pd.DataFrame({"switch": problem.wiring.switches, "layer": problem.wiring.layers})
 
 
-def count_entries(problem: Multicast, partitions: pd.DataFrame, meta_groups: pd.DataFrame) -> pd.DataFrame:
+def count_entries(
+    problem: Multicast,
+    partitions: pd.DataFrame,
+    meta_groups: pd.DataFrame,
+    trees: HeaderTrees | None = None,
+) -> pd.DataFrame:
     """Return the table `entries`, counted switch by switch from the partitions of switches.
 
     A core holds the groups of its partition that span several pods; an aggregation switch those of
     its partitions with members in its pod, unless all of them are at one edge switch and in no other pod.
-    Where groups share entries, these are counted instead.
+    Where groups share entries, these are counted instead. Groups that headers carry, `trees`, may take some.
     """
     partition, copies = group_assignment(problem, partitions)
     wires = problem.wiring
@@ -168,6 +192,8 @@ def count_entries(problem: Multicast, partitions: pd.DataFrame, meta_groups: pd.
         entry, _ = rank_keys(switch * width + meta, len(count) * width)
         used = np.bincount(entry // width, minlength=len(count))
         count = np.where(used > 0, used, count)
+    if trees is not None:
+        count = count + trees.entries()
     return list_switches(problem).assign(entries=count.astype(float))
 
 
@@ -190,11 +216,14 @@ def build_plan(
     *,
     partition: Ints | None = None,
     meta_groups: pd.DataFrame | None = None,
+    headers: pd.DataFrame | None = None,
+    header_rules: pd.DataFrame | None = None,
 ) -> Channels:
     """Return the plan whose groups `kept` (G,) have entries, with `copies` of each partition in a pod.
 
     partition    (G,) partition of each group; default: in turn
     meta_groups  the table of shared entries; default: none is shared
+    headers, header_rules  groups that headers carry; default: none
     """
     partition = round_robin_partitions(problem, copies) if partition is None else partition
     shared = empty_meta_groups() if meta_groups is None else meta_groups
@@ -202,5 +231,12 @@ def build_plan(
     partitions = pd.DataFrame(
         {"group": names, "partition": partition[kept].astype(float), "copies": float(copies)}
     )
-    entries = count_entries(problem, partitions, shared)
-    return Channels(partitions=partitions, meta_groups=shared, entries=entries)
+    trees = None if headers is None or header_rules is None else read_trees(problem, headers, header_rules)
+    entries = count_entries(problem, partitions, shared, trees)
+    return Channels(
+        partitions=partitions,
+        meta_groups=shared,
+        entries=entries,
+        headers=headers,
+        header_rules=header_rules,
+    )

@@ -1,0 +1,216 @@
+"""Greedy changes of a previous plan, within a limit on the table entries that are added and removed.
+
+Switches first adapt the previous plan to joins and leaves by themselves (`adaptation`). Then the changes that
+save the most traffic for each entry are made, as far as the limit allows: a group goes by unicast or gets
+entries, or an edge switch shares its entries anew. An entry with other ports is removed and added.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Ints
+from planner_models.multicast.designs.channelization import agglomerative_clustering
+from planner_models.multicast.designs.partitioned import saved_mbps
+from planner_models.multicast.designs.unicast_exchange import NO_ENTRY, EdgeTables
+from planner_models.multicast.plan.adaptation import adapt_plan
+from planner_models.multicast.plan.forwarding import compare_plans
+from planner_models.multicast.plan.meta_groups import Masks, extra_mbps
+from planner_models.multicast.plan.plan import Channels, build_plan, round_robin_partitions
+from planner_models.multicast.plan.switch_groups import (
+    build_meta_groups,
+    group_assignment,
+    groups_at_edges,
+    groups_in_pods,
+    previous_entries,
+)
+from planner_models.multicast.plan.table_limits import build_limits, join_limits
+from planner_models.multicast.problem.problem import Multicast
+
+MAX_PASSES: Final = 4
+SHARE: Final = -1  # a move of a switch, in place of a group
+
+
+def change_plan(problem: Multicast, previous: Channels, fresh: Channels, most_changes: int) -> Channels:
+    """Return a plan with at most `most_changes` entries added and removed, once switches have adapted.
+
+    fresh  the plan without a limit, taken where it is within the limit and saves more
+    """
+    adapted = adapt_plan(problem, previous)
+    search = _LimitedSearch(problem, adapted, most_changes)
+    search.run()
+    plan = search.plan()
+    changes = compare_plans(problem, fresh, adapted)[["add", "remove"]].to_numpy().sum()
+    if changes <= most_changes and host_traffic_mbps(problem, fresh) < search.tables.total_mbps:
+        return fresh
+    return plan
+
+
+def host_traffic_mbps(problem: Multicast, plan: Channels) -> float:
+    """Return the host traffic of a plan whose edge switches share entries."""
+    return float(_LimitedSearch(problem, plan, 0).tables.total_mbps)
+
+
+class _LimitedSearch:
+    """Moves from an adapted plan, each with the entries that it changes.
+
+    tables   entries of edge switches, and groups with entries
+    spent    entries added and removed so far
+    """
+
+    def __init__(self, problem: Multicast, plan: Channels, most_changes: int) -> None:
+        self.problem, self.most = problem, most_changes
+        copies = problem.aggregation_copies
+        given, held = group_assignment(problem, plan.partitions)
+        self.partition = np.where(held > 0, given, round_robin_partitions(problem, copies))
+        limits = join_limits(
+            build_limits(problem, copies, partition=self.partition, layers=("core", "aggregation")),
+            build_limits(problem, copies, layers=("edge",)).without_free_entries(),
+        )
+        edge, group, _ = problem.at_edge
+        start = np.searchsorted(edge, np.arange(problem.edge_count + 1))
+        kept = held > 0
+        stored = groups_at_edges(problem)
+        entry = previous_entries(problem, stored, plan.meta_groups)
+        own = np.arange(len(edge)) - start[edge]
+        entry = own if entry is None else entry
+        shares = np.zeros(problem.edge_count, dtype=bool)
+        names = problem.wiring.edges.get_indexer(pd.Index(plan.meta_groups["switch"].astype(str)))
+        shares[names[names >= 0]] = True
+        self.shares = shares
+        entry = np.where(kept[group], np.where(shares[edge], entry, own), NO_ENTRY)
+        self.tables = EdgeTables(problem=problem, limits=limits, kept=kept.copy(), entry=entry)
+        self.first_kept = kept
+        self.start = start
+        self.above = self._entries_above()
+        self.rules = [self._list_rules(switch) for switch in range(problem.edge_count)]
+        self.changed = np.zeros(problem.edge_count, dtype=np.int64)
+        self.spent = 0
+
+    def run(self) -> None:
+        """Make moves, those with the most traffic saved for each entry first."""
+        for _ in range(MAX_PASSES):
+            if self.spent >= self.most or not self._pass():
+                return
+
+    def plan(self) -> Channels:
+        """Return the plan of the present entries."""
+        tables, problem = self.tables, self.problem
+        stored = groups_at_edges(problem, tables.kept)
+        entry = tables.entry[tables.kept[tables.group]]
+        shares = np.array([self._is_sharing(switch) for switch in range(problem.edge_count)], dtype=bool)
+        count = np.diff(stored.start)
+        frame = build_meta_groups(problem, stored, np.repeat(shares & (count > 0), count), entry)
+        return build_plan(
+            problem, tables.kept, problem.aggregation_copies, partition=self.partition, meta_groups=frame
+        )
+
+    def _entries_above(self) -> Ints:
+        """Return the entries of each group at cores and aggregation switches, (G,)."""
+        problem, wires = self.problem, self.problem.wiring
+        held = problem.distribution(problem.aggregation_copies)
+        holders = np.zeros((wires.pods, held.partitions), dtype=np.int64)
+        np.add.at(holders, wires.aggregation_pod, held.aggregation)
+        group, pod, _ = groups_in_pods(problem)
+        count = np.bincount(group, holders[pod, self.partition[group]], minlength=len(self.partition))
+        across = np.diff(problem.below.start) > 1
+        count += across * held.core.sum(axis=0)[self.partition]
+        return count.astype(np.int64)
+
+    def _rows(self, switch: int) -> tuple[Ints, Ints]:
+        rows = np.arange(self.start[switch], self.start[switch + 1])
+        rows = rows[self.tables.entry[rows] >= 0]
+        return rows, self.tables.entry[rows]
+
+    def _is_sharing(self, switch: int) -> bool:
+        """Return whether the switch has shared entries: as before, or where groups share one."""
+        rows, entry = self._rows(switch)
+        return bool(self.shares[switch]) or len(np.unique(entry)) < len(rows)
+
+    def _list_rules(self, switch: int) -> Counter[tuple[int, int]]:
+        """Return the entries of the switch: group, -1 for a shared one, and ports."""
+        rows, entry = self._rows(switch)
+        ports: Masks = self.tables.ports[rows]
+        if not self._is_sharing(switch):
+            return Counter(zip(self.tables.group[rows].tolist(), ports.tolist(), strict=True))
+        slot = np.unique(entry, return_inverse=True)[1]
+        union = np.zeros(int(slot.max(initial=-1)) + 1, dtype=np.uint64)
+        np.bitwise_or.at(union, slot, ports)
+        return Counter((SHARE, mask) for mask in union.tolist())
+
+    def _pass(self) -> bool:
+        """Try every move once; return whether one was made."""
+        tables = self.tables
+        pairs = np.diff(tables.first)
+        gains = tables.drop_gains()
+        absent = ~tables.kept
+        estimate = np.where(absent, saved_mbps(self.problem), gains) / (self.above + 2 * pairs)
+        moves = [(float(estimate[group]), group, SHARE) for group in np.flatnonzero(estimate > 0).tolist()]
+        moves += [
+            (self._share_estimate(switch), SHARE, switch)
+            for switch, (a, b) in enumerate(pairwise(self.start.tolist()))
+            if b > a and self._is_sharing(switch)
+        ]
+        made = False
+        for value, group, switch in sorted(moves, reverse=True):
+            if value > 0 and self.spent < self.most:
+                made |= self._try_group(group) if group != SHARE else self._try_sharing(switch)
+        return made
+
+    def _share_estimate(self, switch: int) -> float:
+        """Return the most traffic that sharing anew may save, for each entry."""
+        rows, entry = self._rows(switch)
+        rate = self.tables.rate[self.tables.group[rows]]
+        return extra_mbps(self.tables.ports[rows], rate, entry) / max(1, len(np.unique(entry)))
+
+    def _account(self, switches: Ints) -> Ints:
+        """Return the entries changed since the adapted plan at each of these switches."""
+        found = []
+        for switch in switches.tolist():
+            now, first = self._list_rules(switch), self.rules[switch]
+            found.append((now - first).total() + (first - now).total())
+        return np.array(found, dtype=np.int64)
+
+    def _settle(self, switches: Ints, group: int | None) -> bool:
+        """Book the entries that a move changed; return False, without booking, beyond the limit."""
+        count = self._account(switches)
+        spent = self.spent + int((count - self.changed[switches]).sum())
+        if group is not None:
+            moved = self.tables.kept[group] != self.first_kept[group]
+            spent += int(self.above[group]) * (1 if moved else -1)
+        if spent > self.most:
+            return False
+        self.spent, self.changed[switches] = spent, count
+        return True
+
+    def _try_group(self, group: int) -> bool:
+        """Drop or add a group where that saves traffic within the limit; return whether it was done."""
+        tables, pairs = self.tables, self.tables.pairs(group)
+        before, had = tables.entry[pairs].copy(), bool(tables.kept[group])
+        if not (tables.drop(group) if had else tables.add(group)):
+            return False
+        if self._settle(np.unique(tables.switch[pairs]), group):
+            return True
+        tables.entry[pairs] = before
+        tables.set_kept(group, kept=had)
+        return False
+
+    def _try_sharing(self, switch: int) -> bool:
+        """Share the entries of a switch anew where that saves traffic within the limit."""
+        tables = self.tables
+        rows, before = self._rows(switch)
+        ports, rate = tables.ports[rows], tables.rate[tables.group[rows]]
+        fresh = agglomerative_clustering.aggregate(ports, rate, table_size=int(tables.size[switch]))
+        least = extra_mbps(ports, rate, before) * (1 - 1e-9)
+        if extra_mbps(ports, rate, fresh) >= least:
+            return False
+        tables.entry[rows] = fresh
+        if self._settle(np.array([switch]), None):
+            return True
+        tables.entry[rows] = before
+        return False

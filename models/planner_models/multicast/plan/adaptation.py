@@ -1,0 +1,92 @@
+"""A plan among other members: switches adapt at once, before a controller decides again.
+
+The controller's choices stay: the groups with entries, their partition of the addresses, and the groups that
+share an entry. Switches learn of joins and leaves themselves. A group that is new at a switch takes a free
+entry; where none is free and the plan shares entries, it joins the one that it makes least more costly;
+otherwise the switch refuses it, and the group goes by unicast. So every member is served.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats, Ints
+from planner_models.multicast.plan import table_limits
+from planner_models.multicast.plan.entry_tracker import insert_new_groups
+from planner_models.multicast.plan.plan import Channels, build_plan
+from planner_models.multicast.plan.switch_groups import (
+    StoredGroups,
+    build_meta_groups,
+    groups_at,
+    previous_entries,
+)
+from planner_models.multicast.problem.problem import LAYERS, Multicast
+from planner_models.multicast.problem.topology import find_rows
+
+
+def adapt_plan(problem: Multicast, plan: Channels, *, before: Multicast | None = None) -> Channels:
+    """Return the plan as switches carry it on among the members of `problem`.
+
+    All groups of the plan must have the same number of copies; groups that are gone are left out.
+
+    before  the problem of the plan, whose rates switches know; default: unknown. Then at a switch without
+            shared entries groups are there in their order, as far as its table holds them
+    """
+    row = find_rows(problem.group_names, plan.partitions["group"])
+    there = row >= 0
+    if not there.any():
+        nobody = np.zeros(len(problem.groups), dtype=bool)
+        return build_plan(problem, nobody, problem.aggregation_copies)
+    kept = np.zeros(len(problem.groups), dtype=bool)
+    partition = np.zeros(len(problem.groups), dtype=np.int64)
+    kept[row[there]] = True
+    partition[row[there]] = plan.partitions["partition"].to_numpy(np.int64)[there]
+    (copies,) = set(plan.partitions["copies"].astype(int))
+    layer_of = problem.wiring.layers[find_rows(problem.wiring.switches, plan.meta_groups["switch"])]
+    sharing = [layer for layer in LAYERS if layer in layer_of]
+    others = [name for name in LAYERS if name not in sharing]
+    limits = table_limits.join_limits(
+        table_limits.build_limits(problem, copies, partition=partition, layers=others),
+        table_limits.build_limits(
+            problem, copies, partition=partition, layers=sharing
+        ).without_free_entries(),
+    )
+    kept[kept] = table_limits.admit_in_order(limits.of_groups(kept))
+    frames = []
+    for layer in sharing:
+        now = groups_at(layer, problem, kept, partition, copies)
+        first = None if before is None else groups_at(layer, before, kept, partition, copies)
+        rates = (problem if before is None else before).rate_mbps
+        frames.append(_place_new_groups(problem, rates[now.group], now, first, plan))
+    shared = pd.concat(frames, ignore_index=True) if frames else None
+    return build_plan(problem, kept, copies, partition=partition, meta_groups=shared)
+
+
+def _place_new_groups(
+    problem: Multicast, rates: Floats, now: StoredGroups, before: StoredGroups | None, plan: Channels
+) -> pd.DataFrame:
+    """Return the table meta_groups of a layer: of the switches that shared entries, or have to now."""
+    old = previous_entries(problem, now, plan.meta_groups)
+    assert old is not None  # the plan shares entries in this layer
+    count = len(problem.groups)
+    was_here = (
+        None
+        if before is None
+        else np.isin(now.switch * count + now.group, before.switch * count + before.group)
+    )
+    meta: Ints = np.zeros(len(now.group), dtype=np.int64)
+    shares = np.zeros(len(now.group), dtype=bool)
+    for switch, size in enumerate(problem.free(now.layer).tolist()):
+        rows = slice(int(now.start[switch]), int(now.start[switch + 1]))
+        entries = old[rows]
+        if (entries < 0).all():
+            if len(entries) <= size:
+                continue
+            # each group that was here has its own entry
+            here = np.arange(len(entries)) < size if was_here is None else was_here[rows]
+            entries = np.where(here, np.cumsum(here) - 1, -1)
+        found = insert_new_groups(now.ports[rows], rates[rows], entries, table_size=size)
+        meta[rows] = np.unique(found, return_inverse=True)[1]
+        shares[rows] = True
+    return build_meta_groups(problem, now, shares, meta)
