@@ -1,25 +1,26 @@
 """Multicast: the groups that a fabric can hold in its tables, and the cost of the others.
 
-Switches of a fat tree hold few multicast entries. The address space is cut into n partitions, each held
-by rc cores and by ra aggregation switches of each pod (Algorithm 1); at edge or aggregation switches
-whose tables overflow, groups share an entry that goes to all ports of any of them (equation (6)): by
-Algorithm 2, also with convex congestion, by agglomerative clustering, with a proven bound (`p_median`)
-or as groups change (`incremental`). Other groups go by unicast: those that save the least, and those
-whose shared entries cost more. Design `joint` makes that choice of unicast, own and shared entries for all
-groups together, with a bound by Lagrangian relaxation (`designs.formulation.joint_formulation` is its formal
-model); `designs.edge_bound` bounds every plan. The objective, and headline, is the traffic that hosts send
-and receive. `group_capacity` gives the number of groups that fit before a table overflows, for any table
-size; `planner explain` is a capacity report.
+Switches of a fat tree hold few multicast entries. The address space is cut into n partitions, each held by rc
+cores and by ra aggregation switches of each pod (Algorithm 1); at edge or aggregation switches whose tables
+overflow, groups share an entry that goes to all ports of any of them (equation (6)): by Algorithm 2, also
+with convex congestion, by agglomerative clustering, with a proven bound (`p_median`) or as groups change
+(`incremental`). Other groups go by unicast: those that save the least, and those whose shared entries cost
+more. Design `joint` makes that choice of unicast, own and shared entries for all groups together, with a
+bound by Lagrangian relaxation (`designs.formulation.joint_formulation` is its formal model);
+`designs.edge_bound` bounds every plan with table entries. Designs `elmo` and `bier` put trees into the
+headers of packets (`plan.headers`); `link_traffic_mbps` counts all links, headers included. The objective,
+and headline, is the traffic that hosts send and receive. `group_capacity` gives the number of groups that fit
+before a table overflows, for any table size; `planner explain` is a capacity report.
 
-Tables: `fabric` (one row), `groups(group, rate_mbps, tenant)`, `members(group, host)`; and, where they
-are known, `hosts(host, pod, edge, port)` (else hosts are h0, h1, ... port by port),
-`switches(switch, entries, occupied)` for tables that differ, `background(upper, lower, mbps)`,
-`failed(switch)`, `tenants(tenant, host)`, `holds(switch, partition)`. Fat trees are AB, standard or
-PortLand; kind `tree` is any multi-rooted tree, described by `switches(switch, layer, pod)` and
-`links(lower, upper)`, whose address partitions constraint programming distributes. A plan is
-`partitions(group, partition, copies)`, `meta_groups(switch, meta_group, group)` and
-`entries(switch, layer, entries)`; `forwarding.compare_plans` lists the differences of two plans switch
-by switch, and `forwarding.send_packet` sends a packet through a plan's compiled tables.
+Tables: `fabric` (one row), `groups(group, rate_mbps, tenant)`, `members(group, host)`; and, where they are
+known, `hosts(host, pod, edge, port)` (else hosts are h0, h1, ... port by port), `switches(switch, entries,
+occupied)` for tables that differ, `background(upper, lower, mbps)`, `failed(switch)`, `tenants(tenant,
+host)`, `holds(switch, partition)`. Fat trees are AB, standard or PortLand; kind `tree` is any multi-rooted
+tree, described by `switches(switch, layer, pod)` and `links(lower, upper)`, whose address partitions
+constraint programming distributes. A plan is `partitions(group, partition, copies)`, `meta_groups(switch,
+meta_group, group)` and `entries(switch, layer, entries)`, with headers also `headers` and `header_rules`;
+`forwarding.compare_plans` lists the differences of two plans switch by switch, and `forwarding.send_packet`
+sends a packet through a plan's compiled tables.
 
 A controller may decide on an observation: memberships of a while ago and rates measured with noise or in
 sums (`information`); switches then carry the plan on among the true members. `signalling` counts the
@@ -110,7 +111,7 @@ SYSTEM = System(
             table=(
                 "host_traffic_mbps",
                 "lost_mbps",
-                "groups_with_entries",
+                "link_traffic_mbps",
                 "groups_by_unicast",
                 "overhead_mbps",
                 "core_entries_max",

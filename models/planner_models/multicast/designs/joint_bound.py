@@ -195,7 +195,7 @@ class JointRelaxation:
 
         Forcing a union into the relaxation, for the worst that is chosen, raises the bound.
         """
-        found = []
+        found: list[Masks] = []
         for one in self.switches:
             total = self.best.pair[one.pairs] + one.rate * np.bitwise_count(one.ports)
             place = len(found)

@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import Table, label, number
@@ -272,7 +273,7 @@ def _require_groups(problem: Multicast, names: pd.Series, table: str) -> Ints:
     return row
 
 
-def _list_pairs(start: Ints, switch: Ints, ports: Masks, chosen: Bools) -> LayerRules:
+def _list_pairs(start: Ints, switch: NDArray[np.int32], ports: Masks, chosen: Bools) -> LayerRules:
     """Return the pairs of the chosen groups, without rules."""
     group = np.repeat(np.arange(len(start) - 1), np.diff(start))
     here = chosen[group]
