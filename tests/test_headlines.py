@@ -92,8 +92,15 @@ TENANTS = {"problem.tenants": 10, "problem.largest_tenant": 60, "problem.table_s
 FABRIC = {"problem.k": 8, "problem.groups": 200, **TENANTS}
 LARGER_FABRIC = {"problem.k": 12, "problem.groups": 200, **TENANTS}
 REDUCED = {
+    "analytics/cdn_top_100": {
+        "problem.sites": 8,
+        "problem.pops": 2,
+        "problem.domains": 2_000,
+        "problem.hours": 0.1,
+    },
     "analytics/coordination": QUERIES,
     "analytics/diurnal_200": QUERIES,
+    "analytics/histogram_policy": {"problem.hours": 0.2},
     "analytics/outage": {**QUERIES, "problem.fail_from_s": 600.0},
     "brokering/city_cdns": MARKET,
     "brokering/coordination": MARKET,

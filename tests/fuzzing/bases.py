@@ -89,7 +89,7 @@ def documents() -> list[dict[str, Any]]:
     livevideo = {"videos": 20, "edges": 6, "sources": 2, "reflectors": 2, "viewers": 50.0, "games": 1}
     contracts = {"clients": 100, "cdns": 2}
     fairshare = {"partitions": 3, "nodes": 3}
-    analytics = {"sites": 5, "pops": 2, "queries": 4, "hours": 0.25}
+    analytics = {"sites": 5, "pops": 2, "queries": 4, "hours": 0.25, "domains": 500}
     topology = {"blocks": 4, "ports": 6}
     rotors = {"racks": 6, "switches": 2}
     updates = {"count": 8, "ingresses": 3, "flows": 10}

@@ -57,7 +57,8 @@ from planner_models.analytics.plan.drawing import draw, draw_demand
 from planner_models.analytics.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.analytics.plan.plan import PLAN_TABLES, Levels, from_tables
 from planner_models.analytics.problem.adjustments import adjust
-from planner_models.analytics.problem.generators import PRESETS, small
+from planner_models.analytics.problem.generators import small
+from planner_models.analytics.problem.presets import PRESETS
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.schema import OPTIONAL_TABLES, TABLES
 

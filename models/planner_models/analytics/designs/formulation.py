@@ -54,7 +54,9 @@ def formulation(problem: Analytics) -> pyo.ConcreteModel:
         ]
     )
     m.x, m.a = pyo.Var(m.X, domain=pyo.Binary), pyo.Var(m.A, domain=pyo.Binary)
-    own = {(k, s, q): [] for k in intervals for s in sites for q in queries if has[s, q]}
+    own: dict[tuple[int, int, int], list[int]] = {
+        (k, s, q): [] for k in intervals for s in sites for q in queries if has[s, q]
+    }
     for k, s, q, level in m.X:
         own[k, s, q].append(level)
 

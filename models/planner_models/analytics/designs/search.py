@@ -263,7 +263,7 @@ def _evaluate(
 
 @kernel
 def _count_links(use: Floats, pop_of: Ints) -> int:
-    return use.shape[2] if len(use) else len(pop_of) + pop_of.max() + 1
+    return int(use.shape[2] if len(use) else len(pop_of) + pop_of.max() + 1)
 
 
 @kernel
@@ -388,5 +388,8 @@ def fill_sites(value: Floats, size: Floats, available: Floats) -> Ints:
     separate = Separate(np.arange(value.shape[1]), value, use, np.zeros_like(use))
     steps = order_steps(pop_of, separate, np.concatenate([np.ones(sites), [0.0]]))
     added = np.zeros(steps.least.shape, dtype=np.int64)
-    _fill(np.ones(sites + 1), added, pop_of, *separate[1:], *steps)
+    _fill(
+        np.ones(sites + 1), added, pop_of, separate.value, separate.use, separate.pop_use, steps.least,
+        steps.site, steps.query, steps.before, steps.after, steps.value, steps.use, steps.pop_use,
+    )  # fmt: skip
     return np.asarray(np.where(fits[:, None], added, possible.argmin(axis=2)), dtype=np.int64)

@@ -169,8 +169,8 @@ def tabulate_volume(sites: list[str], cubes: list[str], records: Floats, cells: 
     interval, site, cube = (place.ravel() for place in np.indices(records.shape))
     return pd.DataFrame(
         {
-            "site": pd.Categorical.from_codes(site, categories=sites),
-            "cube": pd.Categorical.from_codes(cube, categories=cubes),
+            "site": pd.Categorical.from_codes(site, categories=pd.Index(sites)),
+            "cube": pd.Categorical.from_codes(cube, categories=pd.Index(cubes)),
             "interval": interval + 1.0,
             "records": records.ravel(),
             "cells": np.minimum(cells, records).ravel(),
@@ -211,6 +211,3 @@ def set_bandwidth(
 def small(*, seed: Seed = 0) -> Analytics:
     """Generate three intervals of six sites and five queries."""
     return diurnal(sites=6, pops=2, queries=5, hours=0.25, bandwidth=0.4, sum_part=0.2, seed=seed)
-
-
-PRESETS: Final = {"diurnal": diurnal, "small": small}

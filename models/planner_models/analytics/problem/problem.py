@@ -23,11 +23,11 @@ BYTES_PER_MBIT: Final = 1e6 / 8
 
 def find_rows(names: Sequence[str], column: pd.Series) -> Ints:
     """Return the place of each value of a column among names, -1 for none; categories are looked up once."""
-    index = pd.Index(names, dtype=object)
+    index = pd.Index(list(names)) if len(names) else pd.Index([""])[:0]
     if isinstance(column.dtype, pd.CategoricalDtype):
         places = index.get_indexer(column.cat.categories.astype(str))
         return np.asarray(places[column.cat.codes.to_numpy()], dtype=np.int64)
-    return np.asarray(index.get_indexer(column.astype(str)), dtype=np.int64)
+    return np.asarray(index.get_indexer(pd.Index(column.astype(str))), dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,7 +85,8 @@ class Analytics:
         frame = pd.DataFrame(
             {
                 "link": pd.Categorical.from_codes(
-                    np.repeat(np.arange(len(self.link_names)), len(numbers)), categories=self.link_names
+                    np.repeat(np.arange(len(self.link_names)), len(numbers)),
+                    categories=pd.Index(self.link_names),
                 ),
                 "interval": np.tile(numbers, len(self.link_names)),
                 "mbps": capacity_mbps.T.ravel(),
@@ -223,7 +224,8 @@ class Analytics:
     def _level_places(self) -> tuple[Ints, Ints]:
         """Return the query and the place in it of each row of `levels`."""
         query = find_rows(self.query_names, self.levels["query"])
-        return query, self.levels.groupby(query, sort=False).cumcount().to_numpy(np.int64)
+        place = self.levels.groupby(query, sort=False).cumcount().to_numpy(np.int64)
+        return query, np.asarray(place, dtype=np.int64)
 
     @cached_property
     def level_names(self) -> list[list[str]]:

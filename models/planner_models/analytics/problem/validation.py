@@ -80,7 +80,7 @@ def _find_faulty_times(problem: Analytics) -> Iterator[str]:
     early = np.flatnonzero(np.abs(start[1:] - (start + length)[:-1]) > 1e-6) + 1
     if len(early):
         place = int(early[0])
-        row = int(problem.intervals.index.get_loc(intervals.index[place]))
+        row = int(problem.intervals.index.get_indexer(intervals.index[[place]])[0])
         yield (
             f"{row_name(problem.intervals, 'intervals', row)}: start_s is {start[place]:g}, must be "
             f"{start[place - 1] + length[place - 1]:g}, the end of the interval before"
@@ -162,11 +162,13 @@ def _find_faulty_levels(problem: Analytics) -> Iterator[str]:
         "of operator none",
     )
     combine = dict(zip(problem.query_names, problem.queries["combine"].astype(str), strict=True))
-    for name, rows in levels.groupby(levels["query"].astype(str), sort=False).indices.items():
+    query = levels["query"].astype(str).to_numpy(object)
+    for name in dict.fromkeys(query.tolist()):
+        rows = np.flatnonzero(query == name)
         own, sizes = operator[rows].tolist(), parameter[rows].tolist()
-        if combine[str(name)] == COARSEST:
-            yield from _find_faulty_order(levels, str(name), rows.tolist(), own, sizes)
-        _warn_of_dominated(levels, str(name), rows.tolist())
+        if combine[name] == COARSEST:
+            yield from _find_faulty_order(levels, name, rows.tolist(), own, sizes)
+        _warn_of_dominated(levels, name, rows.tolist())
 
 
 def _find_faulty_order(
@@ -193,8 +195,8 @@ def _find_faulty_order(
         return
     last = [place for place, name in enumerate(operators) if name == NO_DATA]
     if last and last[0] != len(operators) - 1:
-        place = row_name(levels, "levels", rows[last[0]])
-        yield f"{place}: the level of operator none must be the last of query '{query}'"
+        where = row_name(levels, "levels", rows[last[0]])
+        yield f"{where}: the level of operator none must be the last of query '{query}'"
 
 
 def _warn_of_dominated(levels: pd.DataFrame, query: str, rows: list[int]) -> None:
@@ -278,7 +280,7 @@ def _find_faulty_policies(problem: Analytics) -> Iterator[str]:
         falls = np.flatnonzero(np.diff(until[known]) <= 0)
         if len(falls):
             before, place = int(known[falls[0]]), int(known[falls[0] + 1])
-            row = int(frame.index.get_loc(own.index[place]))
+            row = int(frame.index.get_indexer(own.index[[place]])[0])
             yield (
                 f"{row_name(frame, 'policies', row)}: until is {until[place]:g} in query '{name}', must be "
                 f"greater than {until[before]:g} of the step before"

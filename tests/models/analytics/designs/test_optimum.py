@@ -1,0 +1,178 @@
+"""The optimum against enumeration and an integer program, and what must not lower it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from planner import backends
+from planner.contract.proof import Status
+from planner.options import Options
+from planner_models.analytics import Analytics, check, measure
+from planner_models.analytics.designs import optimum
+from planner_models.analytics.designs.choices import Choices
+from planner_models.analytics.designs.program import build_interval
+from planner_models.analytics.designs.table import DESIGNS
+from planner_models.analytics.plan.plan import read_levels
+from planner_models.analytics.problem.generators import diurnal
+from tests.models.analytics.problems import make, problems
+
+EXACT = 1e-6
+
+
+def enumerate_levels(problem: Analytics) -> float:
+    """Return the most value of all choices of levels of all sites in one interval, by trying each.
+
+    Nothing of the model is used but the tables: for each query, value and bytes of each combination of levels
+    of sites; then the combinations of queries.
+    """
+    sites = problem.sites["site"].tolist()
+    links = [*sites, *problem.pops["pop"]]
+    assert problem.bandwidth is not None
+    assert problem.merging is not None
+    rate = dict(zip(problem.bandwidth["link"].astype(str), problem.bandwidth["mbps"], strict=True))
+    capacity = np.array([rate[name] * 1e6 / 8 * 60 for name in links])
+    cells = dict(zip(problem.volume["site"].astype(str), problem.volume["cells"], strict=True))
+    merges = dict(zip(problem.pops["pop"], problem.pops["merges"] == "yes", strict=True))
+    keys = problem.merging[["pop", "query", "level"]].astype(str).itertuples(index=False, name=None)
+    merged = dict(zip(keys, problem.merging["merged_share"], strict=True))
+    values, loads = np.zeros(1), np.zeros((1, len(links)))
+    for query in problem.queries.itertuples():
+        levels = list(problem.levels[problem.levels["query"] == query.query].itertuples())
+        own_values, own_loads = [], []
+        for combination in itertools.product(levels, repeat=len(sites)):
+            shares = [level.value_share for level in combination]
+            together = sum(shares) / len(sites) if query.combine == "sum" else min(shares)
+            own_values.append(query.value_usd * together)
+            load = np.zeros(len(links))
+            for row, (site, level) in enumerate(zip(sites, combination, strict=True)):
+                size = level.bytes_per_cell * cells[site]
+                pop = problem.sites["pop"].iloc[row]
+                saved = min(merged.get((pop, query.query, level.level), 1.0), 1.0) if merges[pop] else 1.0
+                load[row] += size
+                load[links.index(pop)] += size * saved
+            own_loads.append(load)
+        values = (values[:, None] + np.array(own_values)).ravel()
+        loads = (loads[:, None] + np.array(own_loads)).reshape(-1, len(links))
+        fits = (loads <= capacity * (1 + 1e-9) + 1e-9).all(axis=1)
+        values, loads = values[fits], loads[fits]
+    return float(values.max())
+
+
+@settings(max_examples=8, deadline=None)
+@given(problems(sites=3, queries=3, levels=2))
+def test_the_optimum_is_that_of_all_choices(problem: Analytics) -> None:
+    """Three sites, three queries, two levels and none."""
+    proof = optimum.plan(problem).proof
+    assert proof.status is Status.OPTIMAL
+    assert proof.objective == pytest.approx(enumerate_levels(problem), rel=EXACT, abs=1e-9)
+
+
+@settings(max_examples=10, deadline=None)
+@given(problems(sites=2, queries=3, levels=3))
+def test_the_optimum_with_more_levels_is_that_of_all_choices(problem: Analytics) -> None:
+    assert optimum.plan(problem).proof.objective == pytest.approx(
+        enumerate_levels(problem), rel=EXACT, abs=1e-9
+    )
+
+
+@pytest.mark.slow
+@settings(max_examples=20, deadline=None)
+@given(problems())
+def test_no_design_beats_the_bound_and_plans_keep_what_they_claim(problem: Analytics) -> None:
+    bound = optimum.plan(problem).proof.bound
+    assert bound is not None
+    for design in DESIGNS:
+        decision = design.run(problem)
+        assert decision.plan is not None
+        found = check(problem, decision.plan)
+        assert not len(found.of_limits(decision.guarantees)), design.name
+        if not len(found):
+            assert (measure(problem, decision.plan, None)["value"] or 0.0) <= bound * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.slow
+@settings(max_examples=15, deadline=None)
+@given(problems(sites=4, queries=4))
+def test_more_bandwidth_and_one_more_level_never_lower_the_optimum(problem: Analytics) -> None:
+    value = optimum.plan(problem).proof.objective or 0.0
+    wider = problem.with_capacity(problem.capacity_mbps * 1.3)
+    assert (optimum.plan(wider).proof.objective or 0.0) >= value * (1 - EXACT)
+    fewer = replace(
+        problem, merging=None, levels=problem.levels[problem.levels["level"] != "5 s"].reset_index(drop=True)
+    )
+    more = replace(problem, merging=None)
+    least = optimum.plan(fewer).proof.objective or 0.0
+    assert (optimum.plan(more).proof.objective or 0.0) >= least * (1 - EXACT)
+
+
+@settings(max_examples=8, deadline=None)
+@given(problems(sites=4))
+def test_the_order_of_sites_does_not_matter(problem: Analytics) -> None:
+    turned = replace(problem, sites=problem.sites.iloc[::-1].reset_index(drop=True))
+    assert optimum.plan(turned).proof.objective == pytest.approx(
+        optimum.plan(problem).proof.objective, rel=EXACT
+    )
+
+
+@pytest.mark.slow
+def test_search_is_near_the_integer_program() -> None:
+    problem = diurnal(sites=30, pops=4, queries=16, hours=0.25, bandwidth=0.35)
+    proof = optimum.plan(problem, method="search").proof
+    choices = Choices(problem)
+    exact = 0.0
+    for k in range(len(problem.interval_numbers)):
+        built = build_interval(choices.interval(k))
+        solution = backends.solve(built.program, Options(gap=1e-4, time_limit_s=10.0, threads=1))
+        assert solution.objective is not None
+        exact += solution.objective
+    assert proof.bound is not None
+    assert proof.objective is not None
+    assert proof.objective >= exact * (1 - 0.005)
+    assert proof.bound >= exact * (1 - 1e-6)
+    assert proof.gap is not None
+    assert proof.gap < 0.01
+
+
+def test_one_coarse_site_makes_all_answers_coarse_and_frees_bytes_elsewhere() -> None:
+    """Five-second data of one site and one-second data of another make five-second answers (section 4)."""
+    problem = make(sites=2, intervals=1)
+    capacity = np.array([[1.0, 800 * 8 / 60 / 1e6, 10.0]])  # the second site can send 8 bytes a cell
+    problem = problem.with_capacity(capacity)
+    decision = optimum.plan(problem)
+    assert decision.plan is not None
+    assert decision.plan.answers["level"].tolist() == ["5 s"]
+    assert measure(problem, decision.plan, None)["wasted_percent"] == 0
+    local = next(design for design in DESIGNS if design.name == "local_values").run(
+        problem, parameters={"headroom": 1.0}
+    )
+    assert local.plan is not None
+    assert read_levels(problem, local.plan)[0, :, 0].tolist() == [0, 1]
+    assert local.plan.answers["level"].tolist() == ["5 s"]
+    assert measure(problem, local.plan, None)["wasted_percent"] == pytest.approx(100 * 800 / 2400)
+
+
+def test_queries_that_need_an_answer_and_do_not_fit_are_infeasible() -> None:
+    problem = make(none=False, uplink_mbps=1e-5)
+    proof = optimum.plan(problem).proof
+    assert proof.status is Status.INFEASIBLE
+    assert proof.reasons[0].startswith("interval 1: the uplink of 's0' carries")
+    strict = make(uplink_mbps=1e-5)
+    assert optimum.plan(strict).plan is not None
+    assert optimum.plan(strict, options=Options(service="all")).proof.status is Status.INFEASIBLE
+
+
+def test_merging_always_loses_where_merged_cells_are_more_bytes_than_what_sites_send() -> None:
+    """A point of presence forwards what it would only make larger: placement depends on the data."""
+    problem = make(sites=3, combine=("worst",), pop_mbps=2 * 1600 * 8 / 60 / 1e6)
+    merging = problem.levels.loc[problem.levels["level"] == "1 s", ["query", "level"]].assign(pop="p")
+    for share, level in ((0.5, "1 s"), (1.6, "5 s")):
+        merged = replace(problem, merging=merging.assign(merged_share=share))
+        assert merged.merged_share[0, 0, 0] == min(share, 1.0)
+        plan = optimum.plan(merged).plan
+        assert plan is not None
+        assert plan.answers["level"].tolist() == [level]

@@ -1,0 +1,75 @@
+"""Delays in queues against closed forms, the policy of the paper, and observations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from planner_models.analytics import measure
+from planner_models.analytics.designs import rules
+from planner_models.analytics.information.observe import observe_bandwidth
+from planner_models.analytics.plan.answers import find_loads, replay_queues
+from planner_models.analytics.plan.plan import make_plan
+from planner_models.analytics.problem.generated_queries import latency_histogram
+from planner_models.analytics.problem.generators import small
+from tests.models.analytics.problems import make
+
+MBPS = 1600 * 8 / 60 / 1e6  # carries what a site sends at 1 s in an interval
+
+
+def test_data_beyond_the_capacity_waits_and_comes_late() -> None:
+    problem = make(sites=1, intervals=4).with_capacity(
+        np.array([[MBPS, 9.0], [MBPS / 2, 9.0], [MBPS, 9.0], [2 * MBPS, 9.0]])
+    )
+    chosen = np.zeros((4, 1, 1), dtype=np.int64)
+    delays = replay_queues(problem, find_loads(problem, chosen))
+    assert delays.backlog == pytest.approx([0, 800, 800, 0])
+    assert delays.site_s[:, 0] == pytest.approx([0, 30, 15, 0])
+    figures = measure(problem, make_plan(problem, chosen), None)
+    assert figures["late_loss"] == 0  # deadlines are two intervals
+    assert figures["backlog_gb"] == pytest.approx(800e-9)
+
+
+def test_a_link_that_stays_down_loses_the_answers_and_ends_the_wait_at_none() -> None:
+    problem = make(sites=1, intervals=2).with_capacity(np.array([[0.0, 9.0], [0.0, 9.0]]))
+    figures = measure(problem, make_plan(problem, np.zeros((2, 1, 1), dtype=np.int64)), None)
+    assert figures["late_loss"] == 2
+    assert figures["value"] == 0
+    assert figures["freshness_p99_s"] is None
+
+
+def test_the_queue_of_a_point_of_presence_comes_after_those_of_its_sites() -> None:
+    capacity = np.array([[MBPS, MBPS, MBPS], [MBPS, MBPS, 2 * MBPS], [MBPS, MBPS, 4 * MBPS]])
+    problem = make(sites=2, intervals=3).with_capacity(capacity)
+    delays = replay_queues(problem, find_loads(problem, np.zeros((3, 2, 1), dtype=np.int64)))
+    assert delays.backlog == pytest.approx([1600, 1600, 0])
+    assert delays.site_s[0].tolist() == pytest.approx([30, 30])
+
+
+def test_the_policy_of_the_paper_steps_down_as_bandwidth_falls() -> None:
+    """Every second, up to every thirty seconds, then fewer buckets (section 4), in this order."""
+    problem = latency_histogram(sites=1, pops=1, hours=0.5, variation=0.0, bandwidth=1.0)
+    names = problem.level_names[0]
+    seen = []
+    for share in np.geomspace(2.0, 0.004, 15):
+        decision = rules.adapt_locally(problem.with_capacity(problem.capacity_mbps * share))
+        assert decision.plan is not None
+        places = decision.plan.answers["level"].map(names.index)
+        seen.append(float(places.mean()))
+    assert (np.diff(seen) >= 0).all()
+    assert seen[0] == 0
+    assert seen[-1] >= names.index("30 s, 10 buckets")
+    assert names[:4] == ["1 s", "2 s", "6 s", "30 s"]
+
+
+def test_observations_are_exact_or_late_noisy_or_coarse() -> None:
+    problem = small()
+    assert observe_bandwidth(problem) is problem
+    late = observe_bandwidth(problem, age_s=300.0)
+    assert np.allclose(late.capacity_mbps[1:], problem.capacity_mbps[:-1])
+    noisy = observe_bandwidth(problem, noise=0.5, seed=1)
+    assert not np.allclose(noisy.capacity_mbps, problem.capacity_mbps)
+    coarse = observe_bandwidth(problem, granularity_links=6)
+    state = coarse.capacity_mbps[:, :6] / problem.capacity_mbps[:, :6].mean(axis=0)
+    assert np.allclose(state, state[:, :1])
+    assert np.allclose(coarse.capacity_mbps[:, 6:], problem.capacity_mbps[:, 6:])

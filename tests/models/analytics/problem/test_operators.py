@@ -1,0 +1,116 @@
+"""Operators against plain counting, and what the paper says that needs care."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner_models.analytics.problem import operators
+from planner_models.analytics.problem.generated_queries import cdn, latency_histogram, sensors
+
+Counts = st.lists(st.lists(st.integers(0, 30), min_size=8, max_size=8), min_size=1, max_size=4)
+
+
+def test_top_lists_do_not_merge_exactly() -> None:
+    """ "There is one unambiguous way to merge" two cubes (section 4): not where they hold the largest cells.
+
+    The true first is b with 7; lists of two name a or c with 5.
+    """
+    counts = np.array([[5.0, 4.0, 0.0, 0.0], [0.0, 3.0, 5.0, 4.0]])  # a, b, c, d
+    lists = operators.merge_lists(counts, 1, 2)
+    assert lists.counts.tolist() == [5.0]
+    assert lists.cells.tolist() != [1]
+    exact = operators.find_top_k(counts, 1)
+    assert (exact.cells.tolist(), exact.counts.tolist()) == ([1], [7.0])
+
+
+@settings(max_examples=100, deadline=None)
+@given(Counts, st.integers(1, 8))
+def test_three_rounds_find_the_largest_cells_and_lists_keep_their_proven_error(
+    rows: list[list[int]], k: int
+) -> None:
+    counts = np.array(rows, dtype=float)
+    total = sum((Counter(dict(enumerate(row))) for row in rows), Counter())
+    largest = sorted((count for count in total.values() if count > 0), reverse=True)[:k]
+    found = operators.find_top_k(counts, k)
+    assert sorted(found.counts.tolist(), reverse=True) == largest
+    lists = operators.merge_lists(counts, k, k)
+    if largest:
+        short = counts.sum(axis=0)[lists.cells] - lists.counts
+        assert (short >= 0).all()
+        assert (short <= lists.proven_error * largest[-1] + 1e-9).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(Counts)
+def test_merged_cubes_are_the_cube_of_merged_data(rows: list[list[int]]) -> None:
+    """Counts, maxima and sketches merge cell by cell; so do the sums and counts of means."""
+    counts = np.array(rows, dtype=float)
+    rng = [np.random.default_rng(1) for _ in range(len(rows) + 1)]
+    place = [(17 * np.arange(8) + 3) % operators.PRIME % 4 for _ in rng]
+    sketches = sum(np.bincount(place[0], weights=row, minlength=4) for row in counts)
+    assert np.array_equal(sketches, np.bincount(place[0], weights=counts.sum(axis=0), minlength=4))
+    assert counts.max(axis=0).tolist() == [max(column) for column in zip(*rows, strict=True)]
+
+
+def test_means_depend_on_the_order_in_the_last_bits() -> None:
+    """ "The same result regardless of the input data order" (section 4): not bit for bit of floating sums."""
+    values = [1e16, 1.0, -1e16]
+    assert sum(values) != sum([values[0], values[2], values[1]])
+    assert math.fsum(values) == math.fsum(values[::-1])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 50), min_size=20, max_size=20), st.integers(0, 5))
+def test_sketches_never_count_too_little(row: list[int], seed: int) -> None:
+    counts = np.array(row, dtype=float)
+    found = operators.sketch_counts(counts, 8, 3, np.random.default_rng(seed))
+    assert (found >= counts).all()
+
+
+def test_sketches_and_samples_keep_their_bounds_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(3)
+    counts = operators.draw_zipf_counts(rng, sites=1, cells=500, records=20_000, skew=0.99)[0]
+    width, depth = 200, 4
+    over = np.concatenate([operators.sketch_counts(counts, width, depth, rng) - counts for _ in range(20)])
+    assert (over > math.e / width * counts.sum()).mean() <= math.exp(-depth)
+    inside = 0
+    for _ in range(10_000):
+        estimate, half = operators.sample_count(2_000, 20_000, 0.05, rng)
+        inside += abs(estimate - 2_000) <= half
+    assert inside >= 0.94 * 10_000
+
+
+def test_histograms_err_by_a_bucket_at_most() -> None:
+    values = np.random.default_rng(5).exponential(size=5_000)
+    edges = np.linspace(0.0, values.max() + 1e-9, 41)
+    for part in (0.5, 0.9, 0.99):
+        true = float(np.quantile(values, part))
+        assert abs(operators.histogram_quantile(values, edges, part) - true) <= (edges[1] - edges[0])
+
+
+def test_the_100_most_popular_domains() -> None:
+    """100 of 200 entries: few bytes and nearly all found; three rounds are exact (section 1)."""
+    rng = np.random.default_rng(1)
+    counts = operators.draw_zipf_counts(rng, sites=40, cells=20_000, records=20_000, skew=0.99)
+    all_bytes = float((counts > 0).sum()) * operators.ENTRY_BYTES
+    short, longer = operators.merge_lists(counts, 100, 100), operators.merge_lists(counts, 100, 200)
+    exact = operators.find_top_k(counts, 100)
+    assert short.recall < longer.recall <= exact.recall == 1
+    assert exact.count_error == 0
+    assert short.bytes_sent < exact.bytes_sent < 0.5 * all_bytes
+    assert longer.count_error < longer.proven_error
+
+
+@pytest.mark.parametrize("preset", [cdn, latency_histogram, sensors])
+def test_errors_of_generated_levels_rise_as_bytes_fall(preset: object) -> None:
+    problem = preset(hours=0.1)  # type: ignore[operator]
+    for _, own in problem.levels[problem.levels["operator"] != "none"].groupby("query"):
+        size = own["bytes_per_record"] + own["bytes_per_cell"]
+        assert (np.diff(size) < 0).all()
+        assert (np.diff(own["error"]) >= 0).all()
