@@ -43,6 +43,7 @@ EXAMPLES = {
     "contracts": "own_data",
     "topology": "jupiter",
     "traffic": "abilene",
+    "updates": "diamond",
 }
 """The scenario that a system's page shows: small, and without a study around it."""
 API = {

@@ -54,6 +54,7 @@ from planner_models.updates.plan.drawing import draw, draw_problem
 from planner_models.updates.plan.elements import ELEMENTS
 from planner_models.updates.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.updates.plan.plan import PLAN_TABLES, UpdatePlan, from_tables
+from planner_models.updates.problem import traffic_plans
 from planner_models.updates.problem.adjustments import adjust
 from planner_models.updates.problem.generators import PRESETS, small
 from planner_models.updates.problem.problem import Update
@@ -68,6 +69,7 @@ SYSTEM = System(
         tables=TABLES,
         optional_tables=OPTIONAL_TABLES,
         from_tables=Update.from_tables,
+        sources={"traffic_plans": traffic_plans.read},
         presets=PRESETS,
         adjust=adjust,
         draw=draw_problem,

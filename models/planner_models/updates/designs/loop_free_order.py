@@ -149,7 +149,8 @@ def forwards_both(net: Network, one: int, slot_at: Ints) -> bool:
     door = slot_at[net.ingress[one]]
     if door < 0:
         return False
-    return net.old_start[door + 1] > net.old_start[door] and net.new_start[door + 1] > net.new_start[door]
+    has_old = net.old_start[door + 1] > net.old_start[door]
+    return bool(has_old and net.new_start[door + 1] > net.new_start[door])
 
 
 @inner
@@ -166,12 +167,12 @@ def _open_or_close(net: Network, one: int, slot_at: Ints, done: Ints) -> int:
 
 @inner
 def _has_old(net: Network, slot: int, done: Ints) -> bool:
-    return done[slot] <= 0 and net.old_start[slot + 1] > net.old_start[slot]
+    return bool(done[slot] <= 0 and net.old_start[slot + 1] > net.old_start[slot])
 
 
 @inner
 def _has_new(net: Network, slot: int, done: Ints) -> bool:
-    return done[slot] != 0 and net.new_start[slot + 1] > net.new_start[slot]
+    return bool(done[slot] != 0 and net.new_start[slot + 1] > net.new_start[slot])
 
 
 @inner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -71,12 +71,12 @@ def explain(
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
-def _say_steps(done: Evaluation, figures: dict[str, float | None] | object) -> str:
-    values = measure(done.problem, done.plan, None) if not isinstance(figures, dict) else figures
+def _say_steps(done: Evaluation, values: Mapping[str, float | None]) -> str:
     changed = int(done.problem.slots.changes.sum())
     return (
-        f"{changed:,} of {len(done.problem.classes):,} classes change, in {values['rounds']:.0f} rounds of "
-        f"{values['operations']:,.0f} changes of rules and {amount(values['seconds'] or 0.0, 's')}."
+        f"{changed:,} of {len(done.problem.classes):,} classes change, in "
+        f"{amount(values['rounds'] or 0.0, 'rounds')} of {values['operations']:,.0f} changes of rules and "
+        f"{amount(values['seconds'] or 0.0, 's')}."
     )
 
 
@@ -140,12 +140,20 @@ def _try_more(
     """Return what larger tables and links save, each solved again with the explained design."""
     metric = next(one for one in METRICS if one.name == "batches")
     solver: Reoptimization[Update] = Reoptimization(decided, metric=metric, measure=measure, options=options)
-    trials = solver.solve_all(_changes(problem, tables, links, most))
+    kept = decided.decision.guarantees or frozenset()
+    none = pd.DataFrame()
+    tried = list(
+        _changes(problem, tables if "tables" in kept else none, links if "links" in kept else none, most)
+    )
+    if not tried:
+        return f"{decided.design.name} considers neither tables nor links: more space saves no step.", None
+    order = {change.name: place for place, change in enumerate(tried)}
+    trials = solver.solve_all(tried)
     saving = [trial for trial in trials if trial.gain is not None and trial.gain > 0]
     section = solver.section(trials, title="more space, solved again") if trials else None
     if not saving:
         return "None of the larger tables and links that were tried saves a step.", section
-    best = saving[0]
+    best = min(saving, key=lambda trial: order[trial.change.name])
     name = best.change.name
     return (
         f"{name[0].upper()}{name[1:]} saves {best.gain:.0f} of {solver.value:.0f} batches.",
@@ -157,7 +165,7 @@ def _changes(
     problem: Update, tables: pd.DataFrame, links: pd.DataFrame, most: int
 ) -> Iterator[Change[Update]]:
     """Yield larger tables, of one switch and of all, and larger links, of one and of all."""
-    limited = tables[np.isfinite(tables["size"])] if len(tables) else tables
+    limited = tables[np.isfinite(tables["size"])] if len(tables) else tables  # the least change first
     for name in limited["switch"].head(most) if len(limited) else []:
         factor = np.where(problem.switch_index == name, 2.0, 1.0)
         larger = problem.switches.assign(rule_capacity=np.floor(problem.rule_capacity * factor))

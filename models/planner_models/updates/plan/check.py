@@ -416,7 +416,11 @@ def check(problem: Update, plan: UpdatePlan) -> Violations:
     )
     cut = np.flatnonzero(done.cut_flows)
     found += Violations.of(
-        "flows", where=[problem.class_index[one] for one in cut], amount=1.0, allowed=0.0, unit="class"
+        "flows",
+        where=[str(problem.class_index[one]) for one in cut.tolist()],
+        amount=1.0,
+        allowed=0.0,
+        unit="class",
     )
     rest = done.unfinished
     found += Violations.of("complete", where=_name_slots(problem, rest), amount=1.0, allowed=0.0, unit="rule")

@@ -35,13 +35,13 @@ def draw(problem: Update, plan: UpdatePlan) -> Sequence[Drawing]:
 
 def _draw_steps(problem: Update, plan: UpdatePlan) -> Timeline:
     """Draw what each of the switches with most operations does in each step."""
-    counts = plan.operations.groupby(["step", "switch"], sort=False).size()
+    counts = plan.operations.groupby(["step", "switch"], sort=False, as_index=False).size()
     busiest = plan.operations["switch"].value_counts(sort=True).index[:MOST_LANES].tolist()
-    times = plan.steps.set_index("step")
+    times = {row["step"]: row for row in plan.steps.to_dict(orient="records")}
     rows = []
-    for (step, switch), count in counts.items():
+    for step, switch, count in counts.itertuples(index=False):
         if switch in busiest:
-            row = times.loc[step]
+            row = times[step]
             rows.append(
                 {
                     "lane": switch,
@@ -52,7 +52,9 @@ def _draw_steps(problem: Update, plan: UpdatePlan) -> Timeline:
                     "element": switch,
                 }
             )
-    for step, row in times[times["kind"] == "drain"].iterrows():
+    for step, row in times.items():
+        if row["kind"] != "drain":
+            continue
         rows.append(
             {
                 "lane": "packets leave",

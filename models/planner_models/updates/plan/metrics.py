@@ -67,6 +67,7 @@ HEADLINE: Final = Headline(
     total="classes",
     then="rounds",
     then_words="in",
+    required={"tables": "overflow_rules", "links": "overload_mbps"},
     losses={
         "broken_classes": "breaks the guarantee of {}",
         "overflow_rules": "exceeds tables by {}",
@@ -84,17 +85,17 @@ HEADLINE: Final = Headline(
     ),
 )
 LIMITS: Final = {
-    "loop": "mixtures with a loop",
-    "black_hole": "mixtures with lost packets",
-    "waypoint": "mixtures with a missed waypoint",
-    "mixture": "mixtures of both configurations",
-    "flows": "classes with flows that change their path",
+    "loop": "loops",
+    "black_hole": "black holes",
+    "waypoint": "missed waypoints",
+    "mixture": "mixtures of rules",
+    "flows": "interrupted classes",
     "tables": "full tables",
     "links": "overloaded links",
-    "drain": "changes before packets have left",
-    "versions": "rules at switches without versions",
-    "complete": "rules that are not those of next",
-    "time": "steps shorter than their changes",
+    "drain": "early changes",
+    "versions": "unsupported versions",
+    "complete": "missing changes",
+    "time": "short steps",
 }
 
 

@@ -153,7 +153,7 @@ def make_plan(problem: Update, steps: Sequence[Step]) -> UpdatePlan:
         (np.concatenate(part) for part in zip(*parts, strict=True)) if parts else (empty,) * 3
     )
     ops = _sorted(problem, Operations(step_, slot, action))
-    names = problem.switch_index.to_numpy(object), problem.class_index.to_numpy(object)
+    names = pd.Index(problem.switch_index), pd.Index(problem.class_index)
     frame = pd.DataFrame(rows, columns=["kind", "start_s", "end_s"])
     frame = frame.astype({"kind": "str", "start_s": float, "end_s": float})
     frame.insert(0, "step", np.arange(1.0, len(frame) + 1))
@@ -164,7 +164,7 @@ def make_plan(problem: Update, steps: Sequence[Step]) -> UpdatePlan:
                 "step": ops.step + 1.0,
                 "switch": pd.Categorical.from_codes(slots.switch[ops.slot], names[0]).astype("str"),
                 "class": pd.Categorical.from_codes(slots.owner[ops.slot], names[1]).astype("str"),
-                "action": pd.Categorical.from_codes(ops.action, list(ACTIONS)).astype("str"),
+                "action": pd.Categorical.from_codes(ops.action, pd.Index(ACTIONS)).astype("str"),
             }
         ),
         tables=_tabulate(problem, count_rules(problem, ops)),

@@ -109,9 +109,9 @@ def tabulate(rules: Forwarding, classes: list[str], names: list[str]) -> pd.Data
     """Return rules as a table with names."""
     return pd.DataFrame(
         {
-            "class": pd.Categorical.from_codes(rules.owner, classes),
-            "switch": pd.Categorical.from_codes(rules.switch, names),
-            "next_hop": pd.Categorical.from_codes(rules.hop, names),
+            "class": pd.Categorical.from_codes(rules.owner, pd.Index(classes)),
+            "switch": pd.Categorical.from_codes(rules.switch, pd.Index(names)),
+            "next_hop": pd.Categorical.from_codes(rules.hop, pd.Index(names)),
             "share": rules.share,
         }
     )

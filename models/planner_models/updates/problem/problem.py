@@ -292,7 +292,8 @@ class Update:
         """(E,) load of each link before and after the update, Mbit/s."""
         slots = self.slots
         before, after = (
-            np.bincount(
+            np.zeros(len(self.links))
+            + np.bincount(
                 one.link,
                 weights=share * self.traffic_mbps[np.repeat(slots.owner, np.diff(one.start))],
                 minlength=len(self.links),
