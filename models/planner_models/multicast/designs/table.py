@@ -60,6 +60,7 @@ DESIGNS: Final = (
     Design(
         name="elmo",
         decide=route_by_source,
+        observe=observe.observe_groups,
         signalling=signalling.count_headers,
         mechanism=Mechanism.TRANSPARENCY,
         messages="hosts tell a controller the groups they join; it gives each source the header of its "
@@ -69,6 +70,7 @@ DESIGNS: Final = (
     Design(
         name="bier",
         decide=replicate_by_index,
+        observe=observe.observe_groups,
         signalling=signalling.count_headers,
         mechanism=Mechanism.TRANSPARENCY,
         messages="edge switches tell the edge switches of sources the groups that they have members of",

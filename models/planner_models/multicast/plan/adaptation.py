@@ -14,6 +14,14 @@ import pandas as pd
 from planner.arrays import Floats, Ints
 from planner_models.multicast.plan import table_limits
 from planner_models.multicast.plan.entry_tracker import insert_new_groups
+from planner_models.multicast.plan.headers import (
+    BIER,
+    BIER_FIXED_BYTES,
+    DEFAULT_RULE,
+    ELMO,
+    POD,
+    read_trees,
+)
 from planner_models.multicast.plan.plan import Channels, build_plan
 from planner_models.multicast.plan.switch_groups import (
     StoredGroups,
@@ -61,6 +69,63 @@ def adapt_plan(problem: Multicast, plan: Channels, *, before: Multicast | None =
         frames.append(_place_new_groups(problem, rates[now.group], now, first, plan))
     shared = pd.concat(frames, ignore_index=True) if frames else None
     return build_plan(problem, kept, copies, partition=partition, meta_groups=shared)
+
+
+def adapt_headers(problem: Multicast, plan: Channels) -> Channels:
+    """Return a plan with headers among the members of `problem`: sources learn of their groups' switches.
+
+    Elmo: a switch that is new in a group uses the default rule of its layer. BIER: its bit is set; groups
+    that the table of an edge switch cannot hold go by unicast.
+    """
+    assert plan.headers is not None
+    assert plan.header_rules is not None
+    row = find_rows(problem.group_names, plan.headers["group"])
+    scheme = np.full(len(problem.groups), "", dtype=object)
+    scheme[row[row >= 0]] = plan.headers["scheme"].astype(str).to_numpy()[row >= 0]
+    # a design gives all groups strings of one length, and packets too
+    strings = plan.headers.loc[plan.headers["scheme"] == BIER, "header_bytes"]
+    size = float(strings.iloc[0]) if len(strings) else BIER_FIXED_BYTES + 1.0
+    packet = float(plan.headers["packet_bytes"].iloc[0])
+    limits = table_limits.build_limits(problem, problem.aggregation_copies, layers=("edge",))
+    by_bits = scheme == BIER
+    admitted = table_limits.admit_in_order(limits, order=np.flatnonzero(by_bits))
+    scheme[by_bits & ~admitted] = ""
+    frames = []
+    pods = pd.Index([f"{POD}{pod}" for pod in range(problem.pods)])
+    several, across = (np.diff(each.start) > 1 for each in (problem.spread, problem.below))
+    elmo = scheme == ELMO
+    for each, names, chosen in (
+        (problem.spread, problem.wiring.edges, (elmo & several) | (scheme == BIER)),
+        (problem.below, pods, elmo & across),
+    ):
+        group = np.repeat(np.arange(len(chosen)), np.diff(each.start))
+        here = chosen[group]
+        frame = pd.DataFrame(
+            {
+                "group": problem.group_names[group[here]].astype(str),
+                "switch": names[each.edge[here]].astype(str),
+                "set": each.edge[here] // int(8 * (size - BIER_FIXED_BYTES)),
+                "by_bits": scheme[group[here]] == BIER,
+            }
+        )
+        frames.append(frame)
+    rules = pd.concat(frames, ignore_index=True)
+    old = plan.header_rules.astype({"group": str, "switch": str})
+    rules = rules.merge(old, on=["group", "switch"], how="left")
+    rules["rule"] = np.where(rules["by_bits"], rules["set"], rules["rule"].fillna(DEFAULT_RULE)).astype(float)
+    rules = rules[["group", "switch", "rule"]]
+    sent = np.flatnonzero(scheme != "")
+    table = pd.DataFrame(
+        {
+            "group": problem.group_names[sent].astype(str),
+            "scheme": scheme[sent].astype(str),
+            "header_bytes": np.where(scheme[sent] == BIER, size, 1.0),
+            "packet_bytes": packet,
+        }
+    )
+    table["header_bytes"] = read_trees(problem, table, rules).needed_bytes[sent].astype(float)
+    nobody = np.zeros(len(problem.groups), dtype=bool)
+    return build_plan(problem, nobody, problem.aggregation_copies, headers=table, header_rules=rules)
 
 
 def _place_new_groups(
