@@ -38,6 +38,7 @@ from planner_models.multicast.plan import group_capacity, meta_groups
 from planner_models.multicast.problem import workloads
 
 PORTS = 24
+MAX_GAP = 0.02  # of one switch, to the bound that no sharing beats
 Way = Callable[[meta_groups.Masks, Floats], Ints]
 
 
@@ -357,6 +358,7 @@ def report_gaps(quick: bool) -> None:
         took = time.perf_counter() - begin
         recounted = meta_groups.extra_mbps(masks, rates, found.meta)
         assert abs(recounted - found.extra_mbps) < 1e-6 * found.total_mbps
+        assert found.gap < MAX_GAP
         print(f"   {count:7,} {count // 4:8,} {took:8.1f} {100 * found.gap:7.2f}")
 
 
