@@ -10,6 +10,7 @@ import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
+from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.plan import Content, Sharing, read_plan
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 
@@ -31,7 +32,8 @@ def check(problem: SharedStore, plan: Sharing) -> Violations:
     demand      a partition is served more than its demand
     mix         partitions of a tenant of fixed mix are not served in proportion
     rate        a node serves more than its rate, or uses more of a resource than it has
-    shares      rates of a tenant at nodes or in all are not what its replicas serve
+    shares      rates of a tenant at nodes or in all are not what its replicas serve; its fair share or level
+                is not that of its weight and demand
 
     PlanRejected where it is no plan: see `read_plan`.
     """
@@ -146,7 +148,7 @@ def _check_sums(problem: SharedStore, content: Content, plan: Sharing) -> Violat
     rates = plan.rates.set_index("tenant")["kops"]
     names = pd.Index(problem.tenant_names)
     whole = pd.DataFrame({"sum": totals.reindex(names), "stated": rates.reindex(names)}).fillna(0.0)
-    found = Violations()
+    found = _check_levels(problem, plan)
     for table, words in (
         (both, [f"{t} at {n}" for t, n in both.index]),
         (whole, list(map(str, whole.index))),
@@ -160,6 +162,23 @@ def _check_sums(problem: SharedStore, content: Content, plan: Sharing) -> Violat
             allowed=allowed[rows],
             unit="kops",
         )
+    return found
+
+
+def _check_levels(problem: SharedStore, plan: Sharing) -> Violations:
+    """Compare fair shares with those of the problem, and levels with rates over fair shares."""
+    names = plan.rates["tenant"].astype(str)
+    columns = {name: plan.rates[name].to_numpy(float) for name in ("kops", "fair_share_kops", "level")}
+    fair = pd.Series(fair_share_kops(problem), index=problem.tenant_names).reindex(names).to_numpy(float)
+    level = np.divide(columns["kops"], fair, out=np.zeros_like(fair), where=fair > 0)
+    found = Violations()
+    for stated, right, unit in (
+        (columns["fair_share_kops"], fair, "kops of fair share"),
+        (columns["level"], level, "of the fair share"),
+    ):
+        rows = np.flatnonzero(np.abs(stated - right) > TOLERANCE * np.maximum(right, 1e-3))
+        where = [str(names.iloc[row]) for row in rows]
+        found += Violations.of("shares", where=where, amount=stated[rows], allowed=right[rows], unit=unit)
     return found
 
 
