@@ -21,6 +21,8 @@ def formulation(problem: Month) -> pyo.ConcreteModel:
                 x_wc <= q_c + most_wc y_wc, sum_w y_wc <= F_c     y binary; F is 0 where the peak is billed
                 q_c or the mean of x_wc <= sum_t z_ct             where the mean is billed
                 commitment_c <= sum_t z_ct                        z_ct: Mbit/s billed at price step t
+                x_wc - x_w+1,c <= d_wc                            d: what a contract loses to the next window
+                sum_c d_wc <= fall of traffic + movable traffic   where a region limits switching
                 z_c,t+1 > 0 only where z_ct is full               by binaries o_ct, where prices fall
     """
     import pyomo.environ as pyo  # only needed for the formal model
@@ -67,6 +69,21 @@ def formulation(problem: Month) -> pyo.ConcreteModel:
     )
     m.full = pyo.Constraint(m.O, rule=lambda m, c, t: m.z[c, t] >= m.z[c, t].ub * m.o[c, t])
     m.used = pyo.Constraint(m.O, rule=lambda m, c, t: m.z[c, t + 1] <= m.z[c, t + 1].ub * m.o[c, t])
+    share = problem.moved_share
+    limited = [r for r in range(len(problem.regions)) if share[r] < 1]
+    m.D = pyo.Set(
+        initialize=[(w, c) for w in range(windows - 1) for c in range(count) if region[c] in limited]
+    )
+    m.d = pyo.Var(m.D, domain=pyo.NonNegativeReals)
+    m.lost = pyo.Constraint(m.D, rule=lambda m, w, c: m.x[w, c] - m.x[w + 1, c] <= m.d[w, c])
+
+    def moved(m: pyo.ConcreteModel, w: int, r: int) -> Any:
+        own = [m.d[w, c] for c in range(count) if region[c] == r]
+        now, after = float(servable[w, r]), float(servable[w + 1, r])
+        movable = max(now - after, 0.0) + float(share[r]) * min(now, after)
+        return sum(own) <= movable if own else pyo.Constraint.Skip
+
+    m.moved = pyo.Constraint(pyo.RangeSet(0, windows - 2), limited, rule=moved)
     short = float((problem.traffic_mbps - servable).sum()) / windows
     m.goal = pyo.Objective(
         expr=sum(float(steps[c][1][t]) * m.z[c, t] for c, t in m.T) + short * unserved_price(problem),

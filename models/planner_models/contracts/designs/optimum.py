@@ -16,7 +16,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, RankProof, Status
 from planner.options import Options, Service
-from planner_models.contracts.designs import burst_sets, free_windows, interval_bound, program
+from planner_models.contracts.designs import burst_sets, free_windows, interval_bound, program, switching
 from planner_models.contracts.designs.program import Region
 from planner_models.contracts.designs.shortage import prove_shortage
 from planner_models.contracts.plan.metrics import measure, unserved_price
@@ -81,8 +81,10 @@ def relaxed_bill(problem: Month, options: Options = Options()) -> float | None:
     """Return a bound on the bill of any plan that carries all traffic that can be carried; None: unknown."""
     bounds = []
     for row in range(len(problem.regions)):
-        solution = backends.solve(program.build(Region.of(problem, row)).program, replace(options, gap=1e-4))
-        bounds.append(solution.bound)
+        region = Region.of(problem, row)
+        in_order = region.moved_share < 1 and region.most.size <= switching.MOST_CELLS
+        built = program.build(region, in_order=in_order)
+        bounds.append(backends.solve(built.program, replace(options, gap=1e-4)).bound)
     known = [bound for bound in bounds if bound is not None]
     return sum(known) if len(known) == len(bounds) else None
 
@@ -125,7 +127,41 @@ def _plan(problem: Month, *, method: Method, options: Options, use_free_windows:
 
 
 def plan_region(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:
-    """Plan one region: levels from the relaxation, free windows, search, then the integer program."""
+    """Plan one region, within its limit of switching where it has one."""
+    if region.moved_share >= 1 or len(region.traffic) < 2 or not len(region.contracts):
+        return _plan_freely(region, method=method, options=options, time_limit_s=time_limit_s)
+    until = time.perf_counter() + max(time_limit_s, 1.0)
+    gap = DEFAULT_GAP if options.gap is None else options.gap
+    limited = replace(options, gap=min(gap, 1e-4), time_limit_s=max(time_limit_s / 4, 1.0))
+    if method == "exact":
+        return _solve_exactly(region, limited, until)
+    free = _plan_freely(
+        switching.without_limit(region), method="search", options=options, time_limit_s=time_limit_s / 4
+    )
+    assert free.load is not None
+    if switching.is_within_limit(region, free.load):
+        return free
+    bound, relaxed = switching.find_bound(region, limited)
+    bound = max((one for one in (bound, free.bound) if one is not None), default=None)
+    load = switching.find_loads(region, free.load, relaxed, limited)
+    done = RegionDecision(load, free_windows.load_cost(region, load), bound, free.backend)
+    is_small = method == "auto" and region.most.size <= MOST_BINARIES
+    if is_small and (bound is None or (done.cost or 0.0) > bound * (1 + gap) + CENT):
+        return _best_of(region, done, _solve_exactly(region, replace(limited, gap=gap), until))
+    return done
+
+
+def _best_of(region: Region, done: RegionDecision, exact: RegionDecision) -> RegionDecision:
+    """Return the decision of less cost that keeps the limit of switching, with the larger bound."""
+    bound = max((one for one in (done.bound, exact.bound) if one is not None), default=None)
+    is_better = exact.load is not None and exact.cost is not None and exact.cost < (done.cost or np.inf)
+    if is_better and exact.load is not None and switching.is_within_limit(region, exact.load):
+        return exact._replace(bound=bound)
+    return done._replace(bound=bound)
+
+
+def _plan_freely(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:
+    """Plan one region: levels from the relaxation, the integer program where small, search, and the bound."""
     until = time.perf_counter() + max(time_limit_s, 1.0)
     if not len(region.contracts):
         return RegionDecision(np.zeros((len(region.traffic), 0)), 0.0, 0.0, "no contracts")
@@ -206,17 +242,7 @@ def _solve_exactly(region: Region, options: Options, until: float) -> RegionDeci
     backend = solution.backend or ""
     if solution.x is None:
         return RegionDecision(None, None, solution.bound, backend)
-    windows, count = region.most.shape
-    load = solution.x[count : count + windows * count].reshape(windows, count)
-    load = np.clip(load, region.least, region.most)
-    # what rounding of the solver left out or over
-    short = region.traffic - load.sum(axis=1)
-    for contract in range(count):
-        change = np.clip(
-            short, region.least[:, contract] - load[:, contract], region.most[:, contract] - load[:, contract]
-        )
-        load[:, contract] += change
-        short = short - change
+    load = program.repair(region, built.loads(solution.x, len(region.traffic)))
     return RegionDecision(load, free_windows.load_cost(region, load), solution.bound, backend)
 
 

@@ -16,6 +16,7 @@ source  Singh et al., NSDI 2021 (CASCARA), offline problem: choice of free windo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -41,6 +42,7 @@ class Region:
     is_mean      (N,) True where the mean is billed
     commitment   (N,) Mbit/s
     steps        (N,) volumes from which prices apply, and the prices
+    moved_share  share of the traffic that may change its CDN between consecutive windows; 1: no limit
     """
 
     contracts: Ints
@@ -51,6 +53,7 @@ class Region:
     is_mean: Bools
     commitment: Floats
     steps: list[tuple[Floats, Floats]]
+    moved_share: float = 1.0
 
     @classmethod
     def of(cls, problem: Month, region: int, *, use_free_windows: bool = True) -> Region:
@@ -67,6 +70,7 @@ class Region:
             is_mean=np.array([rule == MEAN for rule in rules], dtype=bool),
             commitment=problem.column("commitment_mbps")[own],
             steps=[problem.price_steps[row] for row in own],
+            moved_share=float(problem.moved_share[region]),
         )
 
     def amount(self, contract: int, volume_mbps: float) -> float:
@@ -123,6 +127,11 @@ class MonthProgram:
         """Return the billed level of each contract in a solution, (N,)."""
         return np.asarray(x[: self.contracts], dtype=float)
 
+    def loads(self, x: Floats, windows: int) -> Floats:
+        """Return the loads in a solution with one group for each window, (W, N)."""
+        at = self.contracts
+        return np.asarray(x[at : at + windows * at], dtype=float).reshape(windows, at)
+
 
 def build(
     region: Region,
@@ -131,17 +140,22 @@ def build(
     exact: bool = False,
     free_share: float = 1.0,
     total: tuple[float, float] | None = None,
+    in_order: bool = False,
+    is_free: Bools | None = None,
 ) -> MonthProgram:
     """Build the program of a region.
 
     groups      groups of windows, where not exact
     exact       one group for each window, and binary choice of free windows
     free_share  part of the free windows that may be used, for plans that cannot use all of them
+    in_order    one group for each window, in the order of time: needed for limits of switching
+    is_free     (W, N) windows that may be free, in order; None: the program chooses them
     total       limits of the sum of the billed levels, Mbit/s: only plans within them are considered, and an
                 excess is limited by what that sum leaves of a window's traffic
     """
     windows, count = region.most.shape
-    group = np.arange(windows) if exact else group_windows(region.traffic, groups)
+    in_order = in_order or exact or is_free is not None
+    group = np.arange(windows) if in_order else group_windows(region.traffic, groups)
     size = np.bincount(group).astype(float)
     kinds = len(size)
 
@@ -161,7 +175,9 @@ def build(
     starts = np.cumsum([0, count, cells, kinds * len(bursting), len(pieces), len(ordered)])
     q0, x0, s0, z0, o0, b0 = starts.tolist()
     has_shares = exact or total is not None
-    wide = b0 + (kinds * len(bursting) if has_shares else 0)
+    d0 = b0 + (kinds * len(bursting) if has_shares else 0)
+    is_limited = in_order and region.moved_share < 1 and windows > 1
+    wide = d0 + ((windows - 1) * count if is_limited else 0)
     x_at = x0 + np.arange(cells).reshape(kinds, count)
     s_at = s0 + np.arange(kinds * len(bursting)).reshape(kinds, len(bursting))
 
@@ -182,6 +198,9 @@ def build(
     lower, upper, cost = np.zeros(wide), np.full(wide, np.inf), np.zeros(wide)
     lower[:count], upper[:count] = np.where(region.is_mean, 0.0, level_least), level_most
     lower[x_at], upper[x_at] = least, np.maximum(most, least)
+    upper[s_at] = np.inf if is_free is None else np.where(is_free[:, bursting], most[:, bursting], 0.0)
+    if is_limited:
+        blocks += _switching_rows(region, traffic, x_at, d0, matrix)
     # windows: x <= q + s
     billed = np.flatnonzero(~region.is_mean)
     height = kinds * len(billed)
@@ -237,9 +256,9 @@ def build(
                     upper=region.free[bursting].astype(float),
                 ),
             ]
-    if total is not None:
-        every_level = matrix([np.zeros(len(billed))], [q0 + billed], [np.ones(len(billed))], 1)
-        blocks.append(Rows("sum of levels", every_level, lower=total[0], upper=total[1]))
+    lowest, highest = total or (-np.inf, np.inf)
+    every_level = matrix([np.zeros(len(billed))], [q0 + billed], [np.ones(len(billed))], 1)
+    blocks += [Rows("sum of levels", every_level, lower=lowest, upper=highest)] * (total is not None)
     # volume <= sum of the price steps, which is at least the commitment
     piece_row = np.array([row for row, _ in pieces])
     z_at = z0 + np.arange(len(pieces))
@@ -285,9 +304,9 @@ def build(
             ),
         ]
     integer = np.zeros(wide, dtype=bool)
-    integer[o0:] = total is None  # with limits of the sum, price steps and free windows may be shared
-    names = ("level", "load", "excess", "price step", "step order", "free window")
-    ends = np.append(starts, wide)
+    integer[o0:d0] = total is None  # with limits of the sum, price steps and free windows may be shared
+    names = ("level", "load", "excess", "price step", "step order", "free window", "lost traffic")
+    ends = np.array([*starts.tolist(), d0, wide])
     sizes = np.diff(ends)
     return MonthProgram(
         program=LinearProgram.build(
@@ -301,6 +320,30 @@ def build(
         ),
         contracts=count,
     )
+
+
+def _switching_rows(
+    region: Region, traffic: Floats, x_at: Ints, first: int, matrix: Callable[..., sp.csr_array]
+) -> list[Rows]:
+    """Return the rows that limit switching: what contracts lose to the next window, and all of them together.
+
+    x_at   (W, N) columns of the loads
+    first  column of the first lost load
+    """
+    steps, count = len(traffic) - 1, x_at.shape[1]
+    lost = np.arange(steps * count).reshape(steps, count)
+    ones = np.ones(lost.size)
+    fall = np.maximum(traffic[:-1] - traffic[1:], 0.0)
+    movable = fall + region.moved_share * np.minimum(traffic[:-1], traffic[1:])
+    columns = [x_at[:-1], x_at[1:], first + lost]
+    return [
+        Rows("lost traffic", matrix([lost, lost, lost], columns, [ones, -ones, -ones], lost.size), upper=0.0),
+        Rows(
+            "moved traffic",
+            matrix([np.repeat(np.arange(steps), count)], [first + lost], [ones], steps),
+            upper=movable,
+        ),
+    ]
 
 
 def _most_excess(region: Region, group: Ints, bursting: Ints, least_total: float) -> Floats:
@@ -318,3 +361,16 @@ def _most_excess(region: Region, group: Ints, bursting: Ints, least_total: float
     largest = np.zeros((int(group.max()) + 1, len(bursting)))
     np.maximum.at(largest, group, own)
     return largest
+
+
+def repair(region: Region, load: Floats) -> Floats:
+    """Return the loads (W, N) of a solution within all limits, without what rounding left out or over."""
+    load = np.clip(load, region.least, region.most)
+    short = region.traffic - load.sum(axis=1)
+    for contract in range(load.shape[1]):
+        change = np.clip(
+            short, region.least[:, contract] - load[:, contract], region.most[:, contract] - load[:, contract]
+        )
+        load[:, contract] += change
+        short = short - change
+    return np.asarray(load)

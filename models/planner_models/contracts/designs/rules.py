@@ -27,11 +27,7 @@ def plan_cheapest_first(problem: Month, *, options: Options = Options()) -> Deci
 
 def plan_commitments_first(problem: Month, *, options: Options = Options()) -> Decision[Loads]:
     """Fill contracts to their commitments in each window, the cheapest first, then to their most load."""
-    return _plan(
-        problem,
-        lambda region: _pour(region, [np.minimum(region.most, region.commitment), region.most]),
-        options,
-    )
+    return _plan(problem, pour_commitments_first, options)
 
 
 def plan_fixed_shares(problem: Month, *, options: Options = Options()) -> Decision[Loads]:
@@ -45,6 +41,14 @@ def plan_fixed_shares(problem: Month, *, options: Options = Options()) -> Decisi
         return np.asarray(load + share[:, None] * room)
 
     return _plan(problem, split, options)
+
+
+def pour_commitments_first(region: Region) -> Floats:
+    """Return the loads (W, N) that fill commitments first, then what is left, the cheapest contract first.
+
+    Loads rise with the traffic, so that no traffic changes its contract between windows.
+    """
+    return _pour(region, [np.minimum(region.most, region.commitment), region.most])
 
 
 def _pour(region: Region, limits: list[Floats]) -> Floats:

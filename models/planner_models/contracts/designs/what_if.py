@@ -35,7 +35,7 @@ def explain(
     """Explain the bill of a month: each contract's part, unused commitments, and what to renegotiate.
 
     Terms are changed one at a time: no commitment, a tenth more capacity, a tenth off the price, no limits on
-    shares, and the 95th percentile in place of the peak. The saving is the change of the bound.
+    shares or switching, and the 95th percentile in place of the peak. The saving is the change of the bound.
     """
     plan: Loads = decided.decision.plan  # type: ignore[assignment]
     bills = bill(problem, read_loads(problem, plan))
@@ -74,6 +74,7 @@ def explain(
                 bound = relaxed_bill(changed, options)
                 if bound is not None and now - bound > LEAST_SAVING * max(now, 1e-9):
                     rows.append((problem.names[int(contract)], term, round(now - bound, 2)))
+        rows += list(_switching_savings(problem, now, options))
         frame = pd.DataFrame(rows, columns=["contract", "changed_term", "saves"])
         frame = frame.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
         if len(frame):
@@ -86,6 +87,18 @@ def explain(
         else:
             sentences.append("No single changed term of these contracts lowers the bill.")
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def _switching_savings(problem: Month, now: float, options: Options) -> Iterator[tuple[str, str, float]]:
+    """Yield what the bound on the bill falls by where a region's limit of switching is lifted."""
+    if problem.switching is None:
+        return
+    for row in np.flatnonzero(problem.moved_share < 1).tolist():
+        name = problem.regions[row]
+        others = problem.switching[problem.switching["region"].astype(str) != name]
+        bound = relaxed_bill(replace(problem, switching=others), options)
+        if bound is not None and now - bound > LEAST_SAVING * max(now, 1e-9):
+            yield f"all in {name}", "no limit of switching", round(now - bound, 2)
 
 
 def _changed_terms(problem: Month, contract: int) -> Iterator[tuple[str, Month]]:

@@ -21,6 +21,18 @@ def region_loads(problem: Month, load_mbps: Floats) -> Floats:
     return together
 
 
+def moved_mbps(problem: Month, load_mbps: Floats) -> Floats:
+    """Return the traffic that changes its CDN after each window but the last, (W - 1, R), from (W, N) loads.
+
+    It is what contracts lose from a window to the next, less the region's fall in traffic.
+    """
+    together = region_loads(problem, load_mbps)
+    lost = np.zeros((len(load_mbps) - 1, together.shape[1]))
+    np.add.at(lost.T, problem.region, np.maximum(load_mbps[:-1] - load_mbps[1:], 0.0).T)
+    fall = np.maximum(together[:-1] - together[1:], 0.0)
+    return np.maximum(lost - fall, 0.0)
+
+
 def check(problem: Month, plan: Loads) -> Violations:
     """Return the constraint violations of the plan, by name.
 
@@ -29,6 +41,7 @@ def check(problem: Month, plan: Loads) -> Violations:
     min_share  a contract carries less than its least share, where its capacity allows that
     traffic    contracts carry more than the region's traffic
     served     contracts carry less than they could
+    moved      more traffic changes its CDN from a window to the next than may
 
     PlanRejected where it is no plan: see `read_loads`.
     """
@@ -45,7 +58,12 @@ def check(problem: Month, plan: Loads) -> Violations:
     together, slack = region_loads(problem, load), TOLERANCE * np.maximum(traffic, 1.0)
     servable = problem.servable_mbps
     found += _regions(problem, "traffic", together, traffic, together > traffic + slack)
-    return found + _regions(problem, "served", together, servable, together < servable - slack)
+    found += _regions(problem, "served", together, servable, together < servable - slack)
+    moved = moved_mbps(problem, load)
+    common = np.minimum(together[:-1], together[1:])
+    allowed = problem.moved_share * common
+    is_limited = problem.moved_share < 1
+    return found + _regions(problem, "moved", moved, allowed, is_limited & (moved > allowed + 10 * slack[1:]))
 
 
 def _places(problem: Month, limit: str, load: Floats, allowed: Floats, broken: Bools) -> Violations:

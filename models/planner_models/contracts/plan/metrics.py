@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.contract.metrics import Headline, Metric
 from planner_models.contracts.plan.bill import bill
-from planner_models.contracts.plan.check import region_loads
+from planner_models.contracts.plan.check import moved_mbps, region_loads
 from planner_models.contracts.plan.plan import Loads, read_loads
 from planner_models.contracts.problem.problem import PEAK, Month
 
@@ -55,6 +55,12 @@ METRICS: Final = (
         "traffic that changes its CDN from a window to the next, beyond what demand changes; mean",
         "traffic predictability, Mukerjee 2018, 3.3.2",
     ),
+    _less(
+        "most_moved_percent",
+        "%",
+        "traffic of a region that changes its CDN from a window to the next, beyond what demand changes: "
+        "most of all windows",
+    ),
 )
 HEADLINE: Final = Headline(
     metric="delivered_mbps",
@@ -80,6 +86,7 @@ LIMITS: Final = {
     "min_share": "windows below a contract's least share",
     "traffic": "windows with more load than traffic",
     "served": "windows with traffic that could be carried",
+    "moved": "windows after which more traffic changes its CDN than may",
 }
 
 
@@ -108,6 +115,7 @@ def measure(
     if unserved <= 1e-9 * offered:
         unserved, delivered = 0.0, offered
     used = load.sum(axis=0) > 0
+    moved, most_moved = _moved_percent(problem, load)
     return {
         "delivered_mbps": delivered,
         "offered_mbps": offered,
@@ -119,21 +127,21 @@ def measure(
         "mean_price": total / delivered if delivered > 0 else None,
         "free_windows": float(bills["free_windows"].sum()),
         "cdns_used": float(problem.contracts["cdn"][used].nunique()),
-        "moved_percent": _moved_percent(problem, load),
+        "moved_percent": moved,
+        "most_moved_percent": most_moved,
     }
 
 
-def _moved_percent(problem: Month, load: np.ndarray) -> float | None:
-    """Return the traffic that moves between contracts from window to window, in percent; None for one window.
+def _moved_percent(problem: Month, load: np.ndarray) -> tuple[float | None, float | None]:
+    """Return the traffic that changes its CDN from a window to the next, in percent: the mean and the most.
 
-    Of two consecutive windows, it is what a contract loses beyond its region's fall in traffic.
+    None for one window.
     """
     if len(load) < 2:
-        return None
-    together = np.zeros_like(problem.traffic_mbps)
-    np.add.at(together.T, problem.region, load.T)
-    lost = np.zeros((len(load) - 1, together.shape[1]))
-    np.add.at(lost.T, problem.region, np.maximum(load[:-1] - load[1:], 0.0).T)
-    fall = np.maximum(together[:-1] - together[1:], 0.0)
-    common = np.minimum(together[:-1], together[1:]).sum()
-    return 100 * float(np.maximum(lost - fall, 0.0).sum()) / float(common) if common > 0 else None
+        return None, None
+    moved, together = moved_mbps(problem, load), region_loads(problem, load)
+    common = np.minimum(together[:-1], together[1:])
+    if common.sum() <= 0:
+        return None, None
+    share = np.divide(moved, common, out=np.zeros_like(moved), where=common > 0)
+    return 100 * float(moved.sum()) / float(common.sum()), 100 * float(share.max())

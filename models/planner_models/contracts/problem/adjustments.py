@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 
 from planner.errors import InputError, did_you_mean
@@ -26,6 +27,15 @@ def adjust(
     capacity_scale: Annotated[
         float, Field(gt=0, allow_inf_nan=False, description="every contract's capacity is multiplied by this")
     ] = 1.0,
+    max_moved_percent: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=100,
+            description="most traffic of every region that changes its CDN between consecutive windows, in "
+            "percent, in place of the limits of table switching",
+        ),
+    ] = None,
     price_factors: Annotated[
         dict[str, Factor], Field(description="CDNs, and what all their prices are multiplied by")
     ] = {},  # noqa: B006 - never changed
@@ -33,7 +43,7 @@ def adjust(
         tuple[str, ...], Field(description="CDNs that carry nothing; their commitments are paid for")
     ] = (),
 ) -> Month:
-    """Return the problem with other traffic, commitments, capacities or prices.
+    """Return the problem with other traffic, commitments, capacities, prices or limits of switching.
 
     raises  InputError for a name that is no CDN's
     """
@@ -54,6 +64,9 @@ def adjust(
         changed = changed.with_contracts(commitment_mbps=contracts["commitment_mbps"] * commitment_scale)
     if capacity_scale != 1:
         changed = changed.with_contracts(capacity_mbps=contracts["capacity_mbps"] * capacity_scale)
+    if max_moved_percent is not None:
+        limits = pd.DataFrame({"region": problem.regions, "max_moved_percent": float(max_moved_percent)})
+        changed = replace(changed, switching=limits)
     if price_factors:
         factor = cdns.map(price_factors).fillna(1.0).to_numpy(float)
         tiers = changed.tiers

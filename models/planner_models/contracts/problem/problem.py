@@ -98,8 +98,22 @@ TIERS: Final = Table(
     key=("cdn", "region", "above_mbps"),
     may_be_empty=True,
 )  # fmt: skip
-TABLES: Final = (TRAFFIC, CONTRACTS, TIERS)
-OPTIONAL_TABLES: Final = ("tiers",)
+SWITCHING: Final = Table(
+    name="switching",
+    about="limit of the traffic that may change its CDN between consecutive windows; regions without a "
+    "row have none",
+    columns={
+        "region": label("region of the clients"),
+        "max_moved_percent": number(
+            "most traffic that changes its CDN from a window to the next, beyond what demand changes, in "
+            "percent of the lower traffic of the two", at_least=0, at_most=100,
+        ),
+    },
+    key=("region",),
+    may_be_empty=True,
+)  # fmt: skip
+TABLES: Final = (TRAFFIC, CONTRACTS, TIERS, SWITCHING)
+OPTIONAL_TABLES: Final = ("tiers", "switching")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,6 +123,7 @@ class Month:
     traffic    window, region, traffic_mbps; windows without a row of a region have no traffic there
     contracts  cdn, region, billing, price_per_mbps, capacity_mbps, commitment_mbps, min_share, max_share
     tiers      cdn, region, above_mbps, price_per_mbps; None: one price each
+    switching  region, max_moved_percent; None: traffic may change its CDN freely
 
     Below, W windows, R regions and N contracts; arrays refer to them by row.
 
@@ -118,6 +133,7 @@ class Month:
     traffic: pd.DataFrame
     contracts: pd.DataFrame
     tiers: pd.DataFrame | None = None
+    switching: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         faults = validate_fields(self, TABLES)
@@ -243,6 +259,15 @@ class Month:
         return servable
 
     @cached_property
+    def moved_share(self) -> Floats:
+        """(R,) share of a region's traffic that may change its CDN between two windows; 1: no limit."""
+        share = np.ones(len(self.regions))
+        if self.switching is not None and len(self.switching):
+            at = pd.Index(self.regions).get_indexer(pd.Index(self.switching["region"].astype(str)))
+            share[at] = self.switching["max_moved_percent"].to_numpy(float) / 100
+        return share
+
+    @cached_property
     def highest_price(self) -> float:
         """The highest price of a billed Mbit/s under any contract."""
         return max((float(prices.max()) for _, prices in self.price_steps), default=0.0)
@@ -257,13 +282,17 @@ class Month:
         if not (traffic["traffic_mbps"].to_numpy(float) > 0).any():
             yield f"{file_name(traffic, 'traffic')}: every traffic_mbps is 0, one must be greater"
         regions = set(self.regions)
-        unknown = [
-            f"{row_name(contracts, 'contracts', row)}: region '{name}' has no traffic"
-            + did_you_mean(name, regions)
-            for row, name in enumerate(contracts["region"].astype(str))
-            if name not in regions
-        ]
-        yield from shorten_faults(unknown, file_name(contracts, "contracts"), "of unknown regions")
+        for table in ("contracts", "switching"):
+            frame = getattr(self, table)
+            if frame is None:
+                continue
+            unknown = [
+                f"{row_name(frame, table, row)}: region '{region}' has no traffic"
+                + did_you_mean(region, regions)
+                for row, region in enumerate(frame["region"].astype(str))
+                if region not in regions
+            ]
+            yield from shorten_faults(unknown, file_name(frame, table), "of unknown regions")
         least, most = contracts["min_share"].to_numpy(float), contracts["max_share"].to_numpy(float)
         crossed = [
             f"{row_name(contracts, 'contracts', row)}: min_share is {least[row]:g}, must be at most "
