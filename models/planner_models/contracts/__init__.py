@@ -15,7 +15,9 @@ $P_c$ is the price of a billed volume, by steps. The volume $V_c$ leaves the $F$
 the 95th percentile is billed (5% of the windows, Mukerjee 2018, 3.2.1); $F = 0$ where the peak is billed,
 and $V_c$ is the mean of $x_{wc}$ where that is. The choice of free windows is that of CASCARA (Singh et
 al., NSDI 2021) and of Entact's cost model (Zhang et al., NSDI 2010). `formulation` is the model in Pyomo.
-Regions have contracts of their own and are planned one by one.
+Regions have contracts of their own and are planned one by one. A region may limit the traffic that changes
+its CDN from a window to the next beyond what demand changes: what contracts lose together is at most the fall
+of its traffic and a share of the lower traffic of the two.
 
 `optimum` solves a relaxation in which a contract's excess above its billed volume is limited by all of its
 free windows together, with windows of similar traffic averaged: a bound on every plan's bill. For levels
@@ -30,7 +32,8 @@ term to renegotiate. Bills are computed from the plan's loads alone, in cents.
 
 Tables: `traffic(window, region, traffic_mbps)`, `contracts(cdn, region, billing, price_per_mbps,
 capacity_mbps, commitment_mbps?, min_share?, max_share?)` and optionally `tiers(cdn, region, above_mbps,
-price_per_mbps)`. Prices are of a Mbit/s for all windows. A plan is `loads(window, cdn, region, load_mbps)`.
+price_per_mbps)` and `switching(region, max_moved_percent)`. Prices are of a Mbit/s for all windows. A plan is
+`loads(window, cdn, region, load_mbps)`.
 
 >>> import pandas as pd
 >>> from planner_models import contracts

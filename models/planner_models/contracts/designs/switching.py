@@ -3,9 +3,11 @@
 The relaxation of `program` with windows in the order of time gives a bound. Where it is too large, the one
 without limits of switching does. Plans are the best of these:
 
-- filling commitments first: every contract's load rises with the traffic, so that no traffic moves;
-- the linear program in which the windows with the largest excess of the relaxation, or those of the plan
-  without limits, are free;
+- loads that rise with the traffic, so that no traffic moves: filling commitments first, or the linear program
+  over some windows in ascending order of traffic with no switching between them, interpolated;
+- the linear program in which given windows are free: those of the plan without limits, those of most traffic
+  for all contracts, or those that remain when, by halves, the windows in which a contract carries less in the
+  program's solution are no longer free (diving);
 - a mean of the plan without limits and the first, with as much of the former as the limits allow: what moves
   is at most that share of what moves in the former.
 
@@ -20,12 +22,13 @@ from typing import Final
 import numpy as np
 
 from planner import backends
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools, Floats, Ints
 from planner.options import Options
 from planner_models.contracts.designs import free_windows, program
 from planner_models.contracts.designs.program import Region
 from planner_models.contracts.designs.rules import pour_commitments_first
 
+LEVELS: Final = 150  # of traffic, for loads that rise with it
 MOST_CELLS: Final = 30_000  # windows times contracts up to which programs over all windows are solved
 
 
@@ -59,14 +62,43 @@ def find_loads(region: Region, free: Floats, relaxed: Floats | None, options: Op
     relaxed  (W, N) loads of the relaxation in the order of time; None where there are none
     """
     steady = pour_commitments_first(region)
-    candidates = [steady, _mix(region, free, steady)]
+    rising = _find_rising(region, options)
+    if rising is not None and free_windows.load_cost(region, rising) < free_windows.load_cost(region, steady):
+        steady = rising
+    candidates: list[Floats | None] = [steady, _mix(region, free, steady)]
     if region.most.size <= MOST_CELLS:
-        guides = [free] if relaxed is None else [free, relaxed]
-        for guide in guides:
-            found = _solve(region, _largest_excess(region, guide), options)
-            candidates += [] if found is None else [found]
-    kept = [load for load in candidates if is_within_limit(region, load)]
+        busiest = np.broadcast_to(region.traffic[:, None], free.shape)
+        candidates += [_solve(region, _largest(load, region.free), options) for load in (free, busiest)]
+        candidates.append(_dive(region, relaxed, options))
+    kept = [load for load in candidates if load is not None and is_within_limit(region, load)]
     return min(kept, key=lambda load: free_windows.load_cost(region, load), default=steady)
+
+
+def _find_rising(region: Region, options: Options) -> Floats | None:
+    """Return loads (W, N) that each rise with the traffic, so that none moves; None where none are found.
+
+    Free windows are those of most traffic, for every contract.
+    """
+    windows, count = region.most.shape
+    order = np.argsort(region.traffic, kind="stable")
+    last_billed = windows - 1 - np.unique(region.free)
+    ranks = np.unique(np.concatenate([np.linspace(0, windows - 1, LEVELS).astype(np.int64), last_billed]))
+    at = order[ranks]
+    is_free = ranks[:, None] >= windows - region.free
+    some = replace(
+        region,
+        traffic=region.traffic[at],
+        least=region.least[at],
+        most=region.most[at],
+        free=is_free.sum(axis=0).astype(np.int64),
+        moved_share=0.0,
+    )
+    load = _solve(some, is_free, options)
+    if load is None:
+        return None
+    columns = [np.interp(region.traffic, some.traffic, load[:, contract]) for contract in range(count)]
+    rising = program.repair(region, np.array(columns).T)
+    return rising if is_within_limit(region, rising) else None
 
 
 def _mix(region: Region, free: Floats, steady: Floats) -> Floats:
@@ -78,12 +110,21 @@ def _mix(region: Region, free: Floats, steady: Floats) -> Floats:
     return np.asarray(part * free + (1 - part) * steady)
 
 
-def _largest_excess(region: Region, load: Floats) -> Bools:
-    """Return the windows (W, N) in which each contract carries most, as many as are free."""
-    is_free = np.zeros(load.shape, dtype=bool)
-    for contract, count in enumerate(region.free.tolist()):
-        is_free[np.argsort(-load[:, contract], kind="stable")[:count], contract] = True
-    return is_free
+def _dive(region: Region, load: Floats | None, options: Options) -> Floats | None:
+    """Return loads (W, N) from those of the relaxation, by taking away free windows by halves."""
+    number = np.full(len(region.free), len(region.traffic))
+    while load is not None and (number > region.free).any():
+        number = np.maximum(number // 2, region.free)
+        load = _solve(region, _largest(load, number), options)
+    return load
+
+
+def _largest(load: Floats, number: Ints) -> Bools:
+    """Return the windows (W, N) in which each contract carries most, `number` (N,) of them."""
+    is_largest = np.zeros(load.shape, dtype=bool)
+    for contract, count in enumerate(number.tolist()):
+        is_largest[np.argsort(-load[:, contract], kind="stable")[:count], contract] = True
+    return is_largest
 
 
 def _solve(region: Region, is_free: Bools, options: Options) -> Floats | None:
