@@ -28,7 +28,15 @@ from planner_models.fairshare.plan.metrics import count_moves
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.problem import generators
 
-LARGE = {"tenants": 1_000, "nodes": 200}
+LARGE: dict[str, Any] = {"tenants": 1_000, "nodes": 200}
+CASES: tuple[tuple[generators.Mix, int, int], ...] = (
+    ("elastic", 100, 3),
+    ("elastic", 4, 1),
+    ("fixed", 100, 3),
+    ("fixed", 100, 1),
+    ("fixed", 16, 3),
+)
+"""Mix, partitions of a tenant, replicas."""
 EQUAL = 1e-6
 
 
@@ -41,9 +49,7 @@ def clock(function: Callable[..., Any], *given: Any, **named: Any) -> tuple[Any,
 
 def time_rates() -> None:
     """Print the time of exact rates of given replicas."""
-    for mix, partitions, replicas in (
-        ("elastic", 100, 3), ("elastic", 4, 1), ("fixed", 100, 3), ("fixed", 100, 1), ("fixed", 16, 3),
-    ):  # fmt: skip
+    for mix, partitions, replicas in CASES:
         problem = generators.zipf(
             **LARGE, partitions=partitions, replicas=replicas, mix=mix, placed="random", seed=1
         )
@@ -59,7 +65,8 @@ def time_rates() -> None:
 
 def compare_rates(tenants: int) -> None:
     """Print the time of maximum flows beside that of linear programs."""
-    for mix in ("elastic", "fixed"):
+    mixes: tuple[generators.Mix, ...] = ("elastic", "fixed")
+    for mix in mixes:
         problem = generators.zipf(
             tenants=tenants, nodes=20, partitions=8, replicas=2, mix=mix, placed="random", load=2.0,
             spread=0.0, weights="equal", seed=2,
