@@ -119,9 +119,8 @@ def _split(flows: pd.DataFrame, key: list[str]) -> tuple[pd.DataFrame, pd.DataFr
     )
     columns = ["class", *key_columns(key)]
     frame = frame[(frame["rate"] > 0) & (frame["switch"] != frame["egress"])]
-    grouped: pd.DataFrame = frame.groupby([*columns, "switch", "next_hop"], sort=False, as_index=False)[
-        "rate"
-    ].sum()
+    by = [*columns, "switch", "next_hop"]
+    grouped = pd.DataFrame(frame.groupby(by, sort=False, as_index=False)["rate"].sum())
     for _ in range(2):  # shares add up to 1 again without those that are rounding
         grouped["share"] = grouped["rate"] / grouped.groupby(["class", "switch"])["rate"].transform("sum")
         grouped = grouped[grouped["share"] > LEAST_SHARE].reset_index(drop=True)

@@ -126,6 +126,8 @@ def test_what_is_no_plan_is_refused(table: str, column: str, value: object, word
     values = tables[table][column].astype(object)
     values.iloc[0] = value
     tables[table][column] = values.astype(tables[table][column].dtype)
+    if table != "tables":  # found from the operations where a plan does not say it
+        del tables["tables"]
     with pytest.raises(PlanRejected, match=words):
         evaluate(problem, from_tables(problem, tables))
 
