@@ -51,10 +51,12 @@ def drain_time_s(problem: Update, classes: Ints | Bools, drain_s: float | None =
     return drain_s
 
 
-def phases(problem: Update, classes: Ints) -> Phases:
+def phases(problem: Update, classes: Ints, *, every: bool = False) -> Phases:
     """Return the changes of a two-phase update of classes.
 
-    At a class's only ingress the flip itself puts the new rule in the place of the old one.
+    At a class's only ingress the flip itself puts the new rule in the place of the old one. A rule that is
+    the same before and after stays, as rules of `now` do not test versions, unless `every` rule is
+    installed anew.
 
     source  Foster et al. 2013, IV.A
     """
@@ -62,18 +64,21 @@ def phases(problem: Update, classes: Ints) -> Phases:
     mine = slots.of(classes)
     only = problem.ingress[slots.owner[mine]] == slots.switch[mine]
     has_now, has_next = slots.now.has_rule()[mine], slots.next.has_rule()[mine]
+    inner = ~only & (~slots.same[mine] | every)
     return Phases(
-        add=mine[has_next & ~only],
+        add=mine[has_next & inner],
         flip=mine[problem.entering[mine]],
-        remove=mine[has_now & ~only],
+        remove=mine[has_now & inner],
     )
 
 
-def steps_of(problem: Update, batches: Sequence[Ints], drain_s: float | None = None) -> list[Step]:
+def steps_of(
+    problem: Update, batches: Sequence[Ints], drain_s: float | None = None, *, every: bool = False
+) -> list[Step]:
     """Return the steps of two-phase updates of batches of classes, one after another."""
     steps = []
     for classes in batches:
-        one = phases(problem, classes)
+        one = phases(problem, classes, every=every)
         wait_s = drain_time_s(problem, classes, drain_s)
         steps += [
             Step("install", one.add, ADD),
@@ -101,13 +106,14 @@ def update_all(
     source  Foster et al. 2013, IV.A
     """
     classes = np.arange(len(problem.classes))
-    return decide(problem, steps_of(problem, [classes], drain_s), claims=CONSISTENT, options=options)
+    steps = steps_of(problem, [classes], drain_s, every=True)
+    return decide(problem, steps, claims=CONSISTENT, options=options)
 
 
 def update_changed(
     problem: Update, *, drain_s: DrainS = None, options: Options = Options()
 ) -> Decision[UpdatePlan]:
-    """Update only the classes with a rule that changes, all in two phases and at once.
+    """Update only the classes and the rules that change, all in two phases and at once.
 
     source  Foster et al. 2013, IV.A: "the run-time system can perform the update on a subset"
     """
