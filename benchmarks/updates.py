@@ -79,9 +79,9 @@ def main() -> None:
     for name, count in BACKBONES[: 2 if arguments.quick else None]:
         time_rounds(name, count)
     for name, count, given, designs in PAIRS[: 2 if arguments.quick else None]:
-        problem = generators.reweigh(name=name, classes="pairs", demands="gravity", count=count, **given)  # type: ignore[arg-type]
-        for design in designs:
-            time_design(problem, name, design)
+        problem = generators.reweigh(name=name, classes="pairs", demands="gravity", count=count, **given)
+        for chosen in designs:
+            time_design(problem, name, chosen)
 
 
 if __name__ == "__main__":

@@ -137,6 +137,7 @@ def _descend(  # noqa: C901
     for one in range(len(batch)):
         _put(load, one, batch[one], 1.0, during_start, during_row, during, after_start, after_row, after)
     cost = np.zeros(batches)
+    weight = np.ones((batches, len(free)))  # of excess; grows where best responses get stuck
     total = 0.0
     for sweep in range(sweeps):
         total = 0.0
@@ -153,16 +154,18 @@ def _descend(  # noqa: C901
                 for at in range(during_start[one], during_start[one + 1]):
                     row = during_row[at]
                     now = load[number, row]
-                    cost[number] += _over(now + during[at], free[row], scale[row]) - _over(
+                    change = _over(now + during[at], free[row], scale[row]) - _over(
                         now, free[row], scale[row]
                     )
+                    cost[number] += weight[number, row] * change
                 for later in range(number + 1, batches):
                     for at in range(after_start[one], after_start[one + 1]):
                         row = after_row[at]
                         now = load[later, row]
-                        cost[number] += _over(now + after[at], free[row], scale[row]) - _over(
+                        change = _over(now + after[at], free[row], scale[row]) - _over(
                             now, free[row], scale[row]
                         )
+                        cost[number] += weight[later, row] * change
             best = batch[one]
             for number in range(batches):
                 if cost[number] < cost[best] - 1e-15:
@@ -170,8 +173,11 @@ def _descend(  # noqa: C901
             moved += best != batch[one]
             batch[one] = best
             _put(load, one, best, 1.0, during_start, during_row, during, after_start, after_row, after)
-        if moved == 0:
-            break
+        if moved <= len(order) // 200:
+            for number in range(batches):
+                for row in range(len(free)):
+                    if _over(load[number, row], free[row], scale[row]) > 0:
+                        weight[number, row] *= 2.0
         order = order[::-1].copy() if sweep % 2 else np.roll(order, len(order) // 3)
     total = 0.0
     for number in range(batches):
