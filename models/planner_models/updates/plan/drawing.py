@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 
@@ -105,6 +104,8 @@ def draw_problem(problem: Update) -> Sequence[Drawing]:
     kept[shown] = True
     tail, head = problem.ends
     inside = kept[tail] & kept[head]
+    import networkx as nx  # slow to import
+
     graph = nx.Graph()
     graph.add_nodes_from(shown.tolist())
     graph.add_edges_from(zip(tail[inside].tolist(), head[inside].tolist(), strict=True))
