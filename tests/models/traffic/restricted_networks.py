@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,42 @@ def draw_network(seed: int, *, tunnels: bool = False) -> Traffic:
     if not chosen:
         chosen = [{"path": f"{names[0]} > {names[1]}", "weight": 1.0}]
     return Traffic.from_tables({**tables, "tunnels": pd.DataFrame(chosen)})
+
+
+def divide_demands(problem: Traffic, seed: int) -> Traffic:
+    """Return the problem with up to three classes a pair, each with a rate and a limit of its own.
+
+    Priorities may be equal, weights are 1.
+    """
+    random = np.random.default_rng(seed)
+    rows = []
+    for row in problem.demands.to_dict("records"):
+        for name in random.choice(["voice", "video", "bulk"], int(random.integers(1, 4)), replace=False):
+            limit = float(random.integers(2, 15)) if random.random() < 0.6 else np.nan
+            rate = float(random.integers(1, 12))
+            rows.append({**row, "class": str(name), "rate_mbps": rate, "max_latency_ms": limit})
+    demands = pd.DataFrame(rows)
+    names = sorted(set(demands["class"]))
+    classes = pd.DataFrame({"class": names, "priority": random.integers(1, 4, len(names))})
+    return replace(problem, demands=demands, classes=classes)
+
+
+def solve_by_priority(problem: Traffic, paths: Paths) -> list[float]:
+    """Return what each priority gets, the highest first, each the most that those before leave."""
+    load, serve = _incidence(problem, paths)
+    rank = problem.class_table["priority"].to_numpy()[problem.class_of]
+    held: list[np.ndarray] = []
+    reached: list[float] = []
+    for priority in sorted(set(rank.tolist())):
+        value = (rank == priority).astype(float) @ serve
+        found = linprog(
+            -value,
+            A_ub=np.vstack([load, serve, *(-one[None, :] for one in held)]),
+            b_ub=np.r_[problem.capacity_mbps, problem.rate_mbps, [1e-9 - amount for amount in reached]],
+        )
+        held.append(value)
+        reached.append(-float(found.fun))
+    return reached
 
 
 def _draw_rule(
@@ -137,13 +174,18 @@ def is_legal(problem: Traffic, demand: int, path: list[int]) -> bool:
 
 def solve_over_paths(problem: Traffic, paths: Paths, objective: str) -> float:
     """Return the optimum over given paths, by scipy's linear programs over all of them."""
+    return solve_program(problem, *_incidence(problem, paths), objective)
+
+
+def _incidence(problem: Traffic, paths: Paths) -> tuple[np.ndarray, np.ndarray]:
+    """Return the links of each path, (E, n), and its demand, (K, n)."""
     columns = [(demand, path) for demand, several in enumerate(paths) for path in several]
     load = np.zeros((len(problem.links), len(columns)))
     serve = np.zeros((len(paths), len(columns)))
     for place, (demand, path) in enumerate(columns):
         np.add.at(load[:, place], path, 1.0)
         serve[demand, place] = 1.0
-    return solve_program(problem, load, serve, objective)
+    return load, serve
 
 
 def solve_program(problem: Traffic, load: np.ndarray, serve: np.ndarray, objective: str) -> float:

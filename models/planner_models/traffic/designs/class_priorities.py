@@ -27,11 +27,14 @@ from planner.contract.design import Decision
 from planner.contract.proof import LevelProof, Proof, Status
 from planner.options import Options
 from planner_models.traffic.designs import link_flow_program, path_flow_program
-from planner_models.traffic.designs.link_flow_program import link_cost
+from planner_models.traffic.designs.flow_decision import SolvedFlows, flows_over_paths
+from planner_models.traffic.designs.link_flow_program import Objective, link_cost
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
+from planner_models.traffic.designs.restricted_routes import restricted_flow
+from planner_models.traffic.designs.restricted_routes.restricted_flow import LeastDelivery, RestrictedFlow
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.check import verify_flow
@@ -48,6 +51,8 @@ Order = Annotated[
     ),
 ]
 HELD: Final = 1e-9  # relative; by so much less may later levels leave the ones before
+ROUNDING: Final = 1e-12  # of what a level offers
+WHOLE: Final = 1e-7  # of a demand; where less is missing, all is to be served
 LEAST_TOLERANCE: Final = 1e-7  # of a level's value, which the cheapest plan may miss
 VALUE_RATIO: Final = 32.0  # of a Mbit/s of a level to one of the next, in one search for all
 LEAST_GAP: Final = 1e-12  # relative, of the sum of all values
@@ -167,7 +172,7 @@ def decide_levels(
         value, most = level.objective(served), level.objective(problem.rate_mbps)
         limit = most if bound is None else min(bound, most)
         # rounding may put it on the wrong side of the value
-        limit = value if limit <= value * (1 + HELD) else limit
+        limit = value if limit - value <= max(HELD * value, ROUNDING * most) else limit
         proofs.append(LevelProof(level.name, value, limit))
     order = ORDER_SCOPE if len(levels) > 1 else None
     is_total = all((level.value[level.members] == 1).all() for level in levels)
@@ -184,6 +189,83 @@ def decide_levels(
     is_proven = (proof.gap or 0.0) <= max(options.gap or 0.0, PROVEN)
     proof = replace(proof, status=Status.OPTIMAL if is_proven else Status.FEASIBLE)
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
+
+
+def route_within_limits(
+    problem: Traffic,
+    levels: Sequence[Level],
+    *,
+    restricted: RestrictedFlow,
+    scope: str | None,
+    has_least_cost: bool,
+    options: Options,
+) -> Decision[Routing]:
+    """Solve for the levels one after the other over the routes that keep limits, by column generation.
+
+    restricted      the routes, of the demands that have one
+    scope           of bounds over these routes
+    has_least_cost  whether the cheapest of these plans is wanted
+    """
+    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    done: list[LeastDelivery] = []
+    bounds: list[float | None] = []
+    flows: SolvedFlows | None = None
+
+    def solve(objective: Objective, held: float, value: Floats | None = None) -> float | None:
+        nonlocal flows
+        least = [replace(one, tolerance=held) for one in done]
+        solved = restricted.solve(objective, _options_until(until, options), least, value)
+        if solved.solution.x is not None:
+            flows = flows_over_paths(problem, solved.paths, solved.solution.x, is_partial=True)
+        return None if solved.solution.x is None else solved.solution.bound
+
+    for level in levels:
+        before = flows
+        bounds.append(solve("total", HELD, level.value))
+        if flows is before:
+            break
+        assert flows is not None
+        done.append(LeastDelivery(value=level.value, amount=level.objective(flows.served_mbps)))
+    if flows is None:
+        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric="delivered_mbps"))
+    if has_least_cost and len(done) == len(levels):
+        solve("cost", LEAST_TOLERANCE)
+    served = flows.served_mbps
+    # rounding: a demand that is served but for a tolerance is served whole where it fits
+    is_whole = (served > 0) & (served >= problem.rate_mbps * (1 - WHOLE))
+    share = np.divide(problem.rate_mbps, served, out=np.ones(len(served)), where=is_whole)
+    share *= _fitting_shares(problem, levels, routing.flow_by_demand(problem, flows.make_plan(share)))
+    bounds += [None] * (len(levels) - len(bounds))
+    return decide_levels(
+        problem,
+        flows.make_plan(share),
+        levels,
+        bounds,
+        scope=scope,
+        backend=restricted_flow.BACKEND,
+        options=options,
+    )
+
+
+def _fitting_shares(problem: Traffic, levels: Sequence[Level], flow: sp.csr_array) -> Floats:
+    """Return the share of each demand, (K,), with which flows (K, E) fit the capacities.
+
+    Solvers keep these to a tolerance only; what is too much is taken from the last level first.
+    """
+    share = np.ones(len(problem.demands))
+    for level in reversed(levels):
+        load = flow.T @ share
+        over = load > problem.capacity_mbps
+        if not over.any():
+            break
+        own = flow.T @ (share * level.members)
+        rest = np.maximum(problem.capacity_mbps - (load - own), 0.0)
+        part = np.divide(rest, own, out=np.ones(len(own)), where=over & (own > 0))
+        entries = flow.tocoo()
+        factor = np.ones(len(share))
+        np.minimum.at(factor, entries.row, np.minimum(part, 1.0)[entries.col])
+        share = np.where(level.members, share * factor, share)
+    return share
 
 
 def judge_plan(
@@ -272,26 +354,10 @@ class _LevelProgram:
         return np.clip(rate, 0.0, self.problem.rate_mbps)
 
     def make_plan(self, x: Floats, levels: Sequence[Level]) -> Routing:
-        """Return the plan of a solution, within the capacities.
-
-        Solvers keep these to a tolerance only; what is too much is taken from the last level first.
-        """
+        """Return the plan of a solution, within the capacities."""
         problem = self.problem
-        share = np.ones(len(problem.demands))
-        plan = self._plan_of(x, share)
-        flow = routing.flow_by_demand(problem, plan)
-        for level in reversed(levels):
-            load = flow.T @ share
-            over = load > problem.capacity_mbps
-            if not over.any():
-                break
-            own = flow.T @ (share * level.members)
-            rest = np.maximum(problem.capacity_mbps - (load - own), 0.0)
-            part = np.divide(rest, own, out=np.ones(len(own)), where=over & (own > 0))
-            entries = flow.tocoo()
-            factor = np.ones(len(share))
-            np.minimum.at(factor, entries.row, np.minimum(part, 1.0)[entries.col])
-            share = np.where(level.members, share * factor, share)
+        plan = self._plan_of(x, np.ones(len(problem.demands)))
+        share = _fitting_shares(problem, levels, routing.flow_by_demand(problem, plan))
         return plan if (share == 1).all() else self._plan_of(x, share)
 
     def _plan_of(self, x: Floats, share: Floats) -> Routing:

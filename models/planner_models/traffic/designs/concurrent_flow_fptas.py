@@ -46,12 +46,12 @@ from planner_models.traffic.designs.column_generation.shortest_path_trees import
 from planner_models.traffic.designs.concurrent_flow_phases import Phases
 from planner_models.traffic.designs.optimum import Choice, HopLimit, PathCount
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
-from planner_models.traffic.designs.routable import shed_unreachable
+from planner_models.traffic.designs.routable import shed_unreachable_within_limits
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
 
-@shed_unreachable
+@shed_unreachable_within_limits
 def route(
     problem: Traffic,
     *,

@@ -57,8 +57,12 @@ from planner_models.traffic.designs.restricted_routes.candidates import (
     find_candidates,
     require_paths,
 )
-from planner_models.traffic.designs.restricted_routes.restricted_flow import RestrictedFlow
-from planner_models.traffic.designs.routable import refuse_demands, shed_demands, shed_unreachable
+from planner_models.traffic.designs.restricted_routes.restricted_flow import LeastDelivery, RestrictedFlow
+from planner_models.traffic.designs.routable import (
+    refuse_demands,
+    shed_demands,
+    shed_unreachable_within_limits,
+)
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.check import verify_flow
@@ -143,8 +147,7 @@ def route(
 
     Where demands have classes and not all fits, `delivered`, `total` and `cost` serve them in the order of
     their priorities (`class_priorities`), with a proof for each; `cost` then takes the cheapest of these
-    plans. `concurrent` and `utilization` treat all classes alike, and so does the search over all routes
-    under limits, where a pair has the tightest of its classes' limits.
+    plans. `concurrent` and `utilization` treat all classes alike.
 
     Column generation starts from the routes of `previous`, and so does the search over many given paths; what
     is proven does not depend on them.
@@ -212,7 +215,16 @@ def _route_freely(
     routable = search.problem
     if search.uses_columns(objective):
         found = class_priorities.route_by_columns(routable, levels, options=left)
-    elif search.is_too_large(objective) or search.restricted is not None:
+    elif search.restricted is not None:
+        found = class_priorities.route_within_limits(
+            routable,
+            levels,
+            restricted=search.restricted,
+            scope=search.scope,
+            has_least_cost=objective == "cost",
+            options=left,
+        )
+    elif search.is_too_large(objective):
         found = class_priorities.judge_plan(routable, decision, levels, options=left)
     else:
         found = class_priorities.route_by_program(
@@ -258,7 +270,7 @@ def _limit_moves(
     )
 
 
-@shed_unreachable
+@shed_unreachable_within_limits
 def _route_alike(
     problem: Traffic,
     *,
@@ -489,7 +501,12 @@ class _Search:
             unit = path_scale(problem, self.found)
         if self.restricted is not None:
             unit = 1.0
-            restricted = self.restricted.solve(objective, options, least_mbps)
+            least = (
+                []
+                if least_mbps is None
+                else [LeastDelivery(value=np.ones(len(problem.demands)), amount=least_mbps)]
+            )
+            restricted = self.restricted.solve(objective, options, least)
             is_partial = objective == "total" or least_mbps is not None
             solution = restricted.solution
             flows = None

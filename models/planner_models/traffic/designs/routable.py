@@ -28,11 +28,25 @@ def shed_unreachable(decide: Decide[P]) -> Decide[P]:
 
     It decides without regard to classes: demands of a pair are one, and its classes take the same routes.
     """
+    return _wrap(decide, keeps_limits=False)
+
+
+def shed_unreachable_within_limits(decide: Decide[P]) -> Decide[P]:
+    """Return the same for a design that keeps latency limits.
+
+    Where classes of a pair have different limits, each class takes routes of its own.
+    """
+    return _wrap(decide, keeps_limits=True)
+
+
+def _wrap(decide: Decide[P], *, keeps_limits: bool) -> Decide[P]:
 
     @functools.wraps(decide)
     def decide_for_routable(problem: Traffic, /, *args: P.args, **parameters: P.kwargs) -> Decision[Routing]:
-        if problem.has_classes:
+        if problem.has_classes and not (keeps_limits and problem.has_limits_by_class):
             return _decide_without_classes(problem, *args, **parameters)
+        if problem.has_classes and parameters.get("previous") is not None:
+            parameters["previous"] = None  # searches start from routes of pairs
         options = parameters.get("options")
         if isinstance(options, Options) and options.service == "all" and problem.unreachable.any():
             return refuse_demands(problem, problem.unreachable, "has no path")

@@ -15,7 +15,7 @@ from planner.arrays import Bools
 from planner.contract.design import Decision
 from planner_models.traffic.designs import ecmp, path_flow_program
 from planner_models.traffic.designs.restricted_routes.candidates import find_tunnels, split_by_weight
-from planner_models.traffic.designs.routable import shed_demands, shed_unreachable
+from planner_models.traffic.designs.routable import shed_demands, shed_unreachable_within_limits
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.segment_lists import segment_shares
@@ -32,7 +32,7 @@ WithoutTunnel = Annotated[
 ]
 
 
-@shed_unreachable
+@shed_unreachable_within_limits
 def route(
     problem: Traffic, *, without_tunnel: WithoutTunnel = "igp", rates: Rates = "given"
 ) -> Decision[Routing]:
@@ -77,7 +77,8 @@ def _follow_igp(problem: Traffic, chosen: Bools) -> tuple[sp.csr_array, pd.DataF
     spread = sp.csr_array(
         (np.ones(len(demand)), (demand, np.arange(len(demand)))), shape=(len(problem.demands), len(demand))
     )
-    names = problem.demands[["source", "target"]].astype(str).iloc[demand].reset_index(drop=True)
-    listed = [json.dumps(pair, ensure_ascii=False) for pair in names.to_numpy().tolist()]
+    names = problem.demands[problem.demand_key].astype(str).iloc[demand].reset_index(drop=True)
+    pairs = names[["source", "target"]].to_numpy().tolist()
+    listed = [json.dumps(pair, ensure_ascii=False) for pair in pairs]
     routes = names.assign(path=listed, rate_mbps=problem.rate_mbps[demand], tunnel="", kind="segments")
     return sp.csr_array(spread @ shares), routes

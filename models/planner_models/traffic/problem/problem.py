@@ -568,6 +568,13 @@ class Traffic:
         return ["source", "target", *(["class"] if self.has_classes else [])]
 
     @cached_property
+    def has_limits_by_class(self) -> bool:
+        """True where classes of a pair of nodes have different latency limits."""
+        if not self.has_classes or not np.isfinite(self.max_latency_ms).any():
+            return False
+        return bool((self.max_latency_ms != self.merged.max_latency_ms[self.merged_row]).any())
+
+    @cached_property
     def class_table(self) -> pd.DataFrame:
         """Name, priority and weight of each class, the highest priority first; no rows without classes."""
         return order_classes(self.demands, self.classes)

@@ -6,12 +6,13 @@ are the lengths of links under which each demand gets its cheapest path (`constr
 where its reduced cost is negative. With these prices y the Lagrangian relaxation of the capacities has a
 bound that holds for all routes, whatever the columns so far:
 
-    total         y c + sum over demands of d max(0, 1 - dist(y))             at least the largest flow
-    utilization   sum over demands of d dist(y) / y c                        at most the least one
-    cost          m M - y c - sum over demands of d max(0, m - dist(p + y))   at most the least cost
+    total         y c - m M + sum over demands of d max(0, v + m w - dist(y))   at least the largest flow
+    utilization   sum over demands of d dist(y) / y c                          at most the least one
+    cost          m M - y c - sum over demands of d max(0, m w - dist(p + y))   at most the least cost
 
-with rates d, capacities c, distances of the cheapest routes, price p of links, and the dual price m of
-delivering at least M. Largest concurrent flow is 1 over least utilization.
+with rates d, capacities c, distances of the cheapest routes, price p of links, value v of a Mbit/s of a
+demand, and the dual price m of delivering at least M, with weight w of a Mbit/s; there may be several such
+amounts. Largest concurrent flow is 1 over least utilization.
 
 source  Dantzig-Wolfe decomposition; Lagrangian bound: Ahuja, Magnanti and Orlin 1993, chapter 17
 """
@@ -19,6 +20,7 @@ source  Dantzig-Wolfe decomposition; Lagrangian bound: Ahuja, Magnanti and Orlin
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -45,6 +47,18 @@ DEFAULT_GAP: Final = 1e-6  # relative, where options give none
 MAX_ROUNDS: Final = 2_000
 REDUCED_COST_TOLERANCE: Final = 1e-9  # relative to a demand's dual value
 BACKEND: Final = "column generation"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LeastDelivery:
+    """Least value of what is delivered: `value`, (K,), of a Mbit/s of each demand, adds up to `amount`.
+
+    tolerance  share of the amount that solutions may miss; bounds hold for plans that deliver all of it
+    """
+
+    value: Floats
+    amount: float
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,17 +96,25 @@ class RestrictedFlow:
             self._columns.add(paths, np.flatnonzero(keeps))
 
     def solve(
-        self, objective: Objective, options: Options, least_mbps: float | None = None
+        self,
+        objective: Objective,
+        options: Options,
+        least: Sequence[LeastDelivery] = (),
+        value: Floats | None = None,
     ) -> RestrictedSolution:
-        """Return the best routing for an objective other than `delivered`; all demands must have a path.
+        """Return the best routing for an objective other than `delivered`, of the demands that have a path.
 
         Stops at `options.gap`, by default 1e-6; at a time limit it has the incumbent and its bound.
+
+        least  what must be delivered; for `total` and `cost`, which then serves demands in part too
+        value  (K,) of a Mbit/s of each demand, for `total`; None: 1
         """
         until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
         gap = DEFAULT_GAP if options.gap is None else options.gap
-        master = _Master(self.problem, self.demand, objective, self._columns, options, least_mbps)
+        weight = np.ones(len(self.problem.demands)) if value is None else value
+        master = _Master(self.problem, self.demand, objective, self._columns, options, least, weight)
         best_bound, status = -np.inf, Status.FEASIBLE
-        x, value = np.zeros(0), np.inf
+        x, least_value = np.zeros(0), np.inf
         for round_ in range(MAX_ROUNDS):
             left = None if until is None or not round_ else until - time.perf_counter()
             if left is not None and left <= 0:
@@ -100,15 +122,15 @@ class RestrictedFlow:
             solved = master.solve(left)
             if solved is None:
                 break
-            x, value = solved.x, solved.value
+            x, least_value = solved.x, solved.value
             cheapest = self._search.search(solved.length)
             best_bound = max(best_bound, master.bound(solved, cheapest))
-            if value - best_bound <= gap * max(abs(value), abs(best_bound), 1e-12):
+            if least_value - best_bound <= gap * max(abs(least_value), abs(best_bound), 1e-12):
                 status = Status.OPTIMAL
                 break
             if not master.add(solved, cheapest, self._columns):
                 break
-        return self._result(objective, x, value, best_bound, status)
+        return self._result(objective, x, least_value, best_bound, status)
 
     def _result(
         self, objective: Objective, x: Floats, value: float, bound: float, status: Status
@@ -144,6 +166,8 @@ class _MasterSolution:
     price   (E,) dual price of capacity, at least 0, in the objective per Mbit/s
     length  (E,) cost of links under which paths are sought
     dual    (n,) length below which a path of each demand has a negative reduced cost
+    gain    (n,) what a Mbit/s of each demand brings: its value, and that of the least deliveries it is in
+    least   price times amount of the least deliveries
     """
 
     x: Floats
@@ -151,14 +175,14 @@ class _MasterSolution:
     price: Floats
     length: Floats
     dual: Floats
-    delivery_price: float
+    gain: Floats
+    least: float
 
 
 class _Master:
     """The master problem in one session of HiGHS: minimize over shares of demands on paths.
 
-    Rows are those of links, scaled by their capacities, then those of demands, and for `cost` with a least
-    delivery that one.
+    Rows are those of links, scaled by their capacities, then those of demands and of least deliveries.
     """
 
     def __init__(
@@ -168,7 +192,8 @@ class _Master:
         objective: Objective,
         columns: RoutePool,
         options: Options,
-        least_mbps: float | None,
+        least: Sequence[LeastDelivery],
+        value: Floats,
     ) -> None:
         from planner.backends import highs  # imports the solver, so only where it is needed
 
@@ -178,20 +203,22 @@ class _Master:
         self.row_of = np.full(len(problem.demands), -1, dtype=np.int64)
         self.row_of[demand] = np.arange(len(demand))
         self.link_price = link_cost(problem) if objective == "cost" else np.zeros(len(self.capacity))
-        self.least_mbps = least_mbps
-        self.is_partial = objective == "total" or least_mbps is not None
+        self.value = value if objective == "total" else np.zeros(len(value))
+        # a row is the share of the least amount
+        self.least = [one for one in least if one.amount > 0]
+        self.is_partial = objective == "total" or bool(least)
         self.minimizes_utilization = objective in ("concurrent", "utilization")
         links, count = len(self.capacity), len(demand)
         self.unit = float(problem.rate_mbps[demand].max())
         self.utilization_unit = self._first_utilization(columns) if self.minimizes_utilization else 1.0
         path = self._path_columns(columns, 0)
-        extra = np.zeros((links + count + (least_mbps is not None), int(self.minimizes_utilization)))
+        extra = np.zeros((links + count + len(self.least), int(self.minimizes_utilization)))
         extra[:links] = -1.0
         matrix = sp.hstack([sp.csr_array(extra), path[1]], format="csr")
         upper = np.r_[np.full(links, 0.0 if self.minimizes_utilization else 1.0), np.ones(count)]
         lower = np.r_[np.full(links, -np.inf), np.zeros(count) if self.is_partial else np.ones(count)]
-        if least_mbps is not None:
-            lower, upper = np.r_[lower, least_mbps / self.unit], np.r_[upper, np.inf]
+        lower = np.r_[lower, np.array([1 - one.tolerance for one in self.least])]
+        upper = np.r_[upper, np.full(len(self.least), np.inf)]
         program = LinearProgram.build(
             sense="min",
             cost=np.r_[np.ones(extra.shape[1]), path[0]],
@@ -217,9 +244,8 @@ class _Master:
             (np.ones(count), (np.arange(count), self.row_of[demand])), shape=(count, len(self.demand))
         )
         blocks = [load, share]
-        if self.least_mbps is not None:
-            blocks.append(sp.csr_array((rate / self.unit)[:, None]))
-        price = -np.ones(count) if self.objective == "total" else uses @ self.link_price
+        blocks += [sp.csr_array((rate * one.value[demand] / one.amount)[:, None]) for one in self.least]
+        price = uses @ self.link_price - self.value[demand]
         return rate * price / self.unit, sp.csc_array(sp.hstack(blocks, format="csr").T)
 
     def solve(self, time_limit_s: float | None) -> _MasterSolution | None:
@@ -239,7 +265,10 @@ class _Master:
         price = np.maximum(-dual[:links], 0.0) / self.capacity
         price = price if self.minimizes_utilization else price * self.unit
         dual_value = dual[links : links + count] * scale / self.problem.rate_mbps[self.demand]
-        delivery = max(float(dual[links + count]), 0.0) if self.least_mbps is not None else 0.0
+        gain, least = self.value[self.demand], 0.0
+        for row, one in enumerate(self.least, start=links + count):
+            at_amount = max(float(dual[row]), 0.0) * scale
+            gain, least = gain + at_amount / one.amount * one.value[self.demand], least + at_amount
         if self.minimizes_utilization:
             price = price / max(float(price @ self.capacity), 1e-300)
         return _MasterSolution(
@@ -248,7 +277,8 @@ class _Master:
             price=price,
             length=price + self.link_price,
             dual=dual_value,
-            delivery_price=delivery,
+            gain=gain,
+            least=least,
         )
 
     def bound(self, solved: _MasterSolution, cheapest: CheapestPaths) -> float:
@@ -257,23 +287,16 @@ class _Master:
         if self.minimizes_utilization:
             return float(rate @ cheapest.cost)  # the prices times capacities add up to 1
         at_capacity = float(price @ self.capacity)
-        if self.objective == "total":
-            return -at_capacity - float(rate @ np.maximum(1.0 - cheapest.cost, 0.0))
-        if self.least_mbps is None:
+        if not self.is_partial:
             return float(rate @ cheapest.cost) - at_capacity
-        dual_value = solved.delivery_price
-        gains = float(rate @ np.maximum(dual_value - cheapest.cost, 0.0))
-        return dual_value * self.least_mbps - at_capacity - gains
+        gains = float(rate @ np.maximum(solved.gain - cheapest.cost, 0.0))
+        return solved.least - at_capacity - gains
 
     def add(self, solved: _MasterSolution, cheapest: CheapestPaths, columns: RoutePool) -> bool:
         """Add the paths with negative reduced cost; return whether there were any."""
         found = cheapest.found
         place = self.row_of[found.demand]
-        length = cheapest.cost[place]
-        if self.objective == "total":
-            length = length - 1.0
-        elif self.least_mbps is not None:
-            length = length - solved.delivery_price
+        length = cheapest.cost[place] - solved.gain[place]
         dual_value = solved.dual[place]
         margin = REDUCED_COST_TOLERANCE * np.maximum(np.maximum(np.abs(dual_value), np.abs(length)), 1e-12)
         chosen = np.flatnonzero(length < dual_value - margin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,10 +15,24 @@ from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic import SYSTEM, Traffic
-from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.designs import (
+    concurrent_flow_fptas,
+    ecmp,
+    hedera,
+    mptcp,
+    optimum,
+    tunnels,
+    utility_maximization,
+)
 from planner_models.traffic.plan.check import check
 from tests.models.traffic.networks import both_ways, network
-from tests.models.traffic.restricted_networks import draw_network, find_paths, solve_over_paths
+from tests.models.traffic.restricted_networks import (
+    divide_demands,
+    draw_network,
+    find_paths,
+    solve_by_priority,
+    solve_over_paths,
+)
 
 OBJECTIVES = ("total", "concurrent", "utilization", "cost", "delivered")
 seeds = st.integers(0, 1_000_000)
@@ -67,6 +82,70 @@ def test_no_plan_that_keeps_limits_exceeds_the_bound(seed: int) -> None:
         metrics = SYSTEM.plan.measure(problem, decision.plan, None)
         if not {"latency", "rules"} & set(found.frame["limit"]):
             assert metrics["delivered_mbps"] <= (bound or 0.0) + 1e-6
+
+
+@given(seeds)
+@settings(max_examples=6, deadline=None)
+def test_classes_with_limits_of_their_own_get_what_programs_of_all_routes_give(seed: int) -> None:
+    problem = divide_demands(draw_network(seed), seed)
+    paths = find_paths(problem)
+    if not any(paths):
+        return
+    expected = solve_by_priority(problem, paths)
+    for objective in ("delivered", "cost"):
+        decision = optimum.route(problem, objective=objective)
+        assert decision.proof.status is Status.OPTIMAL
+        for level, value in zip(decision.proof.levels, expected, strict=True):
+            assert level.objective == pytest.approx(value, rel=1e-5, abs=1e-5)
+            assert level.bound == pytest.approx(value, rel=1e-5, abs=1e-5)
+        assert not len(check(problem, decision.plan))
+    for objective in ("concurrent", "utilization"):
+        decision = optimum.route(problem, objective=objective)
+        assert decision.proof.objective == pytest.approx(
+            solve_over_paths(problem, paths, objective), rel=1e-5, abs=1e-6
+        )
+
+
+@given(seeds)
+@settings(max_examples=3, deadline=None)
+def test_designs_under_limits_by_class_stay_within_the_proven_bounds(seed: int) -> None:
+    problem = divide_demands(draw_network(seed, tunnels=True), seed)
+    if not any(find_paths(problem)):
+        return
+    together = optimum.route(problem, objective="concurrent").proof.bound
+    total = optimum.route(problem, objective="total", classes="ignored").proof.bound
+    designs = (
+        partial(optimum.route, paths="tunnels"),
+        partial(optimum.route, paths=2),
+        partial(utility_maximization.route, fairness="max-min"),
+        concurrent_flow_fptas.route,
+        tunnels.route,
+        partial(hedera.route_first_fit, paths=2),
+        partial(mptcp.route, paths=2),
+    )
+    for decide in designs:
+        plan = decide(problem).plan
+        if plan is None or {"latency", "rules"} & set(check(problem, plan).frame["limit"]):
+            assert decide is tunnels.route or plan is None  # demands without a tunnel follow shortest paths
+            continue
+        metrics = SYSTEM.plan.measure(problem, plan, None)
+        assert metrics["delivered_mbps"] <= total * (1 + 1e-6) + 1e-6
+        assert (metrics["min_rate_share"] or 0.0) <= together * (1 + 1e-6) + 1e-6
+
+
+def test_the_limit_of_one_class_leaves_the_routes_of_another() -> None:
+    """Voice must arrive within 5 ms and fills the short route; bulk may take the long one."""
+    problem = limited()
+    demands = pd.DataFrame(
+        [("a", "d", "voice", 9.0, 5.0), ("a", "d", "bulk", 5.0, np.nan)],
+        columns=["source", "target", "class", "rate_mbps", "max_latency_ms"],
+    )
+    classes = pd.DataFrame({"class": ["voice", "bulk"], "priority": [1, 2]})
+    problem = replace(problem, demands=demands, classes=classes)
+    decision = optimum.route(problem, options=Options(service="all"))
+    assert decision.proof.status is Status.OPTIMAL
+    assert decision.proof.objective == pytest.approx(14.0)
+    assert not len(check(problem, decision.plan))
 
 
 LINKS = both_ways([("a", "b", 10.0), ("b", "d", 10.0), ("a", "c", 4.0), ("c", "d", 4.0)])
