@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 LEAST_SHARE: Final = 0.5
 """Share of a table's required columns that a sheet has at least to be taken for it, with faults."""
 
+LEAST_FOUND: Final = 0.75
+"""Share of the sheets' columns that a system has at least to be chosen while tables of it are missing.
+
+Names such as `from` and `to` alone, beside a column that the system does not have, say too little.
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
@@ -113,6 +119,11 @@ class Reading:
         ignored = sum(len(choice.match.ignored) for choice in self.choices if choice.match)
         return unknown, len(self.missing), ignored
 
+    @property
+    def found(self) -> int:
+        """Number of columns of the sheets that are columns of the chosen tables."""
+        return sum(len(choice.match.names) for choice in self.choices if choice.match)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recognition:
@@ -178,6 +189,8 @@ def _choose_system(readings: Sequence[Reading]) -> str | None:
         return None
     best, *others = readings
     unknown, missing, ignored = best.rank
+    if missing > 0 and best.found < LEAST_FOUND * (best.found + ignored):
+        return None
     for other in others:
         # where tables are missing, their number tells nothing: the user may add them
         is_as_good = other.rank[0] == unknown and (missing > 0 or len(other.missing) == 0)
