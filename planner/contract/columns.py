@@ -236,7 +236,13 @@ def _missing_faults(
 
 def _other_name(stem: str, unit: Unit) -> str:
     """Return the column's name with another common unit of its dimension."""
-    common = {"rate": ("gbps", "kbps"), "data": ("gb", "kb"), "time": ("s", "ms"), "distance": ("km", "m")}
+    common = {
+        "rate": ("gbps", "kbps"),
+        "data": ("gb", "kb"),
+        "time": ("s", "ms"),
+        "distance": ("km", "m"),
+        "requests": ("ops", "kops"),
+    }
     first, second = common[unit.dimension]
     other = second if unit_of(f"x_{first}")[1] == unit else first
     return f"{stem}_{other}" if stem else other

@@ -1,7 +1,8 @@
 """Units in the names of columns: `capacity_mbps`, `Capacity (Gbit/s)`, `sizeKiB`, and factors between units.
 
-Each unit belongs to one dimension: rate, data, time or distance. Only units of one dimension convert into
-each other. Case decides between bits and bytes, as in Gb/s and GB/s; where it cannot, both are found.
+Each unit belongs to one dimension: rate, data, time, distance or requests. Only units of one dimension
+convert into each other. Case decides between bits and bytes, as in Gb/s and GB/s; where it cannot, both are
+found.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal
 
-Dimension = Literal["rate", "data", "time", "distance"]
+Dimension = Literal["rate", "data", "time", "distance", "requests"]
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit: its symbol, and its size in bit/s, bits, seconds or metres."""
+    """A unit: its symbol, and its size in bit/s, bits, seconds, metres or requests/s."""
 
     symbol: str
     dimension: Dimension
@@ -46,6 +47,12 @@ DISTANCES: Final = {
     "mi": (Fraction("1609.344"), "mile"),
 }
 
+REQUESTS: Final = {
+    "ops": (Fraction(1), "ops/s op/s rps req/s request/s requests/s operations/s qps queries/s"),
+    "kops": (Fraction(1000), "kops/s krps kreq/s kqps"),
+    "Mops": (Fraction(10**6), "mops/s mrps mreq/s mqps"),
+}
+
 
 def _units() -> tuple[dict[str, Unit], dict[str, tuple[Unit, ...]]]:
     """Return units by their spelling in exact case, and by their spelling in lower case."""
@@ -69,10 +76,10 @@ def _units() -> tuple[dict[str, Unit], dict[str, tuple[Unit, ...]]]:
         lower |= {f"{low}bps": (bit_rate,), f"{low}b/s": (bit_rate, byte_rate)}
         # as _gb in names of columns; bits are _gbit there
         lower[f"{low}b"] = (bytes_,)
-    for dimension, table in (("time", TIMES), ("distance", DISTANCES)):
+    for dimension, table in (("time", TIMES), ("distance", DISTANCES), ("requests", REQUESTS)):
         for symbol, (length, words) in table.items():
             unit = Unit(symbol, dimension, length)  # type: ignore[arg-type]
-            for word in (symbol, *words.split()):
+            for word in (symbol.lower(), *words.split()):
                 lower |= {word: (unit,), f"{word}s": (unit,)} if len(word) > 3 else {word: (unit,)}
     # in lower case, letters do not tell bits from bytes
     exact = {text: unit for text, unit in exact.items() if text != text.lower()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -299,14 +300,20 @@ def write_table(frame: pd.DataFrame, path: Path, *, suffix: str | None = None) -
             case ".feather":
                 frame.to_feather(partial)
             case ".json":
-                text = frame.to_json(orient="records", indent=1, force_ascii=False, double_precision=15)
-                partial.write_text(text + "\n", encoding="utf-8")
+                partial.write_text(_list_records(frame) + "\n", encoding="utf-8")
             case ".xlsx":
                 workbooks.write_sheets({path.stem: _quote_formulas(frame)}, partial)
             case ".csv.gz":
                 _quote_formulas(frame).to_csv(partial, index=False, compression="gzip")
             case _:
                 _quote_formulas(frame).to_csv(partial, index=False)
+
+
+def _list_records(frame: pd.DataFrame) -> str:
+    """Return the rows as a JSON list of objects; numbers with all digits, null for missing values."""
+    known = frame.replace([float("inf"), float("-inf")], float("nan")).astype(object)
+    rows = known.where(known.notna(), None).to_dict("records")
+    return json.dumps(rows, indent=1, ensure_ascii=False, default=str)
 
 
 def write_workbook(frames: Mapping[str, pd.DataFrame], path: Path) -> None:

@@ -91,7 +91,7 @@ COORDINATION = Coordination(
         Degradation(
             kind="granularity",
             parameter="granularity_partitions",
-            values=(1, 5, 10, 20),
+            values=(0, 2, 5, 10, 20),
             unit="partitions",
             about="partitions of a tenant that are reported together, as their mean",
         ),

@@ -841,6 +841,8 @@ OTHER_UNITS: Final = {
     "ms": ("s", 1e3),
     "us": ("ms", 1e3),
     "B": ("kB", 1e3),
+    "GB": ("TB", 1e3),
+    "kops": ("Mops", 1e3),
 }
 
 
