@@ -61,6 +61,7 @@ from planner_models.analytics.problem.generators import small
 from planner_models.analytics.problem.presets import PRESETS
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.analytics.published.targets import TARGETS
 
 COORDINATION = Coordination(
     scenario="analytics/coordination",
@@ -123,6 +124,7 @@ SYSTEM = System(
         practice_name="adaptation of each site by itself",
         trade_off=("sent_gb", "value"),
         coordination=COORDINATION,
+        targets=TARGETS,
     ),
 )
 

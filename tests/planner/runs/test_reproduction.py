@@ -158,7 +158,9 @@ def test_verdicts_and_curves_are_saved_and_shown(monkeypatch: pytest.MonkeyPatch
     assert "did you mean 'traffic/table_1'" in wrong.err
 
 
-@pytest.mark.parametrize("name", ["brokering", "circuitflows", "livevideo", "multicast", "traffic"])
+@pytest.mark.parametrize(
+    "name", ["analytics", "brokering", "circuitflows", "livevideo", "multicast", "traffic"]
+)
 def test_every_target_judges_rows_that_are_published_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     targets = find_system(name).studies.targets

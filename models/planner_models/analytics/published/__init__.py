@@ -1,0 +1,1 @@
+"""Values of Rabkin et al. 2013 beside ours."""

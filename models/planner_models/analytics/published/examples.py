@@ -1,0 +1,206 @@
+"""Sections 2 to 5: classes of queries, adaptation, the policy of section 4, granularities, and placement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats
+from planner.contract.targets import Study, TargetValues
+from planner_models.analytics.designs import rules
+from planner_models.analytics.information.observe import observe_bandwidth
+from planner_models.analytics.plan.answers import find_answers, find_loads, replay_queues
+from planner_models.analytics.plan.metrics import find_timely_value
+from planner_models.analytics.plan.plan import read_levels
+from planner_models.analytics.problem import operators
+from planner_models.analytics.problem.generated_queries import latency_histogram, sensors
+from planner_models.analytics.problem.generators import BANDWIDTH_MEMORY_S
+from planner_models.analytics.problem.problem import Analytics
+
+BANDWIDTHS: Final = tuple(np.geomspace(4.0, 0.002, 25).tolist())
+"""Capacity over the mean load at full detail, as bandwidth falls."""
+AFTER: Final = "set after the example of the paper; the run shows that the rule reaches it"
+SECONDS: Final = (1.0, 5.0, 10.0)
+
+
+class Delays(NamedTuple):
+    """Time from the end of an interval to its answer: of 99% and of all answers, s."""
+
+    p99_s: float
+    most_s: float
+
+
+def find_queries(study: Study) -> TargetValues:  # noqa: ARG001 - always in full
+    """Return periods that adaptation reaches as bandwidth falls, and how fast it reacts."""
+    steps = _list_reached(sensors(sites=4, pops=1, hours=0.5, variation=0.0), "means")
+    periods = [parameter for _, parameter in steps]
+    delay = measure_reaction()
+    return TargetValues(
+        values={
+            "anal_design_choices": None,
+            "anal_query_classes": None,
+            "anal_adapt_fine": min(periods),
+            "anal_adapt_coarse": 60.0 / 60.0 if 60.0 in periods else None,
+            "anal_fluctuation": 60.0 < BANDWIDTH_MEMORY_S <= 3600.0,
+            "anal_reaction": delay.p99_s < 10.0,
+        },
+        notes={
+            "anal_design_choices": "coarser data and structured cubes are modelled; storage at sites is not",
+            "anal_query_classes": "standing queries are modelled; ad-hoc ones are not",
+            "anal_adapt_fine": AFTER,
+            "anal_adapt_coarse": AFTER,
+            "anal_fluctuation": "drawn bandwidth loses its autocorrelation in "
+            f"{BANDWIDTH_MEMORY_S / 60:.0f} minutes",
+            "anal_reaction": "bandwidth halves, sites know it 1 s late: 99% of the answers come within "
+            f"{delay.p99_s:.1f} s, all within {delay.most_s:.1f} s",
+        },
+    )
+
+
+def find_policy(study: Study) -> TargetValues:  # noqa: ARG001 - always in full
+    """Return the steps of the policy of section 4 as bandwidth falls."""
+    problem = latency_histogram(sites=4, pops=1, hours=0.2, variation=0.0)
+    steps = _list_reached(problem, "latencies")
+    names = problem.level_names[0]
+    places = [names.index(level) for level, _ in steps]
+    is_monotone = places == sorted(places)
+    before_buckets = [size for level, size in steps if "buckets" not in level]
+    delay = measure_reaction()
+    finest, coarsest = _coarsen()
+    seconds = before_buckets if is_monotone and len(before_buckets) < len(steps) else []
+    return TargetValues(
+        values={
+            "anal_policy_start": seconds[0] if seconds else None,
+            "anal_policy_max": seconds[-1] if seconds else None,
+            "anal_delay_ok": delay.most_s,
+            "anal_coarsen_from": finest,
+            "anal_coarsen_to": coarsest / 60,
+            "anal_holistic": _grows_with_data(),
+        },
+        notes={
+            "anal_policy_start": f"{AFTER}, at ample bandwidth",
+            "anal_policy_max": f"{AFTER}; then the histogram has fewer buckets, and levels only become coarser",
+            "anal_delay_ok": "the longest delay of an answer as bandwidth halves and sites know it 1 s late",
+            "anal_coarsen_from": "counts of each second of an hour",
+            "anal_coarsen_to": "the same counts, joined to those of minutes, have the same sums",
+            "anal_holistic": "exact quantiles keep all values, a histogram as many buckets at any size",
+        },
+    )
+
+
+def find_combination(study: Study) -> TargetValues:  # noqa: ARG001 - needs no run
+    """Return the granularity of an answer from two sites, and the places where data can be merged."""
+    problem = _two_sites()
+    fine, coarse = 0, 1
+    chosen = np.array([[[coarse], [fine]]])
+    level = int(find_answers(problem, chosen).level[0, 0])
+    # site, point of presence where it merges, datacenter
+    places = [2 + int(merges == "yes") for merges in problem.pops["merges"]]
+    return TargetValues(
+        values={
+            "anal_mix_fine": SECONDS[fine],
+            "anal_mix_coarse": SECONDS[coarse],
+            "anal_mix_result": SECONDS[level],
+            "anal_placement_min": float(min(places)),
+            "anal_placement_max": float(max(places)),
+        },
+        notes={
+            "anal_mix_fine": "level of one site",
+            "anal_mix_coarse": "level of the other site",
+            "anal_placement_min": "site and datacenter, where a point of presence only forwards",
+            "anal_placement_max": "also the point of presence, where it merges",
+        },
+    )
+
+
+def _list_reached(problem: Analytics, query: str) -> list[tuple[str, float]]:
+    """Return the levels of answers, with their parameters, that the policy reaches as bandwidth falls."""
+    place = problem.query_names.index(query)
+    parameter = problem.level_column("parameter")[place]
+    reached: list[int] = []
+    mean = problem.capacity_mbps / problem.capacity_mbps.mean()
+    full = find_loads(problem, np.zeros((len(mean), len(problem.site_names), len(problem.query_names)), int))
+    each_mbps = full.site.mean() / float(problem.length_s.mean()) * 8 / 1e6
+    for bandwidth in BANDWIDTHS:
+        capacity = mean * bandwidth * each_mbps
+        capacity[:, len(problem.site_names) :] = 1e6
+        decision = rules.adapt_locally(problem.with_capacity(capacity))
+        assert decision.plan is not None
+        levels = find_answers(problem, read_levels(problem, decision.plan)).level[:, place]
+        usual = int(np.bincount(levels[levels >= 0]).argmax()) if (levels >= 0).any() else -1
+        if usual >= 0 and not problem.is_none[place, usual] and usual not in reached:
+            reached.append(usual)
+    return [(problem.level_names[place][level], float(parameter[level])) for level in reached]
+
+
+def measure_reaction(*, minutes: float = 20.0, sites: int = 10) -> Delays:
+    """Return the delays of answers each second, where the bandwidth of all sites halves in the middle.
+
+    Sites adapt by the policy of section 4, on the bandwidth of one second ago.
+    """
+    problem = latency_histogram(
+        sites=sites, pops=2, hours=minutes / 60, interval_minutes=1 / 60, bandwidth=1.0, variation=0.0
+    )
+    problem = replace(problem, queries=problem.queries.assign(deadline_s=10.0))
+    capacity = problem.capacity_mbps.copy()
+    capacity[len(capacity) // 2 :] /= 2
+    truth = problem.with_capacity(capacity)
+    decision = rules.adapt_locally(observe_bandwidth(truth, age_s=1.0))
+    assert decision.plan is not None
+    chosen = read_levels(truth, decision.plan)
+    answers = find_answers(truth, chosen)
+    delays = replay_queues(truth, find_loads(truth, chosen))
+    wait: Floats = find_timely_value(truth, chosen, answers, delays)[1]
+    return Delays(float(np.nanpercentile(wait, 99)), float(np.nanmax(wait)))
+
+
+def _coarsen() -> tuple[float, float]:
+    """Return the periods of counts before and after they are joined, s; 0 where sums differ."""
+    counts = np.random.default_rng(3).poisson(40.0, size=3_600).astype(float)
+    minutes = operators.coarsen_time(counts, 60)[::60] * 60
+    is_same = np.allclose(minutes, counts.reshape(60, 60).sum(axis=1)) and np.isclose(
+        minutes.sum(), counts.sum()
+    )
+    return 1.0, float(len(counts) / len(minutes)) if is_same else 0.0
+
+
+def _grows_with_data() -> bool:
+    """Return whether what exact quantiles keep is proportional to the data, and a histogram's size is not."""
+    rng = np.random.default_rng(4)
+    kept = [len(np.unique(rng.normal(size=size))) / size for size in (1_000, 2_000, 4_000, 8_000)]
+    buckets = [len(np.histogram(rng.normal(size=size), bins=80)[0]) for size in (1_000, 8_000)]
+    return bool(np.allclose(kept, kept[0]) and buckets[0] == buckets[1])
+
+
+def _two_sites() -> Analytics:
+    """Return two sites, at a point of presence that merges and at one that does not, and one query."""
+    seconds = list(SECONDS)
+    return Analytics.from_tables(
+        {
+            "sites": pd.DataFrame({"site": ["a", "b"], "pop": ["p", "r"], "uplink_mbps": 1.0}),
+            "pops": pd.DataFrame({"pop": ["p", "r"], "uplink_mbps": 1.0, "merges": ["yes", "no"]}),
+            "intervals": pd.DataFrame({"interval": [1.0], "start_s": [0.0], "length_s": [60.0]}),
+            "cubes": pd.DataFrame({"cube": ["c"], "aggregate": ["count"]}),
+            "volume": pd.DataFrame(
+                {"site": ["a", "b"], "cube": "c", "interval": 1.0, "records": 100.0, "cells": 100.0}
+            ),
+            "queries": pd.DataFrame(
+                {"query": ["q"], "cube": "c", "value_usd": 1.0, "combine": "coarsest", "deadline_s": 120.0}
+            ),
+            "levels": pd.DataFrame(
+                {
+                    "query": "q",
+                    "level": [f"{size:g} s" for size in seconds],
+                    "operator": "interval",
+                    "parameter": seconds,
+                    "bytes_per_record": 0.0,
+                    "bytes_per_cell": [16.0, 8.0, 4.0],
+                    "error": [0.0, 0.1, 0.2],
+                    "value_share": [1.0, 0.9, 0.8],
+                }
+            ),
+        }
+    )
