@@ -82,7 +82,8 @@ def find_policy(study: Study) -> TargetValues:  # noqa: ARG001 - always in full
         },
         notes={
             "anal_policy_start": f"{AFTER}, at ample bandwidth",
-            "anal_policy_max": f"{AFTER}; then the histogram has fewer buckets, and levels only become coarser",
+            "anal_policy_max": f"{AFTER}; then the histogram has fewer buckets, and levels only become "
+            "coarser",
             "anal_delay_ok": "the longest delay of an answer as bandwidth halves and sites know it 1 s late",
             "anal_coarsen_from": "counts of each second of an hour",
             "anal_coarsen_to": "the same counts, joined to those of minutes, have the same sums",

@@ -87,8 +87,8 @@ def find_top_100(study: Study) -> TargetValues:  # noqa: ARG001 - always in full
             "anal_topk_k": "default of preset cdn",
             "anal_topk_period": "default of preset cdn",
             "anal_topk_sent": f"{sites} sites, {domains:,} domains: lists of {wanted} find "
-            f"{lists.recall:.0%} of them; three rounds find all with {exact.bytes_sent / every:.1%} of the bytes "
-            "of all counts",
+            f"{lists.recall:.0%} of them; three rounds find all with {exact.bytes_sent / every:.1%} of the "
+            "bytes of all counts",
             "anal_topk_top": f"of a domain that rises by half each minute: it is no answer of the {minutes} "
             "minutes before, so that its history is only at the sites",
         },
