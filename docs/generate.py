@@ -314,6 +314,7 @@ def reproduction_page() -> str:
         "- *order only*: only the order of several values agrees;",
         "- *not reproduced*: our value differs;",
         "- *not available*: the source does not give the value or its input any more;",
+        "- *no number to compare*: a setting of the paper, or a claim without a figure;",
         "- *shortened*: the run was quick (`--quick`), which is too short for the value.",
         "",
         f"The counts below are those of quick runs of {' and '.join(versions)},",

@@ -75,6 +75,7 @@ class Target:
     orders      groups of rows that are judged by order where their values differ
     calibrated  rows that an open parameter was fitted to
     lost        parts of the figure that the source no longer contains: shown as not available
+    numberless  rows with no number to compare: settings of the paper, and claims without a figure
     """
 
     name: str
@@ -88,6 +89,7 @@ class Target:
     orders: tuple[tuple[str, ...], ...] = ()
     calibrated: frozenset[str] = frozenset()
     lost: tuple[str, ...] = ()
+    numberless: frozenset[str] = frozenset()
 
 
 def read_targets(system: str, finders: Mapping[str, Callable[[Study], TargetValues]]) -> tuple[Target, ...]:
@@ -118,6 +120,7 @@ def read_targets(system: str, finders: Mapping[str, Callable[[Study], TargetValu
             orders=tuple(tuple(group) for group in target.get("orders", ())),
             calibrated=frozenset(target.get("calibrated", ())),
             lost=tuple(target.get("lost", ())),
+            numberless=frozenset(target.get("numberless", ())),
         )
         for name, target in declared.items()
     )

@@ -28,6 +28,7 @@ VERDICTS: Final[dict[str, Kind]] = {
     "order only": "warning",
     "not reproduced": "bad",
     "not available": "dim",
+    "no number to compare": "dim",
     "shortened": "dim",
 }
 

@@ -46,10 +46,15 @@ class Verdict(enum.Enum):
     ORDER_ONLY = "order only"  # outside the tolerance, but in the published order within its group
     NOT_REPRODUCED = "not reproduced"
     NOT_AVAILABLE = "not available"  # lost in the source
+    NO_NUMBER = "no number to compare"  # a setting of the paper, or a claim without a figure
     SHORTENED = "shortened"  # by a quick run, which is too short for it
 
     def __str__(self) -> str:
         return self.value
+
+
+UNJUDGED: Final = frozenset({Verdict.NOT_AVAILABLE, Verdict.NO_NUMBER})
+"""Verdicts on values that are not compared with ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,12 +110,16 @@ class Reproduction(Result):
         if self.error is not None:
             return str(self.error)
         differing = [row for row in self.rows if row.verdict in (Verdict.ORDER_ONLY, Verdict.NOT_REPRODUCED)]
-        judged = [row for row in self.rows if row.verdict is not Verdict.NOT_AVAILABLE]
+        judged = [row for row in self.rows if row.verdict not in UNJUDGED]
         shortened = sum(row.verdict is Verdict.SHORTENED for row in judged)
         if shortened:
             return f"A quick run is too short for {shortened} of {len(judged)} values."
         if not judged:
-            return "The source does not give the values any more."
+            return (
+                "The source gives no number to compare."
+                if self.target.numberless
+                else "The source does not give the values any more."
+            )
         if not differing:
             fitted = self.counts()[str(Verdict.CALIBRATED)]
             after = f", {fitted} after an open parameter was fitted" if fitted else ""
@@ -398,6 +407,8 @@ def _ratio(ours: float | bool | None, theirs: float | str) -> float | None:
 def _verdict(
     target: Target, name: str, ours: Mapping[str, Any], table: Mapping[str, Mapping[str, str]]
 ) -> Verdict:
+    if name in target.numberless:
+        return Verdict.NO_NUMBER
     value = ours.get(name)
     if value is None:
         return Verdict.NOT_REPRODUCED

@@ -14,7 +14,7 @@ import streamlit as st
 
 from planner.formatting import duration
 from planner.reports import study_pages
-from planner.runs.reproduction import Verdict
+from planner.runs.reproduction import UNJUDGED, Verdict
 from planner.runs.shipped_verdicts import ShippedReproduction, load_shipped
 from planner_dashboard import rendering, session
 from planner_dashboard.reproduction import runs
@@ -27,6 +27,7 @@ COLOURS: Final = {
     "order only": "#d9a032",
     "not reproduced": "#b23a4e",
     "not available": "#98a2ac",
+    "no number to compare": "#b3bac1",
     "shortened": "#c9d1d8",
 }
 MEANINGS: Final = {
@@ -35,6 +36,7 @@ MEANINGS: Final = {
     "order only": "another value, but the same order",
     "not reproduced": "another value",
     "not available": "lost in the source",
+    "no number to compare": "a setting of the paper, or a claim without a figure",
     "shortened": "a quick run is too short for it",
 }
 TIME_LIMIT_S: Final = 3600.0
@@ -52,7 +54,7 @@ def page() -> None:
     totals = _totals(shipped)
     every = sum(totals.values())
     agree = totals[str(Verdict.REPRODUCED)] + totals[str(Verdict.CALIBRATED)]
-    judged = every - totals[str(Verdict.NOT_AVAILABLE)]
+    judged = every - sum(totals[str(verdict)] for verdict in UNJUDGED)
     st.markdown(
         f"**{agree} of {judged} published values agree with ours**, in {len(shipped)} tables and figures of "
         f"the papers. {totals[str(Verdict.ORDER_ONLY)]} more are in the published order."
@@ -162,7 +164,7 @@ def _show_targets(shipped: Mapping[str, ShippedReproduction]) -> str | None:
 def _row(name: str, one: ShippedReproduction) -> dict[str, object]:
     done = one.reproduction
     counts = done.counts()
-    judged = sum(counts.values()) - counts[str(Verdict.NOT_AVAILABLE)]
+    judged = sum(counts.values()) - sum(counts[str(verdict)] for verdict in UNJUDGED)
     agree = counts[str(Verdict.REPRODUCED)] + counts[str(Verdict.CALIBRATED)]
     return {
         "Target": name,

@@ -59,6 +59,7 @@ from planner_models.updates.problem.adjustments import adjust
 from planner_models.updates.problem.generators import PRESETS, small
 from planner_models.updates.problem.problem import Update
 from planner_models.updates.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.updates.published.targets import TARGETS
 
 SYSTEM = System(
     name="updates",
@@ -93,6 +94,7 @@ SYSTEM = System(
         practice="one_shot",
         practice_name="all changes at once",
         trade_off=("extra_rules_share", "rounds"),
+        targets=TARGETS,
     ),
 )
 

@@ -95,6 +95,11 @@ def test_what_is_lost_is_not_available() -> None:
     assert verdicts({}, lost=("the curve",))["the curve"] == "not available"
 
 
+def test_a_setting_is_compared_with_no_number() -> None:
+    found = verdicts({"one": 10.0}, numberless=frozenset({"one", "two"}))
+    assert (found["one"], found["two"]) == ("no number to compare",) * 2
+
+
 def test_words_take_no_number_and_numbers_no_words() -> None:
     with pytest.raises(TypeError, match="words"):
         verdicts({"words": 3.0})

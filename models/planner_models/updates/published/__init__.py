@@ -1,0 +1,1 @@
+"""Published values of Foster et al. 2013, and how ours are found."""

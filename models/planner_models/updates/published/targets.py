@@ -1,0 +1,152 @@
+"""Reproduction of Foster et al. 2013 (Frenetic): numbers of rules, and what consistent updates guarantee.
+
+The paper gives no times and no figure for its optimizations: there is no number to compare with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from planner.contract.targets import Study, TargetValues, read_targets
+from planner_models.updates.designs.table import DESIGNS
+from planner_models.updates.plan.check import evaluate
+from planner_models.updates.plan.metrics import measure
+from planner_models.updates.plan.plan import UpdatePlan
+from planner_models.updates.plan.replay import FLIP
+from planner_models.updates.problem import generators
+from planner_models.updates.problem.problem import Update
+from planner_models.updates.problem.schema import PER_FLOW, PER_PACKET
+from planner_models.updates.published.rule_tables import approximate, compose, exclude, match, minimize
+
+SETTING: Final = "an interval of an example: a setting"
+BITS: Final = 32
+MODULES: Final = ((2, 3), (3, 5), (6, 8))
+
+
+def _plan(problem: Update, name: str) -> UpdatePlan:
+    plan = next(design for design in DESIGNS if design.name == name).run(problem).plan
+    assert plan is not None
+    return plan
+
+
+# --- rules in a table ---------------------------------------------------------------------
+
+
+def find_rules(study: Study) -> TargetValues:  # noqa: ARG001
+    repeater = (*match(["forward 2"], inport="1"), *match(["forward 1"], inport="2"))
+    monitor = match(["count"], inport="2", srcport="80")
+    web = exclude(match(["count"], srcport="80"), match(srcip="1.2.3.4"))
+    # each group of a histogram has a counter of its own, so that no rule serves two
+    groups = [len(minimize([match([f"count {g}"], srcip=f"{g}")[0] for g in range(2**b)])) for b in (1, 2, 4)]
+    blown = [
+        len(
+            compose(
+                tuple(match([f"count {n}"], dstport=f"{n}")[0] for n in range(ports)),
+                tuple(match([f"forward {n}"], dstip=f"{n}")[0] for n in range(targets)),
+            )
+        )
+        for ports, targets in MODULES
+    ]
+    pattern = "90.*.70.60"
+    exact = approximate(pattern, prefixes=True, wildcards=True)
+    return TargetValues(
+        values={
+            "upd_ip_rules": groups == [2, 4, 16] and 2**BITS == 256**4,
+            "upd_negation_rules": float(len(web)),
+            "upd_repeater_rules": float(len(minimize(repeater))),
+            "upd_monitor_rules": float(len(minimize(monitor))),
+            "upd_composed_rules": float(len(compose(repeater, monitor))),
+            "upd_blowup": blown == [(a + 1) * (b + 1) - 1 for a, b in MODULES],
+            "upd_over_1": approximate(pattern, prefixes=True, wildcards=False) == "90.*.*.*",
+            "upd_over_2": approximate(pattern, prefixes=False, wildcards=False) == "*.*.*.*",
+            "upd_over_3": 1.0 if exact == pattern else None,
+        },
+        notes={
+            "upd_ip_rules": "one rule for each group of 1, 2 and 4 bits; 4 octets have as many values",
+            "upd_blowup": "(a + 1)(b + 1) - 1 rules for a rules on ports and b on destinations",
+            "upd_every": SETTING,
+            "upd_every_2": SETTING,
+            "upd_queries": "an argument of an example: a setting",
+            "upd_controller_ms": "cited; here the time for a rule of switches that give none",
+        },
+    )
+
+
+# --- consistency --------------------------------------------------------------------------
+
+
+def find_consistency(study: Study) -> TargetValues:
+    problem = generators.reweigh(count=10 if study.quick else None)
+    two_phase, one_shot = (_plan(problem, name) for name in ("two_phase", "one_shot"))
+    mixed = {
+        name: measure(problem, plan, None)["mixed_classes"] or 0.0
+        for name, plan in (("two_phase", two_phase), ("one_shot", one_shot))
+    }
+    done = evaluate(problem, two_phase)
+    during = done.held[int(done.ops.step[done.ops.action == FLIP].min())]
+    similar = generators.policy(count=60 if study.quick else 300)
+    changes = {name: measure(similar, _plan(similar, name), None)["operations"] for name in CHEAPER}
+    refined = _find_first_idle(parts=FLOWS)
+    return TargetValues(
+        values={
+            "upd_kinds": float(len(_find_kinds())),
+            "upd_phases": float(two_phase.rounds),
+            "upd_versions": 2.0 if mixed["two_phase"] else 1.0,
+            "upd_rules_during": bool((during == problem.rules_now + problem.rules_next).all()),
+            "upd_flow_coarse": _find_first_idle(parts=1) is None and refined is not None,
+        },
+        notes={
+            "upd_kinds": "guarantees of packets and of flows that different designs keep",
+            "upd_phases": "install, flip, delete; the source calls the update two-phase",
+            "upd_versions": f"over all mixtures; changes all at once mix {mixed['one_shot']:.0f} of "
+            f"{len(problem.classes)} classes",
+            "upd_rules_during": "while ingresses flip, at every switch, as each is internal to some class",
+            "upd_optimized": "ours, for a new firewall: "
+            + ", ".join(f"{name} changes {value:,.0f} rules" for name, value in changes.items()),
+            "upd_flow_coarse": f"simulated: never without a flow in {LIVES:.0f} mean lives at {FLOWS} flows; "
+            f"a rule for one flow: after {refined or LIVES:.1f}",
+        },
+    )
+
+
+CHEAPER: Final = ("two_phase", "two_phase_changed", "extension_first")
+FLOWS: Final = 1250
+LIVES: Final = 200.0
+
+
+def _find_kinds() -> set[tuple[bool, ...]]:
+    """Return which of two designs keep the guarantee, for each of two guarantees: one entry for each kind."""
+    moved = generators.server_move(ingresses=2, flows=100)
+    return {
+        tuple(
+            measure(asked, _plan(asked, name), None)["broken_classes"] == 0
+            for name in ("two_phase_changed", "per_flow")
+        )
+        for asked in (
+            replace(moved, classes=moved.classes.assign(guarantee=guarantee))
+            for guarantee in (PER_PACKET, PER_FLOW)
+        )
+    }
+
+
+def _find_first_idle(*, parts: int, seed: int = 1) -> float | None:
+    """Return when a rule that many flows match has none for the first time, in mean lives; None for never.
+
+    Flows arrive at random and have exponential lives; new ones match the rule too.
+    """
+    random = np.random.default_rng(seed)
+    load = FLOWS / parts
+    count = int(load)
+    time = 0.0
+    while time < LIVES:
+        time += random.exponential(1 / (load + count))
+        count += 1 if random.random() < load / (load + count) else -1
+        if count == 0:
+            return time
+    return None
+
+
+TARGETS: Final = read_targets("updates", {"rules": find_rules, "consistency": find_consistency})
