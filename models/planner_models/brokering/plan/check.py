@@ -216,15 +216,12 @@ def _require_records(problem: Brokering, plan: Assignment) -> None:
         frame = plan.traffic
         windows = np.unique(frame["window"].to_numpy(float))
         _require_numbers(windows, "traffic", "window")
-        if frame.duplicated(["window", "cdn"]).any():
-            row = int(np.argmax(frame.duplicated(["window", "cdn"])))
+        is_twice = frame.duplicated([name for name in ("window", "cdn", "region") if name in frame])
+        if is_twice.any():
+            row = int(np.argmax(is_twice))
             raise PlanRejected(
                 f"traffic row {row + 1}: CDN '{frame['cdn'].iloc[row]}' is there twice in a window"
             )
-        idle = (frame["mbps"].to_numpy(float) == 0) & (frame["charge_per_hour"].to_numpy(float) > 0)
-        if idle.any():
-            row = int(np.argmax(idle))
-            raise PlanRejected(f"traffic row {row + 1}: charge_per_hour is above 0 without traffic")
 
 
 def _require_numbers(numbers: Floats, table: str, column: str) -> None:

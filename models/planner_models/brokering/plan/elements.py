@@ -15,6 +15,7 @@ from planner.contract.elements import Action, ElementKind, ElementReport, Fact
 from planner.contract.studies import Decided, Section
 from planner.formatting import amount
 from planner.options import Options
+from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import AssignmentArrays, is_overloaded, read_assignment
 from planner_models.brokering.plan.min_cost_flow import solve_relaxation
 from planner_models.brokering.plan.transportation import transportation_problem
@@ -88,7 +89,7 @@ def _list_rows(
 
 
 def _cost_per_hour(problem: Brokering, done: AssignmentArrays, rows: Bools) -> float:
-    price = problem.price[done.location[rows], done.cluster[rows]]
+    price = billing.prices_paid(problem, done.location[rows], done.cluster[rows])
     mbps = done.count[rows] * done.bitrate_mbps[rows]
     return float(np.nan_to_num(price) @ mbps) * problem.terms.units_per_mbps_hour
 

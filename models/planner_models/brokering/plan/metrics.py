@@ -68,7 +68,12 @@ METRICS: Final = (
     _less("congested_percent", "%", "clients in clusters with more load than capacity", TABLE_3_3),
     _less("mean_cost", "", "mean cost over traffic"),
     _less("mean_score", "", "mean score over clients"),
-    _less("cost_per_hour", "/h", "cost of all traffic for an hour"),
+    _less(
+        "cost_per_hour",
+        "/h",
+        "cost of all traffic for an hour: by the contracts that the problem lists, committed traffic that is "
+        "not sent included; without contracts, by clusters' costs or bids",
+    ),
     _less(
         "contract_bill_per_hour", "/h", "cost of all traffic for an hour at contract prices, without markup"
     ),
@@ -80,7 +85,7 @@ METRICS: Final = (
     _less(
         "billed_by_95th_per_hour",
         "/h",
-        "contract bill of an hour where the 95th percentile of each CDN's windows is billed",
+        "contract bill of an hour where the 95th percentile of each contract's windows is billed",
         "Mukerjee 2018, 3.2.1 (95/5 model)",
     ),
     _less(
@@ -132,7 +137,6 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
     traffic = count * done.bitrate_mbps
     cost, score = problem.price[at], problem.score[at]
     terms = problem.terms
-    cost_per_hour = float(cost @ traffic) * terms.units_per_mbps_hour
     performance = float(score @ (traffic if terms.performance_per == "bit" else count))
     overloaded = is_overloaded(problem, done.load_mbps)
     served = float(count.sum())
@@ -162,7 +166,7 @@ def measure(problem: Brokering, plan: Assignment, previous: Assignment | None) -
         "congested_percent": 100 * congested / served if served else None,
         "mean_cost": float(cost @ traffic) / float(traffic.sum()) if served else None,
         "mean_score": float(score @ count) / served if served else None,
-        "cost_per_hour": cost_per_hour,
+        "cost_per_hour": billing.hourly_cost(problem, plan),
         "contract_bill_per_hour": _contract_bill(by_cdn),
         "billed_by_bits_per_hour": bills["bits"],
         "billed_by_95th_per_hour": bills["95th percentile"],

@@ -72,7 +72,7 @@ class Assignment:
     shed            location, isp, content, bitrate_kbps, clients that are left without a cluster on purpose
     rounds          round, overbooked, withdrawn, where the protocol took several; else empty
     offers          cluster, markup, promise, where CDNs learn how to bid; else empty
-    traffic         window, cdn, mbps, charge_per_hour of earlier windows; empty in the first
+    traffic         window, cdn, region, mbps of earlier windows, by contract; empty in the first
     message_counts  messages between brokers and CDNs behind it; None where unknown
     """
 

@@ -31,6 +31,7 @@ from planner_models.brokering.plan.transportation import (
 )
 from planner_models.brokering.problem.problem import Brokering
 
+CENT: Final = 0.005  # of the currency: less is not shown
 MAX_ROWS: Final = 10  # of a table
 ADDED_MBPS: Final = 1000.0  # to a full cluster
 MBPS_UNITS: Final = {"load_mbps": "Mbit/s", "free_mbps": "Mbit/s"}
@@ -54,7 +55,8 @@ def explain(
     """Explain an assignment: the money saved, the dual prices of full clusters, and the loss of each CDN.
 
     Dual prices of capacity come from the relaxation to divisible clients, which also solves the changed
-    problems: a Gbit/s more in one cluster, or one CDN less. Costs are at the prices that the broker observes.
+    problems: a Gbit/s more in one cluster, or one CDN less. Costs are by the contracts that the problem
+    lists, with their commitments, else at the prices that the broker observes.
 
     source  shadow prices: linear programming duality
     """
@@ -63,7 +65,7 @@ def explain(
     sections: list[Section] = []
     if decided.baseline is not None:
         sections.append(_traffic_changes(problem, decided.baseline, plan))
-        sentences.append(_money_saved(problem, decided.baseline, plan, decided.baseline_name))
+        sentences += _money_saved(problem, decided.baseline, plan, decided.baseline_name)
     transport = transportation_problem(problem)
     relaxation = solve_relaxation(transport)
     if relaxation.bound is not None:
@@ -78,11 +80,6 @@ def explain(
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
-def cost_per_hour(problem: Brokering, plan: Assignment) -> float:
-    """Return the cost of the plan at the problem's prices, also where a cluster is not on offer."""
-    return float(_traffic_cost(problem, plan)[1].sum())
-
-
 def _traffic_cost(problem: Brokering, plan: Assignment) -> tuple[Floats, Floats, Ints]:
     """Return Mbit/s, cost per hour and cluster of each row of a plan."""
     location, cluster, mbps = locate_rows(problem, plan)
@@ -90,24 +87,24 @@ def _traffic_cost(problem: Brokering, plan: Assignment) -> tuple[Floats, Floats,
         if (row < 0).any():
             unknown = plan.assignments[name].iloc[int(np.flatnonzero(row < 0)[0])]
             raise InputError(f"the present assignment: {name} '{unknown}' is none of the problem's")
-    cost = np.nan_to_num(problem.price[location, cluster]) * mbps * problem.terms.units_per_mbps_hour
-    return mbps, cost, cluster
+    price = np.nan_to_num(billing.prices_paid(problem, location, cluster))
+    return mbps, price * mbps * problem.terms.units_per_mbps_hour, cluster
 
 
-def _money_saved(problem: Brokering, baseline: Assignment, plan: Assignment, name: str) -> str:
-    before, now = cost_per_hour(problem, baseline), cost_per_hour(problem, plan)
+def _money_saved(problem: Brokering, baseline: Assignment, plan: Assignment, name: str) -> Iterator[str]:
+    before, now = billing.hourly_cost(problem, baseline), billing.hourly_cost(problem, plan)
     currency, included = problem.terms.currency, ""
-    announced = problem.announcement
-    if announced is not None and not announced.price and problem.commitment_mbps.any():
-        bills = [billing.hourly_bills(problem, one)["bits"] for one in (baseline, plan)]
-        if bills[0] is not None and bills[1] is not None:
-            before, now, included = bills[0], bills[1], ", commitments included"
+    if problem.contracts is not None:
+        included = " by contract, commitments included"
     saved, verb = before - now, "saves" if before >= now else "costs more by"
     share = f" ({abs(saved) / before:.1%})" if before > 0 else ""
-    return (
+    yield (
         f"The plan costs {currency} {now:,.2f} an hour{included}, {name} {currency} {before:,.2f}: "
         f"it {verb} {currency} {abs(saved):,.2f} an hour{share}."
     )
+    unused = billing.hourly_unused(problem, plan)
+    if unused >= CENT:
+        yield f"{currency} {unused:,.2f} of them pay for committed traffic that is not sent."
 
 
 def _traffic_changes(problem: Brokering, baseline: Assignment, plan: Assignment) -> Section:

@@ -1,4 +1,4 @@
-"""Flat prices of CDNs by contract, and derived where a CDN has no contract."""
+"""Contracts of CDNs by location, and derived prices where a CDN has no contract."""
 
 from __future__ import annotations
 
@@ -12,30 +12,33 @@ from planner_models import geonames
 from planner_models.brokering.problem import cluster_matching, geography
 
 
-def contract_prices(
-    contracts: pd.DataFrame | None, cdn_names: Sequence[str], countries: Sequence[str], derived: Floats
-) -> Floats:
-    """Return the flat price of each CDN for the clients of each location, (L, D).
+def find_contracts(
+    contracts: pd.DataFrame | None, cdn_names: Sequence[str], countries: Sequence[str]
+) -> Ints:
+    """Return the contract of each CDN for the clients of each location, (L, D).
 
-    The contract of the narrowest region applies: country, continent, world. A CDN without any contract
-    has its derived price (D,); one whose contracts do not cover a location has no price there: NaN.
+    It is a row of `contracts`, the one of the narrowest region: country, continent, world; -1 where the
+    CDN's contracts do not cover the location. A CDN without any contract has a row after the last one: the
+    first such CDN has row len(contracts), the next one the row after that.
     """
-    price = np.tile(derived, (len(countries), 1))
+    found = np.full((len(countries), len(cdn_names)), -1, dtype=np.int64)
+    rows = 0 if contracts is None else len(contracts)
+    owners = set() if contracts is None else set(contracts["cdn"])
+    without = [cdn for cdn, name in enumerate(cdn_names) if name not in owners]
+    found[:, without] = rows + np.arange(len(without))
     if contracts is None:
-        return price
+        return found
     # the code of Namibia is that of North America too, and means the continent
     country = [name if name not in geography.CONTINENTS else "" for name in countries]
     continent = [geonames.continent_by_country()[name] for name in countries]
     world = [geography.WORLD] * len(countries)
+    row_of = pd.Series(np.arange(rows), index=contracts["region"].to_numpy(object))
     for cdn, name in enumerate(cdn_names):
-        own = contracts[contracts["cdn"] == name].set_index("region")["price"]
-        if own.empty:
-            continue
-        price[:, cdn] = np.nan
+        own = row_of[(contracts["cdn"] == name).to_numpy()]
         for region in (world, continent, country):
-            found = own.reindex(region).to_numpy(float)
-            price[:, cdn] = np.where(np.isnan(found), price[:, cdn], found)
-    return price
+            row = own.reindex(region, fill_value=-1).to_numpy(np.int64)
+            found[:, cdn] = np.where(row < 0, found[:, cdn], row)
+    return found
 
 
 def derived_prices(

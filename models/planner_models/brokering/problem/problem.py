@@ -140,7 +140,8 @@ class Brokering:
     def with_client_counts(self, count: NDArray[Any]) -> Brokering:
         """Return the same problem with other numbers of clients, (R,) whole."""
         problem = self._copy_with(clients=self.clients.assign(clients=np.asarray(count, dtype=float)))
-        for name in ("count", "groups", "contract_price", "derived_price", "demand_mbps"):
+        stale = ("count", "groups", "contract_price", "contract_terms", "derived_price", "demand_mbps")
+        for name in stale:
             vars(problem).pop(name, None)
         return problem
 
@@ -149,7 +150,7 @@ class Brokering:
         problem = self._copy_with(clusters=self.clusters.assign(**columns))
         stale = {"capacity_mbps", "background_mbps", "residual_mbps", "guessed_capacity_mbps"}
         if not set(columns) <= stale:
-            stale |= {"unit_cost", "price", "contract_price", "bid_matrices"}
+            stale |= {"unit_cost", "price", "contract_price", "contract_terms", "bid_matrices"}
         for name in stale:
             vars(problem).pop(name, None)
         return problem
@@ -178,6 +179,7 @@ class Brokering:
             score=score,
             price=price,
             contract_price=self.contract_price,
+            contract_terms=self.contract_terms,
             guessed_capacity_mbps=self.guessed_capacity_mbps,
             announcement=announcement or self.announcement,
             _is_observed=True,
@@ -352,8 +354,35 @@ class Brokering:
     @cached_property
     def contract_price(self) -> Floats:
         """(L, D) flat price of each CDN for the clients of each location; NaN where it has none."""
+        price = np.append(self.contract_terms["price"].to_numpy(float), np.nan)  # -1: no contract
+        covered: Floats = price[self.contract_of]
+        return covered
+
+    @cached_property
+    def contract_of(self) -> Ints:
+        """(L, D) row of `contract_terms` that holds for each location and CDN; -1: none."""
         countries = self.locations["country"].tolist()
-        return contract_prices.contract_prices(self.contracts, self.cdn_names, countries, self.derived_price)
+        return contract_prices.find_contracts(self.contracts, self.cdn_names, countries)
+
+    @cached_property
+    def contract_terms(self) -> pd.DataFrame:
+        """Terms of each contract: cdn, region, price, commitment_mbps; K rows.
+
+        CDNs without a contract follow, in region world at their derived prices.
+        """
+        columns = ["cdn", "region", "price", "commitment_mbps"]
+        listed = pd.DataFrame(columns=columns) if self.contracts is None else self.contracts[columns]
+        owners = set(listed["cdn"])
+        without = [cdn for cdn, name in enumerate(self.cdn_names) if name not in owners]
+        derived = pd.DataFrame(
+            {
+                "cdn": [self.cdn_names[cdn] for cdn in without],
+                "region": geography.WORLD,
+                "price": self.derived_price[without] if without else [],
+                "commitment_mbps": 0.0,
+            }
+        )
+        return pd.concat([part for part in (listed, derived) if len(part)], ignore_index=True)
 
     @cached_property
     def derived_price(self) -> Floats:
@@ -361,14 +390,6 @@ class Brokering:
         return contract_prices.derived_prices(
             self.score, self.unit_cost, self.cdn, self.bid_matrices[0], self.demand_mbps
         )
-
-    @property
-    def commitment_mbps(self) -> Floats:
-        """(D,) traffic that is paid for in any case, by CDN."""
-        if self.contracts is None:
-            return np.zeros(len(self.cdn_names))
-        by_cdn = self.contracts.groupby("cdn")["commitment_mbps"].sum()
-        return by_cdn.reindex(self.cdn_names).fillna(0.0).to_numpy(float)
 
     @property
     def country(self) -> NDArray[np.object_]:

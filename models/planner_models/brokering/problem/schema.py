@@ -193,14 +193,14 @@ OFFERS: Final = Table(
 )
 TRAFFIC: Final = Table(
     name="traffic",
-    about="traffic of each CDN in earlier windows, for bills over several windows",
+    about="traffic of each contract in earlier windows, for bills over several windows",
     columns={
         "window": count("1 is the first"),
         "cdn": label("CDN that carried it"),
+        "region": label("region of the contract; world where absent", optional=True),
         "mbps": number("this broker's traffic, Mbit/s", at_least=0, at_most=MOST_MBPS),
-        "charge_per_hour": number("cost of an hour of it at contract prices", at_least=0),
     },
-    key=("window", "cdn"),
+    key=("window", "cdn", "region"),
     may_be_empty=True,
 )
 PLAN_TABLES: Final = (ASSIGNMENTS, SHED, ROUNDS, OFFERS, TRAFFIC)

@@ -49,7 +49,7 @@ def test_constraint_violations_are_listed_with_their_amounts() -> None:
 ROUNDS = pd.DataFrame({"round": [1.0, 2.0], "overbooked": [1.0, 0.0], "withdrawn": [2.0, 0.0]})
 OFFERS = pd.DataFrame({"cluster": ["a", "b"], "markup": [1.1, 1.0], "promise": [0.5, 1.0]})
 TRAFFIC = pd.DataFrame(
-    {"window": [1.0, 1.0], "cdn": ["x", "y"], "mbps": [5.0, 0.0], "charge_per_hour": [0.3, 0.0]}
+    {"window": [1.0, 1.0], "cdn": ["x", "y"], "region": ["world", "world"], "mbps": [5.0, 0.0]}
 )
 
 
@@ -74,7 +74,8 @@ TRAFFIC = pd.DataFrame(
         ("traffic", TRAFFIC, None),
         ("traffic", TRAFFIC.assign(window=2.0), "traffic: window is 2 where 1 is expected"),
         ("traffic", TRAFFIC.assign(cdn="x"), "traffic row 2: CDN 'x' is there twice in a window"),
-        ("traffic", TRAFFIC.assign(mbps=0.0), "traffic row 1: charge_per_hour is above 0 without traffic"),
+        ("traffic", TRAFFIC.assign(cdn="x", region=["EU", "world"]), None),
+        ("traffic", TRAFFIC.drop(columns="region"), None),
     ],
 )
 def test_records_that_cannot_be_are_rejected(table: str, frame: pd.DataFrame, message: str | None) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from planner.runs.run import compare
 from planner.runs.what_if import explain
 from planner.scenarios.scenario import load
-from planner_models.brokering.plan.billing import hourly_bills
+from planner_models.brokering.plan.billing import hourly_cost
 
 
 def test_own_data_two_files_edited_and_the_money_saved_in_one_line(tmp_path: Path) -> None:
@@ -37,8 +38,9 @@ def test_own_data_two_files_edited_and_the_money_saved_in_one_line(tmp_path: Pat
     assert first.startswith("The plan costs EUR ")
     assert "it saves EUR " in first
     problem = load(toml).make_problem()
-    paid = [hourly_bills(problem, plan)["bits"] for plan in (explained.run.plan, run.plan)]
-    assert first.startswith(f"The plan costs EUR {paid[0]:,.2f} an hour, commitments included, ")
+    paid = [hourly_cost(problem, plan) for plan in (explained.run.plan, run.plan)]
+    assert explained.run.metrics["cost_per_hour"] == pytest.approx(paid[0], abs=1e-9)
+    assert first.startswith(f"The plan costs EUR {paid[0]:,.2f} an hour by contract, commitments included, ")
     assert f"it saves EUR {paid[1] - paid[0]:,.2f} an hour" in first
     assert explained.run.plan.diff(run.plan)["clients"].abs().sum() > 0
 
