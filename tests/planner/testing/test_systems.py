@@ -10,7 +10,7 @@ import pytest
 
 from planner.contract.design import Decision
 from planner.contract.metrics import Headline
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Proof, RankProof, Status
 from planner.scenarios.catalogue import find_system, system_names
 from planner.testing import check_system
 from planner.testing.systems import Case, conformance_cases
@@ -115,6 +115,27 @@ def test_a_plan_with_violations_beats_no_optimum_in_the_headline_metric() -> Non
     cases = conformance_cases(wrong, problems=[Link(2.0, 1.0)])
     case = next(case for case in cases if case.name == "problem 0: no plan beats the optimum")
     with pytest.raises(AssertionError, match=r"flood: sent_mbps 2\.0 beats the optimum 1\.0"):
+        case.run()
+
+
+@pytest.mark.parametrize("is_proven", [False, True])
+def test_the_optimum_is_the_best_in_the_ranks_that_it_proves(is_proven: bool) -> None:
+    """Plans that deliver the same may shed less than an optimum that proves what it delivers only."""
+    ranks = (RankProof("delivered_mbps", 1.0, 1.0), RankProof("shed_mbps", 1.0, 1.0))
+
+    def decide(problem: Link) -> Decision[Admitted]:
+        decision = admit(problem)
+        proof = dataclasses.replace(decision.proof, ranks=ranks if is_proven else ())
+        return dataclasses.replace(decision, proof=proof)
+
+    system = toy(then="shed_mbps")
+    optimum = dataclasses.replace(system.design("admit"), name="optimum", decide=decide)
+    wrong = dataclasses.replace(system, designs=(optimum, system.design("flood")))
+    cases = conformance_cases(wrong, problems=[Link(2.0, 1.0)])
+    case = next(case for case in cases if case.name == "problem 0: no plan beats the optimum")
+    if not is_proven:
+        return case.run()
+    with pytest.raises(AssertionError, match=r"flood: .*shed_mbps 0\.0 beats the optimum 1\.0, 1\.0"):
         case.run()
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Proof, RankProof, Status
+from planner.contract.ranking import EQUAL as SAME_RANK
 from planner.formatting import amount
 from planner.options import Options
 from planner_models.topology.designs.joint_program import JointProgram, solve, used_paths
 from planner_models.topology.designs.shorter_routes import shorten
 from planner_models.topology.plan.balance import Routing, balance, capacity_of
-from planner_models.topology.plan.check import derive_scale
+from planner_models.topology.plan.check import derive_scale, evaluate
 from planner_models.topology.plan.plan import Topology, make_plan
 from planner_models.topology.problem.problem import Fabric
 
@@ -41,28 +43,34 @@ def decide(
     *,
     options: Options,
     bound: float | None = None,
+    least_transit: float | None = None,
     backend: str | None = None,
 ) -> Decision[Topology]:
-    """Return the decision for (n, n) links; where `routing` is None it is found.
+    """Return the decision for (n, n) links.
 
-    Of routings with the demand scale, one with less transit is used.
+    routing        default: one with the largest demand scale, and less transit
+    bound          demand scale that no plan exceeds; None for unknown
+    least_transit  the least traffic by transit blocks of plans that reach the bound, Mbit/s; None for unknown
     """
-    routing = shorten(problem, links, route(problem, links) if routing is None else routing)
+    if routing is None:
+        routing = shorten(problem, links, route(problem, links))
     plan = make_plan(problem, links, routing.shares)
     objective = derive_scale(problem, plan)
-    if bound is not None and bound - objective <= EQUAL * max(abs(bound), 1e-9):
-        bound = max(bound, objective)
+    if bound is not None and bound - objective <= SAME_RANK * max(abs(bound), 1e-9):
+        bound = objective
     if options.service == "all" and objective < 1:
         return Decision(plan=None, proof=_prove_short(problem, objective, bound))
     gap = EQUAL if options.gap is None else max(options.gap, EQUAL)
-    is_optimal = bound is not None and bound - objective <= gap * max(abs(bound), 1e-9)
     proof = Proof(
-        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
+        status=Status.FEASIBLE,
         objective=objective,
         bound=bound,
         metric="demand_scale",
+        ranks=_prove_ranks(problem, plan, objective, bound, least_transit),
         backend=backend,
     )
+    if proof.gap is not None and proof.gap <= gap:
+        proof = replace(proof, status=Status.OPTIMAL)
     # a demand without a path at all is a result: its ports have no link, or too few
     return Decision(plan=plan, proof=proof, guarantees=KEPT if objective > 0 else KEPT - {"routes"})
 
@@ -75,3 +83,14 @@ def _prove_short(problem: Fabric, scale: float, bound: float | None) -> Proof:
         return Proof(status=Status.INFEASIBLE, reasons=(reason,))
     reason = f"this topology carries {scale:.4g} times the demand of {offered}; another may carry all"
     return Proof(status=Status.UNDECIDED, reasons=(reason,))
+
+
+def _prove_ranks(
+    problem: Fabric, plan: Topology, objective: float, bound: float | None, least_transit: float | None
+) -> tuple[RankProof, ...]:
+    """Return the proofs of demand scale and stretch; () where that of the stretch is unknown."""
+    stretch = evaluate(problem, plan).stretch
+    if bound is None or bound > objective or least_transit is None or stretch is None:
+        return ()
+    least = min(1 + max(least_transit, 0.0) / float(problem.demand_mbps.sum()), stretch)
+    return RankProof("demand_scale", objective, bound), RankProof("stretch", stretch, least)

@@ -29,8 +29,10 @@ from planner_models.topology.problem.problem import Fabric, pairs_of
 MAX_ROUNDS: Final = 60
 PATHS_PER_DEMAND: Final = 3  # added in each round
 PATHS_PER_ROUND: Final = 6_000
-GAP: Final = 1e-7
+GAP: Final = 1e-10
 """Relative gap of value and bound at which column generation ends."""
+LEAST_SHARE: Final = 1e-10
+"""Share of a demand below which a path is rounding."""
 LEAST_GAIN: Final = 1e-9
 """Share of the largest price below which a path's reduced cost is rounding."""
 INTERIOR_FROM: Final = 3_000
@@ -230,7 +232,7 @@ class JointProgram:
         shares /= over[:, :, None]
         each = np.arange(count)
         shares[each, :, each] = np.where(self.demand > 0, 1 - shares.sum(axis=2), 0.0)
-        shares[shares < GAP] = 0.0
+        shares[shares < LEAST_SHARE] = 0.0
         sums = shares.sum(axis=2, keepdims=True)
         return links, np.divide(shares, sums, out=shares, where=sums > 0)
 
@@ -289,7 +291,7 @@ def solve(
             direct[own_pairs // count, own_pairs % count] = duals[len(tail) : len(tail) + len(own_pairs)]
         proven, transit = program.bound_at(price, replace(own, algorithm="auto"))
         bound = min(bound, np.inf if proven is None else proven)
-        if bound - best[0] <= gap * max(bound, 1e-12):
+        if np.isfinite(bound) and bound - best[0] <= gap * max(bound, 1e-12):
             break
         gains = (price - direct)[:, None, :] - transit
         gains[known] = -np.inf

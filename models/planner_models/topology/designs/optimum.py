@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Annotated, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Status
+from planner.contract.ranking import EQUAL as SAME_RANK
 from planner.options import Options
 from planner_models.topology.designs.decision import decide, route
 from planner_models.topology.designs.fixed_rules import match_demand, match_heaviest
@@ -28,6 +30,7 @@ from planner_models.topology.designs.joint_program import (
     solve,
     used_paths,
 )
+from planner_models.topology.designs.shorter_routes import shorten, transit_of, transit_program
 from planner_models.topology.designs.whole_links import approach, count_made, fill_ports, round_links
 from planner_models.topology.plan.balance import Routing, balance, loads_of
 from planner_models.topology.plan.link_moves import LinkMoves
@@ -51,6 +54,7 @@ EXCHANGES: Final = 30
 MOST_EXCHANGED: Final = 24
 """Links that a round exchanges at most, to begin with."""
 EQUAL: Final = 1e-6
+"""Relative gap at which the search ends for many blocks."""
 
 
 def plan(
@@ -60,7 +64,8 @@ def plan(
 
     The relaxation over fractional links is solved by column generation over transit paths and gives the
     bound; its links are rounded within ports and moves, demand is routed over them, and links are exchanged
-    where prices say so. For few blocks an integer program proves the optimum.
+    where prices say so. For few blocks integer programs prove the optimum, and then the least stretch at its
+    demand scale.
     """
     deadline = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
 
@@ -85,9 +90,21 @@ def plan(
         best = _round_relaxation(problem, best, relaxed)
         progress.report("demand_scale", best.scale, bound)
         best = _exchange(problem, best, lambda: bound, rest, options)
-    if not best.reaches(bound, options) and len(problem.blocks) <= exact_blocks:
-        best, bound, backend = _search(problem, best, bound, rest())
-    return decide(problem, best.links, best.routing, options=options, bound=max(bound, 0.0), backend=backend)
+    least_transit = None
+    if len(problem.blocks) <= exact_blocks:
+        if not best.reaches(bound, options, SAME_RANK):
+            best, bound, backend = _search(problem, best, bound, rest())
+        if best.scale > 0 and best.reaches(bound, options, SAME_RANK):
+            best, least_transit, backend = _search_shortest(problem, best, rest())
+    return decide(
+        problem,
+        best.links,
+        best.shortest,
+        options=options,
+        bound=max(bound, 0.0),
+        least_transit=least_transit,
+        backend=backend,
+    )
 
 
 def build_model(problem: Fabric) -> LinearProgram:
@@ -102,23 +119,38 @@ class _Incumbent:
     links: Ints
     routing: Routing
 
+    problem: Fabric
+
     @property
     def scale(self) -> float:
         return self.routing.scale
 
+    @cached_property
+    def shortest(self) -> Routing:
+        """The routing with the same demand scale, and less transit."""
+        return shorten(self.problem, self.links, self.routing)
+
+    @classmethod
+    def of(cls, problem: Fabric, links: Ints, routing: Routing | None = None) -> _Incumbent:
+        """Return an incumbent of (n, n) links; where `routing` is None it is found."""
+        routing = route(problem, links) if routing is None else routing
+        return cls(problem=problem, links=links, routing=routing)
+
     @classmethod
     def choose(cls, problem: Fabric, candidates: list[Ints]) -> _Incumbent:
-        """Return the candidate with the largest demand scale."""
-        found = [cls(links=links, routing=route(problem, links)) for links in candidates]
-        return max(found, key=lambda one: one.scale)
+        """Return the candidate with the largest demand scale, of equal ones that with the least stretch."""
+        return reduce(cls.improve_by, (cls.of(problem, links) for links in candidates))
 
     def improve_by(self, other: _Incumbent) -> _Incumbent:
-        """Return the better of the two."""
-        return other if other.scale > self.scale else self
+        """Return the better of the two, by the ranks of the headline."""
+        if abs(other.scale - self.scale) > SAME_RANK * max(other.scale, self.scale):
+            return other if other.scale > self.scale else self
+        own, others = (transit_of(self.problem, one.shortest.shares) for one in (self, other))
+        return other if others < own else self
 
-    def reaches(self, bound: float, options: Options) -> bool:
+    def reaches(self, bound: float, options: Options, within: float = EQUAL) -> bool:
         """Return whether the incumbent is within the gap that is wanted."""
-        return bound - self.scale <= (options.gap or EQUAL) * bound
+        return bound - self.scale <= (options.gap or within) * bound
 
 
 def _rules(problem: Fabric) -> list[Ints]:
@@ -146,7 +178,7 @@ def _round_relaxation(problem: Fabric, best: _Incumbent, relaxed: Relaxed) -> _I
         return best
     whole = round_links(problem, relaxed.links)
     routing = route(problem, whole, start=relaxed.shares)
-    best = best.improve_by(_Incumbent(links=whole, routing=routing))
+    best = best.improve_by(_Incumbent.of(problem, whole, routing))
     return best.improve_by(_Incumbent.choose(problem, [whole]))
 
 
@@ -171,7 +203,7 @@ def _exchange(
         if links is None:
             size //= 2
             continue
-        tried = _Incumbent(links=links, routing=route(problem, links, start=best.routing.shares))
+        tried = _Incumbent.of(problem, links, route(problem, links, start=best.routing.shares))
         if tried.scale > best.scale * (1 + 1e-9):
             best = tried
         else:
@@ -213,7 +245,7 @@ def _search(
     """Return the best incumbent, bound and backend of the integer program over all paths."""
     program = JointProgram(problem=problem)
     paths: Paths = every_path(problem)
-    algorithm = replace(options, algorithm="auto", gap=options.gap or EQUAL / 10)
+    algorithm = replace(options, algorithm="auto", gap=options.gap or SAME_RANK)
     solution = backends.solve(program.build(paths, integer=True), algorithm)
     if solution.x is not None:
         links = np.round(program.read(solution, paths)[0]).astype(np.int64)
@@ -223,3 +255,24 @@ def _search(
     elif solution.status is Status.INFEASIBLE:
         bound = best.scale
     return best, bound, solution.backend
+
+
+def _search_shortest(
+    problem: Fabric, best: _Incumbent, options: Options
+) -> tuple[_Incumbent, float | None, str | None]:
+    """Return the incumbent with less transit at the same demand scale, a bound of it, and the backend.
+
+    The bound is the least traffic by transit blocks of all plans with that demand scale, Mbit/s; None for
+    unknown.
+    """
+    program = JointProgram(problem=problem)
+    paths: Paths = every_path(problem)
+    scale = best.scale * (1 - SAME_RANK)
+    algorithm = replace(options, algorithm="auto", gap=options.gap or SAME_RANK)
+    solution = backends.solve(transit_program(program, paths, scale, integer=True), algorithm)
+    if solution.x is not None:
+        links = np.round(program.read(solution, paths)[0]).astype(np.int64)
+        best = best.improve_by(_Incumbent.choose(problem, [links]))
+    if solution.bound is None:
+        return best, None, solution.backend
+    return best, solution.bound * float(problem.link_mbps.max()) / scale, solution.backend

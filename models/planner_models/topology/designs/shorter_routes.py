@@ -10,8 +10,10 @@ import numpy as np
 
 from planner import backends
 from planner.arrays import Floats, Ints
+from planner.backends.linear_program import LinearProgram
+from planner.contract.ranking import EQUAL
 from planner.options import Options
-from planner_models.topology.designs.joint_program import JointProgram, every_path
+from planner_models.topology.designs.joint_program import JointProgram, Paths, every_path
 from planner_models.topology.plan.balance import Routing, capacity_of, loads_of, scale_of
 from planner_models.topology.problem.problem import Fabric
 
@@ -20,8 +22,8 @@ EXACT_BLOCKS: Final = 24
 MAX_PASSES: Final = 50
 STALL: Final = 1e-6
 """Share of the demand below which a pass has moved nothing."""
-KEPT: Final = 1 - 1e-7
-"""Share of the demand scale that the program's answer must keep: its tolerance."""
+KEPT: Final = 1 - EQUAL
+"""Share of the demand scale that the program's answer must keep to rank no lower."""
 
 
 def shorten(problem: Fabric, links: Ints, routing: Routing) -> Routing:
@@ -39,7 +41,7 @@ def shorten(problem: Fabric, links: Ints, routing: Routing) -> Routing:
     total = problem.demand_mbps[:, :, None]
     shares = np.divide(flow, total, out=np.zeros_like(flow), where=total > 0)
     shorter = replace(routing, shares=shares)
-    if len(links) > EXACT_BLOCKS or _transit(problem, shares) <= 0:
+    if len(links) > EXACT_BLOCKS or transit_of(problem, shares) <= 0:
         return shorter
     return _least_transit(problem, links, shorter)
 
@@ -47,24 +49,34 @@ def shorten(problem: Fabric, links: Ints, routing: Routing) -> Routing:
 def _least_transit(problem: Fabric, links: Ints, routing: Routing) -> Routing:
     """Return the routing with the least transit at the demand scale, by a linear program over all paths."""
     program, paths = JointProgram(problem=problem, links=links), every_path(problem)
-    model = program.build(paths)
-    cost = np.zeros(len(model.cost))
-    cost[len(cost) - len(paths.via) :] = 1.0
-    lower, upper = model.lower.copy(), model.upper.copy()
-    lower[0] = upper[0] = routing.scale / program.unit
-    solution = backends.solve(replace(model, sense="min", cost=cost, lower=lower, upper=upper), Options())
+    solution = backends.solve(transit_program(program, paths, routing.scale), Options())
     if solution.x is None:
         return routing
     _, shares = program.read(solution, paths)
     load = loads_of(shares * problem.demand_mbps[:, :, None])
     scale = scale_of(load, capacity_of(links, problem.link_mbps))
-    is_better = scale >= KEPT * routing.scale and _transit(problem, shares) < _transit(
+    is_better = scale >= KEPT * routing.scale and transit_of(problem, shares) < transit_of(
         problem, routing.shares
     )
     return Routing(shares=shares, scale=min(scale, routing.scale)) if is_better else routing
 
 
-def _transit(problem: Fabric, shares: Floats) -> float:
+def transit_program(
+    program: JointProgram, paths: Paths, scale: float, *, integer: bool = False
+) -> LinearProgram:
+    """Return the program of the least traffic by transit blocks at a demand scale.
+
+    Its objective is that traffic in units of the fastest link, with all demand multiplied by the scale.
+    """
+    model = program.build(paths, integer=integer)
+    cost = np.zeros(len(model.cost))
+    cost[len(cost) - len(paths.via) :] = 1.0
+    lower, upper = model.lower.copy(), model.upper.copy()
+    lower[0] = upper[0] = scale / program.unit
+    return replace(model, sense="min", cost=cost, lower=lower, upper=upper)
+
+
+def transit_of(problem: Fabric, shares: Floats) -> float:
     """Return the traffic by transit blocks of (n, n, n) shares, Mbit/s."""
     each = np.arange(len(shares))
     by_transit = shares.sum(axis=2) - shares[each, :, each]

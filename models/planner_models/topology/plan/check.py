@@ -50,6 +50,17 @@ class Evaluation:
         used = self.load > 0
         return float((self.capacity[used] / self.load[used]).min(initial=np.inf))
 
+    @property
+    def transit_share(self) -> float | None:
+        """Share of all demand by transit blocks; None where a demand has no path."""
+        sent = self.problem.demand_mbps
+        return float((self.transit * sent).sum() / sent.sum()) if self.scale > 0 else None
+
+    @property
+    def stretch(self) -> float | None:
+        """Mean number of links that traffic takes; None where a demand has no path."""
+        return None if self.transit_share is None else 1 + self.transit_share
+
     @cached_property
     def step_scales(self) -> list[float]:
         """Demand scale that the links carry that stay in service in each step; not above 1."""

@@ -76,7 +76,6 @@ def measure(
     done = evaluate(problem, plan)
     offered, scale = float(problem.demand_mbps.sum()), done.scale
     delivered = offered * min(1.0, scale)
-    transit = float((done.transit * problem.demand_mbps).sum()) / offered
     present, changes = problem.present, done.changes
     moved = None if present is None else float(np.maximum(done.links - present, 0).sum() // 2)
     return {
@@ -85,8 +84,8 @@ def measure(
         "delivered_mbps": delivered,
         "unserved_mbps": offered - delivered,
         "max_utilization": 1 / scale if scale > 0 else None,
-        "stretch": 1 + transit if scale > 0 else None,
-        "transit_share": transit if scale > 0 else None,
+        "stretch": done.stretch,
+        "transit_share": done.transit_share,
         "links": float(done.links.sum() // 2),
         "moved_links": moved,
         "steps": None if changes is None else float(len(changes)),

@@ -17,6 +17,7 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.topology import Fabric, check, formulation, measure
 from planner_models.topology.designs import optimum, shorter_routes
+from planner_models.topology.designs.decision import route
 from planner_models.topology.designs.joint_program import JointProgram, every_path, port_bound, solve
 from planner_models.topology.designs.shorter_routes import shorten
 from planner_models.topology.designs.table import DESIGNS
@@ -31,11 +32,31 @@ from tests.models.topology.fabrics import fabric, fabrics, scale_by_oracle, topo
 @settings(max_examples=6, deadline=None)
 @given(problem=fabrics(most_ports=3))
 def test_the_optimum_is_the_best_of_all_topologies(problem: Fabric) -> None:
-    best = max(scale_by_oracle(problem, links) for links in topologies(problem))
+    scales = [(scale_by_oracle(problem, links), links) for links in topologies(problem)]
+    best = max(scale for scale, _ in scales)
     proof = optimum.plan(problem).proof
     assert proof.objective == pytest.approx(best, rel=1e-6, abs=1e-6)
     assert proof.bound is not None
     assert proof.bound == pytest.approx(best, rel=1e-5, abs=1e-6)
+    if best <= 0:
+        return
+    equal = [links for scale, links in scales if scale >= best * (1 - 1e-9)]
+    least = min(transit_by_oracle(problem, links, best * (1 - 1e-9)) for links in equal)
+    stretch = 1 + least / float(problem.demand_mbps.sum())
+    assert [rank.metric for rank in proof.ranks] == ["demand_scale", "stretch"]
+    assert proof.ranks[1].objective == pytest.approx(stretch, rel=1e-6)
+    assert proof.ranks[1].bound == pytest.approx(stretch, rel=1e-6)
+
+
+@pytest.mark.parametrize(("preset", "blocks", "ports"), [("balanced", 4, 64), ("balanced", 5, 6)])
+def test_routing_over_given_links_is_optimal(preset: str, blocks: int, ports: int) -> None:
+    """Prices at which a demand has a path without cost prove no bound, and end no search."""
+    problem = generators.PRESETS[preset](blocks=blocks, ports=ports, seed=0)
+    model = optimum.build_model(problem)
+    solution = planner.backends.solve(model, Options(gap=1e-9))
+    links = np.round(JointProgram(problem=problem).read(solution, every_path(problem))[0]).astype(np.int64)
+    assert route(problem, links).scale == pytest.approx(scale_by_oracle(problem, links), rel=1e-7)
+    assert optimum.plan(problem).proof.status is Status.OPTIMAL
 
 
 @settings(max_examples=6, deadline=None)
