@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -133,9 +134,8 @@ def test_the_optimum_is_the_best_in_the_ranks_that_it_proves(is_proven: bool) ->
     wrong = dataclasses.replace(system, designs=(optimum, system.design("flood")))
     cases = conformance_cases(wrong, problems=[Link(2.0, 1.0)])
     case = next(case for case in cases if case.name == "problem 0: no plan beats the optimum")
-    if not is_proven:
-        return case.run()
-    with pytest.raises(AssertionError, match=r"flood: .*shed_mbps 0\.0 beats the optimum 1\.0, 1\.0"):
+    line = r"flood: .*shed_mbps 0\.0 beats the optimum 1\.0, 1\.0"
+    with pytest.raises(AssertionError, match=line) if is_proven else nullcontext():
         case.run()
 
 
