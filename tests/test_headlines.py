@@ -155,6 +155,7 @@ REDUCED = {
     "fairshare/sparse_1000": FEWER_TENANTS,
     "fairshare/zipf_1000": FEWER_TENANTS,
     "topology/blocks_64": {"problem.blocks": 12, "problem.ports": 96},
+    "updates/coordination": {"problem.count": 60},
     "updates/europe_maintenance": {"problem.name": "sndlib/germany50", "problem.count": 20},
     "updates/germany50_links": {"problem.count": 60},
     "updates/policy": {"problem.count": 40},

@@ -22,7 +22,8 @@ the three models in Pyomo.
 `one_shot` changes all at once. `two_phase` updates all classes, `two_phase_changed` those that change,
 `extension_first` those only in two phases that no single change moves, `per_flow` waits for present flows to
 end. `ordered`, `ordered_exact` and `decentral` change rules in place. `batches` and `batches_exact` keep
-within tables, `congestion_free` within links, and `optimum` within both.
+within tables, `congestion_free` within links, and `optimum` within both. `least_loss` takes, of the plans of
+several designs, that with the least lost traffic.
 
 A plan is checked by replaying it: a search in the union of the states of each step, which finds every mixture
 that packets can meet, as no packet needs to pass a switch twice to loop or to be lost.
@@ -44,11 +45,14 @@ two_phase_changed 3 0
 
 from __future__ import annotations
 
+from planner.contract.degradation import Degradation
+from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.updates import designs, information, plan, problem
 from planner_models.updates.designs.formulation import formulation
 from planner_models.updates.designs.table import DESIGNS
 from planner_models.updates.designs.what_if import explain
+from planner_models.updates.information.realize import realize
 from planner_models.updates.plan.check import check
 from planner_models.updates.plan.drawing import draw, draw_problem
 from planner_models.updates.plan.elements import ELEMENTS
@@ -59,7 +63,31 @@ from planner_models.updates.problem.adjustments import adjust
 from planner_models.updates.problem.generators import PRESETS, small
 from planner_models.updates.problem.problem import Update
 from planner_models.updates.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.updates.problem.series import week
 from planner_models.updates.published.targets import TARGETS
+
+COORDINATION = Coordination(
+    scenario="updates/coordination",
+    performance="lost_traffic_mbit",
+    cost="extra_rules_share",
+    degradations=(
+        Degradation(
+            kind="age",
+            parameter="age_s",
+            values=(0.0, 60.0, 300.0, 600.0),
+            unit="s",
+            about="age of the measured traffic; that of a class keeps half its deviation for 420 s",
+            seeds=3,
+        ),
+        Degradation(
+            kind="noise",
+            parameter="noise",
+            values=(0.0, 0.1, 0.2, 0.4, 0.8),
+            about="standard deviation of the logarithm of each class's traffic as measured",
+            seeds=3,
+        ),
+    ),
+)
 
 SYSTEM = System(
     name="updates",
@@ -71,6 +99,7 @@ SYSTEM = System(
         optional_tables=OPTIONAL_TABLES,
         from_tables=Update.from_tables,
         sources={"traffic_plans": traffic_plans.read},
+        series={"week": week},
         presets=PRESETS,
         adjust=adjust,
         draw=draw_problem,
@@ -86,6 +115,7 @@ SYSTEM = System(
         draw=draw,
         headline=HEADLINE,
         limits=LIMITS,
+        realize=realize,
     ),
     designs=DESIGNS,
     formulation=formulation,
@@ -94,6 +124,7 @@ SYSTEM = System(
         practice="one_shot",
         practice_name="all changes at once",
         trade_off=("extra_rules_share", "rounds"),
+        coordination=COORDINATION,
         targets=TARGETS,
     ),
 )

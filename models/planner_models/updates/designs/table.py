@@ -6,7 +6,8 @@ from functools import partial
 from typing import Final
 
 from planner.contract.design import Design, Mechanism
-from planner_models.updates.designs import batches, congestion_free, in_place, per_flow, two_phase
+from planner_models.updates.designs import batches, congestion_free, in_place, least_loss, per_flow, two_phase
+from planner_models.updates.information.observe import observe_traffic
 from planner_models.updates.information.signalling import count_announcements, count_commands
 
 _centrally = partial(
@@ -81,12 +82,20 @@ DESIGNS: Final = (
     _centrally(
         name="congestion_free",
         decide=congestion_free.update_without_congestion,
+        observe=observe_traffic,
         source="Hong et al. 2013 (SWAN), 4.2",
         model=congestion_free.build_model,
     ),
     _centrally(
         name="optimum",
         decide=batches.update_jointly,
+        observe=observe_traffic,
         source="tables and links at once, by branch and bound",
+    ),
+    _centrally(
+        name="least_loss",
+        decide=least_loss.update_with_least_loss,
+        observe=observe_traffic,
+        source="the best of several designs",
     ),
 )

@@ -59,7 +59,12 @@ METRICS: Final = (
         "Mbit/s",
         "load beyond capacity and beyond that before and after, largest of all links",
     ),
-    _less("overload_mbps_s", "Mbit", "the same of all links over the time of the steps, at most"),
+    _less("overload_volume_mbit", "Mbit", "the same of all links over the time of the steps, at most"),
+    _less(
+        "lost_traffic_mbit",
+        "Mbit",
+        "traffic that loops or is lost while rules change in random order, and that of overload, at most",
+    ),
 )
 HEADLINE: Final = Headline(
     metric="kept_classes",
@@ -131,8 +136,20 @@ def measure(
         "mixed_classes": float(done.classes_that(MIXES).sum()),
         "mixed_packets_share": _share_mixed(done),
         "overload_mbps": float(max((over.max(initial=0.0) for over in beyond.values()), default=0.0)),
-        "overload_mbps_s": float(sum(over.sum() * time[step] for step, over in beyond.items())),
+        "overload_volume_mbit": (
+            overload := float(sum(over.sum() * time[step] for step, over in beyond.items()))
+        ),
+        "lost_traffic_mbit": overload + _find_lost_mbit(done),
     }
+
+
+def _find_lost_mbit(done: Evaluation) -> float:
+    """Return the traffic of packets that loop or meet no rule, in the mean over random orders, Mbit."""
+    if not (done.outcome.bits & (LOOPS | HOLES)).any():
+        return 0.0
+    time = done.end_s[done.steps] - done.start_s[done.steps]
+    loops, holes, _ = done.samples
+    return float(((loops + holes) * time * done.problem.traffic_mbps[done.classes]).sum())
 
 
 def _count_batches(done: Evaluation) -> int:

@@ -100,7 +100,7 @@ def reweigh(
     network = read_network(name, seed, None if classes == "pairs" else 1000, demands, metric)
     random = np.random.default_rng(seed)
     weight = change_weights(network.weight, random, raised, lowered)
-    return _between_weights(
+    return between_weights(
         network, network.weight, weight, classes, count, headroom, slack, rule_ms_spread, guarantee, random
     )
 
@@ -132,7 +132,7 @@ def maintenance(
     touches = (network.tail == chosen) | (network.head == chosen)
     weight = np.where(touches, network.weight * AVOIDED, network.weight)
     random = np.random.default_rng(seed)
-    return _between_weights(
+    return between_weights(
         network, network.weight, weight, classes, count, headroom, slack, rule_ms_spread, guarantee, random
     )
 
@@ -170,7 +170,7 @@ def failure(
             raise InputError(f"link: there is none between '{link[0]}' and '{link[1]}' in {name}")
     weight = np.where(is_between(network, *chosen), network.weight * AVOIDED, network.weight)
     random = np.random.default_rng(seed)
-    return _between_weights(
+    return between_weights(
         network, network.weight, weight, classes, count, headroom, slack, rule_ms_spread, guarantee, random
     )
 
@@ -344,17 +344,17 @@ def change_weights(weight: Floats, random: np.random.Generator, raised: float, l
     return changed
 
 
-def _between_weights(
+def between_weights(
     network: Network,
     before: Floats,
     after: Floats,
     classes: str,
     count: int | None,
-    headroom: float | None,
-    slack: float | None,
-    spread: float,
-    guarantee: str,
-    random: np.random.Generator,
+    headroom: float | None = None,
+    slack: float | None = None,
+    spread: float = 0.0,
+    guarantee: str = "",
+    random: np.random.Generator | None = None,
 ) -> Update:
     """Return the update from shortest paths by one set of weights to those by another."""
     if classes == "pairs":
@@ -387,7 +387,8 @@ def _between_weights(
         )
     if guarantee:
         table = table.assign(guarantee=guarantee)
-    return _finish(network, table, now, then, headroom, slack, spread, random)
+    generator = random or np.random.default_rng(0)
+    return _finish(network, table, now, then, headroom, slack, spread, generator)
 
 
 def _finish(

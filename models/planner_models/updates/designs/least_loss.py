@@ -1,0 +1,53 @@
+"""The plan with the least lost traffic, of several designs' plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.options import Options
+from planner_models.updates.designs import batches, congestion_free, in_place
+from planner_models.updates.designs.two_phase import DrainS, update_changed
+from planner_models.updates.plan.metrics import measure
+from planner_models.updates.plan.plan import UpdatePlan
+from planner_models.updates.problem.problem import Update
+
+METRIC = "lost_traffic_mbit"
+
+
+def update_with_least_loss(
+    problem: Update, *, drain_s: DrainS = None, options: Options = Options()
+) -> Decision[UpdatePlan]:
+    """Decide by several designs, and take the plan with the fewest broken classes and the least lost traffic.
+
+    Batches within tables and links come first; only where these break something, shares within links, batches
+    within tables, rounds in place and one two-phase update are tried. A plan that loses nothing is optimal.
+    """
+    best: Decision[UpdatePlan] | None = None
+    least = (float("inf"),) * 3
+    for attempt in (
+        lambda: batches.update_jointly(problem, drain_s=drain_s, options=options),
+        lambda: congestion_free.update_without_congestion(problem, drain_s=drain_s, options=options),
+        lambda: batches.update_in_batches(problem, drain_s=drain_s, options=options),
+        lambda: in_place.update_in_order(problem, options=options),
+        lambda: update_changed(problem, drain_s=drain_s, options=options),
+    ):
+        found = attempt()
+        if found.plan is None:
+            best = best or found
+            continue
+        figures = measure(problem, found.plan, None)
+        loss = (figures["broken_classes"] or 0.0, figures["overflow_rules"] or 0.0, figures[METRIC] or 0.0)
+        if loss < least:
+            best, least = found, loss
+        if not any(loss):
+            break
+    assert best is not None
+    if best.plan is None:
+        return best
+    lost = least[2]
+    proof = Proof(
+        status=Status.OPTIMAL if lost == 0 else Status.FEASIBLE, objective=lost, bound=0.0, metric=METRIC
+    )
+    return replace(best, proof=proof)
