@@ -160,6 +160,7 @@ REDUCED = {
     "updates/germany50_links": {"problem.count": 60},
     "updates/policy": {"problem.count": 40},
     "updates/tata_table_space": {"problem.count": 300},
+    "updates/week": {"problem.changes": 1},
     "updates/zigzag_100": {"problem.switches": 12},
     "traffic/as7018": {"problem.name": "caida/2024-08/2200"},
     "traffic/coordination": {},

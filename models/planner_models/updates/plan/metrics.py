@@ -119,6 +119,7 @@ def measure(
     excess = {step: np.maximum(load - limit, 0.0) for step, load in done.loads.items()}
     beyond = {step: np.where(over > 1e-6 * limit, over, 0.0) for step, over in excess.items()}
     time = {step: float(done.end_s[step] - done.start_s[step]) for step in beyond}
+    overload = float(sum(over.sum() * time[step] for step, over in beyond.items()))
     broken = int(done.broken.sum())
     return {
         "kept_classes": float(len(problem.classes) - broken),
@@ -136,9 +137,7 @@ def measure(
         "mixed_classes": float(done.classes_that(MIXES).sum()),
         "mixed_packets_share": _share_mixed(done),
         "overload_mbps": float(max((over.max(initial=0.0) for over in beyond.values()), default=0.0)),
-        "overload_volume_mbit": (
-            overload := float(sum(over.sum() * time[step] for step, over in beyond.items()))
-        ),
+        "overload_volume_mbit": overload,
         "lost_traffic_mbit": overload + _find_lost_mbit(done),
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ def test_each_change_starts_where_the_last_one_ended(classes: str) -> None:
     assert len(problems) == len(found) == 8
     assert list(problems) == sorted(problems)
     windows = list(problems.values())
-    for one, after in zip(windows, windows[1:], strict=False):
+    for one, after in pairwise(windows):
         assert digest({"rules": one.next}) == digest({"rules": after.now})
         assert one.switches.equals(after.switches)
         assert one.links.equals(after.links)
