@@ -353,6 +353,7 @@ class DesignFigures:
 
     status      how its search ended
     constraints  whether its plan meets all constraints in truth
+    gap_metric  label of the metric that the gap is of, where it is none that plans are ranked by
     may_be_best  whether its metrics compare to those of the others: it violates nothing, and loses no more
     shares      of the bound of each reference metric; None for unknown
     earlier     metrics of the plan before, where changes since then are shown
@@ -363,6 +364,7 @@ class DesignFigures:
     status: Text
     constraints: Text
     gap: float | None
+    gap_metric: str = ""
     seconds: float | None
     compile_s: float | None = None
     metrics: Mapping[str, float | None]
@@ -382,6 +384,7 @@ def figures_of(result: Comparison) -> list[DesignFigures]:
             status=search_status(run),
             constraints=constraints(run),
             gap=run.proof.gap,
+            gap_metric=_other_gap_metric(run),
             seconds=run.proof.seconds,
             compile_s=run.proof.compile_s,
             metrics=run.metrics,
@@ -391,6 +394,16 @@ def figures_of(result: Comparison) -> list[DesignFigures]:
         )
         for run in result.runs
     ]
+
+
+def _other_gap_metric(run: Run) -> str:
+    """Return the label of the metric that a run's gap is of, where it is none that plans are ranked by."""
+    name = run.proof.metric
+    if run.proof.gap is None or not name or run.proof.ranks:
+        return ""
+    if name in {metric.name for metric in run.system.ranks}:
+        return ""
+    return run.system.metric(name).label
 
 
 def references_of(result: Comparison) -> list[Metric]:
@@ -451,6 +464,9 @@ def metrics_table(
                 f"{'most' if metric.better == 'more' else 'least'} that is proven possible in {label}"
             )
         caption += f"; share of bound: compared to the {' and the '.join(extremes)}"
+    for one in designs:
+        if one.gap_metric:
+            caption += f"; the gap of {one.label} refers to '{one.gap_metric}'"
     if any(one.earlier for one in designs):
         caption += "; in brackets: the change since the plan before"
     return Table(

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 from planner.contract.metrics import Headline
 from planner.contract.proof import OPTIMAL_GAP, Status, relative_gap
 from planner.contract.ranking import EQUAL, compare_ranks
-from planner.formatting import amount, amount_of, few, is_convertible, percent, phrase, plural, sizes
+from planner.formatting import (
+    amount,
+    amount_of,
+    few,
+    is_convertible,
+    is_share,
+    percent,
+    phrase,
+    plural,
+    sizes,
+)
 
 if TYPE_CHECKING:
     from planner.contract.metrics import Metric
@@ -321,6 +331,8 @@ def _fallbacks(run: Run) -> list[str]:
 
 
 def _amount(value: float, metric: Metric) -> str:
+    if is_share(metric.name, metric.unit):
+        return f"{_rounded(100 * value):,.10g}%"
     return amount(_rounded(value), metric.unit)
 
 

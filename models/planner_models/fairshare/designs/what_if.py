@@ -56,7 +56,7 @@ def explain(
     if decided.baseline is not None:
         before = measure(problem, decided.baseline, None)["min_share"]
         now = decided.metrics["min_share"]
-        sentences.append(f"The least share is {now:.4g}; with {decided.baseline_name} it is {before:.4g}.")
+        sentences.append(f"The least share is {now:.1%}; with {decided.baseline_name} it is {before:.1%}.")
     sections = [*_levels(problem, content), _tabulate(problem, rate, fair)]
     again = Reoptimization(
         decided,
