@@ -45,6 +45,8 @@ SCENARIOS = {
     "fairshare/figure_3": {},
     "fairshare/isolation": {},
     "fairshare/figure_4a": {},
+    "fairshare/figure_5a": {},
+    "fairshare/figure_5b": {},
     "fairshare/drf": {},
     "fairshare/n_minus_1": {},
     "topology/own_data": {},

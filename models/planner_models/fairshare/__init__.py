@@ -22,14 +22,16 @@ bound is that of a store in one piece; a small problem is solved by an integer p
 `resources` is given, a tenant's dominant resource counts, and levels are linear programs. `rebalance` moves
 the least data. The other designs are the mechanisms of Pisces, one after the other: `fq` (fair queuing), `pp`
 (partition placement), `wa` (weight allocation), `rs` (replica selection). Their rates are those of the steady
-state: neither latency nor the way there is simulated.
+state. `planner simulate` runs the requests themselves: closed-loop tenants, queues of nodes (first come,
+first served, or deficit round robin), and the controllers of a design, each at its own period.
 
 Tables: `nodes(node, rate_kops, memory_gb, domain?, failed?)`, `tenants(tenant, weight, mix, replicas?,
-most_nodes?)`, `partitions(tenant, partition, demand_kops, size_gb)` and optionally `resources(node, resource,
-capacity)`, `uses(tenant, resource, per_op)`, `placed(tenant, partition, node)`, `pinned` and `forbidden` with
-the same columns. A plan is `placement(tenant, partition, replica, node)`, `serving(tenant, partition, node,
-kops, split)`, `shares(tenant, node, kops, weight)`, `rates(tenant, kops, fair_share_kops, level)` and
-`service(queueing, replica_choice)`.
+most_nodes?, outstanding?)`, `partitions(tenant, partition, demand_kops, size_gb)` and optionally
+`resources(node, resource, capacity)`, `uses(tenant, resource, per_op)`, `placed(tenant, partition, node)`,
+`pinned` and `forbidden` with the same columns, `events(at_s, tenant, partition, demand_kops)` in time.
+A plan is `placement(tenant, partition, replica, node)`, `serving(tenant, partition, node, kops, split)`,
+`shares(tenant, node, kops, weight)`, `rates(tenant, kops, fair_share_kops, level)` and `service(queueing,
+replica_choice)`.
 
 >>> import pandas as pd
 >>> from planner_models import fairshare
@@ -68,6 +70,7 @@ from planner_models.fairshare.problem.adjustments import adjust
 from planner_models.fairshare.problem.generators import PRESETS, sample
 from planner_models.fairshare.problem.problem import SharedStore
 from planner_models.fairshare.problem.tables import OPTIONAL_TABLES, TABLES
+from planner_models.fairshare.simulation.study import SIMULATION
 
 COORDINATION = Coordination(
     scenario="fairshare/coordination",
@@ -131,6 +134,7 @@ SYSTEM = System(
         practice_name="an unmodified store",
         trade_off=("moved_gb", "min_share"),
         coordination=COORDINATION,
+        simulation=SIMULATION,
     ),
 )
 

@@ -38,6 +38,7 @@ from planner_models.fairshare.problem.problem import SharedStore
 LEAST_STEP: Final = 1e-3
 """Least swap that is executed, of the mean fair share at a node; the paper does not print its threshold."""
 MOST_SLACK: Final = 0.02
+MOST_SWAPS: Final = 5_000
 ALTERNATIONS: Final = 4  # of weight allocation and replica selection, until both settle
 
 Replaced = Annotated[
@@ -68,7 +69,7 @@ def queue_fairly(problem: SharedStore, *, seed: Seed = 0, options: Options = Opt
     return _run(
         problem,
         replicas,
-        spread_evenly(_due(problem), _present(problem, replicas)),
+        spread_evenly(contract_kops(problem), find_present(problem, replicas)),
         FAIR_QUEUING,
         EVEN,
         options,
@@ -80,7 +81,7 @@ def queue_by_weight(
 ) -> Decision[Sharing]:
     """Share each node by deficit round robin with each tenant's weight, without coordination."""
     replicas = _place_alike(problem, seed)
-    weight = np.where(_present(problem, replicas), problem.weight[:, None], 0.0)
+    weight = np.where(find_present(problem, replicas), problem.weight[:, None], 0.0)
     return _run(problem, replicas, weight, FAIR_QUEUING, EVEN, options)
 
 
@@ -91,7 +92,7 @@ def limit_rates(problem: SharedStore, *, seed: Seed = 0, options: Options = Opti
     """
     replicas = _place_alike(problem, seed)
     count = np.bincount(problem.tenant[replicas.partition], minlength=len(problem.tenants))
-    each = _due(problem) / np.maximum(count, 1)
+    each = contract_kops(problem) / np.maximum(count, 1)
     limit = each[problem.tenant[replicas.partition]]
     weight = sum_by_node(problem, replicas, limit)
     return _run(problem, replicas, weight, LIMITS, EVEN, options, limit)
@@ -106,7 +107,7 @@ def place_fairly(
     return _run(
         problem,
         replicas,
-        spread_evenly(_due(problem), _present(problem, replicas)),
+        spread_evenly(contract_kops(problem), find_present(problem, replicas)),
         FAIR_QUEUING,
         EVEN,
         options,
@@ -119,10 +120,10 @@ def swap(
 ) -> Decision[Sharing]:  # fmt: skip
     """Place partitions by fair-share demand, then exchange local weights between pairs of tenants."""
     replicas = _place(problem, placement, slack, seed)
-    weight = _swapped(
+    weight = allocate_by_swaps(
         problem,
         replicas,
-        _demand_at_nodes(problem, replicas, split_evenly(replicas, len(problem.partitions))),
+        demand_at_nodes(problem, replicas, split_evenly(replicas, len(problem.partitions))),
     )
     return _run(problem, replicas, weight, FAIR_QUEUING, EVEN, options)
 
@@ -133,8 +134,8 @@ def exchange_by_flow(
 ) -> Decision[Sharing]:  # fmt: skip
     """Place partitions by fair-share demand, then exchange local weights among all tenants by flows."""
     replicas = _place(problem, placement, slack, seed)
-    demand = _demand_at_nodes(problem, replicas, split_evenly(replicas, len(problem.partitions)))
-    return _run(problem, replicas, _flowed(problem, replicas, demand), FAIR_QUEUING, EVEN, options)
+    demand = demand_at_nodes(problem, replicas, split_evenly(replicas, len(problem.partitions)))
+    return _run(problem, replicas, allocate_by_flow(problem, replicas, demand), FAIR_QUEUING, EVEN, options)
 
 
 def select_replicas(
@@ -143,7 +144,7 @@ def select_replicas(
 ) -> Decision[Sharing]:  # fmt: skip
     """Place partitions by fair-share demand, and let routers choose replicas by latency."""
     replicas = _place(problem, placement, slack, seed)
-    weight = spread_evenly(_due(problem), _present(problem, replicas))
+    weight = spread_evenly(contract_kops(problem), find_present(problem, replicas))
     return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options)
 
 
@@ -161,20 +162,20 @@ def combine(
 ) -> Decision[Sharing]:
     """Place partitions, exchange local weights and let routers choose replicas: all mechanisms of Pisces."""
     replicas = _place(problem, placement, slack, seed)
-    weight = spread_evenly(_due(problem), _present(problem, replicas))
+    weight = spread_evenly(contract_kops(problem), find_present(problem, replicas))
     split = split_evenly(replicas, len(problem.partitions))
-    allocate = _flowed if exchange == "flow" else _swapped
+    allocate = allocate_by_flow if exchange == "flow" else allocate_by_swaps
     for _ in range(ALTERNATIONS):
         served = serve(problem, replicas, split, weight, queueing=FAIR_QUEUING, replica_choice=WINDOWS)
         split = served.split
-        weight = allocate(problem, replicas, _demand_at_nodes(problem, replicas, split))
+        weight = allocate(problem, replicas, demand_at_nodes(problem, replicas, split))
     return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options)
 
 
 # --- parts ----------------------------------------------------------------------------------
 
 
-def _due(problem: SharedStore) -> Floats:
+def contract_kops(problem: SharedStore) -> Floats:
     """Return the contract of each tenant, (T,): its weight over all weights, of all nodes."""
     due = entitlement(problem)
     use = problem.per_op.T @ due
@@ -201,38 +202,55 @@ def _place(problem: SharedStore, placement: str, slack: float, seed: int) -> Rep
     return place_by_load(problem, load, seed=seed)
 
 
-def _present(problem: SharedStore, replicas: Replicas) -> Bools:
+def find_present(problem: SharedStore, replicas: Replicas) -> Bools:
+    """Return whether a tenant has a replica on a node, (T, N)."""
     return sum_by_node(problem, replicas, np.ones(len(replicas.node))) > 0
 
 
-def _demand_at_nodes(problem: SharedStore, replicas: Replicas, split: Floats) -> Floats:
+def demand_at_nodes(problem: SharedStore, replicas: Replicas, split: Floats) -> Floats:
     """Return the part of its fair share that each tenant wants at each node, (T, N), if nodes serve it.
+
+    split    (K,) part of its partition's requests that each replica gets
 
     Latency 1 / (share - demand) is a cost only where shares exceed demands (3.2), so no node is overloaded.
     """
     rate = fair_share_kops(problem)
     owner = problem.tenant[replicas.partition]
     wanted = problem.share_of_tenant[replicas.partition] * rate[owner] * split
-    at_nodes = sum_by_node(problem, replicas, wanted)
+    return fit_nodes(problem, sum_by_node(problem, replicas, wanted))
+
+
+def fit_nodes(problem: SharedStore, at_nodes: Floats) -> Floats:
+    """Return the demand at nodes, (T, N), lowered in proportion where a node cannot serve it."""
     load = at_nodes.sum(axis=0)
     fits = np.minimum(np.divide(problem.rate_kops, load, out=np.ones_like(load), where=load > 0), 1.0)
     return np.asarray(at_nodes * fits)
 
 
-def _first_shares(problem: SharedStore, replicas: Replicas) -> tuple[Floats, Bools]:
-    present = _present(problem, replicas)
+def allocate_by_swaps(
+    problem: SharedStore,
+    replicas: Replicas,
+    demand: Floats,
+    *,
+    share: Floats | None = None,
+    most: int = MOST_SWAPS,
+) -> Floats:
+    """Return local weights after swaps between pairs of tenants, (T, N).
+
+    demand  (T, N) part of its fair share that each tenant wants at each node
+    share   (T, N) weights to start from; default: fair shares spread over nodes
+    """
+    present = find_present(problem, replicas)
     due = fair_share_kops(problem)
-    return balance_shares(spread_evenly(due, present), due, problem.rate_kops), present
-
-
-def _swapped(problem: SharedStore, replicas: Replicas, demand: Floats) -> Floats:
-    share, present = _first_shares(problem, replicas)
+    first = spread_evenly(due, present) if share is None else np.where(present, share, 0.0)
+    share = balance_shares(first, due, problem.rate_kops)
     step = LEAST_STEP * float(share[present].mean()) if present.any() else 0.0
-    return np.maximum(swap_weights(share, demand, present, least_step=step).share, 0.0)
+    return np.maximum(swap_weights(share, demand, present, least_step=step, most=most).share, 0.0)
 
 
-def _flowed(problem: SharedStore, replicas: Replicas, demand: Floats) -> Floats:
-    due, present = fair_share_kops(problem), _present(problem, replicas)
+def allocate_by_flow(problem: SharedStore, replicas: Replicas, demand: Floats) -> Floats:
+    """Return local weights with the largest least slack, by maximum flows, (T, N)."""
+    due, present = fair_share_kops(problem), find_present(problem, replicas)
     share = flow_weights(due, problem.rate_kops, demand, present).share
     more = np.where(present, np.maximum(share - demand, 0.0), 0.0)  # never less than the demand there
     rest, wanted = np.maximum(problem.rate_kops - demand.sum(axis=0), 0.0), more.sum(axis=0)

@@ -197,6 +197,68 @@ def figure_4b(*, partitions: Partitions = 12, load: Load = 1.2, seed: Seed = 0) 
     )
 
 
+def figure_5a(*, partitions: Partitions = 64, seed: Seed = 0) -> SharedStore:
+    """Generate the tenants of Figure 5a: bursty and diurnal ones, whose demand changes, and constant ones.
+
+    Demands are read from the text: at the peak all want more than they are due; before it and after 50 s,
+    constant tenants want what others leave. The paper prints no rates.
+    """
+    store = zipf(
+        tenants=8,
+        partitions=partitions,
+        nodes=8,
+        replicas=2,
+        load=1.0,
+        spread=0.0,
+        weights="equal",
+        seed=seed,
+    )
+    weight = np.array([1.0, 1.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0])
+    names = np.array(["bursty1", "bursty2", "diurnal1", "diurnal2", *(f"constant{k}" for k in range(1, 5))])
+    whole = 8 * RATE_KOPS
+    due = weight / weight.sum() * whole
+    start = np.array([0.1, 0.1, 0.2, 0.2, 1.6, 1.6, 1.6, 1.6]) * due
+    ramp = [
+        (at, name, (0.2 + 1.3 * at / 20.0) * due[t])
+        for at in np.arange(2.0, 21.0, 2.0).tolist()
+        for t, name in ((2, "diurnal1"), (3, "diurnal2"))
+    ]
+    burst = [
+        (at, name, part * due[t])
+        for at, part in ((18.0, 1.6), (50.0, 0.1), (70.0, 1.6))
+        for t, name in ((0, "bursty1"), (1, "bursty2"))
+    ]
+    tail = [(50.0, name, 0.2 * due[t]) for t, name in ((2, "diurnal1"), (3, "diurnal2"))]
+    events = pd.DataFrame(
+        [(at, name, "*", round(float(kops), 6)) for at, name, kops in [*ramp, *burst, *tail]],
+        columns=["at_s", "tenant", "partition", "demand_kops"],
+    ).sort_values(["at_s", "tenant"], ignore_index=True)
+    tenants = store.tenants.assign(tenant=names, weight=weight)
+    return SharedStore(
+        nodes=store.nodes,
+        tenants=tenants,
+        partitions=store.partitions.assign(
+            tenant=names[store.tenant],
+            demand_kops=np.maximum((store.share_of_tenant * start[store.tenant]).round(6), 1e-6),
+        ),
+        events=events,
+    )
+
+
+def figure_5b(
+    *, partitions: Partitions = 64, replicas: Count = 2, load: Load = 1.2, seed: Seed = 0
+) -> SharedStore:
+    """Generate the tenants of Figure 5b: their keys' popularity is in another order from 50 to 110 s."""
+    store = figure_3(partitions=partitions, replicas=replicas, load=load, seed=seed)
+    other = figure_3(partitions=partitions, replicas=replicas, load=load, seed=seed + 1)
+    frames = [
+        source.partitions[["tenant", "partition", "demand_kops"]].assign(at_s=at)
+        for at, source in ((50.0, other), (110.0, store))
+    ]
+    columns = ["at_s", "tenant", "partition", "demand_kops"]
+    return store.with_events(pd.concat(frames, ignore_index=True)[columns])
+
+
 def drf(*, tenants: Tenants = 6, nodes: Nodes = 4, mix: Mix = "elastic", seed: Seed = 0) -> SharedStore:
     """Generate tenants whose requests use CPU and the network in different amounts."""
     store = zipf(
@@ -258,6 +320,8 @@ PRESETS: Final[Mapping[str, Callable[..., SharedStore]]] = {
     "figure_3": figure_3,
     "figure_4a": figure_4a,
     "figure_4b": figure_4b,
+    "figure_5a": figure_5a,
+    "figure_5b": figure_5b,
     "drf": drf,
     "small": small,
 }

@@ -35,6 +35,7 @@ class SharedStore:
     placed      tenant, partition, node; None: nothing is placed yet
     pinned      tenant, partition, node
     forbidden   tenant, partition, node
+    events      at_s, tenant, partition, demand_kops: changes of demand in a simulation
 
     Below, N nodes, T tenants, P partitions and R resources, of which the first one is requests; arrays refer
     to them by row.
@@ -50,6 +51,7 @@ class SharedStore:
     placed: pd.DataFrame | None = None
     pinned: pd.DataFrame | None = None
     forbidden: pd.DataFrame | None = None
+    events: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         faults = validate_fields(self, TABLES)
@@ -84,6 +86,14 @@ class SharedStore:
     def with_nodes(self, **columns: Any) -> SharedStore:
         """Return the problem with other columns of `nodes`."""
         return replace(self, nodes=self.nodes.assign(**columns))
+
+    def with_placed(self, placed: pd.DataFrame) -> SharedStore:
+        """Return the problem with other present places of replicas."""
+        return replace(self, placed=placed)
+
+    def with_events(self, events: pd.DataFrame) -> SharedStore:
+        """Return the problem with changes of demand in a simulation."""
+        return replace(self, events=events)
 
     # --- nodes ----------------------------------------------------------------------------
 
@@ -147,6 +157,13 @@ class SharedStore:
     def demand_of_tenant(self) -> Floats:
         """(T,) requests of each tenant."""
         return add_up(self.tenant, self.demand_kops, len(self.tenants))
+
+    @cached_property
+    def outstanding(self) -> Floats:
+        """(T,) requests that each tenant keeps waiting; NaN where the table does not say."""
+        if "outstanding" not in self.tenants:
+            return np.full(len(self.tenants), np.nan)
+        return self.tenants["outstanding"].to_numpy(float)
 
     # --- partitions -----------------------------------------------------------------------
 

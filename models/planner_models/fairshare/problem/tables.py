@@ -14,6 +14,8 @@ ANY: Final = "*"
 REQUESTS: Final = "requests"
 MOST_NODES: Final = 10_000
 MOST_PARTITIONS: Final = 2_000_000
+MOST_OUTSTANDING: Final = 1_000_000
+MOST_S: Final = 1e9
 MOST_KOPS: Final = 1e9
 LEAST_KOPS: Final = 1e-6
 MOST_GB: Final = 1e9
@@ -65,6 +67,10 @@ TENANTS: Final = Table(
         "most_nodes": number(
             "nodes that its partitions may be on; empty: any number", at_least=1, at_most=MOST_NODES,
             whole=True, optional=True, may_be_blank=True,
+        ),
+        "outstanding": number(
+            "requests that it keeps waiting, of all its clients; empty: by the simulation", at_least=1,
+            at_most=MOST_OUTSTANDING, whole=True, optional=True, may_be_blank=True,
         ),
     },
     key=("tenant",),
@@ -142,5 +148,19 @@ FORBIDDEN: Final = Table(
     key=("tenant", "partition", "node"),
     may_be_empty=True,
 )
-TABLES: Final = (NODES, TENANTS, PARTITIONS, RESOURCES, USES, PLACED, PINNED, FORBIDDEN)
-OPTIONAL_TABLES: Final = ("resources", "uses", "placed", "pinned", "forbidden")
+EVENTS: Final = Table(
+    name="events",
+    about="changes of demand in a simulation",
+    columns={
+        "at_s": number("time of the change", at_least=0, at_most=MOST_S),
+        "tenant": label("tenant"),
+        "partition": label("partition; * for the tenant's whole demand, in unchanged proportions"),
+        "demand_kops": number(
+            "requests from then on, thousands per second", at_least=0, at_most=MOST_KOPS, least=LEAST_KOPS
+        ),
+    },
+    key=("at_s", "tenant", "partition"),
+    may_be_empty=True,
+)
+TABLES: Final = (NODES, TENANTS, PARTITIONS, RESOURCES, USES, PLACED, PINNED, FORBIDDEN, EVENTS)
+OPTIONAL_TABLES: Final = ("resources", "uses", "placed", "pinned", "forbidden", "events")

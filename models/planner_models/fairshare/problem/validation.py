@@ -49,14 +49,16 @@ def _find_unknown(problem: SharedStore) -> Iterator[str]:
         yield from report_unknown_names(
             problem.uses, "uses", "resource", known, "no resource of table resources"
         )
-    for name, wild in (("placed", set()), ("pinned", {ANY}), ("forbidden", {ANY})):
+    for name, wild in (("placed", set()), ("pinned", {ANY}), ("forbidden", {ANY}), ("events", {ANY})):
         frame = getattr(problem, name)
         if frame is None or not len(frame):
             continue
-        yield from report_unknown_names(frame, name, "tenant", tenants | wild, "no tenant")
-        yield from report_unknown_names(
-            frame, name, "node", nodes | (wild if name == "forbidden" else set()), "no node"
-        )
+        any_tenant = set() if name == "events" else wild
+        yield from report_unknown_names(frame, name, "tenant", tenants | any_tenant, "no tenant")
+        if "node" in frame:
+            yield from report_unknown_names(
+                frame, name, "node", nodes | (wild if name == "forbidden" else set()), "no node"
+            )
         yield from _find_unknown_partitions(problem, frame, name, wild)
 
 

@@ -1,0 +1,254 @@
+"""A shared store in simulated time: its queues, what controllers observe of them, and what they change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Bools, Floats, Ints
+from planner_models.fairshare.plan.fair_shares import fair_share_kops
+from planner_models.fairshare.plan.plan import FAIR_QUEUING, WINDOWS, Content, Replicas, Sharing, read_plan
+from planner_models.fairshare.problem.demand_changes import list_changes
+from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.simulation.queues import (
+    BINS_OF_FACTOR_10,
+    LEAST_LATENCY_S,
+    Store,
+    pass_time,
+    start_queues,
+    wake,
+)
+
+INTERVAL_S: Final = 1.0
+LEAST_QUANTUM: Final = 0.01
+"""Requests of a round: rounds without any service are few."""
+LEAST_WINDOW: Final = 1e-3
+"""Of the mean window of a tenant, so that each replica keeps getting requests to measure."""
+
+
+class Snapshot(NamedTuple):
+    """What can be measured in the running store; counts are since its start.
+
+    now_s, replicas  time and placement
+    served           (T, N) requests
+    sent             (P,) requests
+    latency_s        (T, N) smoothed; 0: none yet
+    is_backlogged    (P,) whether the partition's source wants to send more than it may keep outstanding
+    windows          (T, N) windows of routers, relative to each other
+    weight           (T, N) local weights
+    """
+
+    now_s: float
+    replicas: Replicas
+    served: Ints
+    sent: Ints
+    latency_s: Floats
+    is_backlogged: Bools
+    windows: Floats
+    weight: Floats
+
+
+class Change(NamedTuple):
+    """A decision of a controller: local weights (T, N), windows (T, N), or a plan; None: no change of it."""
+
+    weight: Floats | None = None
+    windows: Floats | None = None
+    plan: Sharing | None = None
+
+
+class StoreExecution:
+    """Queues of a shared store under a plan; controllers change weights, windows and placement.
+
+    weight           (T, N) local weights at the start
+    outstanding      requests that a tenant keeps waiting for each of its nodes, where table tenants says none
+    quantum          requests in a round of a node, of the tenant with the least weight, in the mean of nodes
+    measured_from_s  start of the time that figures are about
+    """
+
+    def __init__(
+        self,
+        problem: SharedStore,
+        plan: Sharing,
+        *,
+        weight: Floats,
+        outstanding: int,
+        quantum: float,
+        seed: int,
+        measured_from_s: float,
+    ) -> None:
+        self.problem = problem
+        self.plan = plan
+        content = read_plan(problem, plan)
+        self.replicas, self.split, self.weight = content.replicas, content.split, weight
+        self._changes = list(list_changes(problem))
+        self._order = np.argsort(problem.tenant, kind="stable")
+        source = np.where(problem.is_fixed[problem.tenant], -1 - problem.tenant, np.arange(len(self._order)))
+        keys = source[self._order]
+        starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+        self._first = np.concatenate([starts, [len(keys)]]).astype(np.int64)
+        self._owner = problem.tenant[self._order[starts]].astype(np.int64)
+        self.demand = problem.demand_kops.copy()
+        self.windows = np.ones_like(weight)
+        present = self._present()
+        mean = np.divide(weight.sum(axis=1), np.maximum(present.sum(axis=1), 1))
+        positive = mean[(mean > 0) & present.any(axis=1)]
+        self._of_weight = quantum / float(positive.min(initial=np.inf)) if len(positive) else 1.0
+        self.now_s, self._from_s = 0.0, measured_from_s
+        self._store = self._lay_out(plan.queueing == FAIR_QUEUING)
+        self._random = np.random.default_rng(seed)
+        self._queues, self._counts = start_queues(self._store, self._outstanding(outstanding, present))
+        self._recorded = self._served_by_tenant()
+        self._rows: list[tuple[float, Floats, Floats]] = []
+        self._delays_before: Ints | None = self._counts.delays.copy() if measured_from_s <= 0 else None
+
+    # --- the control loop -----------------------------------------------------------------
+
+    def advance(self, until_s: float) -> None:
+        """Serve requests until a time, with the changes of demand on the way."""
+        while self.now_s < until_s:
+            whole = (np.floor(self.now_s / INTERVAL_S + 1e-9) + 1) * INTERVAL_S
+            change = self._changes[0][0] if self._changes else np.inf
+            if change <= self.now_s:
+                self.demand = self._changes.pop(0)[1]
+                self._refresh()
+                continue
+            end = min(until_s, whole, change)
+            pass_time(self._store, self._queues, self._counts, end, self._random)
+            self.now_s = end
+            if end == whole:
+                self._record_interval()
+            if self._delays_before is None and end >= self._from_s:
+                self._delays_before = self._counts.delays.copy()
+
+    def apply(self, decision: Change) -> None:
+        """Set local weights, windows, or a plan."""
+        if decision.plan is not None:
+            content: Content = read_plan(self.problem, decision.plan)
+            self.plan, self.replicas, self.split = decision.plan, content.replicas, content.split
+            self.weight = content.weight if decision.weight is None else decision.weight
+        elif decision.weight is not None:
+            self.weight = decision.weight
+        if decision.windows is not None:
+            self.windows = decision.windows
+        self._refresh()
+
+    def observe(self) -> Snapshot:
+        """Return what can be measured now."""
+        backlogged = np.zeros(len(self._order), dtype=bool)
+        backlogged[self._order] = np.repeat(self._queues.idle < 0, np.diff(self._first))
+        sent = np.zeros(len(self._order), dtype=np.int64)
+        sent[self._order] = self._counts.sent
+        return Snapshot(
+            self.now_s,
+            self.replicas,
+            self._counts.served.copy(),
+            sent,
+            self._counts.latency_s.copy(),
+            backlogged,
+            self.windows.copy(),
+            self.weight.copy(),
+        )
+
+    def record(self) -> Mapping[str, pd.DataFrame]:
+        """Return the rate and the fair share of each tenant in each second."""
+        names = self.problem.tenant_names
+        frames = [
+            pd.DataFrame({"at_s": at_s, "tenant": names, "kops": rate, "fair_share_kops": fair})
+            for at_s, rate, fair in self._rows
+        ]
+        columns = ["at_s", "tenant", "kops", "fair_share_kops"]
+        return {"rates": pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)}
+
+    @property
+    def delays(self) -> Ints:
+        """Distribution of latency since the start of the time that figures are about; see `queues.BINS`."""
+        before = 0 if self._delays_before is None else self._delays_before
+        return self._counts.delays - before
+
+    # --- arrays of the kernel -------------------------------------------------------------
+
+    def _present(self) -> Bools:
+        present = np.zeros(self.weight.shape, dtype=bool)
+        present[self.problem.tenant[self.replicas.partition], self.replicas.node] = True
+        return present
+
+    def _outstanding(self, each: int, present: Bools) -> Ints:
+        """Return the requests that each source keeps waiting, (S,), at least 1."""
+        given = self.problem.outstanding
+        of_tenant = np.where(np.isnan(given), each * np.maximum(present.sum(axis=1), 1), given)
+        parts = np.bincount(self._owner, minlength=len(of_tenant))
+        return np.maximum(np.round(of_tenant / np.maximum(parts, 1)), 1).astype(np.int64)[self._owner]
+
+    def _lay_out(self, is_fair: bool) -> Store:
+        problem = self.problem
+        partitions = len(self._order)
+        rank = np.empty(partitions, dtype=np.int64)
+        rank[self._order] = np.arange(partitions)
+        works = problem.rate_kops[self.replicas.node] > 0
+        partition, node = rank[self.replicas.partition], self.replicas.node
+        chosen = np.lexsort((node, partition))
+        chosen = chosen[works[chosen]]
+        partition, node = partition[chosen], node[chosen].astype(np.int64)
+        if self.plan.replica_choice == WINDOWS:
+            part = self.windows[problem.tenant[self.replicas.partition[chosen]], node]
+        else:
+            part = self.split[chosen]
+        count = np.bincount(partition, minlength=partitions)
+        total = add_up(partition, part, partitions)
+        part = np.where(total[partition] > 0, part, 1.0)
+        total = add_up(partition, part, partitions)
+        start = np.concatenate([[0], np.cumsum(count)])
+        sums = np.cumsum(part / total[partition])
+        before = np.concatenate([[0.0], sums])[start[:-1]]
+        chance = sums - before[partition]
+        demand = np.where(count > 0, self.demand[self._order], 0.0)
+        sources = np.repeat(np.arange(len(self._owner)), np.diff(self._first))
+        pace = add_up(sources, demand, len(self._owner))
+        is_short = add_up(sources, np.where(count > 0, 0.0, self.demand[self._order]), len(self._owner)) > 0
+        pace = np.where(is_short, 0.0, pace)  # a partition without replica stops its source
+        running = np.cumsum(demand)
+        offset = np.concatenate([[0.0], running])[self._first[:-1]]
+        whole = add_up(sources, demand, len(self._owner))
+        popular = np.divide(
+            running - offset[sources], whole[sources], out=np.ones_like(running), where=whole[sources] > 0
+        )
+        popular = np.where(popular > 1 - 1e-12, 1.0, popular)
+        quantum = np.maximum(self.weight * self._of_weight, LEAST_QUANTUM)
+        return Store(
+            rate=problem.rate_kops * 1e3,
+            tenant=self._owner,
+            pace=pace * 1e3,
+            first=self._first,
+            popular=popular,
+            at=start.astype(np.int64),
+            node=node,
+            chance=chance,
+            quantum=quantum,
+            is_fair=is_fair,
+        )
+
+    def _refresh(self) -> None:
+        self._store = self._lay_out(self._store.is_fair)
+        wake(self._store, self._queues, self.now_s)
+
+    def _served_by_tenant(self) -> Floats:
+        return np.asarray(self._counts.served.sum(axis=1), dtype=np.float64)
+
+    def _record_interval(self) -> None:
+        served = self._served_by_tenant()
+        rate = (served - self._recorded) / INTERVAL_S / 1e3
+        fair = fair_share_kops(self.problem.with_demand(self.demand)) if self.demand.any() else 0.0 * rate
+        self._rows.append((self.now_s - INTERVAL_S, rate, fair))
+        self._recorded = served
+
+
+def quantile_s(delays: Ints, part: float) -> float | None:
+    """Return the latency that a part of the requests does not exceed, s; None without requests."""
+    total = int(delays.sum())
+    if not total:
+        return None
+    place = int(np.searchsorted(np.cumsum(delays), part * total))
+    return float(LEAST_LATENCY_S * 10 ** ((place + 0.5) / BINS_OF_FACTOR_10))

@@ -1,0 +1,235 @@
+"""Simulation of a store in time, with the controllers of a design."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.arrays import Floats
+from planner.contract import control_loop
+from planner.contract.design import Decision, Design, Mechanism
+from planner.contract.drawing import Curve
+from planner.contract.metrics import Headline, less, more
+from planner.contract.simulation import Simulation, SimulationResult
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.fairshare.designs import mechanisms
+from planner_models.fairshare.designs.weights import spread_evenly
+from planner_models.fairshare.plan.plan import LIMITS, WINDOWS, Sharing, read_plan
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.simulation.controllers import (
+    Exchange,
+    allocate_weights,
+    place_again,
+    select_replicas,
+)
+from planner_models.fairshare.simulation.execution import StoreExecution, quantile_s
+
+SETTLED: Final = 0.95
+"""Part of the final least share from which a store counts as settled."""
+MOST_REQUESTS: Final = 2e9
+MOST_CURVES: Final = 12
+WEIGHTS: Final[Mapping[str, Exchange]] = {"fq_pp_wa": "swap", "fq_pp_wa_flow": "flow", "pisces": "flow"}
+"""Designs that allocate weights in seconds, and how; those of others are of the placement's time."""
+METRICS: Final = (
+    more("min_share", "", "least rate of a tenant over its fair share, in the mean of time"),
+    more("min_max_ratio", "", "least over largest rate of a tenant, each over its fair share"),
+    more("throughput_kops", "kops", "requests that are served, of all tenants"),
+    less("median_latency_ms", "ms", "time from sending to answer that half of the requests do not exceed"),
+    less("p99_latency_ms", "ms", "time from sending to answer that 99% of the requests do not exceed"),
+    less("weight_rounds", "rounds", "rounds of weight allocation that changed weights"),
+    less("settled_s", "s", "time until the min-max ratio of each second stays within 5% of that of the end"),
+)
+
+
+def simulate(
+    problem: SharedStore,
+    *,
+    design: Design[SharedStore, Sharing],
+    information: Mapping[str, Any],
+    decision_parameters: Mapping[str, Any],
+    options: Options,
+    duration_s: Annotated[float, Field(gt=0, le=86_400, description="time that is simulated, s")] = 60.0,
+    measured_from_s: Annotated[
+        float, Field(ge=0, description="start of the time that figures are about, s")
+    ] = 20.0,
+    outstanding: Annotated[
+        int,
+        Field(ge=1, le=10_000, description="requests that a tenant keeps waiting for each of its nodes"),
+    ] = 18,
+    quantum: Annotated[
+        float,
+        Field(
+            gt=0, le=1_000, description="requests in a round of a node, of the tenant with the least weight"
+        ),
+    ] = 1.0,
+    placement_s: Annotated[float, Field(gt=0, description="time from one placement to the next, s")] = 300.0,
+    weights_s: Annotated[
+        float, Field(gt=0, description="time from one allocation of weights to the next, s")
+    ] = 2.0,
+    weights_from_s: Annotated[
+        float, Field(ge=0, description="start of weight allocation, s; before it, local weights are uniform")
+    ] = 0.0,
+    swaps: Annotated[
+        int, Field(ge=1, description="swaps between tenants in a round of weight allocation")
+    ] = 20,
+    routers_s: Annotated[
+        float, Field(gt=0, description="time from one update of windows to the next, s")
+    ] = 0.05,
+    window_step: Annotated[
+        float, Field(gt=0, le=1, description="step size of windows (alpha of the paper, which prints none)")
+    ] = 0.1,
+    traffic_seed: Annotated[int, Field(ge=0, description="seed of the partitions that requests are for")] = 0,
+) -> SimulationResult:
+    """Simulate requests in queues, under the placement, weights and replica selection of a design.
+
+    The design decides on the demand of the start. Placement is then repeated with the demand that is
+    measured; `fq_pp_wa`, `fq_pp_wa_flow` and `pisces` allocate weights, `fq_pp_rs` and `pisces` choose
+    replicas by latency.
+
+    returns  table `rates` (at_s, tenant, kops, fair_share_kops)
+    raises   InputError for wrong times, several resources, or more requests than can be simulated
+    """
+    _require_times(problem, duration_s, measured_from_s)
+    observe = lambda truth: design.observe(truth, **information)  # noqa: E731
+
+    def decide_plan(observed: SharedStore) -> Decision[Sharing]:
+        return design.run(observe(observed), options=options, parameters=decision_parameters)
+
+    plan = decide_plan(problem).plan
+    if plan is None:
+        raise InputError(f"{design.name}: has no plan to simulate")
+    if plan.queueing == LIMITS:
+        raise InputError(f"{design.name}: rate limits are not simulated; their rates are in `compare`")
+    content = read_plan(problem, plan)
+    exchange = WEIGHTS.get(design.name)
+    if exchange == "flow" and decision_parameters.get("exchange") == "swap":
+        exchange = "swap"
+    present = mechanisms.find_present(problem, content.replicas)
+    weight = content.weight
+    if exchange is not None:
+        weight = spread_evenly(mechanisms.contract_kops(problem), present)
+    execution = StoreExecution(
+        problem, plan, weight=weight, outstanding=outstanding, quantum=quantum, seed=traffic_seed,
+        measured_from_s=measured_from_s,
+    )  # fmt: skip
+    controllers = []
+    if design.mechanism in (Mechanism.HIERARCHICAL_PARTITIONING, Mechanism.TRANSPARENCY):
+        controllers.append(
+            place_again(problem, decide_plan, keeps_weights=exchange is not None, period_s=placement_s)
+        )
+    if exchange is not None:
+        controllers.append(
+            allocate_weights(
+                problem, exchange=exchange, swaps=swaps, observe=observe, period_s=weights_s,
+                first_s=weights_from_s + weights_s,
+            )
+        )  # fmt: skip
+    if plan.replica_choice == WINDOWS:
+        controllers.append(select_replicas(step=window_step, period_s=routers_s))
+    outcome = control_loop.run(execution, controllers, until_s=duration_s)
+    rates, rounds = outcome.tables["rates"], outcome.rounds
+    figures = _measure(rates, measured_from_s)
+    applied = (rounds["controller"] == "weights") & (rounds["outcome"] == "applied")
+    for name, part in (("median_latency_ms", 0.5), ("p99_latency_ms", 0.99)):
+        delay = quantile_s(execution.delays, part)
+        figures[name] = None if delay is None else 1e3 * delay
+    figures["weight_rounds"] = float(applied.sum())
+    return SimulationResult(
+        metrics=figures, tables=outcome.tables, rounds=rounds, drawings=(_draw(rates),) if len(rates) else ()
+    )
+
+
+def _require_times(problem: SharedStore, duration_s: float, measured_from_s: float) -> None:
+    faults = []
+    if measured_from_s > duration_s - 1:
+        faults.append(
+            f"simulation.measured_from_s is {measured_from_s:g}, must be at most {duration_s - 1:g}: one "
+            "second before the end"
+        )
+    if problem.capacity.shape[1] > 1:
+        faults.append("simulation: requests are the only resource that is simulated; leave out resources")
+    requests = float(problem.rate_kops.sum()) * 1e3 * duration_s
+    if requests > MOST_REQUESTS:
+        faults.append(
+            f"simulation.duration_s is {duration_s:g}: nodes serve up to {requests:.3g} requests in it, must "
+            f"be at most {MOST_REQUESTS:.0e}; lower duration_s, or scale and rate_scale of the problem"
+        )
+    if problem.events is not None and len(problem.events):
+        last = float(problem.events["at_s"].max())
+        if last >= duration_s:
+            faults.append(
+                f"events: the last change is at {last:g} s, must be before the end of the simulation, "
+                f"{duration_s:g} s"
+            )
+    if faults:
+        raise InputError(*faults)
+
+
+def share_over_time(rates: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
+    """Return the seconds of a run (S,), and rates and fair shares of tenants in them, (S, T)."""
+    times = rates["at_s"].unique()
+    shape = (len(times), -1)
+    return (
+        times.astype(float),
+        rates["kops"].to_numpy(float).reshape(shape),
+        rates["fair_share_kops"].to_numpy(float).reshape(shape),
+    )
+
+
+def ratios(kops: Floats, fair_kops: Floats) -> tuple[float, float]:
+    """Return the least share, at most 1, and the min-max ratio of rates over fair shares, both (T,)."""
+    due = fair_kops > 0
+    share = kops[due] / fair_kops[due]
+    if not len(share) or share.max() <= 0:
+        return (1.0, 1.0) if not len(share) else (0.0, 0.0)
+    return min(float(share.min()), 1.0), float(share.min() / share.max())
+
+
+def _measure(rates: pd.DataFrame, from_s: float) -> dict[str, float | None]:
+    names = ("min_share", "min_max_ratio", "throughput_kops", "settled_s")
+    if not len(rates):
+        return dict.fromkeys(names)
+    times, kops, fair = share_over_time(rates)
+    used = times >= from_s - 1e-9
+    if not used.any():
+        return dict.fromkeys(names)
+    least, ratio = ratios(kops[used].mean(axis=0), fair[used].mean(axis=0))
+    each = np.array([ratios(rate, due)[1] for rate, due in zip(kops, fair, strict=True)])
+    tail = max(len(each) // 4, 1)
+    low = np.flatnonzero(each < SETTLED * float(np.median(each[-tail:])))
+    settled = 0.0 if not len(low) else float(times[low[-1]] + 1.0)
+    return {
+        "min_share": least,
+        "min_max_ratio": ratio,
+        "throughput_kops": float(kops[used].sum(axis=1).mean()),
+        "settled_s": settled if settled <= times[-1] else None,
+    }
+
+
+def _draw(rates: pd.DataFrame) -> Curve:
+    wide = rates.pivot_table(index="at_s", columns="tenant", values="kops", sort=False)
+    largest = wide.mean().sort_values(ascending=False, kind="stable").index[:MOST_CURVES]
+    frame = wide[list(largest)].reset_index()
+    units = {"at_s": "s", **dict.fromkeys(map(str, largest), "kops")}
+    return Curve(title="Rates of the largest tenants", frame=frame.rename(columns=str), units=units)
+
+
+SIMULATION: Final = Simulation(
+    run=simulate,
+    metrics=METRICS,
+    headline=Headline(
+        metric="min_share",
+        verb="gives every tenant at least {} of its fair share",
+        then="p99_latency_ms",
+        then_words="with a 99th percentile of latency of",
+    ),
+    designs=(
+        "optimum", "unmodified", "per_node_fair", "fq", "fq_pp", "fq_pp_wa", "fq_pp_wa_flow", "fq_pp_rs",
+        "pisces", "rebalance",
+    ),
+)  # fmt: skip
