@@ -3,6 +3,9 @@
 Switches first adapt the previous plan to joins and leaves by themselves (`adaptation`). Then the changes that
 save the most traffic for each entry are made, as far as the limit allows: a group goes by unicast or gets
 entries, or an edge switch shares its entries anew. An entry with other ports is removed and added.
+
+Around failures, groups that lose traffic first move to partitions whose switches still reach their members,
+or to unicast, which takes any way that works.
 """
 
 from __future__ import annotations
@@ -16,12 +19,14 @@ import pandas as pd
 
 from planner.arrays import Ints
 from planner_models.multicast.designs.channelization import agglomerative_clustering
+from planner_models.multicast.designs.losses import UNICAST, Losses, count_holders
 from planner_models.multicast.designs.partitioned import saved_mbps
 from planner_models.multicast.designs.unicast_exchange import NO_ENTRY, EdgeTables
 from planner_models.multicast.plan.adaptation import adapt_plan
 from planner_models.multicast.plan.forwarding import compare_plans
 from planner_models.multicast.plan.meta_groups import Masks, extra_mbps
 from planner_models.multicast.plan.plan import Channels, build_plan, round_robin_partitions
+from planner_models.multicast.plan.rerouting import lost_by_group
 from planner_models.multicast.plan.switch_groups import (
     build_meta_groups,
     group_assignment,
@@ -30,30 +35,61 @@ from planner_models.multicast.plan.switch_groups import (
     previous_entries,
 )
 from planner_models.multicast.plan.table_limits import build_limits, join_limits
+from planner_models.multicast.problem.failures import WorkingLinks
 from planner_models.multicast.problem.problem import Multicast
 
 MAX_PASSES: Final = 4
 SHARE: Final = -1  # a move of a switch, in place of a group
+NO_LIMIT: Final = 1 << 60
 
 
-def change_plan(problem: Multicast, previous: Channels, fresh: Channels, most_changes: int) -> Channels:
+def change_plan(
+    problem: Multicast,
+    previous: Channels,
+    fresh: Channels,
+    most_changes: int,
+    state: WorkingLinks | None = None,
+) -> Channels:
     """Return a plan with at most `most_changes` entries added and removed, once switches have adapted.
 
-    fresh  the plan without a limit, taken where it is within the limit and saves more
+    fresh  the plan without a limit, taken where it is within the limit and better
+    state  links that work: plans lose the least traffic first, then they need the least
     """
     adapted = adapt_plan(problem, previous)
-    search = _LimitedSearch(problem, adapted, most_changes)
-    search.run()
-    plan = search.plan()
+    found = [_search(problem, adapted, most_changes, state, saves_entries=False)]
+    if state is not None:
+        found.append(_search(problem, adapted, most_changes, state, saves_entries=True))
     changes = compare_plans(problem, fresh, adapted)[["add", "remove"]].to_numpy().sum()
-    if changes <= most_changes and host_traffic_mbps(problem, fresh) < search.tables.total_mbps:
-        return fresh
-    return plan
+    if changes <= most_changes:
+        found.append(fresh)
+    return min(found, key=lambda plan: _rate_plan(problem, plan, state))
+
+
+def avoid_failures(problem: Multicast, plan: Channels, state: WorkingLinks) -> Channels:
+    """Return the plan with groups that lose traffic by failures in other partitions, or by unicast."""
+    search = _LimitedSearch(problem, plan, NO_LIMIT, state)
+    search.avoid_failures(saves_entries=False)
+    return search.plan()
 
 
 def host_traffic_mbps(problem: Multicast, plan: Channels) -> float:
     """Return the host traffic of a plan whose edge switches share entries."""
     return float(_LimitedSearch(problem, plan, 0).tables.total_mbps)
+
+
+def _search(
+    problem: Multicast, plan: Channels, most: int, state: WorkingLinks | None, *, saves_entries: bool
+) -> Channels:
+    search = _LimitedSearch(problem, plan, most, state)
+    search.avoid_failures(saves_entries=saves_entries)
+    search.run()
+    return search.plan()
+
+
+def _rate_plan(problem: Multicast, plan: Channels, state: WorkingLinks | None) -> tuple[float, float]:
+    """Return what a plan loses and what hosts send and receive, Mbit/s."""
+    lost = 0.0 if state is None else round(float(lost_by_group(problem, plan, state).sum()), 6)
+    return lost, host_traffic_mbps(problem, plan)
 
 
 class _LimitedSearch:
@@ -63,8 +99,10 @@ class _LimitedSearch:
     spent    entries added and removed so far
     """
 
-    def __init__(self, problem: Multicast, plan: Channels, most_changes: int) -> None:
-        self.problem, self.most = problem, most_changes
+    def __init__(
+        self, problem: Multicast, plan: Channels, most_changes: int, state: WorkingLinks | None = None
+    ) -> None:
+        self.problem, self.most, self.state = problem, most_changes, state
         copies = problem.aggregation_copies
         given, held = group_assignment(problem, plan.partitions)
         self.partition = np.where(held > 0, given, round_robin_partitions(problem, copies))
@@ -85,9 +123,12 @@ class _LimitedSearch:
         self.shares = shares
         entry = np.where(kept[group], np.where(shares[edge], entry, own), NO_ENTRY)
         self.tables = EdgeTables(problem=problem, limits=limits, kept=kept.copy(), entry=entry)
-        self.first_kept = kept
+        self.first_kept, self.first_partition = kept, self.partition.copy()
+        self.blocked = np.zeros(len(kept), dtype=bool)  # groups that lose traffic where they have entries
         self.start = start
         self.above = self._entries_above()
+        self.first_above = self.above.copy()
+        self.moved = np.zeros(len(kept), dtype=np.int64)  # entries above that changed, by group
         self.rules = [self._list_rules(switch) for switch in range(problem.edge_count)]
         self.changed = np.zeros(problem.edge_count, dtype=np.int64)
         self.spent = 0
@@ -97,6 +138,56 @@ class _LimitedSearch:
         for _ in range(MAX_PASSES):
             if self.spent >= self.most or not self._pass():
                 return
+
+    def avoid_failures(self, *, saves_entries: bool) -> None:
+        """Move groups that lose traffic to other partitions or unicast, as far as the limit allows.
+
+        Those that save the most for each entry that changes come first. A group goes where it loses least,
+        and of equal places has entries; with `saves_entries`, where it saves the most for each entry.
+        """
+        if self.state is None:
+            return
+        losses = Losses.of(self.problem, self.partition, self.state)
+        for place, group in enumerate(losses.groups.tolist()):
+            if not self.tables.kept[group]:
+                self._place_absent(losses, place)
+        for _, place, options in losses.rank_moves(self.tables.kept, self.partition, saves_entries):
+            for partition in options:
+                if self._try_place(losses, place, partition):
+                    break
+
+    def _place_absent(self, losses: Losses, place: int) -> None:
+        """Give a group without entries the partition where it would lose least."""
+        group, best = int(losses.groups[place]), int(losses.lost[place].argmin())
+        self.blocked[group] = losses.lost[place, best] > losses.by_unicast[place]
+        better = losses.lost[place, best] < losses.lost[place, self.partition[group]]
+        if better and self.tables.move(group, losses.rows.of(place, best)):
+            self.partition[group] = best
+            self.above[group] = losses.rows.count(place, best)
+
+    def _try_place(self, losses: Losses, place: int, partition: int) -> bool:
+        """Move a group to another partition, or to unicast, within the limit; return whether it was done."""
+        group, rows = int(losses.groups[place]), losses.rows
+        tables, pairs = self.tables, self.tables.pairs(group)
+        if partition == UNICAST:
+            before = tables.entry[pairs].copy()
+            tables.entry[pairs] = NO_ENTRY
+            tables.set_kept(group, kept=False)
+            if self._settle(np.unique(tables.switch[pairs]), group):
+                self.blocked[group] = True
+                return True
+            tables.entry[pairs] = before
+            tables.set_kept(group, kept=True)
+            return False
+        old, above = int(self.partition[group]), int(self.above[group])
+        if not tables.move(group, rows.of(place, partition)):
+            return False
+        self.partition[group], self.above[group] = partition, rows.count(place, partition)
+        if self._settle(np.unique(tables.switch[pairs]), group):
+            return True
+        self.partition[group], self.above[group] = old, above
+        tables.move(group, rows.of(place, old))
+        return False
 
     def plan(self) -> Channels:
         """Return the plan of the present entries."""
@@ -112,10 +203,9 @@ class _LimitedSearch:
 
     def _entries_above(self) -> Ints:
         """Return the entries of each group at cores and aggregation switches, (G,)."""
-        problem, wires = self.problem, self.problem.wiring
+        problem = self.problem
         held = problem.distribution(problem.aggregation_copies)
-        holders = np.zeros((wires.pods, held.partitions), dtype=np.int64)
-        np.add.at(holders, wires.aggregation_pod, held.aggregation)
+        holders = count_holders(problem)
         group, pod, _ = groups_in_pods(problem)
         count = np.bincount(group, holders[pod, self.partition[group]], minlength=len(self.partition))
         across = np.diff(problem.below.start) > 1
@@ -133,11 +223,13 @@ class _LimitedSearch:
         return bool(self.shares[switch]) or len(np.unique(entry)) < len(rows)
 
     def _list_rules(self, switch: int) -> Counter[tuple[int, int]]:
-        """Return the entries of the switch: group, -1 for a shared one, and ports."""
+        """Return the entries of the switch: group and partition, -1 for a shared one, and ports."""
         rows, entry = self._rows(switch)
         ports: Masks = self.tables.ports[rows]
         if not self._is_sharing(switch):
-            return Counter(zip(self.tables.group[rows].tolist(), ports.tolist(), strict=True))
+            group = self.tables.group[rows]
+            own = group * (1 << 20) + self.partition[group]  # an address belongs to its partition
+            return Counter(zip(own.tolist(), ports.tolist(), strict=True))
         slot = np.unique(entry, return_inverse=True)[1]
         union = np.zeros(int(slot.max(initial=-1)) + 1, dtype=np.uint64)
         np.bitwise_or.at(union, slot, ports)
@@ -149,7 +241,8 @@ class _LimitedSearch:
         pairs = np.diff(tables.first)
         gains = tables.drop_gains()
         absent = ~tables.kept
-        estimate = np.where(absent, saved_mbps(self.problem), gains) / (self.above + 2 * pairs)
+        saved = np.where(self.blocked, 0.0, saved_mbps(self.problem))
+        estimate = np.where(absent, saved, gains) / (self.above + 2 * pairs)
         moves = [(float(estimate[group]), group, SHARE) for group in np.flatnonzero(estimate > 0).tolist()]
         moves += [
             (self._share_estimate(switch), SHARE, switch)
@@ -180,13 +273,22 @@ class _LimitedSearch:
         """Book the entries that a move changed; return False, without booking, beyond the limit."""
         count = self._account(switches)
         spent = self.spent + int((count - self.changed[switches]).sum())
+        moved = 0 if group is None else self._count_above(group)
         if group is not None:
-            moved = self.tables.kept[group] != self.first_kept[group]
-            spent += int(self.above[group]) * (1 if moved else -1)
+            spent += moved - int(self.moved[group])
         if spent > self.most:
             return False
         self.spent, self.changed[switches] = spent, count
+        if group is not None:
+            self.moved[group] = moved
         return True
+
+    def _count_above(self, group: int) -> int:
+        """Return the entries of a group at cores and aggregation switches that changed."""
+        was, is_kept = bool(self.first_kept[group]), bool(self.tables.kept[group])
+        if was and is_kept and self.first_partition[group] == self.partition[group]:
+            return 0
+        return was * int(self.first_above[group]) + is_kept * int(self.above[group])
 
     def _try_group(self, group: int) -> bool:
         """Drop or add a group where that saves traffic within the limit; return whether it was done."""

@@ -52,6 +52,7 @@ from planner_models.multicast.plan.switch_groups import (
 )
 from planner_models.multicast.plan.table_limits import TableLimits, build_limits, join_limits
 from planner_models.multicast.problem.capacity_equations import list_layouts
+from planner_models.multicast.problem.failures import working_links
 from planner_models.multicast.problem.problem import LAYERS, Multicast
 
 MAX_ROUNDS: Final = 5  # of the search of edge switches
@@ -89,6 +90,13 @@ MostChanges = Annotated[
         "adapted to joins and leaves",
     ),
 ]
+AroundFailures = Annotated[
+    bool,
+    Field(
+        description="groups that lose traffic by failures go to other partitions, or by unicast: least lost "
+        "traffic first, then least host traffic"
+    ),
+]
 WeighUnicast = Annotated[
     bool, Field(description="groups go by unicast where their shared entries at edge switches cost more")
 ]
@@ -111,6 +119,7 @@ def partition_and_share(
     port_mbps: PortMbps = None,
     keep: Keep = 0.0,
     most_changes: MostChanges = None,
+    around_failures: AroundFailures = False,
     options: Options = Options(),
     previous: Decision[Channels] | None = None,
 ) -> Decision[Channels]:
@@ -122,14 +131,16 @@ def partition_and_share(
     layer share. Method `optimum` is exact where edge switches have few port sets; else, and where its time
     limit ends without a plan, heuristics make the plan. Algorithm 2 needs an entry for each port and two
     more; smaller tables are shared by agglomerative clustering. With a previous plan, agglomerative sharing
-    starts from its entries (see `keep`); with `most_changes`, few entries of it change. With service `all`,
-    every group must have entries.
+    starts from its entries (see `keep`); with `most_changes`, few entries of it change. Plans do not depend
+    on failures unless they are to be made around them (`around_failures`). With service `all`, every group
+    must have entries.
 
-    raises  InputError for `port_mbps` with another method than algorithm2, or `most_changes` where not only
-            edge switches share entries
+    raises  InputError for `port_mbps` with another method than algorithm2, or `most_changes` or
+            `around_failures` where not only edge switches share entries
     """
-    if most_changes is not None and share != "edge":
-        raise InputError(f"most_changes: is for entries shared by edge switches, share is {share}")
+    if share != "edge" and (most_changes is not None or around_failures):
+        name = "around_failures" if most_changes is None else "most_changes"
+        raise InputError(f"{name}: is for entries shared by edge switches, share is {share}")
     if port_mbps is not None and method != "algorithm2":
         raise InputError(f"port_mbps: is for method algorithm2, this is {method}")
     until = np.inf if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
@@ -141,8 +152,9 @@ def partition_and_share(
         build_limits(problem, copies, layers=layers).without_free_entries(),
     )
     kept, proof = select_groups(problem, limits, options)
-    if kept is None or proof.objective is None:
+    if kept is None:
         return Decision(plan=None, proof=proof)
+    assert proof.objective is not None
     sharing = Sharing(
         problem=problem,
         method=method,
@@ -180,11 +192,30 @@ def partition_and_share(
     if exact is None or is_optimal:
         proof = replace(proof, status=Status.OPTIMAL if is_optimal else Status.FEASIBLE)
     plan = build_plan(problem, kept, copies, meta_groups=meta_groups)
-    if most_changes is not None and previous is not None and previous.plan is not None:
-        plan = limited_changes.change_plan(problem, previous.plan, plan, most_changes)
-        objective = limited_changes.host_traffic_mbps(problem, plan)
+    changed = _change_plan(problem, plan, previous, most_changes, around_failures=around_failures)
+    if changed is not plan:
+        bound = None if around_failures else proof.bound  # partitions are not in turn any more
+        proof = widen_bound(problem, replace(proof, bound=bound), scope, until=until)
+        objective = limited_changes.host_traffic_mbps(problem, changed)
         proof = replace(proof, status=Status.FEASIBLE, objective=objective)
-    return Decision(plan=plan, proof=proof)
+    return Decision(plan=changed, proof=proof)
+
+
+def _change_plan(
+    problem: Multicast,
+    plan: Channels,
+    previous: Decision[Channels] | None,
+    most_changes: int | None,
+    *,
+    around_failures: bool,
+) -> Channels:
+    """Return the plan around failures, and within the limit of changes since the previous plan."""
+    state = working_links(problem) if around_failures and problem.has_failures else None
+    if state is not None:
+        plan = limited_changes.avoid_failures(problem, plan, state)
+    if most_changes is None or previous is None or previous.plan is None:
+        return plan
+    return limited_changes.change_plan(problem, previous.plan, plan, most_changes, state)
 
 
 def search_edges(

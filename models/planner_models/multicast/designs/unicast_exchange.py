@@ -51,6 +51,7 @@ class EdgeTables:
         self._row_start, self._rows = uses.indptr, uses.indices
         self._left = self.limits.free - np.asarray(self.limits.uses @ self.kept, dtype=np.int64)
         self._saved = saved_mbps(self.problem)
+        self._moved: dict[int, Ints] = {}
 
     @property
     def total_mbps(self) -> float:
@@ -155,7 +156,20 @@ class EdgeTables:
     def _tolerance(self, group: int) -> float:
         return TOLERANCE * float(self.rate[group] * self.problem.member_counts[group])
 
+    def move(self, group: int, rows: Ints) -> bool:
+        """Count a group in other rows of the limits, as in another partition; False where these are full."""
+        before, kept = self._limits_of(group), bool(self.kept[group])
+        self._left[before] += kept
+        if kept and (self._left[rows] < 1).any():
+            self._left[before] -= 1
+            return False
+        self._left[rows] -= kept
+        self._moved[group] = rows
+        return True
+
     def _limits_of(self, group: int) -> Ints:
+        if group in self._moved:
+            return self._moved[group]
         return np.asarray(self._rows[self._row_start[group] : self._row_start[group + 1]], dtype=np.int64)
 
     def set_kept(self, group: int, *, kept: bool) -> None:

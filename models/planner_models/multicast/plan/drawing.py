@@ -13,13 +13,8 @@ from planner.formatting import number
 from planner_models.multicast.plan import loads, metrics
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.plan.rerouting import find_missed_members
-from planner_models.multicast.problem.drawing import (
-    fabric_map,
-    failed_names,
-    has_links,
-    list_nodes,
-    working_links,
-)
+from planner_models.multicast.problem.drawing import fabric_map, has_links, list_nodes
+from planner_models.multicast.problem.failures import working_links
 from planner_models.multicast.problem.problem import Multicast
 
 
@@ -74,7 +69,7 @@ def plan_entries(problem: Multicast, plan: Channels) -> Floats:
 def lost_at_edges(problem: Multicast, plan: Channels) -> Floats:
     """Return the traffic that members at each edge switch miss through failures, (edge switches,), Mbit/s."""
     lost = np.zeros(problem.edge_count)
-    if failed_names(problem):
+    if problem.has_failures:
         missed = find_missed_members(problem, plan, working_links(problem))
         edge = problem.edge_of_host[problem.host_of[missed]]
         lost += np.bincount(edge, problem.rate_mbps[problem.group_of[missed]], minlength=len(lost))

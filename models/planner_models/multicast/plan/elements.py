@@ -18,7 +18,8 @@ from planner_models.multicast.plan.drawing import lost_at_edges, plan_entries
 from planner_models.multicast.plan.plan import Channels, round_robin_partitions
 from planner_models.multicast.plan.rerouting import find_missed_members
 from planner_models.multicast.plan.switch_groups import group_assignment
-from planner_models.multicast.problem.drawing import SWITCH, failed_names, working_links
+from planner_models.multicast.problem.drawing import SWITCH
+from planner_models.multicast.problem.failures import working_links
 from planner_models.multicast.problem.problem import LAYERS, Multicast
 
 GROUP: Final = "group"
@@ -91,8 +92,8 @@ def describe_switch(problem: Multicast, decided: Decided, name: str, options: Op
     if layer == "edge":
         extra = metrics.host_links_mbps(problem, plan)[1][at].sum()
         facts.append(Fact(label="Overhead to hosts", value=float(extra), unit="Mbit/s"))
-    if failed_names(problem):
-        if name in failed_names(problem):
+    if problem.has_failures:
+        if name in problem.failed_names:
             facts.insert(0, Fact(label="State", value="failed"))
         if layer == "edge":
             lost = float(lost_at_edges(problem, plan)[at])
@@ -142,7 +143,7 @@ def describe_group(problem: Multicast, decided: Decided, name: str, options: Opt
             "switch": problem.wiring.edges.astype(str)[problem.edge_of_host[hosts]],
         }
     )
-    if failed_names(problem):
+    if problem.has_failures:
         missed = find_missed_members(problem, plan, working_links(problem))[mine]
         facts.append(Fact(label="Members that miss it", value=float(missed.sum()), unit="hosts"))
         frame["gets_it"] = np.where(missed, "no", "yes")

@@ -193,9 +193,9 @@ def without_groups(problem: Multicast, plan: Channels, groups: Bools) -> Channel
 def _with_failures(problem: Multicast, plan: Channels) -> dict[str, float | None]:
     """Return the metrics of rerouting and rebuilding; None where nothing has failed."""
     names = ("lost_mbps", "unreachable_share", "route_stretch", "rebuilt_roots", "rebuilt_entries")
-    if problem.failed is None:
+    if not problem.has_failures:
         return dict.fromkeys(names) | {"lost_mbps": 0.0}
-    state = failures.find_working_links(problem.wiring, switches=problem.failed["switch"])
+    state = failures.working_links(problem)
     reached = rerouting.reroute_groups(problem, plan, state)
     missed = rerouting.find_missed_members(problem, plan, state, rerouted=reached)
     lost = float(problem.rate_mbps[problem.group_of[missed]].sum())

@@ -85,37 +85,35 @@ class Rerouting:
 
 
 def reroute_groups(
-    problem: Multicast, plan: Channels, state: WorkingLinks, *, rng: np.random.Generator | None = None
+    problem: Multicast, plan: Channels, state: WorkingLinks, *, sender: Ints | None = None
 ) -> Rerouting:
     """Return route stretch and unreachable members of each group with entries, in the plan's order of groups.
 
-    One member sends, drawn with `rng` (default: seed 0). Packets go up to an aggregation switch of their
-    partition, which serves its pod, and to a core of it that works, which serves the others; groups at
-    one edge switch stay there. Links within pods are assumed to work where their switches do. Hosts of a
-    failed edge switch neither send nor receive.
+    One member sends, at the edge switch `sender` (G,); default: `draw_senders`. Packets go up to an
+    aggregation switch of their partition, which serves its pod, and to a core of it that works, which serves
+    the others; groups at one edge switch stay there. Links within pods are assumed to work where their
+    switches do. Hosts of a failed edge switch neither send nor receive.
 
     source  section 4.4; the choice of the sender and the base of the stretch are our reading
     """
     group = find_rows(problem.group_names, plan.partitions["group"])
     partition = plan.partitions["partition"].to_numpy(np.int64)
     copies = plan.partitions["copies"].to_numpy(np.int64)
-    sender = draw_senders(problem, rng)
-    source, sends = problem.wiring.edge_pod[sender], state.edge[sender]
+    sender = draw_senders(problem) if sender is None else sender
     members = _members_in_pods(problem)
-    working = members if state.edge.all() else _members_in_pods(problem, state.edge)
+    working = (
+        members
+        if state.edge.all()
+        else _members_in_pods(problem, state.edge[problem.edge_of_host[problem.host_of]])
+    )
     stretch = np.full(len(group), np.nan)
     unreachable = np.zeros(len(group))
     reached = np.zeros((len(group), problem.pods), dtype=bool)
     for ra in np.unique(copies).tolist():
-        held = problem.distribution(ra)
         for part in np.unique(partition[copies == ra]).tolist():
             rows = np.flatnonzero((copies == ra) & (partition == part))
-            found = find_detours(problem.wiring, held, part, state)
-            serves = _serving_pods(problem.wiring, held, part, state)
             of = group[rows]
-            after, before = _ways(
-                members[of], problem.edges_in_pod[of], source[of], of, found, serves, sends[of]
-            )
+            after, before = _ways_in_partition(problem, members, of, (ra, part), state, sender)
             reached[rows] = np.isfinite(after)
             got = np.where(reached[rows], working[of], 0)
             long = (np.where(reached[rows], after, 0.0) * got).sum(axis=1)
@@ -147,16 +145,63 @@ def find_missed_members(
         reached[rows] = rerouted.reached
         stored = np.zeros(len(problem.groups), dtype=bool)
         stored[rows] = True
-        gets = np.where(stored[group], reached[group, problem.wiring.edge_pod[edge]], gets)
+        gets &= ~stored[group] | reached[group, problem.wiring.edge_pod[edge]]
     return np.asarray(~(gets & state.edge[edge] & state.edge[sender[group]]), dtype=bool)
 
 
-def _members_in_pods(problem: Multicast, edges: Bools | None = None) -> Ints:
-    """Return the members of each group in each pod, shape (G, pods); at all edge switches, or at these."""
+def lost_by_group(problem: Multicast, plan: Channels, state: WorkingLinks) -> Floats:
+    """Return the traffic that members of each group miss while switches reroute, (G,), Mbit/s."""
+    missed = find_missed_members(problem, plan, state)
+    count = np.bincount(problem.group_of[missed], minlength=len(problem.groups))
+    return np.asarray(problem.rate_mbps * count)
+
+
+def lost_by_partition(
+    problem: Multicast, groups: Ints, state: WorkingLinks, *, copies: int
+) -> tuple[Floats, Floats]:
+    """Return the traffic that members of some groups miss in each partition, and by unicast, Mbit/s.
+
+    As `find_missed_members` counts it for the sender of `draw_senders`.
+
+    groups   rows of groups
+    returns  (groups, partitions) and (groups,)
+    """
+    sender, members = draw_senders(problem), _members_in_pods(problem)
+    edge, part = problem.edge_of_host[problem.host_of], state.part_of_edge
+    source = sender[problem.group_of]
+    connected = _members_in_pods(
+        problem, chosen=(part[edge] == part[source]) & state.edge[edge] & state.edge[source]
+    )[groups]
+    rate, count = problem.rate_mbps[groups], members[groups].sum(axis=1)
+    lost = np.empty((len(groups), problem.distribution(copies).partitions))
+    for one in range(lost.shape[1]):
+        after, _ = _ways_in_partition(problem, members, groups, (copies, one), state, sender)
+        lost[:, one] = rate * (count - (connected * np.isfinite(after)).sum(axis=1))
+    return lost, rate * (count - connected.sum(axis=1))
+
+
+def _ways_in_partition(
+    problem: Multicast,
+    members: Ints,
+    groups: Ints,
+    place: tuple[int, int],
+    state: WorkingLinks,
+    sender: Ints,
+) -> tuple[Floats, Floats]:
+    """Return `_ways` of some groups in a partition; `place` is copies and partition."""
+    held = problem.distribution(place[0])
+    found = find_detours(problem.wiring, held, place[1], state)
+    serves = _serving_pods(problem.wiring, held, place[1], state)
+    source, sends = problem.wiring.edge_pod[sender[groups]], state.edge[sender[groups]]
+    return _ways(members[groups], problem.edges_in_pod[groups], source, groups, found, serves, sends)
+
+
+def _members_in_pods(problem: Multicast, chosen: Bools | None = None) -> Ints:
+    """Return the members of each group in each pod, shape (G, pods); all memberships, or these."""
     pod = problem.wiring.edge_pod[problem.edge_of_host]
     place = problem.group_of.astype(np.int64) * problem.pods + pod[problem.host_of]
-    if edges is not None:
-        place = place[edges[problem.edge_of_host[problem.host_of]]]
+    if chosen is not None:
+        place = place[chosen]
     count = np.bincount(place, minlength=len(problem.groups) * problem.pods)
     return np.asarray(count.reshape(-1, problem.pods), dtype=np.int64)
 

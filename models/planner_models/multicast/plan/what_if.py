@@ -23,7 +23,7 @@ from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.plan.rerouting import reroute_groups, rerouting_cost
 from planner_models.multicast.plan.tree_repair import repair_trees
 from planner_models.multicast.problem import address_allocation, capacity_equations
-from planner_models.multicast.problem.failures import find_working_links
+from planner_models.multicast.problem.failures import working_links
 from planner_models.multicast.problem.problem import LAYERS, Multicast
 
 SHOWN_ROWS: Final = 10
@@ -69,7 +69,7 @@ def explain(
     if events:
         seed = options.seed or 0
         parts.append(switch_updates.describe_updates(problem, events=events, batch=batch, seed=seed))
-    if problem.failed is not None and len(plan.partitions):
+    if problem.has_failures and len(plan.partitions):
         parts.append(describe_failures(problem, plan, options=options))
     parts.append(_describe_rules(problem, plan, decided))
     sentences = tuple(sentence for _, sentence in parts if sentence)
@@ -258,18 +258,19 @@ def _describe_rules(problem: Multicast, plan: Channels, decided: Decided) -> tup
 def describe_failures(
     problem: Multicast, plan: Channels, *, options: Options = Options()
 ) -> tuple[Section, str]:
-    """Return the effect of the problem's failed switches on a plan, as a section and a sentence.
+    """Return the effect of the problem's failed switches and links on a plan, as a section and a sentence.
 
     Local rerouting at once, with its cost in headers and tables, then trees rebuilt by set cover.
     """
-    names = [] if problem.failed is None else problem.failed["switch"].tolist()
-    state = find_working_links(problem.wiring, switches=names)
+    names, links = problem.failed_names, problem.failed_pairs
+    state = working_links(problem)
     reached = reroute_groups(problem, plan, state)
     greedy = repair_trees(problem, plan, state, exact=False)
     exact = repair_trees(problem, plan, state, options=options)
     got = reached.stretch[np.isfinite(reached.stretch)]
     rows: list[tuple[str, float, str]] = [
         ("failed switches", len(names), "switches"),
+        ("failed links", len(links), "links"),
         ("rerouted: groups with members that packets miss", (reached.unreachable > 0).sum(), "groups"),
         ("rerouted: members that packets miss, mean of groups", 100 * reached.unreachable.mean(), "%"),
         ("rerouted: route stretch, mean of groups", got.mean() if len(got) else np.nan, ""),
@@ -292,9 +293,16 @@ def describe_failures(
     ]
     frame = pd.DataFrame(rows, columns=["what", "value", "unit"]).astype({"value": float})
     sentence = (
-        f"With {len(names):,} failed switch{'' if len(names) == 1 else 'es'}, local rerouting reaches "
+        f"With {_count_failures(len(names), len(links))}, local rerouting reaches "
         f"{100 * (1 - reached.unreachable.mean()):.4g}% of the members on ways "
         f"{got.mean() if len(got) else np.nan:.3f} times as long; rebuilt trees need "
         f"{exact.table['entries'].sum():,.0f} more entries."
     )
     return Section(title="failures", frame=frame), sentence
+
+
+def _count_failures(switches: int, links: int) -> str:
+    """Return the numbers of failed switches and links, in words."""
+    parts = [f"{switches:,} failed switch{'' if switches == 1 else 'es'}"] if switches or not links else []
+    parts += [f"{links:,} failed link{'' if links == 1 else 's'}"] if links else []
+    return " and ".join(parts)

@@ -1,4 +1,4 @@
-"""Adjustments of any problem: sizes of tables, rates of groups, and failed switches."""
+"""Adjustments of any problem: sizes of tables, rates of groups, and failed switches and links."""
 
 from __future__ import annotations
 
@@ -43,6 +43,13 @@ def adjust(
             "an edge switch fail with it"
         ),
     ] = (),
+    fail_links: Annotated[
+        tuple[str, ...],
+        Field(
+            description="links between switches that fail, such as edge-0-0<->aggregation-0-1, besides those "
+            "in table failed_links"
+        ),
+    ] = (),
     entry_factors: Annotated[
         dict[str, Factor],
         Field(description="switches, and what the number of their table entries is multiplied by"),
@@ -52,10 +59,11 @@ def adjust(
         Field(description="groups, and what their rate is multiplied by; 0: the group is left out"),
     ] = {},  # noqa: B006 - never changed
 ) -> Multicast:
-    """Return the problem with tables of other sizes, groups of other rates, and more switches failed.
+    """Return the problem with tables of other sizes, groups of other rates, and more failures.
 
     Sizes apply to switches with their own table too; occupied entries stay occupied, so that smaller tables
-    have no free entry. Plans are made without knowledge of failures. Switches that are drawn are aggregation
+    have no free entry. Plans are made without
+    knowledge of failures, unless a design has a parameter for them. Switches that are drawn are aggregation
     switches, all equally likely.
 
     raises  InputError for more failures than switches, for unknown names, and where every group is left out
@@ -65,10 +73,11 @@ def adjust(
     problem = scale_rates(scale_tables(problem, entry_factors), rate_factors)
     _require("fail_switches", fail_switches, problem.wiring.switches, "switch")
     drawn = draw_failures(problem.wiring, failed_aggregations, np.random.default_rng(failure_seed))
-    if not (drawn or fail_switches):
+    cut = [_parse_link(problem, name) for name in fail_links]
+    if not (drawn or fail_switches or cut):
         return problem
-    known = [] if problem.failed is None else problem.failed["switch"].tolist()
-    return problem.with_failed(list(dict.fromkeys([*known, *fail_switches, *drawn])))
+    names = list(dict.fromkeys([*problem.failed_names, *fail_switches, *drawn]))
+    return problem.with_failed(names, list(dict.fromkeys([*problem.failed_pairs, *cut])))
 
 
 def resize_tables(problem: Multicast, sizes: Mapping[str, int | None]) -> Multicast:
@@ -121,6 +130,18 @@ def scale_rates(problem: Multicast, factors: Mapping[str, float]) -> Multicast:
     if left_out.any():
         problem = problem.without_groups(left_out)
     return problem.with_rates(problem.rate_mbps * factor[~left_out])
+
+
+def _parse_link(problem: Multicast, name: str) -> tuple[str, str]:
+    """Return the lower and the upper switch of a link named by both; InputError where there is none."""
+    ends = tuple(end.strip() for end in name.split("<->"))
+    if len(ends) != 2:
+        raise InputError(f"fail_links: '{name}' must name two switches, as in edge-0-0<->aggregation-0-1")
+    _require("fail_links", ends, problem.wiring.switches, "switch")
+    lower, upper = sorted(ends, key=lambda end: -int(problem.wiring.switches.get_loc(end)))
+    if not problem.wiring.has_link(lower, upper):
+        raise InputError(f"fail_links: there is no link between '{lower}' and '{upper}'")
+    return lower, upper
 
 
 def _require(parameter: str, names: Iterable[str], known: pd.Index, what: str) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from planner.arrays import Floats
 from planner.contract.drawing import Drawing, NetworkMap
-from planner_models.multicast.problem.failures import WorkingLinks, find_working_links
+from planner_models.multicast.problem.failures import working_links
 from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.topology import Wiring
 
@@ -38,17 +38,7 @@ def list_nodes(problem: Multicast) -> pd.DataFrame:
     nodes = pd.DataFrame({"node": names, "x": places[:, 0], "y": places[:, 1], "group": group})
     if not problem.is_tree:
         nodes["label"] = names.str.replace("aggregation-", "agg-")
-    return nodes[~nodes["node"].isin(failed_names(problem))]
-
-
-def failed_names(problem: Multicast) -> list[str]:
-    """Return the names of the switches that have failed."""
-    return [] if problem.failed is None else problem.failed["switch"].astype(str).tolist()
-
-
-def working_links(problem: Multicast) -> WorkingLinks:
-    """Return the links of the fabric that work."""
-    return find_working_links(problem.wiring, switches=failed_names(problem))
+    return nodes[~nodes["node"].isin(problem.failed_names)]
 
 
 def has_links(wires: Wiring) -> bool:

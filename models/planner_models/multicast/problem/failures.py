@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from planner.arrays import Bools, Ints
 from planner.errors import InputError, did_you_mean
+from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.topology import Wiring
 
 
@@ -46,6 +47,11 @@ class WorkingLinks:
         """1 where two aggregation switches are linked to one edge switch, by pair."""
         down = self.down.astype(np.float32)
         return (down @ down.T > 0).astype(np.int64)
+
+
+def working_links(problem: Multicast) -> WorkingLinks:
+    """Return the links of the problem's fabric that work."""
+    return find_working_links(problem.wiring, switches=problem.failed_names, links=problem.failed_pairs)
 
 
 def find_working_links(

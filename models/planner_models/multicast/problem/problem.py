@@ -48,6 +48,7 @@ class Multicast:
     holds       given partitions of switches; None: address distribution computes them
     background  other traffic on links; None: no other traffic
     failed      switches that have failed; None: no failure
+    failed_links  links (lower, upper) that have failed; None: no failure
     tenants     placement of tenants; None: unknown
 
     raises  InputError with every fault: numbers that Algorithm 1 does not admit, a host outside the fabric,
@@ -64,6 +65,7 @@ class Multicast:
     holds: pd.DataFrame | None = None
     background: pd.DataFrame | None = None
     failed: pd.DataFrame | None = None
+    failed_links: pd.DataFrame | None = None
     tenants: pd.DataFrame | None = None
     wiring: Wiring = field(init=False, repr=False)
 
@@ -75,7 +77,7 @@ class Multicast:
         ports = validation.MAX_PORTS if self.is_tree else self.half
         self._require(
             validation.find_switch_faults(self.switches, self.wiring, lambda: self.free_entries),
-            validation.find_failed_faults(self.failed, self.wiring),
+            validation.find_failed_faults(self.failed, self.failed_links, self.wiring),
             faults or validation.find_host_faults(self.hosts, self.wiring, ports),
         )
         names = self.host_names
@@ -194,9 +196,35 @@ class Multicast:
         numbers = {name: float(value) for name, value in vars(layout).items()}
         return self._copy(("_distributions",), fabric=self.fabric.assign(**numbers), holds=None)
 
-    def with_failed(self, names: Sequence[str]) -> Multicast:
-        """Return the same problem where these switches have failed; no derived array depends on them."""
-        return self._copy((), failed=pd.DataFrame({"switch": names}))
+    def with_failed(self, names: Sequence[str], links: Sequence[tuple[str, str]] = ()) -> Multicast:
+        """Return the same problem where these switches, and links (lower, upper), have failed.
+
+        No derived array depends on failures.
+        """
+        lower, upper = ([link[end] for link in links] for end in (0, 1))
+        return self._copy(
+            (),
+            failed=pd.DataFrame({"switch": pd.Series(list(names), dtype=str)}),
+            failed_links=pd.DataFrame({"lower": lower, "upper": upper}) if links else None,
+        )
+
+    @property
+    def failed_names(self) -> list[str]:
+        """Return the names of the switches that have failed."""
+        return [] if self.failed is None else self.failed["switch"].astype(str).tolist()
+
+    @property
+    def failed_pairs(self) -> list[tuple[str, str]]:
+        """Return the links (lower, upper) that have failed."""
+        if self.failed_links is None:
+            return []
+        columns = (self.failed_links[end].astype(str).tolist() for end in ("lower", "upper"))
+        return list(zip(*columns, strict=True))
+
+    @property
+    def has_failures(self) -> bool:
+        """Return whether failures are given, which may be an empty list."""
+        return self.failed is not None or self.failed_links is not None
 
     def _copy(self, stale: Iterable[str], **tables: pd.DataFrame | None) -> Multicast:
         """Return a copy with other tables, without the cached properties that are stale."""

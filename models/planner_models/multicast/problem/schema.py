@@ -93,6 +93,13 @@ FAILED: Final = Table(
     key=("switch",),
     may_be_empty=True,
 )
+FAILED_LINKS: Final = Table(
+    name="failed_links",
+    about="a link between switches that has failed, in both directions",
+    columns={"lower": label("switch nearer to the hosts"), "upper": label("switch nearer to the cores")},
+    key=("lower", "upper"),
+    may_be_empty=True,
+)
 HOSTS: Final = Table(
     name="hosts",
     about="a host at a port of an edge switch; without this table, hosts of a fat tree are h0, h1, ... port "
@@ -130,5 +137,26 @@ MEMBERS: Final = Table(
     key=("group", "host"),
     compact=True,
 )
-TABLES: Final = (FABRIC, SWITCHES, LINKS, HOLDS, BACKGROUND, FAILED, HOSTS, TENANTS, GROUPS, MEMBERS)
-OPTIONAL_TABLES: Final = ("switches", "links", "holds", "background", "failed", "hosts", "tenants")
+TABLES: Final = (
+    FABRIC,
+    SWITCHES,
+    LINKS,
+    HOLDS,
+    BACKGROUND,
+    FAILED,
+    FAILED_LINKS,
+    HOSTS,
+    TENANTS,
+    GROUPS,
+    MEMBERS,
+)
+OPTIONAL_TABLES: Final = (
+    "switches",
+    "links",
+    "holds",
+    "background",
+    "failed",
+    "failed_links",
+    "hosts",
+    "tenants",
+)

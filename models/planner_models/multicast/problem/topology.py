@@ -45,6 +45,18 @@ class Wiring:
         """Number of each edge switch within its pod, shape (edge switches,)."""
         return np.arange(len(self.edge_pod)) - np.searchsorted(self.edge_pod, self.edge_pod)
 
+    def has_link(self, lower: str, upper: str) -> bool:
+        """Return whether a link goes up from one switch to another."""
+        if lower in self.aggregations and upper in self.cores:
+            return bool(self.up[self.aggregations.get_loc(lower), self.cores.get_loc(upper)])
+        if lower in self.edges and upper in self.aggregations:
+            pods = (
+                self.edge_pod[self.edges.get_loc(lower)],
+                self.aggregation_pod[self.aggregations.get_loc(upper)],
+            )
+            return bool(pods[0] == pods[1])
+        return False
+
     @property
     def above(self) -> pd.Index:
         """Names of cores, then aggregation switches."""

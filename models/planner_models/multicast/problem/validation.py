@@ -72,11 +72,26 @@ def find_switch_faults(switches: pd.DataFrame | None, wiring: Wiring, free: Call
     return shorten_faults(named, "switches", "with more occupied than they hold")
 
 
-def find_failed_faults(failed: pd.DataFrame | None, wiring: Wiring) -> list[str]:
-    """Return the faults of the table `failed`."""
-    if failed is None:
-        return []
-    return report_unknown_names(failed, "failed", "switch", wiring.switches, "no switch")
+def find_failed_faults(
+    failed: pd.DataFrame | None, failed_links: pd.DataFrame | None, wiring: Wiring
+) -> list[str]:
+    """Return the faults of the tables `failed` and `failed_links`."""
+    faults = []
+    if failed is not None:
+        faults += report_unknown_names(failed, "failed", "switch", wiring.switches, "no switch")
+    if failed_links is None:
+        return faults
+    for end in ("lower", "upper"):
+        faults += report_unknown_names(failed_links, "failed_links", end, wiring.switches, "no switch")
+    if faults:
+        return faults
+    ends = zip(failed_links["lower"].astype(str), failed_links["upper"].astype(str), strict=True)
+    absent = [
+        f"{row_name(failed_links, 'failed_links', row)}: there is no link from '{lower}' up to '{upper}'"
+        for row, (lower, upper) in enumerate(ends)
+        if not wiring.has_link(lower, upper)
+    ]
+    return shorten_faults(absent, "failed_links", "without a link")
 
 
 def locate_hosts(hosts: pd.DataFrame, wiring: Wiring) -> tuple[pd.DataFrame, list[str]]:

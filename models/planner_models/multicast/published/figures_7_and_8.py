@@ -126,7 +126,9 @@ def find_figure_8(study: Study) -> TargetValues:
             state = failures.find_working_links(
                 problem.wiring, switches=failures.draw_failures(problem.wiring, count, rng)
             )
-            found = rerouting.reroute_groups(problem, plan, state, rng=rng)
+            found = rerouting.reroute_groups(
+                problem, plan, state, sender=rerouting.draw_senders(problem, rng)
+            )
             got = found.stretch[np.isfinite(found.stretch)]
             rows.append(
                 (
