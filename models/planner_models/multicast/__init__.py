@@ -14,21 +14,22 @@ before a table overflows, for any table size; `planner explain` is a capacity re
 
 Tables: `fabric` (one row), `groups(group, rate_mbps, tenant)`, `members(group, host)`; and, where they are
 known, `hosts(host, pod, edge, port)` (else hosts are h0, h1, ... port by port), `switches(switch, entries,
-occupied)` for tables that differ, `background(upper, lower, mbps)`, `failed(switch)`, `tenants(tenant,
-host)`, `holds(switch, partition)`. Fat trees are AB, standard or PortLand; kind `tree` is any multi-rooted
-tree, described by `switches(switch, layer, pod)` and `links(lower, upper)`, whose address partitions
-constraint programming distributes. A plan is `partitions(group, partition, copies)`, `meta_groups(switch,
-meta_group, group)` and `entries(switch, layer, entries)`, with headers also `headers` and `header_rules`;
-`forwarding.compare_plans` lists the differences of two plans switch by switch, and `forwarding.send_packet`
-sends a packet through a plan's compiled tables.
+occupied)` for tables that differ, `background(upper, lower, mbps)`, `failed(switch)`, `failed_links(lower,
+upper)`, `tenants(tenant, host)`, `holds(switch, partition)`. Fat trees are AB, standard or PortLand; kind
+`tree` is any multi-rooted tree, described by `switches(switch, layer, pod)` and `links(lower, upper)`, whose
+address partitions constraint programming distributes. A plan is `partitions(group, partition, copies)`,
+`meta_groups(switch, meta_group, group)` and `entries(switch, layer, entries)`, with headers also `headers`
+and `header_rules`; `forwarding.compare_plans` lists the differences of two plans switch by switch, and
+`forwarding.send_packet` sends a packet through a plan's compiled tables.
 
 A controller may decide on an observation: memberships of a while ago and rates measured with noise or in
 sums (`information`); switches then carry the plan on among the true members. `signalling` counts the
 messages between hosts, switches and controllers.
 
 Failures are rerouted around locally (`rerouting`) until trees are rebuilt (`tree_repair`); plans are made
-without knowledge of failures. `switch_updates` counts the table updates of joins and leaves;
-`planner simulate` runs a fabric in time, with joins and leaves, under a controller.
+without knowledge of failures, unless `partitioned_aggregated` plans around them (`around_failures`).
+`switch_updates` counts the table updates of joins and leaves; `planner simulate` runs a fabric in time, with
+joins and leaves, under a controller.
 
 Source: "Scaling IP Multicast on Datacenter Topologies", sections 2 to 4.
 
