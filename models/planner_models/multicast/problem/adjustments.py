@@ -138,7 +138,8 @@ def _parse_link(problem: Multicast, name: str) -> tuple[str, str]:
     if len(ends) != 2:
         raise InputError(f"fail_links: '{name}' must name two switches, as in edge-0-0<->aggregation-0-1")
     _require("fail_links", ends, problem.wiring.switches, "switch")
-    lower, upper = sorted(ends, key=lambda end: -int(problem.wiring.switches.get_loc(end)))
+    row = problem.wiring.switches.get_indexer(pd.Index(ends))  # cores, then aggregation and edge switches
+    upper, lower = ends if row[0] < row[1] else ends[::-1]
     if not problem.wiring.has_link(lower, upper):
         raise InputError(f"fail_links: there is no link between '{lower}' and '{upper}'")
     return lower, upper
