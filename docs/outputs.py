@@ -160,6 +160,9 @@ def excerpt(shown: Shown, output: str) -> str:
     lines, parts, place = output.splitlines(), [], 0
     for part in re.split(r"^\.\.\.\n", shown.text, flags=re.MULTILINE):
         wanted = part.rstrip("\n").splitlines()
+        if not wanted:  # lines are left out at the beginning or the end
+            parts.append("")
+            continue
         begin = _find(wanted[0], lines, place, shown.command)
         stop = _find(wanted[-1], lines, begin, shown.command) + 1
         parts.append("\n".join(lines[begin:stop]) + "\n")

@@ -152,6 +152,24 @@ def test_the_outputs_that_a_page_shows_are_those_of_its_commands(path: Path) -> 
     assert done.returncode == 0, done.stderr
 
 
+def test_an_excerpt_may_leave_out_lines_anywhere() -> None:
+    """Where dots stand for lines that are left out, also for the first and the last."""
+    description = importlib.util.spec_from_file_location("docs_outputs", DOCS / "outputs.py")
+    assert description is not None
+    assert description.loader is not None
+    outputs = sys.modules["docs_outputs"] = importlib.util.module_from_spec(description)
+    description.loader.exec_module(outputs)
+    lines = "one 1\ntwo 2\nthree 3\nfour 4\n"
+    for text, now in [
+        ("one 7\n...\n", "one 1\n...\n"),
+        ("...\nfour 7\n", "...\nfour 4\n"),
+        ("two 7\n...\nfour 7\n", "two 2\n...\nfour 4\n"),
+    ]:
+        assert outputs.excerpt(outputs.Shown(0, 0, text, "planner", False), lines) == now
+    with pytest.raises(outputs.Differs, match="prints no line like 'five'"):
+        outputs.excerpt(outputs.Shown(0, 0, "five\n...\n", "planner", False), lines)
+
+
 class Links(HTMLParser):
     """Collects the links of a page, and the anchors that others may link to."""
 

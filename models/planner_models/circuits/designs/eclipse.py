@@ -20,7 +20,13 @@ from planner_models.circuits.designs.max_weight_matching import (
     sum_ends,
     update_matching,
 )
-from planner_models.circuits.designs.partial_schedule import Days, Limits, is_complete
+from planner_models.circuits.designs.partial_schedule import (
+    Days,
+    Limits,
+    choose_switches,
+    is_complete,
+    longest_day_us,
+)
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
@@ -64,6 +70,10 @@ def schedule(
     maximisation, per unit of time, of a submodular function. Where only circuits that change are dark, a
     local search (`kept_circuits`) then uses those that stay up.
 
+    Without a window, several circuit switches share the demand of a pair: no day is longer than the time of
+    the busiest rack over the number of switches, and the schedule is the best of those over all switches and
+    over fewer.
+
     source  Venkatakrishnan et al. 2016 (Eclipse), greedy over durations and matchings
     """
     proven = upper_bound.bound_schedules(problem, options=options).proof.bound if prove else None
@@ -76,13 +86,21 @@ def days(problem: Circuits, *, starts: int = 1, deadline: float = math.inf) -> l
 
     deadline  of `time.perf_counter`, when no more days are added
     """
+    if problem.window_us is not None:
+        return _schedule_days(problem, problem.switches, starts, deadline)
+    every = range(1, problem.switches + 1)
+    return choose_switches(problem, (_schedule_days(problem, few, starts, deadline) for few in every))
+
+
+def _schedule_days(problem: Circuits, switches: int, starts: int, deadline: float) -> list[Day]:
+    """Return the days of the first `switches` circuit switches."""
     n, bits = len(problem.racks), problem.pair_bits
     if not len(bits):
         return []
     pairs, state, limits = Pairs.of(problem.bits > 0), State.of(n), Limits.of(problem)
     source, target = problem.pairs
     out, into = (sum_ends(end, bits, n) for end in (source, target))
-    left, used, scratch = bits.copy(), np.zeros(problem.switches), np.empty((3, n))
+    left, used, scratch = bits.copy(), np.zeros(switches), np.empty((3, n))
     tries, matched, last = (
         np.empty((1, max(starts + 1, len(bits)))),
         np.empty((2, n), np.int64),
@@ -98,6 +116,7 @@ def days(problem: Circuits, *, starts: int = 1, deadline: float = math.inf) -> l
             bits,
             problem.pair_mbps,
             limits,
+            longest_day_us(problem, switches),
             starts,
             left,
             np.empty_like(bits),
@@ -122,6 +141,7 @@ def _schedule_greedily(  # noqa: C901
     bits: Floats,
     mbps: Floats,
     limits: Limits,
+    longest_us: float,
     starts: int,
     left: Floats,
     weight: Floats,
@@ -136,6 +156,7 @@ def _schedule_greedily(  # noqa: C901
 ) -> int:
     """Fill `days` and return how many there are; fewer than places where the schedule is complete.
 
+    longest_us  time of a day, at most
     left, used, out, into, last  what is left of pairs (m,), used of switches, left from and to racks (n,),
                                  and the last length (1,): the state between calls
     tries (1, m), scratch (3, n), matched (2, n)  places for lengths that are tried, and matched pairs
@@ -153,7 +174,8 @@ def _schedule_greedily(  # noqa: C901
                 least = min(least, left[k] / mbps[k])
         if longest <= 0:
             break
-        high = max(limits.shortest_us, min(longest, limits.window_us - used[switch] - limits.night_us))
+        high = min(longest, longest_us, limits.window_us - used[switch] - limits.night_us)
+        high = max(limits.shortest_us, high)
         low = min(high, max(limits.shortest_us, least))
         many = _list_lengths(tries, left, mbps, low, high, starts, last[0])
         best, length = -1.0, high

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from typing import Annotated, Final, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from pydantic import Field
 
 from planner_models.circuits.designs.max_weight_matching import sum_ends
 from planner_models.circuits.plan.compiled import kernel
-from planner_models.circuits.plan.plan import IDLE, Day
+from planner_models.circuits.plan.plan import IDLE, Day, find_rate
 from planner_models.circuits.problem.problem import Circuits
 
 Floats = NDArray[np.float64]
@@ -160,6 +161,32 @@ class PartialSchedule:
         self.used_us[switch] += self.problem.night_us + duration
         self.days.append(Day(duration_us=duration, target=target, switch=switch))
         return duration
+
+
+def longest_day_us(problem: Circuits, switches: int) -> float:
+    """Return the time of the busiest rack over the number of switches, us; inf where there is a window.
+
+    Without a window, a longer day of one switch may leave the others without demand for the same pairs.
+    """
+    if problem.window_us is not None:
+        return math.inf
+    time_us, n = problem.pair_bits / problem.pair_mbps, len(problem.racks)
+    return float(max(sum_ends(end, time_us, n).max() for end in problem.pairs)) / switches
+
+
+def choose_switches(problem: Circuits, tried: Iterator[list[Day]]) -> list[Day]:
+    """Return the best of schedules over one circuit switch, two, and so on, the first of equals."""
+    if problem.switches == 1:
+        return next(tried)
+    best, highest = list[Day](), -1.0
+    whole = float(problem.pair_bits.sum()) / (problem.window_us or math.inf)
+    for found in tried:
+        rate = find_rate(problem, found)
+        if rate > highest:
+            best, highest = found, rate
+        if problem.window_us is not None and rate >= whole * (1 - ROUNDING):
+            break  # no schedule over more switches serves more
+    return best
 
 
 def choose_day_us(problem: Circuits, day_us: float | None) -> float:

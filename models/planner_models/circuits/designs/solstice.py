@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -13,7 +12,13 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.circuits.designs import kept_circuits
 from planner_models.circuits.designs.max_weight_matching import index_first, sum_ends
-from planner_models.circuits.designs.partial_schedule import Days, Limits, is_complete
+from planner_models.circuits.designs.partial_schedule import (
+    Days,
+    Limits,
+    choose_switches,
+    is_complete,
+    longest_day_us,
+)
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
@@ -50,12 +55,12 @@ def schedule(
     source  Liu et al. 2015 (Solstice); wrapping over switches after McNaughton 1959
     """
     tried = (kept_circuits.improve(problem, one) for one in _list_schedules(problem))
-    return schedules.make_decision(problem, _choose_best(problem, tried), options=options)
+    return schedules.make_decision(problem, choose_switches(problem, tried), options=options)
 
 
 def days(problem: Circuits) -> list[Day]:
     """Return the days of Solstice alone: without the packet switch's share or a plan's tables."""
-    return _choose_best(problem, _list_schedules(problem))
+    return choose_switches(problem, _list_schedules(problem))
 
 
 def _list_schedules(problem: Circuits) -> Iterator[list[Day]]:
@@ -64,30 +69,15 @@ def _list_schedules(problem: Circuits) -> Iterator[list[Day]]:
         yield _schedule_days(problem, switches)
 
 
-def _choose_best(problem: Circuits, tried: Iterator[list[Day]]) -> list[Day]:
-    """Return the schedule that serves demand at the highest rate, the first of equals."""
-    if problem.switches == 1:
-        return next(tried)
-    best, highest = [], -1.0
-    whole = float(problem.pair_bits.sum()) / (problem.window_us or math.inf)
-    for found in tried:
-        rate = schedules.find_rate(problem, found)
-        if rate > highest:
-            best, highest = found, rate
-        if problem.window_us is not None and rate >= whole * (1 - ROUNDING):
-            break  # no schedule over more switches serves more
-    return best
-
-
 def _schedule_days(problem: Circuits, switches: int) -> list[Day]:
     """Return the days of the first `switches` circuit switches, compiled."""
     source, target = problem.pairs
     bits, mbps, n = problem.pair_bits, problem.pair_mbps, len(problem.racks)
     if not len(bits):
         return []
+    longest = longest_day_us(problem, switches)
     first, column, full, origin, most = _stuff_demand(source, target, bits / mbps, n)
     left, used = bits.copy(), np.zeros(switches)
-    longest = most / switches if problem.window_us is None else math.inf
     out, into = (sum_ends(end, bits, n) for end in (source, target))
     words = (n + 63) >> 6
     above, rest = np.zeros((n, words), np.uint64), np.zeros((2, words), np.uint64)

@@ -75,8 +75,26 @@ def test_a_pair_has_circuits_of_as_many_switches_as_its_demand_needs(
     assert served == pytest.approx(most, rel=1e-6)
     # in least time all switches share it
     endless = replace(problem, switch=problem.switch.drop(columns="window_us"))
-    done_us = bits.sum() / (solstice.schedule(endless).proof.objective or np.nan)
-    assert done_us == pytest.approx(bits.sum() / (10.0 * switches) + night_us, rel=1e-6)
+    for design in (solstice, eclipse):
+        done_us = bits.sum() / (design.schedule(endless).proof.objective or np.nan)
+        assert done_us == pytest.approx(bits.sum() / (10.0 * switches) + night_us, rel=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(problem=problems(max_racks=4, plain=False))
+def test_eclipse_in_least_time_never_serves_less_over_more_switches(problem: Circuits) -> None:
+    endless = replace(problem, switch=problem.switch.drop(columns="window_us", errors="ignore"))
+    rates = []
+    for switches in (1, 2, 4):
+        wider = endless.with_switch(circuit_switches=switches)
+        decision = eclipse.schedule(wider, prove=True)
+        assert decision.plan is not None
+        assert decision.proof.objective is not None
+        assert not len(check(wider, decision.plan))
+        bound = decision.proof.bound
+        assert bound is None or decision.proof.objective <= bound * (1 + 1e-6)
+        rates.append(decision.proof.objective)
+    assert all(more >= fewer * (1 - 1e-9) for fewer, more in itertools.pairwise(rates))
 
 
 @settings(max_examples=25, deadline=None)
