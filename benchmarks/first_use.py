@@ -32,6 +32,7 @@ SCENARIOS: Final = {
     "contracts": ("contracts/own_data",),
     "fairshare": ("fairshare/own_data", "--designs", "optimum,fq"),
     "analytics": ("analytics/own_data",),
+    "flowtables": ("flowtables/own_data", "--designs", "merged,all"),
     "updates": ("updates/diamond", "--designs", "ordered,two_phase_changed"),
     "topology": ("topology/own_data",),
     "circuits": ("circuits/exact_8", "--designs", "solstice,eclipse"),

@@ -37,6 +37,7 @@ EXAMPLES = {
     "circuits": "hotspots",
     "coflows": "mapreduce",
     "fairshare": "own_data",
+    "flowtables": "own_data",
     "livevideo": "session_window",
     "multicast": "own_data",
     "rotors": "crossover",

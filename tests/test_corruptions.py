@@ -28,6 +28,7 @@ DECISIONS = {
     "circuitflows": {"configurations", "queues", "settings", "placement"},
     "circuits": {"configurations", "packet"},
     "coflows": {"circuits", "priorities", "settings"},
+    "flowtables": {"megaflows", "masks"},
     "livevideo": {"trees", "waits"},
     "multicast": {"partitions", "meta_groups"},
     "rotors": {"period", "circuits", "routes", "expander"},

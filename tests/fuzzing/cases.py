@@ -36,6 +36,7 @@ OWN_FOLDERS: Final = {
     "contracts": ["contracts/own_data"],
     "fairshare": ["fairshare/own_data"],
     "topology": ["topology/own_data"],
+    "flowtables": ["flowtables/own_data"],
     "updates": ["updates/diamond", "updates/repeater"],
 }
 """Folders that shipped scenarios read."""

@@ -1,0 +1,108 @@
+r"""Flow tables: which entries should a virtual switch cache, and in which order should it search their masks?
+
+A switch caches the decisions of its flow tables. An entry, a megaflow, has a value and a mask; a packet is
+looked up in one hash table for each mask, until it is found. A packet without an entry goes to userspace,
+which installs one. Few masks make few lookups; specific masks make many entries, and so many misses.
+
+Formulation, for headers $h$ of $w_h$ connections, masks $m$ and the values $v = h \wedge m$: an entry
+$y_{mv}$ is installed, mask $z_m$ is used at position $\pi_m$ of the search, and $x_{hm}$ serves a header:
+
+$$\min \sum_h w_h \sum_m p\, \pi_m x_{hm} + \Bigl(u + p \sum_m z_m\Bigr) \sum_{mv} y_{mv}
+\quad\text{s.t.}\quad \sum_m x_{hm} = 1,\quad x_{hm} \le y_{m, h \wedge m} \le z_m,\quad
+x_{hm} = 0 \text{ where } m \text{ is not valid for } h$$
+
+$p$ is the time of a lookup, $u$ that of an upcall (Pfaff et al. 2015, 7.2 and Table 1). A mask is valid for
+a header where all headers that agree with it on the mask have the same action. The paper looks for masks of
+few bits and knows no efficient algorithm for optimal ones (5.1): the least mask of one packet is a minimum
+weight hitting set over rules of other actions. `least_specific` finds it greedily for each miss; but many
+masks cost more lookups than the misses that they save, as with the paper's `priority`, `staged`, `prefix` and
+`all`. `merged` finds a *pool* of few masks for a trace, and `pool` takes masks in use again without knowing
+what comes.
+
+The bound of `merged` holds for every cache: headers of which any two have a header of another action in the
+smallest cube around them need an entry each, and each connection needs a lookup.
+
+Tables: `rules(priority, match, action, table?)`, `flows(header, packets?)` and optionally `fields(field,
+bits, stage, prefix?)`, else the five-tuple, and `costs(probe_ns?, upcall_us?, revalidate_us?, revalidate_s?,
+flow_limit?)`. Matches are text, such as `ip_src=10.0.0.0/8 tcp_dst=80:443`; a range becomes prefixes. A plan
+is `megaflows(match, action, connections)` and `masks(position, mask, megaflows, connections)`.
+
+>>> import pandas as pd
+>>> from planner_models import flowtables
+>>> problem = flowtables.FlowTables.from_tables({
+...     "rules": pd.DataFrame(
+...         [(2, "tcp_dst=22", "drop"), (1, "ip_dst=10.0.0.0/8", "out:1")],
+...         columns=["priority", "match", "action"],
+...     ),
+...     "flows": pd.DataFrame(
+...         {"header": [f"tcp ip_dst=10.0.0.1 tp_src={port} tp_dst=80" for port in range(2000, 2100)]}
+...     ),
+... })
+>>> for name in ("microflows", "all", "merged"):
+...     plan = flowtables.SYSTEM.design(name).run(problem).plan
+...     print(name, len(plan.megaflows), plan.megaflows["match"][0])
+microflows 100 ip_src=0.0.0.0 ip_dst=10.0.0.1 ip_proto=6 tp_src=2000 tp_dst=80
+all 1 ip_dst=10.0.0.0/8 ip_proto=6 tp_dst=64/10
+merged 1 ip_dst=10.0.0.0/8 tp_dst=64/0x40
+"""
+
+from __future__ import annotations
+
+from planner.contract.system import PlanType, ProblemType, Studies, System
+from planner_models.flowtables import designs, information, plan, problem
+from planner_models.flowtables.designs.table import DESIGNS
+from planner_models.flowtables.plan.check import check
+from planner_models.flowtables.plan.drawing import draw
+from planner_models.flowtables.plan.metrics import HEADLINE, LIMITS, METRICS, measure
+from planner_models.flowtables.plan.plan import PLAN_TABLES, Cache, from_tables
+from planner_models.flowtables.problem.adjustments import adjust
+from planner_models.flowtables.problem.generators import PRESETS, small
+from planner_models.flowtables.problem.problem import FlowTables
+from planner_models.flowtables.problem.schema import OPTIONAL_TABLES, TABLES
+
+SYSTEM = System(
+    name="flowtables",
+    question="Which entries should a virtual switch cache, and in which order should it search their masks?",
+    source="Pfaff et al. 2015 (Open vSwitch)",
+    problem=ProblemType(
+        type=FlowTables,
+        tables=TABLES,
+        optional_tables=OPTIONAL_TABLES,
+        from_tables=FlowTables.from_tables,
+        presets=PRESETS,
+        adjust=adjust,
+        sample=small,
+    ),
+    plan=PlanType(
+        tables=PLAN_TABLES,
+        from_tables=from_tables,
+        check=check,
+        metrics=METRICS,
+        measure=measure,
+        draw=draw,
+        headline=HEADLINE,
+        limits=LIMITS,
+    ),
+    designs=DESIGNS,
+    studies=Studies(
+        practice="all",
+        practice_name="all optimizations of Open vSwitch",
+        trade_off=("probes_per_connection", "misses"),
+    ),
+)
+
+__all__ = [
+    "SYSTEM",
+    "Cache",
+    "FlowTables",
+    "check",
+    "designs",
+    "information",
+    "measure",
+    "plan",
+    "problem",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

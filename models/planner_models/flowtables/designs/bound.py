@@ -1,0 +1,117 @@
+"""Bounds that hold for every cache whose entries keep the actions of their packets.
+
+Two headers are incompatible where the smallest cube that holds both also holds a header of another action,
+the witness: no correct entry serves both. Headers that are pairwise incompatible need an entry each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from planner.arrays import Ints
+from planner_models.circuits.plan.compiled import inner, kernel
+from planner_models.flowtables.designs.cover import Headers
+from planner_models.flowtables.plan.classification import classify, find_first
+from planner_models.flowtables.problem.fields import Words
+from planner_models.flowtables.problem.problem import FlowTables
+
+MOST_WITNESSES = 8  # tried for a pair of headers
+
+
+def bound_cost(problem: FlowTables, incompatible: int) -> float:
+    """Return the least CPU time of a connection, us: a lookup, and upcalls of incompatible headers."""
+    return problem.probe_us + problem.cost("upcall_us") * incompatible / len(problem.flows)
+
+
+def find_incompatible(problem: FlowTables, headers: Headers, specific: Ints) -> Ints:
+    """Return rows of headers that are pairwise incompatible, greedily, the most specific ones first.
+
+    specific  (n,) bits that an entry for each header must match, or an estimate
+    """
+    actions = classify(headers.words, problem.entries)
+    order = np.argsort(-specific, kind="stable")
+    return np.asarray(_find_incompatible(headers.words, actions, order, problem.entries))
+
+
+def find_witness(problem: FlowTables, first: Words, second: Words) -> Words | None:
+    """Return a header (words,) of another action in the smallest cube with two headers; None: none found."""
+    both = np.array([first, second])
+    actions = classify(both, problem.entries)
+    witness = np.zeros_like(first)
+    found = _is_incompatible(first, second, actions[0], actions[1], problem.entries, witness)
+    return witness if found else None
+
+
+@inner
+def find_action(header: Any, rules: Any) -> Any:
+    """Return the final action of a header (words,)."""
+    table, action = 0, 0
+    while table >= 0:
+        i = find_first(header, rules.value, rules.mask, rules.start[table], rules.start[table + 1])
+        if i < 0:
+            return 0
+        action, table = rules.action[i], rules.next[i]
+    return action
+
+
+@kernel
+def _is_incompatible(first: Any, second: Any, action: Any, other: Any, rules: Any, witness: Any) -> Any:  # noqa: C901
+    """Return whether a header of another action is found in the smallest cube with two; it is `witness`."""
+    words = len(first)
+    if action != other:
+        witness[:] = second
+        return True
+    tried = 0
+    for i in range(len(rules.action)):
+        if rules.action[i] == action:
+            continue
+        meets = True
+        for w in range(words):
+            if (first[w] ^ rules.value[i, w]) & rules.mask[i, w] & ~(first[w] ^ second[w]):
+                meets = False
+                break
+        if not meets:
+            continue
+        for w in range(words):
+            mask = rules.mask[i, w]
+            witness[w] = (rules.value[i, w] & mask) | (first[w] & ~mask)
+        if find_action(witness, rules) != action:
+            return True
+        for w in range(words):
+            mask = rules.mask[i, w]
+            witness[w] = (rules.value[i, w] & mask) | (second[w] & ~mask)
+        if find_action(witness, rules) != action:
+            return True
+        tried += 1
+        if tried == MOST_WITNESSES:
+            break
+    return False
+
+
+@kernel
+def _find_incompatible(headers: Any, actions: Any, order: Any, rules: Any) -> Any:
+    """Return rows of headers that are pairwise incompatible: each that is so with all before."""
+    chosen = np.zeros(len(headers), np.int64)
+    recent = np.zeros(len(headers), np.int64)  # the chosen ones, those that ruled others out first
+    witness = np.zeros(headers.shape[1], np.uint64)
+    count = 0
+    for h in order:
+        is_apart = True
+        for k in range(count):
+            s = recent[k]
+            if actions[s] == actions[h] and not _is_incompatible(
+                headers[h], headers[s], actions[h], actions[s], rules, witness
+            ):
+                is_apart = False
+                while k > 0:
+                    recent[k] = recent[k - 1]
+                    k -= 1
+                recent[0] = s
+                break
+        if is_apart:
+            chosen[count] = h
+            recent[count] = h
+            count += 1
+    return chosen[:count]

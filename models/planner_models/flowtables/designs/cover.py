@@ -1,0 +1,221 @@
+"""Entries of given masks that serve all headers, by a greedy set cover, and masks merged into few."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from planner.arrays import Floats, Ints, Ints32
+from planner_models.circuits.plan.compiled import inner, kernel
+from planner_models.flowtables.problem.fields import Words
+from planner_models.flowtables.problem.problem import FlowTables
+
+
+class Headers(NamedTuple):
+    """Headers that differ in a bit that rules match, with the connections that have each.
+
+    words   (n, words) the matched bits of the header
+    weight  (n,) connections
+    """
+
+    words: Words
+    weight: Floats
+
+
+def group_headers(problem: FlowTables) -> Headers:
+    """Return the headers that rules can tell apart, in order of their first connection."""
+    masked = problem.headers & problem.used_mask
+    unique, first, count = np.unique(masked, axis=0, return_index=True, return_counts=True)
+    order = np.argsort(first, kind="stable")
+    return Headers(words=np.ascontiguousarray(unique[order]), weight=count[order].astype(float))
+
+
+@inner
+def number_entries(
+    words: Any, rows: Any, mask: Any, slots: Any, stamp: Any, generation: Any, number: Any
+) -> Any:
+    """Return the number of different headers of some rows under a mask; `number` (rows,) names each one's.
+
+    slots, stamp  scratch of a hash table, at least twice as long as the rows; `generation` must be new
+    """
+    last = np.int64(len(slots) - 1)
+    count = 0
+    for k in range(len(rows)):
+        h = rows[k]
+        key = np.uint64(0x9E3779B97F4A7C15)
+        for w in range(words.shape[1]):
+            key = (key ^ (words[h, w] & mask[w])) * np.uint64(0xBF58476D1CE4E5B9)
+            key ^= key >> np.uint64(29)
+        place = np.int64(key >> np.uint64(7)) & last
+        while True:
+            if stamp[place] != generation:
+                stamp[place] = generation
+                slots[place] = k
+                number[k] = count
+                count += 1
+                break
+            other = rows[slots[place]]
+            same = True
+            for w in range(words.shape[1]):
+                if (words[h, w] ^ words[other, w]) & mask[w]:
+                    same = False
+                    break
+            if same:
+                number[k] = number[slots[place]]
+                break
+            place = (place + 1) & last
+    return count
+
+
+@kernel
+def cover(words: Any, masks: Any, valid: Any) -> Any:  # noqa: C901
+    """Return a mask for each header, (n,), so that few entries serve all; -1 where no mask is valid.
+
+    Greedy set cover: the entry with the most headers not yet served is next. Entries wait in lists by their
+    headers; one whose headers were served by others since moves to its list.
+
+    words  (n, words); masks (m, words); valid (m, n) whether a mask keeps a header's action
+    """
+    count, sets = len(words), len(masks)
+    size = 8
+    while size < 2 * count:
+        size *= 2
+    slots, stamp = np.zeros(size, np.int64), np.full(size, -1, np.int64)
+    total = 0
+    for m in range(sets):
+        for h in range(count):
+            total += valid[m, h]
+    member = np.zeros(total, np.int64)
+    start = np.zeros(total + 1, np.int64)
+    mask_of = np.zeros(total, np.int64)
+    rows, number = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    entries, used = 0, 0
+    for m in range(sets):
+        n = 0
+        for h in range(count):
+            if valid[m, h]:
+                rows[n] = h
+                n += 1
+        made = number_entries(words, rows[:n], masks[m], slots, stamp, m, number)
+        for k in range(n):
+            start[entries + number[k] + 1] += 1
+        for e in range(entries, entries + made):
+            mask_of[e] = m
+            start[e + 1] += start[e]
+        filled = start[entries : entries + made].copy()
+        for k in range(n):
+            member[filled[number[k]]] = rows[k]
+            filled[number[k]] += 1
+        entries += made
+        used += n
+    largest = 0
+    for e in range(entries):
+        largest = max(largest, start[e + 1] - start[e])
+    first, following = np.full(largest + 1, -1, np.int64), np.full(entries, -1, np.int64)
+    for e in range(entries - 1, -1, -1):
+        following[e] = first[start[e + 1] - start[e]]
+        first[start[e + 1] - start[e]] = e
+    chosen = np.full(count, -1, np.int64)
+    for level in range(largest, 0, -1):
+        while first[level] >= 0:
+            e = first[level]
+            first[level] = following[e]
+            left = 0
+            for k in range(start[e], start[e + 1]):
+                left += chosen[member[k]] < 0
+            if left < level:
+                following[e] = first[left]
+                first[left] = e
+                continue
+            for k in range(start[e], start[e + 1]):
+                if chosen[member[k]] < 0:
+                    chosen[member[k]] = mask_of[e]
+    return chosen
+
+
+@kernel
+def count_entries(words: Any, masks: Any, chosen: Any) -> Any:
+    """Return the entries of each mask (m,) where each header has the mask `chosen`."""
+    size = 8
+    while size < 2 * len(words):
+        size *= 2
+    slots, stamp = np.zeros(size, np.int64), np.full(size, -1, np.int64)
+    number = np.zeros(len(words), np.int64)
+    found = np.zeros(len(masks), np.int64)
+    for m in range(len(masks)):
+        found[m] = number_entries(words, np.flatnonzero(chosen == m), masks[m], slots, stamp, m, number)
+    return found
+
+
+@kernel
+def merge_masks(words: Any, masks: Any, chosen: Any, most_tried: Any) -> Any:  # noqa: C901
+    """Merge masks two by two into their unions, down to one; return the two of each step and its entries.
+
+    A union is valid wherever one of its parts is. The mask with the fewest headers is merged into the one
+    with which the entries grow least, among the `most_tried` that are nearest in bits.
+
+    returns  merged, into (m - 1,) masks by number, entries (m,) after each step, from none on
+    """
+    size = 8
+    while size < 2 * len(words):
+        size *= 2
+    slots, stamp = np.zeros(size, np.int64), np.full(size, -1, np.int64)
+    number, generation = np.zeros(len(words), np.int64), 0
+    sets = len(masks)
+    union, chosen = masks.copy(), chosen.copy()
+    headers, own = np.zeros(sets, np.int64), np.zeros(sets, np.int64)
+    for m in range(sets):
+        rows = np.flatnonzero(chosen == m)
+        headers[m] = len(rows)
+        own[m] = number_entries(words, rows, union[m], slots, stamp, generation, number)
+        generation += 1
+    is_there = np.ones(sets, np.bool_)
+    merged, into = np.zeros(sets - 1, np.int64), np.zeros(sets - 1, np.int64)
+    entries = np.zeros(sets, np.int64)
+    entries[0] = own.sum()
+    distance = np.zeros(sets)
+    both = np.zeros(words.shape[1], np.uint64)
+    for step in range(sets - 1):
+        least = -1
+        for m in range(sets):
+            if is_there[m] and (least < 0 or headers[m] < headers[least]):
+                least = m
+        for m in range(sets):
+            distance[m] = np.inf
+            if is_there[m] and m != least:
+                apart = 0
+                for w in range(words.shape[1]):
+                    x = union[m, w] ^ union[least, w]
+                    while x:
+                        x &= x - np.uint64(1)
+                        apart += 1
+                distance[m] = apart
+        best, growth, best_count = -1, np.inf, 0
+        for m in np.argsort(distance)[:most_tried]:
+            if not np.isfinite(distance[m]):
+                break
+            for w in range(words.shape[1]):
+                both[w] = union[m, w] | union[least, w]
+            rows = np.flatnonzero((chosen == m) | (chosen == least))
+            made = number_entries(words, rows, both, slots, stamp, generation, number)
+            generation += 1
+            if made - own[m] - own[least] < growth:
+                best, growth, best_count = m, made - own[m] - own[least], made
+        for h in range(len(words)):
+            if chosen[h] == least:
+                chosen[h] = best
+        for w in range(words.shape[1]):
+            union[best, w] |= union[least, w]
+        headers[best] += headers[least]
+        own[best] = best_count
+        is_there[least] = False
+        merged[step], into[step] = least, best
+        entries[step + 1] = entries[step] + np.int64(growth)
+    return merged, into, entries
+
+
+def use_masks(masks: Words, chosen: Ints) -> tuple[Words, Ints32]:
+    """Return the masks that headers use, and the place of each header's mask among them."""
+    used, place = np.unique(chosen, return_inverse=True)
+    return masks[used], place.reshape(-1).astype(np.int32)

@@ -1,0 +1,60 @@
+"""Decisions of system `flowtables` from the entries of a cache, with their proof."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.options import Options
+from planner_models.flowtables.plan.classification import classify
+from planner_models.flowtables.plan.lookup import Table
+from planner_models.flowtables.plan.metrics import measure
+from planner_models.flowtables.plan.plan import Cache, make_plan
+from planner_models.flowtables.problem.problem import FlowTables
+
+BACKEND: Final = "rule"
+METRIC: Final = "cpu_us_per_connection"
+EQUAL: Final = 1e-6
+
+
+def decide(
+    problem: FlowTables,
+    table: Table,
+    *,
+    options: Options,
+    bound: float | None = None,
+    scope: str | None = None,
+    metric: str = METRIC,
+    backend: str = BACKEND,
+) -> Decision[Cache]:
+    """Return the decision to hold the entries of a table.
+
+    bound  of `metric`; None for unknown
+    """
+    entries, masks = int(table.counts[0]), int(table.counts[1])
+    value, mask_of = table.value[:entries].copy(), table.mask_of[:entries].copy()
+    names = problem.actions
+    # the value of an entry is one of its headers: the action of all of them
+    action = [names[number] for number in classify(value, problem.entries).tolist()]
+    plan = make_plan(problem, value, mask_of, table.masks[:masks].copy(), action)
+    objective = measure(problem, plan, None)[metric]
+    assert objective is not None
+    is_optimal = bound is not None and objective - bound <= max(options.gap or 0.0, EQUAL) * max(
+        objective, 1e-9
+    )
+    proof = Proof(
+        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
+        objective=objective,
+        bound=min(bound, objective) if bound is not None and is_optimal else bound,
+        bound_scope=scope,
+        metric=metric,
+        backend=backend,
+    )
+    if options.service == "all" and plan.megaflows["connections"].sum() < len(problem.flows):
+        reason = (
+            f"the cache may hold {problem.most_entries} entries, and this plan needs {entries}; another may "
+            "need fewer"
+        )
+        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
+    return Decision(plan=plan, proof=proof)

@@ -1,0 +1,229 @@
+"""Masks that keep the action of one packet with the least weight of bits: a minimum weight hitting set.
+
+For an entry that matches the packet with its action, the anchor, a mask must hold the anchor's bits, and a
+bit in which the packet differs from each entry before the anchor of another action. Rules are indexed by the
+bits in which they differ from a packet: one row of a bit matrix for each value of each bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner_models.circuits.plan.compiled import inner, kernel
+from planner_models.flowtables.designs.bits import count_ones
+from planner_models.flowtables.problem.fields import Words
+from planner_models.flowtables.problem.problem import FlowTables
+
+LEAST_WEIGHT = 0.05  # of a bit that is the same in all headers
+MOST_ANCHORS = 4
+
+
+class BitIndex(NamedTuple):
+    """Entries that differ from a packet in a bit, as rows of bits over entries.
+
+    bit      (B,) the bits that rules match: number from the first bit of the first word
+    differs  (B, 2, N / 64) entries that match the bit and have the other value than 0, than 1
+    weight   (B,) of matching each bit
+    """
+
+    bit: Ints
+    differs: Words
+    weight: Floats
+
+
+def make_bit_index(problem: FlowTables, *, by_entropy: bool) -> BitIndex:
+    """Return the index of the rules, with bits weighed by their entropy in the connections or all alike."""
+    rules = problem.entries
+    bit = np.flatnonzero(_to_bits(problem.used_mask[None, :])[0])
+    mask, value = _to_bits(rules.mask)[:, bit].T, _to_bits(rules.value)[:, bit].T
+    rows = [_pack_rows(mask & value), _pack_rows(mask & ~value)]
+    weight = np.ones(len(bit))
+    if by_entropy:
+        share = _to_bits(problem.headers)[:, bit].mean(axis=0).clip(1e-12, 1 - 1e-12)
+        entropy = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
+        weight = LEAST_WEIGHT + entropy
+    return BitIndex(
+        bit=bit.astype(np.int64), differs=np.ascontiguousarray(np.stack(rows, axis=1)), weight=weight
+    )
+
+
+def _to_bits(words: Words) -> np.ndarray:
+    """Return words (n, words) as booleans (n, 64 words)."""
+    data = np.ascontiguousarray(words.astype(">u8")).view(np.uint8).reshape(len(words), 8 * words.shape[1])
+    return np.unpackbits(data, axis=1).astype(bool)
+
+
+def _pack_rows(rows: np.ndarray) -> Words:
+    """Return booleans (B, N) as words (B, ceil(N / 64)), the first entry in the lowest bit."""
+    padded = np.zeros((len(rows), max(-(-rows.shape[1] // 64), 1) * 64), dtype=np.uint8)
+    padded[:, : rows.shape[1]] = rows
+    packed = np.packbits(padded, axis=1, bitorder="little")
+    return np.asarray(np.ascontiguousarray(packed).view("<u8").astype(np.uint64))
+
+
+@inner
+def has_bit(words: Any, bit: Any) -> Any:
+    """Return 1 where a bit is set, else 0."""
+    return np.int64((words[bit >> 6] >> np.uint64(63 - (bit & 63))) & np.uint64(1))
+
+
+@inner
+def count_common(first: Any, second: Any, start: Any, end: Any) -> Any:
+    """Return the ones that two rows of words have in common."""
+    total = np.uint64(0)
+    for w in range(start, end):
+        total += count_ones(first[w] & second[w])
+    return np.int64(total)
+
+
+@inner
+def hit_all(
+    header: Any, mask: Any, index: Any, rest: Any, start: Any, end: Any, chosen: Any, bound: Any
+) -> Any:
+    """Choose bits that hit all entries of `rest`, the most entries for the weight first, and clear `rest`.
+
+    Counts only fall as entries are hit, so that a bit is counted again only where it may be the next one.
+
+    mask    (words,) bits that are matched already, and hit none of these entries
+    chosen  (B,) is set for the bits chosen
+    returns the weight of the bits chosen
+    """
+    bits = len(index.bit)
+    chosen[:] = False
+    left = np.int64(0)
+    for w in range(start, end):
+        left += np.int64(count_ones(rest[w]))
+    for b in range(bits):
+        bound[b] = left
+        if has_bit(mask, index.bit[b]):
+            bound[b] = 0
+    weight = 0.0
+    is_exact = np.zeros(bits, np.bool_)
+    while left > 0:
+        best, ratio = -1, 0.0
+        for b in range(bits):
+            if bound[b] > 0 and bound[b] / index.weight[b] > ratio:
+                best, ratio = b, bound[b] / index.weight[b]
+        row = index.differs[best, has_bit(header, index.bit[best])]
+        if not is_exact[best]:
+            bound[best] = count_common(rest, row, start, end)
+            is_exact[best] = True
+            continue
+        for w in range(start, end):
+            rest[w] &= ~row[w]
+        left -= bound[best]
+        bound[best] = 0
+        chosen[best] = True
+        weight += index.weight[best]
+        is_exact[:] = False
+    return weight
+
+
+@inner
+def drop_bits(header: Any, index: Any, rest: Any, all_rest: Any, start: Any, end: Any, chosen: Any) -> Any:  # noqa: C901
+    """Take back chosen bits that others make needless, the heaviest first; return their weight.
+
+    all_rest  entries to hit; `rest` is changed
+    """
+    saved = 0.0
+    is_tried = np.zeros(len(chosen), np.bool_)
+    while True:
+        heaviest = -1
+        for b in range(len(chosen)):
+            if chosen[b] and not is_tried[b] and (heaviest < 0 or index.weight[b] > index.weight[heaviest]):
+                heaviest = b
+        if heaviest < 0:
+            return saved
+        is_tried[heaviest] = True
+        left = np.uint64(0)
+        for w in range(start, end):
+            rest[w] = all_rest[w] & index.differs[heaviest, has_bit(header, index.bit[heaviest]), w]
+        for b in range(len(chosen)):
+            if chosen[b] and b != heaviest:
+                value = has_bit(header, index.bit[b])
+                for w in range(start, end):
+                    rest[w] &= ~index.differs[b, value, w]
+        for w in range(start, end):
+            left += count_ones(rest[w])
+        if left == 0:
+            chosen[heaviest] = False
+            saved += index.weight[heaviest]
+
+
+@kernel
+def find_least_masks(headers: Any, rules: Any, index: Any) -> Any:  # noqa: C901
+    """Return a mask of little weight that keeps the action of each header (n, words), (n, words)."""
+    count, words = headers.shape
+    masks = np.zeros((count, words), np.uint64)
+    size = index.differs.shape[2]
+    rest, all_rest = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+    bound = np.zeros(len(index.bit), np.int64)
+    chosen, best_bits = np.zeros(len(index.bit), np.bool_), np.zeros(len(index.bit), np.bool_)
+    start_mask, best_mask = np.zeros(words, np.uint64), np.zeros(words, np.uint64)
+    for h in range(count):
+        header, table = headers[h], 0
+        while table >= 0:
+            first, last = rules.start[table], rules.start[table + 1]
+            action = np.int32(-1)
+            following = -1
+            least = np.inf
+            anchors = 0
+            for i in range(first, last + 1):
+                if i < last:
+                    matches = True
+                    for w in range(words):
+                        if (header[w] ^ rules.value[i, w]) & rules.mask[i, w]:
+                            matches = False
+                            break
+                    if not matches:
+                        continue
+                    if action < 0:
+                        action, following = rules.action[i], rules.next[i]
+                    elif rules.action[i] != action:
+                        break
+                    if anchors == MOST_ANCHORS:
+                        continue
+                elif action > 0:  # the last anchor is that no entry matches, which drops
+                    break
+                else:
+                    action = np.int32(0)
+                anchors += 1
+                weight = 0.0
+                for w in range(words):
+                    start_mask[w] = masks[h, w]
+                    if i < last:
+                        start_mask[w] |= rules.mask[i, w]
+                for b in range(len(index.bit)):
+                    if has_bit(start_mask, index.bit[b]) and not has_bit(masks[h], index.bit[b]):
+                        weight += index.weight[b]
+                if weight >= least:
+                    continue
+                low, high = first >> 6, (i + 63) >> 6
+                for w in range(low, high):
+                    rest[w] = 0
+                for j in range(first, i):
+                    if rules.action[j] != action:
+                        rest[j >> 6] |= np.uint64(1) << np.uint64(j & 63)
+                for b in range(len(index.bit)):
+                    if has_bit(start_mask, index.bit[b]):
+                        value = has_bit(header, index.bit[b])
+                        for w in range(low, high):
+                            rest[w] &= ~index.differs[b, value, w]
+                for w in range(low, high):
+                    all_rest[w] = rest[w]
+                weight += hit_all(header, start_mask, index, rest, low, high, chosen, bound)
+                weight -= drop_bits(header, index, rest, all_rest, low, high, chosen)
+                if weight < least:
+                    least = weight
+                    best_mask[:] = start_mask
+                    best_bits[:] = chosen
+            masks[h] = best_mask
+            for b in range(len(index.bit)):
+                if best_bits[b]:
+                    at = index.bit[b]
+                    masks[h, at >> 6] |= np.uint64(1) << np.uint64(63 - (at & 63))
+            table = following
+    return masks

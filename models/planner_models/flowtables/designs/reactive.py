@@ -1,0 +1,123 @@
+"""Caches filled by misses, as in Open vSwitch: userspace makes an entry from each packet that misses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Final
+
+import numpy as np
+from pydantic import Field
+
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.flowtables.designs.decision import decide
+from planner_models.flowtables.designs.least_specific import find_least_masks, make_bit_index
+from planner_models.flowtables.designs.tuple_space import consult, make_tuple_space
+from planner_models.flowtables.plan.lookup import Table, find_all, install_all, make_table
+from planner_models.flowtables.plan.plan import Cache
+from planner_models.flowtables.problem.fields import Words
+from planner_models.flowtables.problem.problem import FlowTables
+
+CHUNK: Final = 512  # connections whose misses get their masks together
+
+ByEntropy = Annotated[
+    bool,
+    Field(
+        description="whether a mask prefers bits that are the same in most connections; else it has few bits"
+    ),
+]
+
+
+def install_microflows(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
+    """Install an entry for each header, which matches all bits."""
+
+    def full(headers: Words) -> Words:
+        return np.broadcast_to(problem.full_mask, headers.shape).copy()
+
+    return decide(problem, fill_by_misses(problem, full), options=options)
+
+
+def search_tuples(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
+    """Match all bits that tuple space search looks at, in every tuple."""
+    return _search(problem, options)
+
+
+def sort_by_priority(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
+    """Search tuples by falling priority, and stop where no better match can follow."""
+    return _search(problem, options, by_priority=True)
+
+
+def look_up_in_stages(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
+    """Look tuples up layer by layer, and stop at the first layer without a match."""
+    return _search(problem, options, is_staged=True)
+
+
+def track_prefixes(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
+    """Skip tuples whose prefix cannot match, by a trie for each field."""
+    return _search(problem, options, by_prefix=True)
+
+
+def combine_all(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
+    """Combine priorities, stages and tries, as Open vSwitch does."""
+    return _search(problem, options, by_priority=True, is_staged=True, by_prefix=True)
+
+
+def match_least(
+    problem: FlowTables, *, by_entropy: ByEntropy = True, options: Options = Options()
+) -> Decision[Cache]:
+    """Match as little as keeps the packet's action: a minimum weight hitting set for each miss, greedily."""
+    return decide(problem, fill_by_misses(problem, make_least_masks(problem, by_entropy)), options=options)
+
+
+def serve_from_pool(
+    problem: FlowTables, *, by_entropy: ByEntropy = True, options: Options = Options()
+) -> Decision[Cache]:
+    """Take a mask in use where it keeps the packet's action, the most used first; else the least specific."""
+    masks = make_least_masks(problem, by_entropy)
+    return decide(problem, fill_by_misses(problem, masks, reuse=True), options=options)
+
+
+def make_least_masks(problem: FlowTables, by_entropy: bool) -> Callable[[Words], Words]:
+    """Return the function that finds a mask of little weight for each of some headers (n, words)."""
+    index = make_bit_index(problem, by_entropy=by_entropy)
+    return lambda headers: np.asarray(find_least_masks(headers, problem.entries, index))
+
+
+def fill_by_misses(
+    problem: FlowTables,
+    make_masks: Callable[[Words], Words],
+    *,
+    reuse: bool = False,
+    table: Table | None = None,
+) -> Table:
+    """Return the entries after all connections, in their order, from an empty cache.
+
+    make_masks  returns the mask of the entry that a miss of each header (n, words) installs
+    reuse       whether a mask in use is taken where it keeps the action
+    table       to start from, such as with masks but without entries; it is changed
+    """
+    headers = problem.headers
+    table = make_table(headers.shape[1], len(headers), len(headers)) if table is None else table
+    for start in range(0, len(headers), CHUNK):
+        chunk = headers[start : start + CHUNK]
+        entry, _ = find_all(table, chunk)
+        missed = np.flatnonzero(entry < 0)
+        wanted = np.zeros_like(chunk)
+        wanted[missed] = make_masks(chunk[missed])
+        install_all(table, chunk, wanted, problem.entries, reuse)
+    return table
+
+
+def _search(
+    problem: FlowTables,
+    options: Options,
+    *,
+    by_priority: bool = False,
+    is_staged: bool = False,
+    by_prefix: bool = False,
+) -> Decision[Cache]:
+    """Return the decision by the bits that a tuple space search looks at."""
+    space = make_tuple_space(problem, is_staged=is_staged)
+    masks = partial(consult, rules=problem.entries, space=space, by_priority=by_priority, by_prefix=by_prefix)
+    return decide(problem, fill_by_misses(problem, masks), options=options)

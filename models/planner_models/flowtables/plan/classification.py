@@ -1,0 +1,95 @@
+"""Compiled classification of headers by rules, and the test whether a mask keeps a header's action.
+
+Kernels take headers and rules in words; see `planner_models.flowtables.problem.problem.Rules`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from planner_models.circuits.plan.compiled import inner, kernel
+
+
+@inner
+def find_first(header: Any, value: Any, mask: Any, start: Any, end: Any) -> Any:
+    """Return the first entry from `start` to `end` that matches a header (words,); -1 for none."""
+    words = len(header)
+    for i in range(start, end):
+        if words == 2:
+            if (((header[0] ^ value[i, 0]) & mask[i, 0]) | ((header[1] ^ value[i, 1]) & mask[i, 1])) == 0:
+                return i
+            continue
+        matches = True
+        for w in range(words):
+            if (header[w] ^ value[i, w]) & mask[i, w]:
+                matches = False
+                break
+        if matches:
+            return i
+    return -1
+
+
+@kernel
+def classify(headers: Any, rules: Any) -> Any:
+    """Return the final action of each header (n, words), shape (n,)."""
+    found = np.zeros(len(headers), np.int32)
+    for h in range(len(headers)):
+        table = 0
+        while table >= 0:
+            i = find_first(headers[h], rules.value, rules.mask, rules.start[table], rules.start[table + 1])
+            if i < 0:
+                found[h] = 0
+                break
+            found[h] = rules.action[i]
+            table = rules.next[i]
+    return found
+
+
+@inner
+def is_valid(header: Any, mask: Any, rules: Any) -> Any:
+    """Return whether all headers that agree with one on a mask get the same action in each table.
+
+    In each table that the header visits, an entry that holds all these headers, or no entry at all, ends the
+    search; entries before it that meet some of them have the same action. This suffices; it is not necessary
+    where several entries hold the headers only together.
+    """
+    words = len(header)
+    table = 0
+    while table >= 0:
+        winner = -1
+        following = -1
+        action = np.int32(-1)  # of entries that meet the cube so far
+        for i in range(rules.start[table], rules.start[table + 1]):
+            meets, holds = True, True
+            for w in range(words):
+                rule_mask = rules.mask[i, w]
+                if (header[w] ^ rules.value[i, w]) & rule_mask & mask[w]:
+                    meets = False
+                    break
+                if rule_mask & ~mask[w]:
+                    holds = False
+            if not meets:
+                continue
+            if action >= 0 and rules.action[i] != action:
+                return False
+            action = rules.action[i]
+            following = rules.next[i]
+            if holds:
+                winner = i
+                break
+        if winner < 0 and action > 0:  # some headers match no entry, and are dropped
+            return False
+        table = following if action >= 0 else -1
+    return True
+
+
+@kernel
+def find_valid(headers: Any, masks: Any, rules: Any) -> Any:
+    """Return which masks (k, words) keep the action of which headers (n, words), shape (k, n)."""
+    found = np.zeros((len(masks), len(headers)), np.bool_)
+    for m in range(len(masks)):
+        for h in range(len(headers)):
+            found[m, h] = is_valid(headers[h], masks[m], rules)
+    return found

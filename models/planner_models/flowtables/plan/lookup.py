@@ -1,0 +1,196 @@
+"""Compiled lookup of headers in cache entries: one hash table for all masks, searched mask by mask."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from planner.arrays import Floats, Ints, Ints32
+from planner_models.circuits.plan.compiled import inner, kernel
+from planner_models.flowtables.plan.classification import is_valid
+from planner_models.flowtables.problem.fields import Words
+
+MOST_ROUNDS = 50  # of ordering masks by their hits
+
+
+class Table(NamedTuple):
+    """Entries of a cache, and their places in a hash table; arrays may be longer than what is used.
+
+    counts   (2,) number of entries and of masks
+    value    (n, words) value of each entry, 0 outside of its mask
+    mask_of  (n,) mask of each entry
+    masks    (m, words)
+    order    (m,) masks in the order of the search
+    hits     (m,) headers that each mask served so far
+    slots    (s,) entry in each place, -1 for none; s is a power of two and at least 2 n
+    """
+
+    counts: Ints
+    value: Words
+    mask_of: Ints32
+    masks: Words
+    order: Ints32
+    hits: Ints
+    slots: Ints32
+
+
+def make_table(words: int, most_entries: int, most_masks: int) -> Table:
+    """Return an empty table."""
+    size = 1 << max(3, int(2 * most_entries - 1).bit_length())
+    return Table(
+        counts=np.zeros(2, np.int64),
+        value=np.zeros((most_entries, words), np.uint64),
+        mask_of=np.zeros(most_entries, np.int32),
+        masks=np.zeros((most_masks, words), np.uint64),
+        order=np.arange(most_masks, dtype=np.int32),
+        hits=np.zeros(most_masks, np.int64),
+        slots=np.full(size, -1, np.int32),
+    )
+
+
+def fill_table(value: Words, mask_of: Ints32, masks: Words) -> Table:
+    """Return a table of given entries, its masks searched in the order given."""
+    table = make_table(masks.shape[1], max(len(value), 1), max(len(masks), 1))
+    table.masks[: len(masks)] = masks
+    table.counts[1] = len(masks)
+    insert_all(table, np.ascontiguousarray(value), mask_of.astype(np.int32))
+    return table
+
+
+@inner
+def find_place(table: Any, header: Any, mask: Any) -> Any:
+    """Return the entry of a mask that holds a header, or -1 - the place in the hash table for it."""
+    words = len(header)
+    key = np.uint64(mask) * np.uint64(0x9E3779B97F4A7C15)
+    for w in range(words):
+        key = (key ^ (header[w] & table.masks[mask, w])) * np.uint64(0xBF58476D1CE4E5B9)
+        key ^= key >> np.uint64(29)
+    last = np.int64(len(table.slots) - 1)
+    place = np.int64(key >> np.uint64(7)) & last
+    while True:
+        entry = table.slots[place]
+        if entry < 0:
+            return -1 - place
+        if table.mask_of[entry] == mask:
+            same = True
+            for w in range(words):
+                if (header[w] & table.masks[mask, w]) != table.value[entry, w]:
+                    same = False
+                    break
+            if same:
+                return np.int64(entry)
+        place = (place + 1) & last
+
+
+@inner
+def insert(table: Any, header: Any, mask: Any) -> Any:
+    """Add the entry of a mask for a header, and return it."""
+    place = find_place(table, header, mask)
+    if place >= 0:
+        return place
+    entry = table.counts[0]
+    for w in range(len(header)):
+        table.value[entry, w] = header[w] & table.masks[mask, w]
+    table.mask_of[entry] = mask
+    table.slots[-1 - place] = entry
+    table.counts[0] += 1
+    return entry
+
+
+@inner
+def find_entry(table: Any, header: Any) -> Any:
+    """Return the first entry that holds a header and the number of masks searched; -1 for no entry."""
+    for position in range(table.counts[1]):
+        entry = find_place(table, header, table.order[position])
+        if entry >= 0:
+            return entry, position + 1
+    return np.int64(-1), table.counts[1]
+
+
+@kernel
+def insert_all(table: Any, headers: Any, mask_of: Any) -> Any:
+    """Add an entry for each header (n, words) and mask (n,)."""
+    for h in range(len(headers)):
+        insert(table, headers[h], mask_of[h])
+
+
+@kernel
+def find_all(table: Any, headers: Any) -> Any:
+    """Return the entry of each header, -1 for none, and the number of masks searched, each (n,)."""
+    entry = np.zeros(len(headers), np.int64)
+    searched = np.zeros(len(headers), np.int64)
+    for h in range(len(headers)):
+        entry[h], searched[h] = find_entry(table, headers[h])
+    return entry, searched
+
+
+@kernel
+def install_all(table: Any, headers: Any, wanted: Any, rules: Any, reuse: Any) -> Any:  # noqa: C901
+    """Serve headers (n, words) in order; one without an entry gets one with its wanted mask (n, words).
+
+    reuse  whether a mask of the table that keeps the header's action is taken before the wanted one, the
+           mask with the most hits first
+    """
+    for h in range(len(headers)):
+        entry, searched = find_entry(table, headers[h])
+        chosen = -1
+        if entry >= 0:
+            position = searched - 1
+            chosen = table.order[position]
+        else:
+            position = -1
+            if reuse:
+                for p in range(table.counts[1]):
+                    if is_valid(headers[h], table.masks[table.order[p]], rules):
+                        position = p
+                        chosen = table.order[p]
+                        break
+            if chosen < 0:
+                for p in range(table.counts[1]):
+                    same = True
+                    for w in range(headers.shape[1]):
+                        if table.masks[table.order[p], w] != wanted[h, w]:
+                            same = False
+                            break
+                    if same:
+                        position = p
+                        chosen = table.order[p]
+                        break
+            if chosen < 0:
+                chosen = table.counts[1]
+                position = chosen
+                for w in range(headers.shape[1]):
+                    table.masks[chosen, w] = wanted[h, w]
+                table.order[position] = chosen
+                table.counts[1] += 1
+            insert(table, headers[h], chosen)
+        table.hits[chosen] += 1
+        while position > 0 and table.hits[table.order[position - 1]] < table.hits[chosen]:
+            table.order[position] = table.order[position - 1]
+            table.order[position - 1] = chosen
+            position -= 1
+
+
+def order_masks(value: Words, mask_of: Ints32, masks: Words, headers: Words, weight: Floats) -> Ints:
+    """Return the masks in an order of search by falling hits, (m,).
+
+    A mask's hits depend on the masks before it where entries overlap: the order is found again until it
+    stays. Each step lowers the lookups, as for given hits the order of falling hits has the fewest (Smith's
+    rule with equal costs).
+    """
+    order = np.arange(len(masks), dtype=np.int64)
+    best, fewest = order, np.inf
+    for _ in range(MOST_ROUNDS):
+        place = np.empty(len(masks), dtype=np.int32)
+        place[order] = np.arange(len(masks), dtype=np.int32)
+        table = fill_table(value, place[mask_of], masks[order])
+        entry, searched = find_all(table, headers)
+        found = entry >= 0
+        lookups = float((searched * weight).sum())
+        if lookups >= fewest:
+            break
+        best, fewest = order, lookups
+        hits = np.bincount(searched[found] - 1, weights=weight[found], minlength=len(masks))
+        order = order[np.argsort(-hits, kind="stable")]
+    return best

@@ -1,0 +1,98 @@
+"""Metrics of system `flowtables`: CPU time, misses and lookups of a cache."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from planner.contract.metrics import Headline, less, more
+from planner_models.flowtables.plan.plan import Cache, read_plan, weigh_masks
+from planner_models.flowtables.problem.problem import FlowTables
+
+PAPER: Final = "Pfaff et al. 2015"
+
+METRICS: Final = (
+    less(
+        "cpu_us_per_connection",
+        "us",
+        "CPU time of a new connection: a lookup in each mask searched until its entry, and for each miss "
+        "an upcall and a lookup in every mask; mean",
+        f"{PAPER}, 4.2, 7.2 and Table 1",
+    ),
+    less(
+        "misses", "misses", "connections that go to userspace: one for each entry, and those without an entry"
+    ),
+    less("megaflows", "entries", "entries of the cache"),
+    less("masks", "masks", "masks of entries: hash tables that a search without a match looks into"),
+    less(
+        "probes_per_connection",
+        "lookups",
+        "masks searched for the entry of a connection, with entries in place; mean",
+        f"{PAPER}, 4.2",
+    ),
+    less(
+        "probes_per_packet",
+        "lookups",
+        "masks searched for a packet where there is no microflow cache; mean",
+        f"{PAPER}, Table 2",
+    ),
+    more("hit_rate", "%", "packets that find an entry, in percent of all", f"{PAPER}, 7.1"),
+    less("uncached", "connections", "connections whose entry the cache may not hold: each is a miss"),
+    less("matched_bits", "bits", "bits that an entry matches; mean of entries"),
+    less("revalidation_s", "s", "CPU time to check all entries against the rules again", f"{PAPER}, 6"),
+)
+HEADLINE: Final = Headline(
+    metric="cpu_us_per_connection",
+    verb="takes {} of CPU time for a new connection",
+    fallbacks={"uncached": "has no entry for"},
+    table=(
+        "cpu_us_per_connection",
+        "misses",
+        "masks",
+        "probes_per_connection",
+        "probes_per_packet",
+        "hit_rate",
+        "matched_bits",
+        "uncached",
+    ),
+)
+LIMITS: Final = {
+    "action": "entries with packets of another action",
+    "flow_limit": "more entries than the flow limit",
+    "revalidation": "more entries than can be checked in time",
+}
+
+
+def measure(
+    problem: FlowTables,
+    plan: Cache,
+    previous: Cache | None,  # noqa: ARG001 - the signature of `measure`
+) -> dict[str, float | None]:
+    """Return a value for every metric.
+
+    Each entry has one miss, as userspace installs it at the first packet that needs it.
+    """
+    content, service = read_plan(problem, plan)
+    found = service.entry >= 0
+    entries, masks = len(content.value), len(content.masks)
+    uncached = int((~found).sum())
+    misses = entries + uncached
+    probes = float(service.searched[found].sum())
+    connections = len(found)
+    time_us = problem.probe_us * probes + misses * (problem.cost("upcall_us") + problem.probe_us * masks)
+    packets = problem.packets
+    total = float(packets.sum())
+    lost = float(packets[~found].sum())
+    return {
+        "cpu_us_per_connection": time_us / connections,
+        "misses": float(misses),
+        "megaflows": float(entries),
+        "masks": float(masks),
+        "probes_per_connection": probes / found.sum() if found.any() else None,
+        "probes_per_packet": float((service.searched * packets).sum()) / total,
+        "hit_rate": 100 * max(total - lost - entries, 0.0) / total,
+        "uncached": float(uncached),
+        "matched_bits": weigh_masks(content, np.ones(64 * len(problem.full_mask))),
+        "revalidation_s": entries * problem.cost("revalidate_us") / 1e6,
+    }

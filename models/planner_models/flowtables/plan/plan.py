@@ -1,0 +1,268 @@
+"""The plan of system `flowtables`: the entries of a cache, and the order in which masks are searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats, Ints, Ints32
+from planner.contract.tables import Table, label, number, validate
+from planner.errors import InputError, PlanRejected
+from planner_models.flowtables.plan.lookup import fill_table, find_all, order_masks
+from planner_models.flowtables.problem.fields import BadMatch, Words
+from planner_models.flowtables.problem.problem import FlowTables
+from planner_models.flowtables.problem.schema import MOST_ENTRIES
+
+MEGAFLOWS: Final = Table(
+    name="megaflows",
+    about="an entry of the cache: packets that match it get its action without userspace",
+    columns={
+        "match": label("fields and values with masks; empty: all packets", may_be_blank=True),
+        "action": label("final action of its packets, such as drop or out:3"),
+        "connections": number("connections that the search finds here", at_least=0, at_most=1e12, whole=True),
+    },
+    key=("match",),
+    may_be_empty=True,
+)
+MASKS: Final = Table(
+    name="masks",
+    about="a mask of entries: a hash table that a packet's search looks into",
+    columns={
+        "position": number(
+            "place in the order of the search, from 1", at_least=1, at_most=MOST_ENTRIES, whole=True
+        ),
+        "mask": label("fields that entries match, with lengths or bits where not in full", may_be_blank=True),
+        "megaflows": number("entries with this mask", at_least=0, at_most=MOST_ENTRIES, whole=True),
+        "connections": number(
+            "connections that the search finds in this mask", at_least=0, at_most=1e12, whole=True
+        ),
+    },
+    key=("position",),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (MEGAFLOWS, MASKS)
+
+
+class Content(NamedTuple):
+    """The arrays of a plan.
+
+    value    (Y, words) value of each entry
+    mask_of  (Y,) its mask
+    masks    (Z, words) in the order of the search
+    action   (Y,) name of the action of each entry
+    """
+
+    value: Words
+    mask_of: Ints32
+    masks: Words
+    action: list[str]
+
+
+class Service(NamedTuple):
+    """What the search does for each connection: its entry, -1 for none, and masks searched, each (F,)."""
+
+    entry: Ints
+    searched: Ints
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Cache:
+    """Entries and masks of a cache.
+
+    megaflows  match, action, connections
+    masks      position, mask, megaflows, connections
+    """
+
+    megaflows: pd.DataFrame
+    masks: pd.DataFrame
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables of the plan."""
+        return {"megaflows": self.megaflows, "masks": self.masks}
+
+
+def make_plan(problem: FlowTables, value: Words, mask_of: Ints32, masks: Words, action: list[str]) -> Cache:
+    """Return the plan of some entries, as many as the cache may hold, the most used first.
+
+    Masks are put in the order of search by hits; masks without entries are left out.
+    """
+    headers, weight = problem.headers, np.ones(len(problem.headers))
+    order = order_masks(value, mask_of, masks, headers, weight)
+    content = _arrange(value, mask_of, masks, action, order)
+    if len(value) > problem.most_entries:
+        entry = _search(content, headers).entry
+        uses = np.bincount(entry[entry >= 0], minlength=len(value))
+        kept = np.sort(np.argsort(-uses, kind="stable")[: problem.most_entries])
+        chosen = [content.action[row] for row in kept.tolist()]
+        value, mask_of = content.value[kept], content.mask_of[kept]
+        order = order_masks(value, mask_of, content.masks, headers, weight)
+        content = _arrange(value, mask_of, content.masks, chosen, order)
+    service = _search(content, headers)
+    layout = problem.layout
+    masks_as_numbers = layout.to_numbers(content.masks)
+    values = layout.to_numbers(content.value)
+    found = service.entry >= 0
+    hits = np.bincount(service.entry[found], minlength=len(values)).astype(float)
+    megaflows = pd.DataFrame(
+        {
+            "match": [
+                layout.format_match(number, masks_as_numbers[mask])
+                for number, mask in zip(values, content.mask_of.tolist(), strict=True)
+            ],
+            "action": content.action,
+            "connections": hits,
+        }
+    ).astype({"match": object, "action": object})
+    frame = pd.DataFrame(
+        {
+            "position": np.arange(1.0, len(masks_as_numbers) + 1),
+            "mask": [layout.format_mask(number) for number in masks_as_numbers],
+            "megaflows": np.bincount(content.mask_of, minlength=len(masks_as_numbers)).astype(float),
+            "connections": np.bincount(content.mask_of, weights=hits, minlength=len(masks_as_numbers)),
+        }
+    ).astype({"mask": object})
+    plan = Cache(megaflows=megaflows, masks=frame)
+    _keep(plan, problem, content, service)
+    return plan
+
+
+def _arrange(value: Words, mask_of: Ints32, masks: Words, action: list[str], order: Ints) -> Content:
+    """Return entries with masks in an order of search, without masks that have no entries."""
+    used = np.zeros(len(masks), dtype=bool)
+    used[mask_of] = True
+    order = order[used[order]]
+    place = np.full(len(masks), -1, dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return Content(
+        value=np.ascontiguousarray(value),
+        mask_of=place[mask_of].astype(np.int32),
+        masks=np.ascontiguousarray(masks[order]),
+        action=action,
+    )
+
+
+def _search(content: Content, headers: Words) -> Service:
+    """Return what the search finds for each header."""
+    table = fill_table(content.value, content.mask_of, content.masks)
+    return Service(*find_all(table, headers))
+
+
+def _keep(plan: Cache, problem: FlowTables, content: Content, service: Service) -> None:
+    """Keep the arrays of a plan for a problem."""
+    object.__setattr__(plan, "_kept", (problem, content, service))
+
+
+def from_tables(problem: FlowTables, tables: Mapping[str, pd.DataFrame]) -> Cache:
+    """Return the plan in its tables.
+
+    raises  InputError with every fault; PlanRejected for matches that have no meaning, masks that are not
+            those of the entries, positions that are not 1 to the number of masks, and wrong counts
+    """
+    for name in ("megaflows", "masks"):
+        if name not in tables:
+            raise InputError(f"{name}: is missing")
+    frames = {
+        table.name: validate(table, tables[table.name], where=tables[table.name].attrs.get("where"))
+        for table in PLAN_TABLES
+    }
+    plan = Cache(**{name: frame.reset_index(drop=True) for name, frame in frames.items()})
+    read_plan(problem, plan)
+    return plan
+
+
+def read_plan(problem: FlowTables, plan: Cache) -> tuple[Content, Service]:
+    """Return the arrays of a plan and what its search does; raises PlanRejected where it is no plan."""
+    kept = getattr(plan, "_kept", None)
+    if kept is not None and kept[0] is problem:
+        return kept[1], kept[2]
+    content = _read_content(problem, plan)
+    service = _search(content, problem.headers)
+    _require_counts(plan, content, service)
+    _keep(plan, problem, content, service)
+    return content, service
+
+
+def _read_content(problem: FlowTables, plan: Cache) -> Content:
+    layout = problem.layout
+    frame = plan.masks.sort_values("position", kind="stable")
+    positions = frame["position"].to_numpy(float)
+    if not np.array_equal(positions, np.arange(1, len(positions) + 1)):
+        raise PlanRejected(f"masks: positions must be 1 to {len(positions)}, each once")
+    place: dict[int, int] = {}
+    for text in frame["mask"].fillna("").astype(str):
+        mask = _parse_mask(problem, text)
+        if mask in place:
+            raise PlanRejected(f"masks: mask '{text}' is there twice")
+        place[mask] = len(place)
+    values, mask_of = [], []
+    for row, text in enumerate(plan.megaflows["match"].fillna("").astype(str)):
+        try:
+            cubes = layout.parse(text)
+        except BadMatch as error:
+            raise PlanRejected(f"megaflows row {row + 1}: match '{text}': {error}") from None
+        if len(cubes) > 1:
+            raise PlanRejected(
+                f"megaflows row {row + 1}: match '{text}' is a range, must be one value and mask"
+            )
+        value, mask = cubes[0]
+        if mask not in place:
+            raise PlanRejected(
+                f"megaflows row {row + 1}: its mask '{layout.format_mask(mask)}' is not in masks"
+            )
+        values.append(value)
+        mask_of.append(place[mask])
+    places = np.array(mask_of, dtype=np.int32)
+    actions = plan.megaflows["action"].astype(str).tolist()
+    words = layout.to_words(values)
+    if len({(place, value) for place, value in zip(mask_of, values, strict=True)}) < len(values):
+        raise PlanRejected("megaflows: an entry is there twice")
+    return Content(value=words, mask_of=places, masks=layout.to_words(list(place)), action=actions)
+
+
+def _parse_mask(problem: FlowTables, text: str) -> int:
+    """Return a mask in text as a whole number."""
+    mask = 0
+    for token in text.split():
+        name, slash, bits = token.partition("/")
+        try:
+            [(_, own)] = problem.layout.parse(f"{name}=0{slash}{bits}")
+        except (BadMatch, ValueError) as error:
+            raise PlanRejected(f"masks: mask '{text}': {error}") from None
+        mask |= own
+    return mask
+
+
+def _require_counts(plan: Cache, content: Content, service: Service) -> None:
+    """Raise PlanRejected where counts in the tables are not those of the search."""
+    found = service.entry >= 0
+    hits = np.bincount(service.entry[found], minlength=len(content.value))
+    order = np.argsort(plan.masks["position"].to_numpy(float), kind="stable")
+    masks = len(content.masks)
+    for table, column, counts, rows in (
+        ("megaflows", "connections", hits, np.arange(len(hits))),
+        ("masks", "megaflows", np.bincount(content.mask_of, minlength=masks), order),
+        ("masks", "connections", np.bincount(content.mask_of, weights=hits, minlength=masks), order),
+    ):
+        given = getattr(plan, table)[column].to_numpy(float)[rows]
+        wrong = np.flatnonzero(given != counts[: len(given)])
+        if len(wrong):
+            row = int(wrong[0])
+            raise PlanRejected(
+                f"{table} row {int(rows[row]) + 1}: {column} is {given[row]:g}, the search finds "
+                f"{int(counts[row])}"
+            )
+
+
+def weigh_masks(content: Content, bits: Floats) -> float | None:
+    """Return the mean weight of the bits that entries match; None without entries.
+
+    bits  (64 words,) weight of each bit, the first bit of the first word first
+    """
+    if not len(content.value):
+        return None
+    ones = np.unpackbits(content.masks.astype(">u8").view(np.uint8), axis=1)
+    return float((ones @ bits)[content.mask_of].mean())

@@ -1,0 +1,298 @@
+"""Header fields packed into words of 64 bits, and matches in text: prefixes, masks and ranges of ports."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.errors import did_you_mean
+
+Words = NDArray[np.uint64]
+Cube = tuple[int, int]
+"""Value and mask as whole numbers; the value is 0 outside of the mask."""
+
+WORD: Final = 64
+STAGES: Final = ("metadata", "l2", "l3", "l4")
+WITH_PORTS: Final = {6: "tcp", 17: "udp", 132: "sctp"}
+PROTOCOLS: Final = {"tcp": 6, "udp": 17, "icmp": 1, "sctp": 132}
+IPV4: Final = 0x0800
+ARP: Final = 0x0806
+ADDRESSES: Final = ("ip_src", "ip_dst", "ip_proto")
+PORTS: Final = ("tp_src", "tp_dst")
+
+
+class BadMatch(ValueError):
+    """A match that has no meaning; the message is its rule, without the place."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One header field and its place: `offset` bits after the first bit of word `word`."""
+
+    name: str
+    bits: int
+    stage: int
+    prefix: bool
+    word: int
+    offset: int
+
+
+class Layout:
+    """Header fields in words of 64 bits; a field of up to 64 bits lies in one word.
+
+    fields  name, bits, stage and whether rules match it by prefixes, in the order of the table `fields`
+    """
+
+    def __init__(self, fields: Iterable[tuple[str, int, str, bool]]) -> None:
+        self.fields: list[Field] = []
+        word, offset = 0, 0
+        for name, bits, stage, prefix in fields:
+            if offset and offset + bits > WORD:
+                word, offset = word + 1, 0
+            self.fields.append(Field(name, bits, STAGES.index(stage), prefix, word, offset))
+            word, offset = word + (offset + bits) // WORD, (offset + bits) % WORD
+        self.words = max(word + (offset > 0), 1)
+        self._cubes: dict[str, list[tuple[str, list[Cube]]]] = {}
+
+    @cached_property
+    def by_name(self) -> dict[str, Field]:
+        """The fields by their names."""
+        return {field.name: field for field in self.fields}
+
+    @cached_property
+    def shift(self) -> dict[str, int]:
+        """The number of bits below each field in a whole header."""
+        return {
+            field.name: (self.words - field.word) * WORD - field.offset - field.bits for field in self.fields
+        }
+
+    def full_mask(self, names: Iterable[str]) -> int:
+        """Return the mask of all bits of some fields."""
+        return sum(((1 << self.by_name[name].bits) - 1) << self.shift[name] for name in names)
+
+    def to_words(self, numbers: Sequence[int]) -> Words:
+        """Return whole headers as words, shape (n, words)."""
+        data = b"".join(number.to_bytes(8 * self.words, "big") for number in numbers)
+        return np.frombuffer(data, dtype=">u8").reshape(len(numbers), self.words).astype(np.uint64)
+
+    def to_numbers(self, words: Words) -> list[int]:
+        """Return headers in words, (n, words), as whole numbers."""
+        size = 8 * self.words
+        data = np.ascontiguousarray(words).astype(">u8").tobytes()
+        return [int.from_bytes(data[at : at + size], "big") for at in range(0, len(data), size)]
+
+    # --- parsing --------------------------------------------------------------------------
+
+    def parse(self, text: str) -> list[Cube]:
+        """Return the cubes that a match covers together, in whole headers; ranges become prefixes.
+
+        raises  BadMatch with the rule that the text violates
+        """
+        parts: dict[str, list[Cube]] = {}
+        for token in text.replace(",", " ").split():
+            if token not in self._cubes:
+                self._cubes[token] = self._parse_token(token)
+            for name, cubes in self._cubes[token]:
+                if name in parts and parts[name] != cubes:
+                    raise BadMatch(f"matches field {name} twice")
+                parts[name] = cubes
+        if len(parts) == 0:
+            return [(0, 0)]
+        if len(parts) == 1:
+            return next(iter(parts.values()))
+        if all(len(cubes) == 1 for cubes in parts.values()):
+            value, mask = 0, 0
+            for cubes in parts.values():
+                value, mask = value | cubes[0][0], mask | cubes[0][1]
+            return [(value, mask)]
+        return [
+            (sum(cube[0] for cube in chosen), sum(cube[1] for cube in chosen))
+            for chosen in product(*parts.values())
+        ]
+
+    def parse_header(self, text: str) -> int:
+        """Return a header; fields that are not there are 0.
+
+        raises  BadMatch for a mask or a range
+        """
+        cubes = self.parse(text)
+        if len(cubes) > 1:
+            raise BadMatch("a header has one value for each field, not a range")
+        value, mask = cubes[0]
+        for field in self.fields:
+            full = (1 << field.bits) - 1
+            if (mask >> self.shift[field.name]) & full not in (0, full):
+                raise BadMatch(f"a header has one value for each field; {field.name} has a mask")
+        return value
+
+    def find_missing_prerequisite(self, value: int, mask: int) -> str:
+        """Return the rule that a cube violates where it matches fields that its packets need not have."""
+        names = self.by_name
+        used = [name for name in names if mask & self.full_mask([name])]
+        if "eth_type" in names and any(name in ADDRESSES + PORTS for name in used):
+            kind = self.full_mask(["eth_type"])
+            if mask & kind != kind:
+                return "matches fields of IP, must also match ip or eth_type"
+        if "ip_proto" in names and any(name in PORTS for name in used):
+            kind = self.full_mask(["ip_proto"])
+            number = (value & kind) >> self.shift["ip_proto"]
+            if mask & kind != kind or number not in WITH_PORTS:
+                return (
+                    f"matches a port, must also match a protocol with ports: {', '.join(WITH_PORTS.values())}"
+                )
+        return ""
+
+    def find_no_prefix(self, mask: int) -> str:
+        """Return the rule that a mask violates where a field that is matched by prefixes has another mask."""
+        for field in self.fields:
+            own = (mask >> self.shift[field.name]) & ((1 << field.bits) - 1)
+            if field.prefix and not is_prefix(own, field.bits):
+                return f"field {field.name} is matched by prefixes, must have a prefix as its mask"
+        return ""
+
+    def _parse_token(self, token: str) -> list[tuple[str, list[Cube]]]:
+        """Return the cubes of one token by field."""
+        name, equals, value = token.partition("=")
+        if not equals:
+            return self._parse_keyword(name)
+        for protocol, number in PROTOCOLS.items():
+            if name in (f"{protocol}_src", f"{protocol}_dst") and name not in self.by_name:
+                port = "tp" + name[len(protocol) :]
+                return [*self._parse_keyword(protocol, number), *self._parse_token(f"{port}={value}")]
+        if name not in self.by_name:
+            raise BadMatch(f"there is no field '{name}'" + did_you_mean(name, self.by_name))
+        field, shift = self.by_name[name], self.shift[name]
+        return [(name, [(v << shift, m << shift) for v, m in parse_value(field, value)])]
+
+    def _parse_keyword(self, word: str, number: int | None = None) -> list[tuple[str, list[Cube]]]:
+        """Return the cubes of `ip`, `arp` or a protocol."""
+        number = PROTOCOLS.get(word) if number is None else number
+        if word not in ("ip", "arp") and number is None:
+            known = [*self.by_name, *PROTOCOLS, "ip", "arp"]
+            raise BadMatch(f"'{word}' is no field with a value, and no protocol" + did_you_mean(word, known))
+        found = []
+        if "eth_type" in self.by_name:
+            found += self._parse_token(f"eth_type={ARP if word == 'arp' else IPV4}")
+        elif word == "arp":
+            raise BadMatch("'arp' needs a field eth_type")
+        if number is not None:
+            if "ip_proto" not in self.by_name:
+                raise BadMatch(f"'{word}' needs a field ip_proto")
+            found += self._parse_token(f"ip_proto={number}")
+        return found
+
+    # --- formatting -----------------------------------------------------------------------
+
+    def format_match(self, value: int, mask: int) -> str:
+        """Return a cube as text that `parse` reads."""
+        return " ".join(
+            f"{field.name}={format_value(field, own_value, own)}"
+            for field, own_value, own in self._split(value, mask)
+        )
+
+    def format_mask(self, mask: int) -> str:
+        """Return a mask as text: `ip_src/24 tp_dst`, where a field without a length is matched in full."""
+        return " ".join(
+            field.name + ("" if own == (1 << field.bits) - 1 else f"/{_format_mask(field, own)}")
+            for field, _, own in self._split(0, mask)
+        )
+
+    def _split(self, value: int, mask: int) -> Iterable[tuple[Field, int, int]]:
+        """Yield each field that a mask has bits of, with its own value and mask."""
+        for field in self.fields:
+            full = (1 << field.bits) - 1
+            own = (mask >> self.shift[field.name]) & full
+            if own:
+                yield field, (value >> self.shift[field.name]) & full, own
+
+
+def is_prefix(mask: int, bits: int) -> bool:
+    """Return whether a mask of a field has all its ones before its zeros."""
+    rest = mask ^ ((1 << bits) - 1)
+    return rest & (rest + 1) == 0
+
+
+def parse_value(field: Field, text: str) -> list[Cube]:
+    """Return the cubes of a value, a value with a mask or prefix length, or a range, within the field.
+
+    raises  BadMatch with the rule that the text violates
+    """
+    full = (1 << field.bits) - 1
+    low, colon, high = text.partition(":")
+    if colon and field.bits not in (48, 128):
+        first, last = parse_number(field, low), parse_number(field, high)
+        if last < first:
+            raise BadMatch(f"range {text} of {field.name} ends before it starts")
+        return split_range(first, last, field.bits)
+    value, slash, mask_text = text.partition("/")
+    number = parse_number(field, value)
+    if not slash:
+        return [(number, full)]
+    if mask_text.isdecimal():
+        length = int(mask_text)
+        if length > field.bits:
+            raise BadMatch(f"prefix length {length} of {field.name} must be at most {field.bits}")
+        mask = full ^ (full >> length)
+    else:
+        mask = parse_number(field, mask_text)
+    return [(number & mask, mask)]
+
+
+def parse_number(field: Field, text: str) -> int:
+    """Return a value of a field: a number, hexadecimal, or an address in the usual notation."""
+    try:
+        if "." in text and field.bits == 32:
+            number = int(ipaddress.IPv4Address(text))
+        elif ":" in text and field.bits == 128:
+            number = int(ipaddress.IPv6Address(text))
+        elif ":" in text and field.bits == 48:
+            octets = [int(octet, 16) for octet in text.split(":")]
+            if len(octets) != 6 or max(octets) > 255:
+                raise ValueError
+            number = int.from_bytes(bytes(octets), "big")
+        else:
+            number = int(text, 0)
+    except ValueError:
+        raise BadMatch(f"'{text}' is no value of {field.name}") from None
+    if not 0 <= number < 1 << field.bits:
+        raise BadMatch(f"{text} does not fit into the {field.bits} bits of {field.name}")
+    return number
+
+
+def split_range(first: int, last: int, bits: int) -> list[Cube]:
+    """Return the fewest prefixes that cover the values from `first` to `last`."""
+    full, cubes = (1 << bits) - 1, []
+    while first <= last:
+        size = first & -first if first else 1 << bits
+        while first + size - 1 > last:
+            size >>= 1
+        cubes.append((first, full ^ (size - 1)))
+        first += size
+    return cubes
+
+
+def format_value(field: Field, value: int, mask: int) -> str:
+    """Return a value of a field with its mask."""
+    shown = _format_number(field, value)
+    return shown if mask == (1 << field.bits) - 1 else f"{shown}/{_format_mask(field, mask)}"
+
+
+def _format_mask(field: Field, mask: int) -> str:
+    return str(mask.bit_count()) if is_prefix(mask, field.bits) else hex(mask)
+
+
+def _format_number(field: Field, value: int) -> str:
+    if field.bits == 32:
+        return str(ipaddress.IPv4Address(value))
+    if field.bits == 128:
+        return str(ipaddress.IPv6Address(value))
+    if field.bits == 48:
+        return ":".join(f"{octet:02x}" for octet in value.to_bytes(6, "big"))
+    return hex(value) if field.name == "eth_type" else str(value)

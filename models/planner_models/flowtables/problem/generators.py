@@ -1,0 +1,245 @@
+"""Synthetic rules and connections, after published statistics of filter sets. No rule is a real switch's.
+
+Filter sets of access control lists, firewalls and IP chains differ in how long their prefixes are, in their
+ports and in how rules overlap (Taylor and Turner, "ClassBench", 2007). Shares here are chosen to that end.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner_models.flowtables.problem.problem import FlowTables
+
+Seed = Annotated[int, Field(ge=0, description="seed of all random draws")]
+RuleCount = Annotated[int, Field(ge=1, le=200_000, description="rules")]
+Connections = Annotated[int, Field(ge=1, le=2_000_000, description="new connections")]
+Skew = Annotated[float, Field(ge=0, le=3, description="exponent of Zipf's law of how often rules are met")]
+Accept = Annotated[float, Field(ge=0, le=1, description="share of rules that accept; the others drop")]
+
+SERVICES: Final = (80, 443, 22, 25, 53, 21, 23, 110, 143, 389, 636, 1433, 1521, 3306, 3389, 5060, 8080, 8443)
+TABLE_1_HOSTS: Final = 4
+RANGES: Final = ("1024:65535", "0:1023", "6000:6063", "20:21", "137:139", "8000:8099", "5000:5010")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Shares of one kind of filter set.
+
+    lengths   prefix lengths of source and destination, and their shares
+    ports     shares of any port, a service's port, and a range, of source and destination
+    tcp, udp  shares of rules of these protocols; others match no protocol, or only one in ten ICMP
+    sites     networks of /16 that destinations lie in, for each 1,000 rules
+    """
+
+    source: tuple[tuple[int, float], ...]
+    destination: tuple[tuple[int, float], ...]
+    source_ports: tuple[float, float, float]
+    destination_ports: tuple[float, float, float]
+    tcp: float
+    udp: float
+    sites: float
+
+
+ACL: Final = Kind(
+    source=((0, 0.25), (16, 0.1), (21, 0.1), (24, 0.25), (28, 0.1), (32, 0.2)),
+    destination=((24, 0.2), (28, 0.15), (30, 0.1), (32, 0.55)),
+    source_ports=(1.0, 0.0, 0.0),
+    destination_ports=(0.3, 0.6, 0.1),
+    tcp=0.75,
+    udp=0.15,
+    sites=4,
+)
+FIREWALL: Final = Kind(
+    source=((0, 0.5), (8, 0.1), (16, 0.15), (24, 0.15), (32, 0.1)),
+    destination=((0, 0.2), (16, 0.15), (24, 0.25), (32, 0.4)),
+    source_ports=(0.75, 0.1, 0.15),
+    destination_ports=(0.3, 0.4, 0.3),
+    tcp=0.6,
+    udp=0.25,
+    sites=12,
+)
+CHAIN: Final = Kind(
+    source=((0, 0.2), (16, 0.2), (24, 0.3), (32, 0.3)),
+    destination=((0, 0.15), (16, 0.2), (24, 0.3), (32, 0.35)),
+    source_ports=(0.8, 0.15, 0.05),
+    destination_ports=(0.45, 0.45, 0.1),
+    tcp=0.55,
+    udp=0.2,
+    sites=8,
+)
+
+
+def acl(
+    *, rules: RuleCount = 1_000, connections: Connections = 8_000, skew: Skew = 1.1, accept: Accept = 0.5,
+    seed: Seed = 0,
+) -> FlowTables:  # fmt: skip
+    """Generate an access control list: long destination prefixes, services' ports."""
+    return _generate(ACL, rules, connections, skew, accept, seed)
+
+
+def firewall(
+    *, rules: RuleCount = 1_000, connections: Connections = 8_000, skew: Skew = 1.1, accept: Accept = 0.5,
+    seed: Seed = 0,
+) -> FlowTables:  # fmt: skip
+    """Generate the rules of a firewall: short prefixes, ranges of ports, many overlaps."""
+    return _generate(FIREWALL, rules, connections, skew, accept, seed)
+
+
+def chain(
+    *, rules: RuleCount = 1_000, connections: Connections = 8_000, skew: Skew = 1.1, accept: Accept = 0.5,
+    seed: Seed = 0,
+) -> FlowTables:  # fmt: skip
+    """Generate a chain of IP filters: prefixes of all lengths on both addresses."""
+    return _generate(CHAIN, rules, connections, skew, accept, seed)
+
+
+def table_1(*, connections: Connections = 20_000, seed: Seed = 0) -> FlowTables:
+    """Generate the four rules of Pfaff et al. 2015, 7.2, and short TCP connections between random ports.
+
+    A third of the connections each goes to 11.1/16, to hosts of 9.1.1/24 but 9.1.1.1, and elsewhere; one in a
+    hundred is ARP. The paper does not print its addresses.
+    """
+    random = np.random.default_rng(seed)
+    fields = pd.DataFrame(
+        [
+            ("eth_type", 16, "l2", 0),
+            ("ip_src", 32, "l3", 1),
+            ("ip_dst", 32, "l3", 1),
+            ("ip_proto", 8, "l3", 0),
+            ("tp_src", 16, "l4", 1),
+            ("tp_dst", 16, "l4", 1),
+        ],
+        columns=["field", "bits", "stage", "prefix"],
+    )
+    rules = pd.DataFrame(
+        [
+            (4, "arp", "out:1"),
+            (3, "ip ip_dst=11.1.0.0/16", "out:2"),
+            (2, "tcp ip_dst=9.1.1.1 tp_src=10 tp_dst=10", "out:3"),
+            (1, "ip ip_dst=9.1.1.0/24", "out:4"),
+        ],
+        columns=["priority", "match", "action"],
+    )
+    kind = random.integers(0, 3, size=connections)
+    hosts = random.integers(2, 2 + TABLE_1_HOSTS, size=connections)
+    ports = random.integers(1024, 65536, size=(connections, 2))
+    targets = [
+        (f"11.1.0.{host}", f"9.1.1.{host}", f"20.0.{host}.1")[which]
+        for which, host in zip(kind.tolist(), hosts.tolist(), strict=True)
+    ]
+    is_arp = random.random(connections) < 0.01
+    headers = [
+        "arp" if arp else f"tcp ip_src=9.1.2.{host} ip_dst={target} tp_src={source} tp_dst={port}"
+        for arp, host, target, (source, port) in zip(
+            is_arp.tolist(), hosts.tolist(), targets, ports.tolist(), strict=True
+        )
+    ]
+    return FlowTables(fields=fields, rules=rules, flows=pd.DataFrame({"header": headers, "packets": 10.0}))
+
+
+def small(*, seed: Seed = 0) -> FlowTables:
+    """Generate 30 rules of a firewall in two tables, and 200 connections."""
+    made = firewall(rules=30, connections=200, seed=seed)
+    first = pd.DataFrame(
+        [(2.0, "tcp tp_dst=80", "goto:1", 0.0), (1.0, "udp", "drop", 0.0), (0.0, "", "goto:1", 0.0)],
+        columns=["priority", "match", "action", "table"],
+    )
+    rules = pd.concat([first, made.rules.assign(table=1.0)], ignore_index=True)
+    return FlowTables(rules=rules, flows=made.flows)
+
+
+def _generate(kind: Kind, rules: int, connections: int, skew: float, accept: float, seed: int) -> FlowTables:
+    """Return rules of a kind, and connections that meet them by Zipf's law."""
+    random = np.random.default_rng(seed)
+    sites = random.integers(0x0A000000, 0xDF000000, size=max(2, round(kind.sites * rules / 1_000))) & ~0xFFFF
+    source = _draw_prefixes(kind.source, sites, rules, random)
+    destination = _draw_prefixes(kind.destination, sites, rules, random)
+    length = source[1] + destination[1]
+    protocol = np.where(
+        random.random(rules) < kind.tcp,
+        "tcp",
+        np.where(random.random(rules) < kind.udp / max(1 - kind.tcp, 1e-9), "udp", ""),
+    )
+    is_icmp = (protocol == "") & (random.random(rules) < 0.1)
+    ports = [
+        _draw_ports(shares, protocol != "", random) for shares in (kind.source_ports, kind.destination_ports)
+    ]
+    # specific rules come first, with exceptions, so that rules overlap in depth
+    order = np.argsort(-(length + 16 * (ports[1] != "") + random.normal(0, 8, size=rules)), kind="stable")
+    matches = []
+    for row in order.tolist():
+        parts = [
+            f"{name}={ipaddress.IPv4Address(int(value[row]))}/{int(bits[row])}"
+            for name, (value, bits) in (("ip_src", source), ("ip_dst", destination))
+            if bits[row]
+        ]
+        parts += [protocol[row]] if protocol[row] else ["icmp"] if is_icmp[row] else []
+        parts += [
+            f"{name}={own[row]}" for name, own in zip(("tp_src", "tp_dst"), ports, strict=True) if own[row]
+        ]
+        matches.append(" ".join(parts))
+    actions = np.where(random.random(rules) < accept, "out:1", "drop")
+    frame = pd.DataFrame({"priority": np.arange(rules, 0.0, -1), "match": matches, "action": actions})
+    frame = frame.drop_duplicates("match", ignore_index=True)
+    return FlowTables(rules=frame, flows=_draw_flows(frame, connections, skew, random))
+
+
+def _draw_prefixes(
+    shares: tuple[tuple[int, float], ...], sites: np.ndarray, count: int, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return values and lengths of prefixes in the sites, each (count,)."""
+    lengths, weights = np.array(shares).T
+    length = random.choice(lengths.astype(np.int64), p=weights / weights.sum(), size=count)
+    subnets = random.choice(sites, size=count) | (random.integers(0, 32, size=count) << 8)
+    value = subnets | random.integers(0, 256, size=count)
+    mask = np.where(length > 0, (0xFFFFFFFF << (32 - length)) & 0xFFFFFFFF, 0)
+    return value & mask, length
+
+
+def _draw_ports(
+    shares: tuple[float, float, float], has_ports: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
+    """Return ports in text, (n,): "" for any, a service's port, or a range."""
+    count = len(has_ports)
+    popular = 1 / np.arange(1, len(SERVICES) + 1)
+    service = random.choice([str(port) for port in SERVICES], p=popular / popular.sum(), size=count)
+    chosen = random.choice(3, p=np.array(shares) / sum(shares), size=count)
+    drawn = np.where(chosen == 0, "", np.where(chosen == 1, service, random.choice(RANGES, size=count)))
+    return np.where(has_ports, drawn, "").astype(object)
+
+
+def _draw_flows(
+    rules: pd.DataFrame, connections: int, skew: float, random: np.random.Generator
+) -> pd.DataFrame:
+    """Return connections: a rule by Zipf's law, and a random header that it matches."""
+    made = FlowTables(rules=rules, flows=pd.DataFrame({"header": ["ip_proto=6"]}))
+    rank = random.permutation(len(rules)) + 1.0
+    popular = rank**-skew
+    chosen = random.choice(len(rules), p=popular / popular.sum(), size=connections)
+    layout = made.layout
+    cubes = [layout.parse(text) for text in made.matches]
+    free = {
+        "ip_src": random.integers(0x01000000, 0xDF000000, size=connections),
+        "ip_dst": random.integers(0x01000000, 0xDF000000, size=connections),
+        "ip_proto": np.where(random.random(connections) < 0.8, 6, 17),
+        "tp_src": random.integers(1024, 65536, size=connections),
+        "tp_dst": random.choice([*SERVICES, *range(1024, 1100)], size=connections),
+    }
+    place = random.random(connections)
+    headers = []
+    for row, rule in enumerate(chosen.tolist()):
+        value, mask = cubes[rule][int(place[row] * len(cubes[rule]))]
+        number = sum(int(free[name][row]) << layout.shift[name] for name in free)
+        number = (number & ~mask) | value
+        headers.append(layout.format_match(number, layout.full_mask(layout.by_name)))
+    packets = np.ceil(random.pareto(1.2, size=connections) * 4 + 1).clip(max=100_000)
+    return pd.DataFrame({"header": headers, "packets": packets})
+
+
+PRESETS: Final = {"acl": acl, "firewall": firewall, "chain": chain, "table_1": table_1, "small": small}

@@ -1,0 +1,216 @@
+"""Problem of system `flowtables`: rules of a switch, and the connections that meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Bools, Ints, Ints32
+from planner.contract.tables import validate_fields
+from planner.errors import InputError
+from planner.io.in_memory import take_tables
+from planner_models.flowtables.problem.fields import Layout, Words
+from planner_models.flowtables.problem.schema import COSTS, OPTIONAL_TABLES, TABLES
+from planner_models.flowtables.problem.validation import find_faults
+
+DROP: Final = "drop"
+GOTO: Final = "goto:"
+LAST: Final = -1  # in place of a next table: the action is final
+FIVE_TUPLE: Final = (
+    ("ip_src", 32, "l3", True),
+    ("ip_dst", 32, "l3", True),
+    ("ip_proto", 8, "l3", False),
+    ("tp_src", 16, "l4", True),
+    ("tp_dst", 16, "l4", True),
+)
+DEFAULT_COSTS: Final = {name: float(column.default or 0.0) for name, column in COSTS.columns.items()}
+
+
+class Rules(NamedTuple):
+    """Entries of all flow tables, by table and falling priority; ranges are several entries of one rule.
+
+    value     (N, words) value, 0 outside of the mask
+    mask      (N, words)
+    action    (N,) number of the action; 0 is `drop`, which also packets without a match get
+    next      (N,) the place of the next table; -1 where the action is final
+    rule      (N,) row of the table `rules`
+    priority  (N,)
+    start     (T + 1,) first entry of each table; the tables that rules name, in order
+    """
+
+    value: Words
+    mask: Words
+    action: Ints32
+    next: Ints32
+    rule: Ints32
+    priority: Ints
+    start: Ints
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FlowTables:
+    """Rules of a switch, the connections that meet them, and the costs of its cache.
+
+    rules   priority, match, action, table
+    flows   header, packets: one row a connection
+    fields  field, bits, stage, prefix; None: the five-tuple
+    costs   probe_ns, upcall_us, revalidate_us, revalidate_s, flow_limit, in one row; None: as published
+
+    raises   InputError with every fault
+    """
+
+    rules: pd.DataFrame
+    flows: pd.DataFrame
+    fields: pd.DataFrame | None = None
+    costs: pd.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        faults = validate_fields(self, TABLES)
+        if not faults:
+            faults += find_faults(self)
+        if faults:
+            raise InputError(*faults)
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> FlowTables:
+        """Return the problem in its tables."""
+        return cls(**take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
+
+    def to_tables(self) -> dict[str, pd.DataFrame]:
+        """Return the tables that make this problem again."""
+        frames = {table.name: getattr(self, table.name) for table in TABLES}
+        return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
+
+    def size(self) -> dict[str, int]:
+        """Return the number of rules, of entries without ranges, and of connections."""
+        return {
+            "rules": len(self.rules),
+            "entries": len(self.entries.action),
+            "connections": len(self.flows),
+        }
+
+    def with_flows(self, flows: pd.DataFrame) -> FlowTables:
+        """Return the problem with other connections."""
+        return replace(self, flows=flows)
+
+    def with_costs(self, **values: float) -> FlowTables:
+        """Return the problem with other values in the table `costs`."""
+        if not values:
+            return self
+        now = self.costs if self.costs is not None else pd.DataFrame([DEFAULT_COSTS])
+        return replace(self, costs=now.assign(**values))
+
+    # --- as arrays ------------------------------------------------------------------------
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The header fields and their places."""
+        if self.fields is None:
+            return Layout(FIVE_TUPLE)
+        columns = (self.fields[name].tolist() for name in ("field", "bits", "stage", "prefix"))
+        return Layout(
+            (str(name), int(bits), str(stage), bool(prefix))
+            for name, bits, stage, prefix in zip(*columns, strict=True)
+        )
+
+    @cached_property
+    def matches(self) -> list[str]:
+        """The matches of the rules; "" for all packets."""
+        return [text if isinstance(text, str) else "" for text in self.rules["match"]]
+
+    @cached_property
+    def actions(self) -> list[str]:
+        """The names of actions; the first one is `drop`."""
+        named = [str(action) for action in pd.unique(self.rules["action"])]
+        return [DROP, *(action for action in named if action != DROP)]
+
+    @cached_property
+    def table_numbers(self) -> list[int]:
+        """The numbers of the tables that have rules, in order; table 0 is always the first."""
+        return sorted({0, *self.rules["table"].astype(int)})
+
+    @cached_property
+    def entries(self) -> Rules:
+        """The entries of all rules."""
+        layout = self.layout
+        priority = self.rules["priority"].to_numpy(float).astype(np.int64)
+        tables = np.searchsorted(self.table_numbers, self.rules["table"].to_numpy(float))
+        order = np.lexsort((np.arange(len(priority)), -priority, tables))
+        cubes = [layout.parse(text) for text in self.matches]
+        counts = np.array([len(cubes[row]) for row in order.tolist()], dtype=np.int64)
+        rule = np.repeat(order, counts).astype(np.int32)
+        flat = [cube for row in order.tolist() for cube in cubes[row]]
+        number = {name: place for place, name in enumerate(self.actions)}
+        named = self.rules["action"].astype(str).tolist()
+        action = np.array([number[name] for name in named], dtype=np.int32)
+        place = {number: row for row, number in enumerate(self.table_numbers)}
+        following = np.array(
+            [place[int(name[len(GOTO) :])] if name.startswith(GOTO) else LAST for name in named],
+            dtype=np.int32,
+        )
+        return Rules(
+            value=layout.to_words([cube[0] for cube in flat]),
+            mask=layout.to_words([cube[1] for cube in flat]),
+            action=action[rule],
+            next=following[rule],
+            rule=rule,
+            priority=priority[rule],
+            start=np.searchsorted(tables[rule], np.arange(len(self.table_numbers) + 1)).astype(np.int64),
+        )
+
+    @cached_property
+    def headers(self) -> Words:
+        """(F, words) header of each connection."""
+        known: dict[str, int] = {}
+        parse = self.layout.parse_header
+        numbers = []
+        for text in self.flows["header"]:
+            if text not in known:
+                known[text] = parse(text)
+            numbers.append(known[text])
+        return self.layout.to_words(numbers)
+
+    @cached_property
+    def full_mask(self) -> Words:
+        """(words,) mask of all bits of all fields."""
+        return self.layout.to_words([self.layout.full_mask(self.layout.by_name)])[0]
+
+    @cached_property
+    def used_mask(self) -> Words:
+        """(words,) mask of the bits that some rule matches."""
+        used: Words = np.bitwise_or.reduce(self.entries.mask, axis=0, initial=np.uint64(0))
+        return used
+
+    @cached_property
+    def packets(self) -> Ints:
+        """(F,) packets of each connection."""
+        return self.flows["packets"].to_numpy(float).astype(np.int64)
+
+    def cost(self, name: str) -> float:
+        """Return a value of the table `costs`."""
+        if self.costs is None:
+            return DEFAULT_COSTS[name]
+        return float(self.costs[name].iloc[0])
+
+    @cached_property
+    def probe_us(self) -> float:
+        """CPU time of one lookup, us."""
+        return self.cost("probe_ns") / 1_000
+
+    @cached_property
+    def most_entries(self) -> int:
+        """The entries that the cache may hold, by its limit and by the time to check them again."""
+        each = self.cost("revalidate_us")
+        by_time = int(1e6 * self.cost("revalidate_s") / each * (1 + 1e-12)) if each > 0 else len(self.flows)
+        return min(int(self.cost("flow_limit")), by_time)
+
+
+def match_any(words: Words, value: Words, mask: Words) -> Bools:
+    """Return which of some entries (N, words) match a header (words,)."""
+    found: Bools = (((words ^ value) & mask) == 0).all(axis=1)
+    return found

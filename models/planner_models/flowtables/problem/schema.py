@@ -1,0 +1,100 @@
+"""Tables of a problem of system `flowtables`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pandera.pandas as pa
+
+from planner.contract.tables import Table, label, number
+from planner_models.flowtables.problem.fields import STAGES
+
+MOST_BITS: Final = 128
+MOST_FIELDS: Final = 32
+MOST_TABLES: Final = 64
+MOST_ENTRIES: Final = 1_000_000
+MOST_PRIORITY: Final = 2**31
+
+FIELDS: Final = Table(
+    name="fields",
+    about="a header field that rules match; absent: source and destination address, protocol and ports",
+    columns={
+        "field": label("name of the field"),
+        "bits": number("size of the field, bits", at_least=1, at_most=MOST_BITS, whole=True),
+        "stage": pa.Column(
+            str,
+            pa.Check.isin(STAGES, error="must be one of " + ", ".join(STAGES)),
+            description="layer of the field, in the order of staged lookup: metadata, l2, l3, l4",
+        ),
+        "prefix": number(
+            "1 where rules match the field by prefixes, so that a trie can track them; 0 elsewhere",
+            at_least=0,
+            at_most=1,
+            whole=True,
+            optional=True,
+            default=0.0,
+        ),
+    },
+    key=("field",),
+)
+RULES: Final = Table(
+    name="rules",
+    about="a rule of a flow table of the switch; a packet without a match is dropped",
+    columns={
+        "priority": number(
+            "priority within its table; the highest wins", at_least=0, at_most=MOST_PRIORITY, whole=True
+        ),
+        "match": label(
+            "fields and values, such as ip_src=10.0.0.0/8 tcp_dst=80:443; empty: all packets",
+            may_be_blank=True,
+        ),
+        "action": label("what happens to the packet, such as drop, out:3, or goto:1 for the next table"),
+        "table": number(
+            "number of the flow table; packets start at table 0",
+            at_least=0,
+            at_most=MOST_TABLES - 1,
+            whole=True,
+            optional=True,
+            default=0.0,
+        ),
+    },
+    may_be_empty=True,
+)
+FLOWS: Final = Table(
+    name="flows",
+    about="a new connection, in the order of arrival",
+    columns={
+        "header": label("fields and values of its packets; fields that are not there are 0"),
+        "packets": number(
+            "packets of the connection", at_least=1, at_most=1e9, whole=True, optional=True, default=1.0
+        ),
+    },
+)
+COSTS: Final = Table(
+    name="costs",
+    about="CPU times and limits of the switch, in one row; absent: as published for Open vSwitch",
+    columns={
+        "probe_ns": number(
+            "CPU time of one lookup in the hash table of a mask, ns",
+            at_least=0, at_most=1e9, optional=True, default=147.0,
+        ),
+        "upcall_us": number(
+            "CPU time of a miss: a packet goes to userspace, which installs an entry, us",
+            at_least=0, at_most=1e9, optional=True, default=11.5,
+        ),
+        "revalidate_us": number(
+            "CPU time to check one entry against the rules again, us",
+            at_least=0, at_most=1e9, optional=True, default=5.0,
+        ),
+        "revalidate_s": number(
+            "time within which all entries must be checked again, s",
+            more_than=0, at_most=1e6, optional=True, default=1.0,
+        ),
+        "flow_limit": number(
+            "most entries that the cache may hold", at_least=0, at_most=MOST_ENTRIES, whole=True,
+            optional=True, default=200_000.0,
+        ),
+    },
+)  # fmt: skip
+TABLES: Final = (FIELDS, RULES, FLOWS, COSTS)
+OPTIONAL_TABLES: Final = ("fields", "costs")

@@ -1,0 +1,154 @@
+"""Faults of the tables of a problem that no rule of a single column finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from planner.contract.tables import SHOWN_ROWS, file_name, row_name, shorten_faults
+from planner.errors import did_you_mean
+from planner_models.circuits.plan.compiled import kernel
+from planner_models.flowtables.problem.fields import BadMatch
+from planner_models.flowtables.problem.schema import MOST_BITS, MOST_ENTRIES, MOST_FIELDS
+
+if TYPE_CHECKING:
+    from planner_models.flowtables.problem.problem import FlowTables
+
+ACTIONS: Final = ("drop", "out:PORT", "goto:TABLE", "controller")
+MOST_CUBES: Final = 10_000  # entries of one rule
+MOST_PAIRS: Final = 16  # of overlapping rules that are looked for
+
+
+def find_faults(problem: FlowTables) -> list[str]:
+    """Return all faults: first of fields and costs, then of each row, then of rules that overlap."""
+    faults = [*_find_bad_sizes(problem)]
+    if faults:
+        return faults
+    faults = [*_find_bad_matches(problem), *_find_bad_actions(problem), *_find_bad_headers(problem)]
+    return faults or _find_overlaps(problem)
+
+
+def _find_bad_sizes(problem: FlowTables) -> Iterable[str]:
+    for name in ("costs", "fields"):
+        frame = getattr(problem, name)
+        most = 1 if name == "costs" else MOST_FIELDS
+        if frame is not None and not 1 <= len(frame) <= most:
+            yield f"{file_name(frame, name)}: has {len(frame)} rows, must have 1" + (
+                f" to {most}" if most > 1 else ""
+            )
+    if problem.fields is not None:
+        bits = int(problem.fields["bits"].sum())
+        if bits > 4 * MOST_BITS:
+            where = file_name(problem.fields, "fields")
+            yield f"{where}: bits add up to {bits}, must be at most {4 * MOST_BITS}"
+        names = problem.fields["field"].astype(str)
+        for row, name in enumerate(names):
+            if not name.replace("_", "").isalnum():
+                where = row_name(problem.fields, "fields", row)
+                yield f"{where}: field is '{name}', must have letters, digits and underscores only"
+
+
+def _find_bad_matches(problem: FlowTables) -> list[str]:
+    """Return a fault for each rule whose match has no meaning, lacks a protocol, or has too many entries."""
+    layout, faults, entries = problem.layout, [], 0
+    for row, text in enumerate(problem.matches):
+        try:
+            cubes = layout.parse(text)
+            entries += len(cubes)
+            if len(cubes) > MOST_CUBES:
+                raise BadMatch(f"its ranges make {len(cubes):,} entries, must be at most {MOST_CUBES:,}")
+            rule = layout.find_missing_prerequisite(*cubes[0]) or layout.find_no_prefix(cubes[0][1])
+            if rule:
+                raise BadMatch(rule)
+        except BadMatch as error:
+            faults.append(f"{row_name(problem.rules, 'rules', row)}: match '{text}': {error}")
+    if not faults and entries > MOST_ENTRIES:
+        faults.append(
+            f"{file_name(problem.rules, 'rules')}: has {entries:,} entries, must have up to {MOST_ENTRIES:,}"
+        )
+    return shorten_faults(faults, file_name(problem.rules, "rules"), "with a bad match")
+
+
+def _find_bad_actions(problem: FlowTables) -> list[str]:
+    """Return a fault for each action that is unknown, or goes to no later table."""
+    tables = problem.rules["table"].astype(int).tolist()
+    known, faults = set(tables), []
+    for row, (action, table) in enumerate(zip(problem.rules["action"].astype(str), tables, strict=True)):
+        kind, _, value = action.partition(":")
+        rule = ""
+        if kind == "goto":
+            if not value.isdecimal() or int(value) not in known:
+                rule = "goes to a table without rules" + did_you_mean(value, map(str, sorted(known)))
+            elif int(value) <= table:
+                rule = f"must go to a table after {table}, so that no packet loops"
+        elif kind == "out":
+            rule = "" if value else "must name a port, such as out:1"
+        elif action not in ACTIONS:
+            rule = "is no action" + did_you_mean(action, ACTIONS)
+        if rule:
+            faults.append(f"{row_name(problem.rules, 'rules', row)}: action '{action}' {rule}")
+    return shorten_faults(faults, file_name(problem.rules, "rules"), "with a bad action")
+
+
+def _find_bad_headers(problem: FlowTables) -> list[str]:
+    """Return a fault for each connection without a header."""
+    layout, faults, count, known = problem.layout, [], 0, set()
+    for row, text in enumerate(problem.flows["header"]):
+        if text in known:
+            continue
+        try:
+            layout.parse_header(text)
+            known.add(text)
+        except BadMatch as error:
+            count += 1
+            if count <= SHOWN_ROWS:
+                faults.append(f"{row_name(problem.flows, 'flows', row)}: header '{text}': {error}")
+    return shorten_faults(faults, file_name(problem.flows, "flows"), "with a bad header", count=count)
+
+
+def _find_overlaps(problem: FlowTables) -> list[str]:
+    """Return a fault for pairs of rules of one priority that overlap and have different actions."""
+    entries = problem.entries
+    table = np.searchsorted(entries.start, np.arange(len(entries.action)), side="right")
+    pairs = find_overlaps(
+        entries.value, entries.mask, entries.action, entries.priority, table.astype(np.int64), MOST_PAIRS
+    )
+    faults, seen = [], set()
+    for first, second in pairs.tolist():
+        rows = tuple(sorted((int(entries.rule[first]), int(entries.rule[second]))))
+        if rows in seen:
+            continue
+        seen.add(rows)
+        names = [row_name(problem.rules, "rules", row) for row in rows]
+        actions = [problem.rules["action"].iloc[row] for row in rows]
+        faults.append(
+            f"{names[1]}: overlaps {names[0].rpartition(' ')[2]} of the same priority "
+            f"{entries.priority[first]} with another action, '{actions[1]}' and '{actions[0]}'"
+        )
+    return shorten_faults(faults, file_name(problem.rules, "rules"), "that overlap")
+
+
+@kernel
+def find_overlaps(value: Any, mask: Any, action: Any, priority: Any, table: Any, most: Any) -> Any:
+    """Return up to `most` pairs (k, 2) of entries of one table and priority that meet and act differently."""
+    pairs = np.zeros((most, 2), np.int64)
+    count = 0
+    for i in range(len(action)):
+        for j in range(i + 1, len(action)):
+            if priority[j] != priority[i] or table[j] != table[i]:
+                break
+            if action[i] == action[j]:
+                continue
+            meets = True
+            for w in range(value.shape[1]):
+                if (value[i, w] ^ value[j, w]) & mask[i, w] & mask[j, w]:
+                    meets = False
+                    break
+            if meets:
+                pairs[count] = i, j
+                count += 1
+                if count == most:
+                    return pairs
+    return pairs[:count]

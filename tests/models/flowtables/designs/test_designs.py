@@ -1,0 +1,149 @@
+"""Masks of the designs: always valid, not far from the least; pools, bounds, and worked examples."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from planner_models.flowtables import SYSTEM, FlowTables, check, measure
+from planner_models.flowtables.designs.bound import find_incompatible, find_witness
+from planner_models.flowtables.designs.cover import cover, group_headers
+from planner_models.flowtables.designs.least_specific import find_least_masks, make_bit_index
+from planner_models.flowtables.designs.tuple_space import consult, make_tuple_space
+from planner_models.flowtables.plan.classification import classify, find_valid
+from planner_models.flowtables.problem.generators import firewall, table_1
+from tests.models.flowtables.switches import every_word, make, switches
+
+
+@given(switches())
+@settings(max_examples=4, deadline=None)
+def test_every_design_keeps_the_rules(problem: FlowTables) -> None:
+    require_rules_kept(problem)
+
+
+@pytest.mark.slow
+@given(switches(most_rules=12))
+@settings(max_examples=40, deadline=None)
+def test_every_design_keeps_many_rules(problem: FlowTables) -> None:
+    require_rules_kept(problem)
+
+
+def require_rules_kept(problem: FlowTables) -> None:
+    """Require that every entry of every design has one action, and that no design beats the bound."""
+    words = every_word(problem)
+    actions = classify(words, problem.entries)
+    costs, bound = {}, None
+    for design in SYSTEM.designs:
+        parameters = {"trials": 10} if design.name == "merged" else {}
+        decision = design.run(problem, parameters=parameters)
+        assert decision.plan is not None
+        bound = decision.proof.bound or bound
+        assert not len(check(problem, decision.plan)), design.name
+        for text, action in zip(
+            decision.plan.megaflows["match"], decision.plan.megaflows["action"], strict=True
+        ):
+            [(value, mask)] = problem.layout.parse(text)
+            value_words, mask_words = problem.layout.to_words([value, mask])
+            inside = ((words ^ value_words) & mask_words == 0).all(axis=1)
+            assert {problem.actions[number] for number in actions[inside].tolist()} == {action}
+        costs[design.name] = measure(problem, decision.plan, None)["cpu_us_per_connection"]
+    assert bound is not None
+    assert all(cost is not None and cost >= bound - 1e-9 for cost in costs.values())
+
+
+@given(switches())
+@settings(max_examples=20, deadline=None)
+def test_least_masks_are_near_the_least(problem: FlowTables) -> None:
+    """Greedy against all valid masks of 8 bits: never fewer bits, and at most twice as many."""
+    words = every_word(problem)
+    headers = group_headers(problem).words
+    found = find_least_masks(headers, problem.entries, make_bit_index(problem, by_entropy=False))
+    valid = find_valid(headers, words, problem.entries)
+    bits = np.bitwise_count(words).sum(axis=1)
+    for row, mask in enumerate(found):
+        assert find_valid(headers[row : row + 1], mask[None, :], problem.entries)[0, 0]
+        least = int(bits[valid[:, row]].min())
+        assert least <= np.bitwise_count(mask).sum() <= max(2 * least, least + 1)
+
+
+@given(switches())
+@settings(max_examples=20, deadline=None)
+def test_incompatible_headers_need_an_entry_each(problem: FlowTables) -> None:
+    """Against all cubes: no cube of one action holds two of the headers."""
+    headers = group_headers(problem)
+    words = every_word(problem)
+    actions = classify(words, problem.entries)
+    chosen = find_incompatible(problem, headers, np.zeros(len(headers.words)))
+    for first, second in combinations(headers.words[chosen], 2):
+        witness = find_witness(problem, first, second)
+        assert witness is not None
+        apart = first ^ second
+        assert ((witness ^ first) & ~apart == 0).all()
+        inside = ((words ^ first) & ~apart == 0).all(axis=1)
+        assert len(set(actions[inside].tolist())) > 1
+
+
+@given(switches(most_rules=4))
+@settings(max_examples=15, deadline=None)
+def test_a_cover_serves_every_header_with_a_valid_mask(problem: FlowTables) -> None:
+    headers = group_headers(problem)
+    masks = np.ascontiguousarray(every_word(problem)[::5])
+    valid = find_valid(headers.words, masks, problem.entries)
+    chosen = cover(headers.words, masks, valid)
+    for row, mask in enumerate(chosen.tolist()):
+        assert valid[:, row].any() == (mask >= 0)
+        assert mask < 0 or valid[mask, row]
+
+
+@pytest.mark.parametrize(
+    ("address", "bits"),
+    [
+        ("10.1.3.5", 24),
+        ("20.0.5.1", 8),
+        ("10.3.5.1", 16),
+        ("30.10.5.2", 5),
+        ("10.1.6.1", 23),
+        ("10.1.4.9", 32),
+    ],
+)
+def test_bits_of_the_paper_s_trie(address: str, bits: int) -> None:
+    """Figure 3 of Pfaff et al. 2015 on the five prefixes of 5.4; its prose counts octets."""
+    prefixes = ["20.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16", "10.1.3.0/24", "10.1.4.5/32"]
+    problem = make(
+        [(length(prefix), f"ip_dst={prefix}", f"out:{row}") for row, prefix in enumerate(prefixes)],
+        [f"ip_dst={address}"],
+        fields=None,
+    )
+    space = make_tuple_space(problem, is_staged=False)
+    mask = consult(problem.headers, problem.entries, space, False, True)
+    found = int(np.bitwise_count(mask).sum())
+    # 10.1.4.9 shares 28 bits with 10.1.4.5: 29 bits settle it
+    assert found == (29 if address == "10.1.4.9" else bits)
+    plain = consult(
+        problem.headers, problem.entries, make_tuple_space(problem, is_staged=False), False, False
+    )
+    assert np.bitwise_count(plain).sum() == 32
+
+
+def length(prefix: str) -> int:
+    return int(prefix.partition("/")[2])
+
+
+def test_table_1_has_the_order_of_the_paper() -> None:
+    problem = table_1(connections=3_000, seed=1)
+    names = ("microflows", "tuple_search", "priority", "prefix", "staged")
+    misses = [measure(problem, SYSTEM.design(name).run(problem).plan, None)["misses"] or 0 for name in names]
+    assert misses[0] >= misses[1] > misses[2] > 50 * misses[3]
+    assert misses[2] > 50 * misses[4]
+
+
+def test_few_masks_beat_few_misses() -> None:
+    problem = firewall(rules=150, connections=1_000, seed=3)
+    metrics = {design.name: measure(problem, design.run(problem).plan, None) for design in SYSTEM.designs}
+    cost = {name: values["cpu_us_per_connection"] or 0.0 for name, values in metrics.items()}
+    assert cost["merged"] == min(cost.values())
+    assert cost["tuple_search"] < cost["least_specific"]
+    assert (metrics["least_specific"]["misses"] or 0) < (metrics["all"]["misses"] or 0)

@@ -1,0 +1,142 @@
+"""The check of entries: without the designs' kernels, exact on small switches; and what lookups measure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import PlanRejected
+from planner_models.flowtables import SYSTEM, Cache, FlowTables, check, measure
+from planner_models.flowtables.plan.check import classify_headers, count_wrong, follow
+from planner_models.flowtables.plan.classification import classify, find_valid
+from planner_models.flowtables.plan.lookup import fill_table, find_all, order_masks
+from planner_models.flowtables.plan.plan import read_plan
+from tests.models.flowtables.switches import classify_plainly, every_word, make, switches
+
+
+@given(switches())
+@settings(max_examples=15, deadline=None)
+def test_headers_are_classified_alike(problem: FlowTables) -> None:
+    words = every_word(problem)[::3]
+    plain = [classify_plainly(problem, number) for number in problem.layout.to_numbers(words)]
+    for found in (classify(words, problem.entries), classify_headers(problem, words)):
+        assert [problem.actions[action] for action in found.tolist()] == plain
+
+
+@given(switches(), st.integers(0, 255), st.integers(0, 255))
+@settings(max_examples=40, deadline=None)
+def test_cubes_are_valid_only_with_one_action(problem: FlowTables, header: int, mask: int) -> None:
+    words = every_word(problem)
+    value = words[header]
+    bits = words[mask]  # all 256 masks
+    inside = ((words ^ value) & bits == 0).all(axis=1)
+    actions = classify(words, problem.entries)[inside]
+    is_one = bool((actions == actions[0]).all())
+    if find_valid(value[None, :], bits[None, :], problem.entries)[0, 0]:
+        assert is_one
+    settled = follow(problem, value & bits, bits)
+    assert settled is None or (is_one and settled == actions[0])
+    name = problem.actions[actions[0]]
+    wrong = count_wrong(problem, value & bits, bits, name, np.random.default_rng(0))
+    assert is_one or wrong or problem.actions[classify(value[None, :] & bits, problem.entries)[0]] != name
+    assert not (is_one and wrong)
+
+
+def test_an_entry_with_a_bit_less_is_found() -> None:
+    problem = make([(2, "a=5", "drop"), (1, "b=1/1", "out:1")])
+    plan = SYSTEM.design("least_specific").run(problem).plan
+    assert not len(check(problem, plan))
+    wide = pd.DataFrame({"match": [""], "action": ["drop"], "connections": [256.0]})
+    masks = pd.DataFrame({"position": [1.0], "mask": [""], "megaflows": [1.0], "connections": [256.0]})
+    found = check(problem, Cache(megaflows=wide, masks=masks))
+    assert found.frame["limit"].tolist() == ["action"]
+    assert found.frame["amount"].iloc[0] > 0
+
+
+def test_limits_of_entries_are_checked() -> None:
+    rules = [(1, "c=1", "out:1")]
+    plan = SYSTEM.design("microflows").run(make(rules)).plan
+    limits = check(make(rules, flow_limit=10.0, revalidate_us=1e5), plan).frame
+    assert limits["limit"].tolist() == ["flow_limit", "revalidation"]
+    assert limits["allowed"].tolist() == [10.0, 1.0]
+
+
+def test_entries_beyond_the_limit_are_misses() -> None:
+    rules = [(1, "c=1", "out:1")]
+    problem = make(rules, flow_limit=10.0, upcall_us=100.0, probe_ns=0.0)
+    for name in ("microflows", "pool", "merged"):
+        plan = SYSTEM.design(name).run(problem).plan
+        metrics = measure(problem, plan, None)
+        assert not len(check(problem, plan))
+        entries, uncached = metrics["megaflows"], metrics["uncached"]
+        assert entries is not None
+        assert uncached is not None
+        assert entries <= 10
+        assert metrics["misses"] == entries + uncached
+        assert metrics["cpu_us_per_connection"] == pytest.approx(100 * (entries + uncached) / 256)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "message"),
+    [
+        ("masks", "mask", "a/1 a/2", "matches field a twice|is not in masks"),
+        ("megaflows", "match", "b=7/1 c=9", "does not fit"),
+        ("megaflows", "match", "a=1:2", "is a range"),
+        ("megaflows", "connections", 9e6, "the search finds"),
+    ],
+)
+def test_what_is_no_plan_is_rejected(table: str, column: str, value: object, message: str) -> None:
+    problem = make([(2, "a=5 c=1", "drop"), (1, "b=1/1", "out:1")])
+    tables = SYSTEM.design("least_specific").run(problem).plan.to_tables()
+    tables[table] = tables[table].copy()
+    tables[table].loc[0, column] = value
+    with pytest.raises(PlanRejected, match=message):
+        SYSTEM.plan.from_tables(problem, tables)
+
+
+@given(switches())
+@settings(max_examples=25, deadline=None)
+def test_lookups_find_what_dictionaries_find(problem: FlowTables) -> None:
+    plan = SYSTEM.design("least_specific").run(problem).plan
+    content, service = read_plan(problem, plan)
+    entries = {
+        (int(mask), row.tobytes()): place
+        for place, (row, mask) in enumerate(zip(content.value, content.mask_of, strict=True))
+    }
+    for header, entry, searched in zip(problem.headers, service.entry, service.searched, strict=True):
+        found = [
+            (position, entries[position, (header & mask).tobytes()])
+            for position, mask in enumerate(content.masks)
+            if (position, (header & mask).tobytes()) in entries
+        ]
+        assert found[0] == (searched - 1, entry)
+
+
+@given(
+    st.lists(st.integers(0, 255), min_size=1, max_size=12),
+    st.integers(1, 5),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=25, deadline=None)
+def test_no_order_of_disjoint_masks_beats_that_of_hits(rows: list[int], count: int, random: object) -> None:
+    """Smith's rule against every order, for up to 5 masks, each header in one of them."""
+    from itertools import permutations
+
+    words = every_word(make([(1, "", "drop")]))[sorted(set(rows))]
+    draw = np.random.default_rng(len(rows))
+    mask_of = draw.integers(0, count, size=len(words)).astype(np.int32)
+    masks = np.repeat(np.array([[2**64 - 1]], dtype=np.uint64), count, axis=0)
+    masks[:, 0] -= np.arange(count, dtype=np.uint64)  # different in bits of no field
+    weight = draw.integers(1, 9, size=len(words)).astype(float)
+
+    def lookups(order: np.ndarray) -> float:
+        place = np.argsort(order).astype(np.int32)
+        _, searched = find_all(fill_table(words, place[mask_of], masks[order]), words)
+        return float((searched * weight).sum())
+
+    order = order_masks(words, mask_of, masks, words, weight)
+    best = min(lookups(np.array(one)) for one in permutations(range(count)))
+    assert lookups(order) == best
