@@ -104,6 +104,8 @@ REDUCED = {
     "analytics/coordination": QUERIES,
     "analytics/diurnal_200": QUERIES,
     "analytics/histogram_policy": {"problem.hours": 0.2},
+    "analytics/measured": {**QUERIES, "problem.hours": 0.1},
+    "analytics/windows": {**QUERIES, "problem.window_intervals": 3},
     "analytics/outage": {**QUERIES, "problem.fail_from_s": 600.0},
     "brokering/city_cdns": MARKET,
     "brokering/coordination": MARKET,

@@ -34,7 +34,12 @@ Tables: `sites(site, pop, uplink_mbps, weight?, usd_per_gb?)`, `pops(pop, uplink
 `levels(query, level, operator, parameter?, bytes_per_record, bytes_per_cell, error, value_share)`, and
 optionally `bandwidth(link, interval, mbps)`, `merging(pop, query, level, merged_share)`,
 `policies(query, step, level, until?)`, `pinned(site, query, level)` and `forbidden(site, query, level)`. A
-plan is `levels(interval, query, level, site)` and `answers(interval, query, level, error, value_usd)`.
+plan is `levels(interval, query, level, site)`, `answers(interval, query, level, error, value_usd)`, and
+`prices(link, price_usd)` of the last interval.
+
+`roll` plans a day window by window (sources `windows`, `diurnal_windows`), from the prices of the window
+before. `simulate` lets sites generate and queue data, and designs decide again in each period on what was
+measured, or once by forecast.
 
 >>> from planner_models import analytics
 >>> problem = analytics.problem.generators.small()
@@ -61,7 +66,9 @@ from planner_models.analytics.problem.generators import small
 from planner_models.analytics.problem.presets import PRESETS
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.analytics.problem.windows import generate_windows, read_windows
 from planner_models.analytics.published.targets import TARGETS
+from planner_models.analytics.simulation.study import SIMULATION
 
 COORDINATION = Coordination(
     scenario="analytics/coordination",
@@ -102,6 +109,7 @@ SYSTEM = System(
         optional_tables=OPTIONAL_TABLES,
         from_tables=Analytics.from_tables,
         presets=PRESETS,
+        series={"windows": read_windows, "diurnal_windows": generate_windows},
         adjust=adjust,
         draw=draw_demand,
         sample=small,
@@ -124,6 +132,7 @@ SYSTEM = System(
         practice_name="adaptation of each site by itself",
         trade_off=("sent_gb", "value"),
         coordination=COORDINATION,
+        simulation=SIMULATION,
         targets=TARGETS,
     ),
 )

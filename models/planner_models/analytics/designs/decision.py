@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.arrays import Ints
+from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.formatting import amount
@@ -26,13 +26,17 @@ def decide(
     *,
     backend: str = "rule",
     guarantees: frozenset[str] | None = RULES_ONLY,
+    price: Floats | None = None,
 ) -> Decision[Levels]:
-    """Return the decision for chosen levels (K, S, Q); its objective value has no bound."""
+    """Return the decision for chosen levels (K, S, Q); its objective value has no bound.
+
+    price  (S + G,) price of each uplink in the last interval, USD
+    """
     figures = measure_levels(problem, chosen)
     if options.service == "all" and (figures["no_data_loss"] or figures["late_loss"]):
         return Decision(plan=None, proof=_prove_short(problem, figures))
     proof = Proof(status=Status.FEASIBLE, objective=figures["value"], metric="value", backend=backend)
-    return Decision(plan=make_plan(problem, chosen), proof=proof, guarantees=guarantees)
+    return Decision(plan=make_plan(problem, chosen, price), proof=proof, guarantees=guarantees)
 
 
 def _prove_short(problem: Analytics, figures: dict[str, float | None]) -> Proof:

@@ -21,7 +21,7 @@ from planner_models.analytics.designs.program import build_interval
 from planner_models.analytics.designs.program import build_model as build_program
 from planner_models.analytics.designs.shortage import explain_shortage
 from planner_models.analytics.plan.plan import Levels, make_plan
-from planner_models.analytics.problem.problem import Analytics
+from planner_models.analytics.problem.problem import Analytics, find_rows
 
 MOST_BINARIES: Final = 400  # choices of an interval up to which "auto" also solves its integer program
 EXACT_GAP: Final = 1e-6
@@ -50,10 +50,17 @@ class Planned(NamedTuple):
     backend: str
 
 
-def plan(problem: Analytics, *, method: Method = "auto", options: Options = Options()) -> Decision[Levels]:
+def plan(
+    problem: Analytics,
+    *,
+    method: Method = "auto",
+    options: Options = Options(),
+    previous: Decision[Levels] | None = None,
+) -> Decision[Levels]:
     """Choose levels of most value within all capacities, with a bound on the value of any plan.
 
-    Intervals do not depend on each other; prices and answers of one are the start of the next.
+    Intervals do not depend on each other; prices and answers of one are the start of the next, and those of
+    the previous plan's last interval the start of the first.
 
     returns  Decision with Levels; objective and bound are of metric "value"
     raises   InputError for a backend that cannot solve integer programs
@@ -63,7 +70,7 @@ def plan(problem: Analytics, *, method: Method = "auto", options: Options = Opti
     until = np.inf if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
     chosen, backend = [], BACKEND
     bound: float | None = 0.0
-    last: Planned | None = None
+    last = _start_from(problem, choices, previous)
     is_cut = False
     for k in range(len(problem.interval_numbers)):
         interval = choices.interval(k)
@@ -80,7 +87,8 @@ def plan(problem: Analytics, *, method: Method = "auto", options: Options = Opti
         chosen.append(last.chosen)
         bound = None if bound is None or last.bound is None else bound + last.bound
         backend = last.backend if last.backend != BACKEND else backend
-    made = make_plan(problem, np.array(chosen))
+    assert last is not None
+    made = make_plan(problem, np.array(chosen), last.price)
     value = float(made.answers["value_usd"].sum())
     gap = relative_gap(value, bound)
     wanted = OPTIMAL_GAP if options.gap is None else options.gap
@@ -95,6 +103,33 @@ def plan(problem: Analytics, *, method: Method = "auto", options: Options = Opti
         is_cut=is_cut,
     )
     return Decision(plan=made, proof=proof)  # fmt: skip
+
+
+def read_prices(problem: Analytics, previous: Decision[Levels] | None) -> Floats | None:
+    """Return the price of each uplink of the previous plan, (S + G,), USD; None where it has none."""
+    if previous is None or previous.plan is None or not len(previous.plan.prices):
+        return None
+    frame = previous.plan.prices
+    link = find_rows(problem.link_names, frame["link"])
+    found = np.zeros(len(problem.link_names))
+    found[link[link >= 0]] = frame["price_usd"].to_numpy(float)[link >= 0]
+    return found
+
+
+def _start_from(problem: Analytics, choices: Choices, previous: Decision[Levels] | None) -> Planned | None:
+    """Return prices and answers of the previous plan's last interval; None where it has no prices."""
+    price = read_prices(problem, previous)
+    if price is None:
+        return None
+    assert previous is not None
+    assert previous.plan is not None
+    frame = previous.plan.answers
+    frame = frame[frame["interval"] == frame["interval"].max()]
+    query = find_rows(problem.query_names, frame["query"])
+    level = np.zeros(len(problem.query_names), dtype=np.int64)
+    level[query[query >= 0]] = np.maximum(problem.find_level_names(query, frame["level"])[query >= 0], 0)
+    nothing = np.zeros((len(problem.site_names), len(problem.query_names)), dtype=np.int64)
+    return Planned(nothing, 0.0, None, price, level[choices.shared], BACKEND)
 
 
 def plan_interval(

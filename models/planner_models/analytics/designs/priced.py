@@ -12,7 +12,7 @@ from planner.options import Options
 from planner_models.analytics.designs import prices, search
 from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.decision import decide
-from planner_models.analytics.designs.optimum import plan
+from planner_models.analytics.designs.optimum import plan, read_prices
 from planner_models.analytics.designs.shortage import explain_shortage
 from planner_models.analytics.information.signalling import PRICE_ROUNDS
 from planner_models.analytics.plan.plan import Levels
@@ -21,25 +21,29 @@ from planner_models.analytics.problem.problem import Analytics
 BACKEND: Final = "prices"
 
 
-def choose_by_prices(problem: Analytics, *, options: Options = Options()) -> Decision[Levels]:
+def choose_by_prices(
+    problem: Analytics, *, options: Options = Options(), previous: Decision[Levels] | None = None
+) -> Decision[Levels]:
     """Let each query choose its levels by the prices of uplinks, then give way where one is overloaded.
 
-    Prices start from those of the interval before and change in a fixed number of rounds. An uplink that is
-    still overloaded makes the queries coarser that lose least by it; what is left goes to queries whose
-    values add up.
+    Prices start from those of the interval before, or of the previous plan, and change in a fixed number of
+    rounds. An uplink that is still overloaded makes the queries coarser that lose least by it; what is left
+    goes to queries whose values add up.
     """
     choices = Choices(problem, must_answer=options.service == "all")
-    chosen, price = [], None
+    chosen, price = [], read_prices(problem, previous)
     for k in range(len(problem.interval_numbers)):
         interval = choices.interval(k)
         reason = explain_shortage(problem, interval, k, must_answer=options.service == "all")
         if reason is not None:
             proof = Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
             return Decision(plan=None, proof=proof)
-        priced = prices.find_prices(interval, price, steps=(0, 0, PRICE_ROUNDS) if k else prices.MOST_STEPS)
+        priced = prices.find_prices(
+            interval, price, steps=(0, 0, PRICE_ROUNDS) if price is not None else prices.MOST_STEPS
+        )
         found = search.find_choices(interval, priced, evaluations=1)
         if found.value == -np.inf:
             return plan(problem, options=options)  # where rules leave few levels, repair may fail
         price = priced.price
         chosen.append(choices.to_levels(interval, found.answers, found.added))
-    return decide(problem, np.array(chosen), options, backend=BACKEND, guarantees=None)
+    return decide(problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price)

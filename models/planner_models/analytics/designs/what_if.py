@@ -17,6 +17,7 @@ from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.plan.answers import find_answers, find_loads
 from planner_models.analytics.plan.plan import Levels, read_levels
 from planner_models.analytics.problem.problem import Analytics
+from planner_models.analytics.problem.windows import take_intervals
 
 MORE: Final = 0.1  # of a capacity, that is tried
 MOST_INTERVALS: Final = 48  # whose prices are found; of more, intervals at equal distances
@@ -108,7 +109,7 @@ def _tabulate_links(
     for link in order:
         place = int(price[:, link].argmax())
         k = int(sample[place])
-        part = _only(problem, k)
+        part = take_intervals(problem, np.array([k]))
         wider = part.capacity_mbps.copy()
         wider[0, link] *= 1 + MORE
         values = [
@@ -126,19 +127,6 @@ def _tabulate_links(
             }
         )
     return pd.DataFrame(rows)
-
-
-def _only(problem: Analytics, k: int) -> Analytics:
-    """Return the problem of one interval."""
-    number = problem.interval_numbers[k]
-    frames = {
-        name: frame[frame["interval"] == number].reset_index(drop=True)
-        for name, frame in (("intervals", problem.intervals), ("volume", problem.volume))
-    }
-    bandwidth = problem.bandwidth
-    if bandwidth is not None:
-        bandwidth = bandwidth[bandwidth["interval"] == number].reset_index(drop=True)
-    return replace(problem, intervals=frames["intervals"], volume=frames["volume"], bandwidth=bandwidth)
 
 
 def _tabulate_waste(problem: Analytics, chosen: Ints) -> pd.DataFrame:

@@ -42,7 +42,7 @@ def observe_bandwidth(
     capacity = problem.capacity_mbps[place]
     if granularity_links > 1:
         capacity = _average_groups(problem, capacity, int(granularity_links))
-    return problem.with_capacity(add_noise(capacity, noise, np.random.default_rng(seed)))
+    return problem.with_capacity(add_noise(capacity, noise, np.random.default_rng(seed)), is_valid=True)
 
 
 def _average_groups(problem: Analytics, capacity: Floats, size: int) -> Floats:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError, PlanRejected
 from planner_models.analytics.plan.answers import find_answers
@@ -43,7 +43,18 @@ ANSWERS: Final = Table(
     key=("interval", "query"),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (LEVELS, ANSWERS)
+PRICES: Final = Table(
+    name="prices",
+    about="price of an uplink in the last interval, where the design finds prices: the start of the next "
+    "window",
+    columns={
+        "link": label("site or point of presence of the uplink"),
+        "price_usd": number("price of all of its capacity, USD", at_least=0, at_most=MOST_USD),
+    },
+    key=("link",),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (LEVELS, ANSWERS, PRICES)
 MIXED: Final = "mixed"
 
 
@@ -53,18 +64,23 @@ class Levels:
 
     levels   interval, query, level, site; blank: all sites with data of the query
     answers  interval, query, level, error, value_usd
+    prices   link, price_usd, of the last interval; empty where the design finds none
     """
 
     levels: pd.DataFrame
     answers: pd.DataFrame
+    prices: pd.DataFrame = field(default_factory=lambda: pd.DataFrame({"link": [], "price_usd": []}))
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
-        return {"levels": self.levels, "answers": self.answers}
+        return {"levels": self.levels, "answers": self.answers, "prices": self.prices}
 
 
-def make_plan(problem: Analytics, chosen: Ints) -> Levels:
-    """Return the plan of chosen levels (K, S, Q); those of sites without data of a query do not matter."""
+def make_plan(problem: Analytics, chosen: Ints, price: Floats | None = None) -> Levels:
+    """Return the plan of chosen levels (K, S, Q); those of sites without data of a query do not matter.
+
+    price  (S + G,) price of each uplink in the last interval, USD
+    """
     has = problem.has_data
     first = has.argmax(axis=0)
     common = np.take_along_axis(chosen, first[None, None, :], axis=1)[:, 0, :]  # (K, Q)
@@ -89,7 +105,12 @@ def make_plan(problem: Analytics, chosen: Ints) -> Levels:
             ),
         }
     )
-    return Levels(levels=frame, answers=tabulate_answers(problem, chosen))
+    answers = tabulate_answers(problem, chosen)
+    if price is None:
+        return Levels(levels=frame, answers=answers)
+    used = np.flatnonzero(price > 0)
+    prices = {"link": np.array(problem.link_names, dtype=object)[used], "price_usd": price[used]}
+    return Levels(levels=frame, answers=answers, prices=pd.DataFrame(prices))
 
 
 def tabulate_answers(problem: Analytics, chosen: Ints) -> pd.DataFrame:
@@ -135,7 +156,12 @@ def from_tables(problem: Analytics, tables: Mapping[str, pd.DataFrame]) -> Level
         answers = validate(ANSWERS, frame, where=frame.attrs.get("where"))
     else:
         answers = tabulate_answers(problem, chosen)
-    return Levels(levels=levels, answers=answers)
+    if "prices" not in tables:
+        return Levels(levels=levels, answers=answers)
+    prices = validate(PRICES, tables["prices"], where=tables["prices"].attrs.get("where"))
+    unknown = find_rows(problem.link_names, prices["link"]) < 0
+    _refuse(prices, "prices", unknown, lambda row: f"there is no uplink of '{row['link']}'")
+    return Levels(levels=levels, answers=answers, prices=prices)
 
 
 def read_levels(problem: Analytics, plan: Levels) -> Ints:

@@ -199,13 +199,22 @@ def set_bandwidth(
     """Return the problem with links whose capacity is drawn about a multiple of their mean load, Mbit/s."""
     load = finest_bytes(problem).mean(axis=0)
     mean = bandwidth * load / float(problem.length_s.mean()) / BYTES_PER_MBIT
-    memory = np.exp(-float(problem.length_s.mean()) / BANDWIDTH_MEMORY_S)
-    state = rng.standard_normal(mean.shape)
+    factor = draw_variation(rng, problem.length_s, len(mean), variation)
+    return problem.with_capacity(np.round(mean * factor, 6))
+
+
+def draw_variation(rng: np.random.Generator, length_s: Floats, count: int, variation: float) -> Floats:
+    """Draw factors of mean 1 of some links in each interval, (K, count), whose autocorrelation falls in time.
+
+    variation  standard deviation of the logarithm
+    """
+    memory = np.exp(-float(length_s.mean()) / BANDWIDTH_MEMORY_S)
+    state = rng.standard_normal(count)
     rows = []
-    for _ in range(len(problem.interval_numbers)):
-        rows.append(mean * np.exp(variation * state - variation**2 / 2))
-        state = memory * state + np.sqrt(1 - memory**2) * rng.standard_normal(mean.shape)
-    return problem.with_capacity(np.round(np.array(rows), 6))
+    for _ in range(len(length_s)):
+        rows.append(np.exp(variation * state - variation**2 / 2))
+        state = memory * state + np.sqrt(1 - memory**2) * rng.standard_normal(count)
+    return np.array(rows)
 
 
 def small(*, seed: Seed = 0) -> Analytics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -19,6 +19,12 @@ from planner_models.analytics.problem.level_order import find_refinements
 from planner_models.analytics.problem.schema import MERGEABLE, NO_DATA, OPTIONAL_TABLES, SUM, TABLES, WORST
 
 BYTES_PER_MBIT: Final = 1e6 / 8
+TIMELESS: Final = (
+    "site_names", "pop_names", "link_names", "query_names", "pop_of", "cube_of", "is_sum", "value_usd",
+    "_level_places", "level_names", "level_rows", "value_share", "is_none", "may_answer", "may_send",
+    "refines", "join", "merged_share",
+)  # fmt: skip
+"""Properties that depend neither on intervals nor on volumes nor on bandwidth."""
 
 
 def find_rows(names: Sequence[str], column: pd.Series) -> Ints:
@@ -79,8 +85,23 @@ class Analytics:
             "intervals": len(self.intervals),
         }
 
-    def with_capacity(self, capacity_mbps: Floats) -> Analytics:
-        """Return the problem with other capacities of links, (K, S + G), Mbit/s, as a table of bandwidth."""
+    def in_other_times(
+        self, *, intervals: pd.DataFrame, volume: pd.DataFrame, bandwidth: pd.DataFrame | None
+    ) -> Analytics:
+        """Return the problem with other intervals, volumes and bandwidth, which are not validated again."""
+        other = object.__new__(Analytics)
+        changed = {"intervals": intervals, "volume": volume, "bandwidth": bandwidth}
+        for one in fields(self):
+            value = changed[one.name] if one.name in changed else getattr(self, one.name)
+            object.__setattr__(other, one.name, value)
+        other.__dict__.update({name: self.__dict__[name] for name in TIMELESS if name in self.__dict__})
+        return other
+
+    def with_capacity(self, capacity_mbps: Floats, *, is_valid: bool = False) -> Analytics:
+        """Return the problem with other capacities of links, (K, S + G), Mbit/s, as a table of bandwidth.
+
+        is_valid  whether they are known to be valid, so that the tables are not validated again
+        """
         numbers = self.interval_numbers
         frame = pd.DataFrame(
             {
@@ -92,7 +113,13 @@ class Analytics:
                 "mbps": capacity_mbps.T.ravel(),
             }
         )
+        if is_valid:
+            return self.in_other_times(intervals=self.intervals, volume=self.volume, bandwidth=frame)
         return replace(self, bandwidth=frame)
+
+    def with_volume(self, **columns: Any) -> Analytics:
+        """Return the problem with other columns of `volume`."""
+        return replace(self, volume=self.volume.assign(**columns))
 
     def with_levels(self, **columns: Any) -> Analytics:
         """Return the problem with other columns of `levels`."""
@@ -184,14 +211,15 @@ class Analytics:
         return np.where(numbers[place] == wanted, place, -1).astype(np.int64)
 
     @cached_property
-    def _volume_places(self) -> tuple[Ints, Ints, Ints]:
+    def volume_places(self) -> tuple[Ints, Ints, Ints]:
+        """Interval, site and cube of each row of `volume`."""
         cubes = self.cubes["cube"].astype(str).tolist()
         site = find_rows(self.site_names, self.volume["site"])
         return self.find_intervals(self.volume), site, find_rows(cubes, self.volume["cube"])
 
     def _fill(self, column: str) -> Floats:
         found = np.zeros((len(self.interval_numbers), len(self.sites), len(self.cubes)))
-        found[self._volume_places] = self.volume[column].to_numpy(float)
+        found[self.volume_places] = self.volume[column].to_numpy(float)
         return found
 
     @cached_property
@@ -208,7 +236,7 @@ class Analytics:
     def has_data(self) -> Bools:
         """(S, Q) whether a site has data of a query's cube in some interval, and so takes part in answers."""
         found = np.zeros((len(self.sites), len(self.cubes)), dtype=bool)
-        _, site, cube = self._volume_places
+        _, site, cube = self.volume_places
         found[site, cube] = True
         return np.asarray(found[:, self.cube_of])
 

@@ -1,0 +1,1 @@
+"""Simulation of sites, queues and controllers in time."""
