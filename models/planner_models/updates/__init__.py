@@ -65,6 +65,7 @@ from planner_models.updates.problem.problem import Update
 from planner_models.updates.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.updates.problem.series import week
 from planner_models.updates.published.targets import TARGETS
+from planner_models.updates.simulation.study import SIMULATION
 
 COORDINATION = Coordination(
     scenario="updates/coordination",
@@ -124,6 +125,7 @@ SYSTEM = System(
         practice="one_shot",
         practice_name="all changes at once",
         trade_off=("extra_rules_share", "rounds"),
+        simulation=SIMULATION,
         coordination=COORDINATION,
         targets=TARGETS,
     ),

@@ -1,0 +1,1 @@
+"""Updates in time: switches make their changes in random order and after random delays."""
