@@ -154,6 +154,7 @@ REDUCED = {
     "multicast/limited_changes": {**FABRIC, "problem.windows": 1, "problem.events": 20},
     "multicast/uniform": FABRIC,
     "contracts/month": {"problem.days": 3, "problem.window_minutes": 60, "problem.cdns": 5},
+    "contracts/switching": {},
     "fairshare/coordination": {"problem.tenants": 30, "problem.partitions": 8, "problem.nodes": 8},
     "fairshare/figure_4b": {"problem.partitions": 6},
     "fairshare/shifted_1000": FEWER_TENANTS,

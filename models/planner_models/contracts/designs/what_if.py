@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,8 @@ from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
 from planner.options import Options
-from planner_models.contracts.designs.optimum import relaxed_bill
+from planner_models.contracts.designs.optimum import DEFAULT_TIME_LIMIT_S, plan_region, relaxed_bill
+from planner_models.contracts.designs.program import Region
 from planner_models.contracts.plan.bill import bill
 from planner_models.contracts.plan.plan import Loads, read_loads
 from planner_models.contracts.problem.problem import PEAK, PERCENTILE, Month
@@ -20,7 +21,28 @@ from planner_models.contracts.problem.problem import PEAK, PERCENTILE, Month
 MORE_CAPACITY: Final = 1.1
 LOWER_PRICE: Final = 0.9
 LEAST_SAVING: Final = 1e-4  # of the bill: smaller ones are the accuracy of the bounds
-NOTE: Final = "each term is changed by itself; the saving is of the bound on the bill"
+MOST_ROWS: Final = 12  # of the table
+NOTE: Final = (
+    "each term is changed by itself; bound saves: what the bound on the bill falls by; bill saves: what the "
+    "bill falls by where the region is planned again"
+)
+
+
+class Saving(NamedTuple):
+    """What a changed term saves.
+
+    contract  name of the contract
+    term      the changed term, in words
+    changed   the problem then
+    region    row of the region that it changes
+    amount    fall of the bound on the bill
+    """
+
+    contract: str
+    term: str
+    changed: Month
+    region: int
+    amount: float
 
 
 def explain(
@@ -30,12 +52,16 @@ def explain(
     contracts: Annotated[
         int, Field(ge=0, description="contracts with the largest bills whose terms are changed")
     ] = 8,
+    again: Annotated[
+        int, Field(ge=0, description="changed terms with the largest savings that are planned for again")
+    ] = 3,
     options: Options = Options(),
 ) -> Explanation:
     """Explain the bill of a month: each contract's part, unused commitments, and what to renegotiate.
 
     Terms are changed one at a time: no commitment, a tenth more capacity, a tenth off the price, no limits on
-    shares or switching, and the 95th percentile in place of the peak. The saving is the change of the bound.
+    shares or switching, and the 95th percentile in place of the peak. Savings are those of the bound; for the
+    largest ones the region is also planned again, and the bills are compared.
     """
     plan: Loads = decided.decision.plan  # type: ignore[assignment]
     bills = bill(problem, read_loads(problem, plan))
@@ -65,40 +91,94 @@ def explain(
             note="unused: the part of the amount that is for committed traffic that was not sent",
         )
     ]
-    now = relaxed_bill(problem, options)
-    if now is not None and contracts:
-        rows = []
-        largest = bills["amount"].sort_values(ascending=False, kind="stable").index[:contracts]
-        for contract in largest:
-            for term, changed in _changed_terms(problem, int(contract)):
-                bound = relaxed_bill(changed, options)
-                if bound is not None and now - bound > LEAST_SAVING * max(now, 1e-9):
-                    rows.append((problem.names[int(contract)], term, round(now - bound, 2)))
-        rows += list(_switching_savings(problem, now, options))
-        frame = pd.DataFrame(rows, columns=["contract", "changed_term", "saves"])
-        frame = frame.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
+    savings = _find_savings(problem, bills, contracts, options)
+    if savings is not None and contracts:
+        bill_saves = _plan_again(problem, savings[:again], bills, options)
+        frame = pd.DataFrame(
+            {
+                "contract": [saving.contract for saving in savings],
+                "changed_term": [saving.term for saving in savings],
+                "bound_saves": [round(saving.amount, 2) for saving in savings],
+                "bill_saves": [*bill_saves, *[np.nan] * (len(savings) - len(bill_saves))],
+            }
+        ).sort_values("bill_saves", ascending=False, kind="stable", na_position="last")
+        frame = frame.reset_index(drop=True).head(MOST_ROWS)
         if len(frame):
-            best = frame.iloc[0]
-            sentences.append(
-                f"Renegotiate first: {best['changed_term']} for {best['contract']} saves about "
-                f"{best['saves']:,.2f}."
-            )
-            sections.append(Section(title="what to renegotiate", frame=frame.head(12), note=NOTE))
+            sentences.append(_say_first(frame, total))
+            sections.append(Section(title="what to renegotiate", frame=frame, note=NOTE))
         else:
             sentences.append("No single changed term of these contracts lowers the bill.")
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
-def _switching_savings(problem: Month, now: float, options: Options) -> Iterator[tuple[str, str, float]]:
-    """Yield what the bound on the bill falls by where a region's limit of switching is lifted."""
+def _say_first(frame: pd.DataFrame, total: float) -> str:
+    """Return what to renegotiate first, in words."""
+    best = frame.iloc[0]
+    start = f"Renegotiate first: {best['changed_term']} for {best['contract']}"
+    if np.isnan(best["bill_saves"]):
+        return f"{start} lowers the bound on the bill by {best['bound_saves']:,.2f}."
+    if best["bill_saves"] <= 0:
+        return (
+            f"{start} lowers the bound on the bill by {best['bound_saves']:,.2f}, but no bill that was found."
+        )
+    share = best["bill_saves"] / max(total, 1e-9)
+    return f"{start} saves {best['bill_saves']:,.2f} ({share:.1%}) by a new plan."
+
+
+def _find_savings(
+    problem: Month, bills: pd.DataFrame, contracts: int, options: Options
+) -> list[Saving] | None:
+    """Return what changed terms of the contracts with the largest bills save, in descending order.
+
+    None where the bound on the bill is unknown.
+    """
+    now = relaxed_bill(problem, options)
+    if now is None:
+        return None
+    savings = []
+    largest = bills["amount"].sort_values(ascending=False, kind="stable").index[:contracts]
+    changes = [
+        (problem.names[contract], term, changed, int(problem.region[contract]))
+        for contract in map(int, largest)
+        for term, changed in _changed_terms(problem, contract)
+    ]
+    for name, term, changed, region in (*changes, *_lifted_limits(problem)):
+        bound = relaxed_bill(changed, options)
+        if bound is not None and now - bound > LEAST_SAVING * max(now, 1e-9):
+            savings.append(Saving(name, term, changed, region, now - bound))
+    return sorted(savings, key=lambda saving: -saving.amount)
+
+
+def _plan_again(problem: Month, savings: list[Saving], bills: pd.DataFrame, options: Options) -> list[float]:
+    """Return what the bill falls by where the region of each saving is planned again.
+
+    The bill of today is that of the explained plan, or of a new plan if that is less.
+    """
+    limit = DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
+    limit /= max(2 * len(savings), 1)
+
+    def cost(changed: Month, region: int) -> float:
+        done = plan_region(Region.of(changed, region), method="auto", options=options, time_limit_s=limit)
+        return np.nan if done.cost is None else done.cost
+
+    today: dict[int, float] = {}
+    found = []
+    for saving in savings:
+        if saving.region not in today:
+            paid = float(bills["amount"][problem.region == saving.region].sum())
+            today[saving.region] = float(np.nanmin([paid, cost(problem, saving.region)]))
+        found.append(round(today[saving.region] - cost(saving.changed, saving.region), 2))
+    return found
+
+
+def _lifted_limits(problem: Month) -> Iterator[tuple[str, str, Month, int]]:
+    """Yield the problem where the limit of switching of a region is lifted, in the order of the regions."""
     if problem.switching is None:
         return
     for row in np.flatnonzero(problem.moved_share < 1).tolist():
         name = problem.regions[row]
         others = problem.switching[problem.switching["region"].astype(str) != name]
-        bound = relaxed_bill(replace(problem, switching=others), options)
-        if bound is not None and now - bound > LEAST_SAVING * max(now, 1e-9):
-            yield f"all in {name}", "no limit of switching", round(now - bound, 2)
+        yield f"all in {name}", "no limit of switching", replace(problem, switching=others), row
 
 
 def _changed_terms(problem: Month, contract: int) -> Iterator[tuple[str, Month]]:

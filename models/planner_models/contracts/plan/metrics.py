@@ -77,7 +77,7 @@ HEADLINE: Final = Headline(
         "mean_price",
         "bill_by_peak",
         "free_windows",
-        "cdns_used",
+        "most_moved_percent",
     ),
 )
 LIMITS: Final = {

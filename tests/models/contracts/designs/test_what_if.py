@@ -1,0 +1,70 @@
+"""Explanations of months: what terms cost, verified by planning again."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import planner
+from planner_models.contracts import Month
+from planner_models.contracts.problem.problem import MEAN, PEAK, PERCENTILE
+from tests.models.contracts.months import make
+
+TRAFFIC = [40.0, 60.0, 80.0, 100.0] * 5
+CONTRACTS = [
+    ("x", PERCENTILE, 2.0, 80.0, 70.0),
+    ("y", PEAK, 1.5, 40.0, 0.0),
+    ("z", MEAN, 3.0, 90.0, 0.0),
+]
+
+
+def least_bill(problem: Month) -> float:
+    """Return the bill of the optimum, by the integer program."""
+    run = planner.solve(problem, design="optimum", method="exact", gap=1e-6)
+    bill = run.metrics["bill"]
+    assert bill is not None
+    return bill
+
+
+def test_savings_are_those_of_the_least_bills_with_changed_terms() -> None:
+    problem = make(TRAFFIC, CONTRACTS)
+    explained = planner.explain(problem, design="optimum", again=10)
+    assert explained.explanation is not None
+    table = explained.explanation.sections[-1].frame
+    assert explained.explanation.sections[-1].title == "what to renegotiate"
+    today = least_bill(problem)
+    frame = problem.contracts.set_index("cdn", drop=False)
+    cases = {
+        ("x", "no commitment"): ("commitment_mbps", 0.0),
+        ("x", "10% off its prices"): ("price_per_mbps", 1.8),
+        ("y", "10% more capacity"): ("capacity_mbps", 44.0),
+        ("y", "billing by the 95th percentile"): ("billing", PERCENTILE),
+    }
+    found = {(row.contract, row.changed_term): row for row in table.itertuples()}
+    checked = 0
+    for (cdn, term), (column, value) in cases.items():
+        changed = frame.copy()
+        changed.loc[cdn, column] = value
+        saved = today - least_bill(Month(traffic=problem.traffic, contracts=changed.reset_index(drop=True)))
+        if (cdn, term) in found:
+            checked += 1
+            assert found[cdn, term].bill_saves == pytest.approx(saved, abs=0.011 + 2e-3 * today)
+        else:
+            assert saved <= 1e-3 * today
+    assert checked >= 2
+    assert table["bill_saves"].is_monotonic_decreasing
+    best = table.iloc[0]
+    assert f"{best['changed_term']} for {best['contract']} saves {best['bill_saves']:,.2f}" in " ".join(
+        explained.explanation.sentences
+    )
+
+
+def test_terms_beyond_the_number_that_is_planned_again_have_savings_of_the_bound_only() -> None:
+    explained = planner.explain(make(TRAFFIC, CONTRACTS), design="optimum", again=1)
+    assert explained.explanation is not None
+    table = explained.explanation.sections[-1].frame
+    assert table["bill_saves"].notna().tolist() == [True] + [False] * (len(table) - 1)
+    assert pd.Series(table["bound_saves"]).iloc[1:].is_monotonic_decreasing
+    none = planner.explain(make(TRAFFIC, CONTRACTS), design="optimum", again=0)
+    assert none.explanation is not None
+    assert "lowers the bound on the bill by" in " ".join(none.explanation.sentences)
