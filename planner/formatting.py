@@ -147,9 +147,30 @@ def sizes(size: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {noun if count != 1 else _singular(noun)}" for noun, count in size.items())
 
 
+PREPOSITIONS: Final = frozenset(
+    {"at", "before", "by", "for", "from", "in", "of", "on", "per", "to", "with", "without"}
+)
+"""Words after which a phrase says more about its noun: `demands without a path`."""
+IRREGULAR: Final = {"caches": "cache", "series": "series"}
+ENDINGS: Final = (
+    ("ies", "y"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("sses", "ss"), ("ss", "ss"), ("s", ""),
+)  # fmt: skip
+
+
 def _singular(plural: str) -> str:
-    """Return the singular of an English plural that is formed by rule."""
-    for ending, singular in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("s", "")):
+    """Return the singular of an English plural, or of a phrase with one, that is formed by rule."""
+    words = plural.split(" ")
+    place = next((place for place, word in enumerate(words) if word in PREPOSITIONS), len(words)) - 1
+    if place < 0:
+        return plural
+    words[place] = _singular_word(words[place])
+    return " ".join(words)
+
+
+def _singular_word(plural: str) -> str:
+    if plural in IRREGULAR:
+        return IRREGULAR[plural]
+    for ending, singular in ENDINGS:
         if plural.endswith(ending):
             return plural.removesuffix(ending) + singular
     return plural

@@ -145,6 +145,7 @@ DURATIONS: dict[str, dict[str, Any]] = {
     "livevideo": {"until_s": 6.0},
     "multicast": {"duration_s": 5.0},
     "traffic": {"until_s": 0.05, "warm_up_s": 0.02},
+    "updates": {"runs": 2},
 }
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from planner.formatting import is_convertible
+
 
 class Plan(Protocol):
     """A decision as tables."""
@@ -81,9 +83,20 @@ class Violations:
         for limit, rows in self.frame.groupby("limit", sort=False):
             excess = (rows["amount"] - rows["allowed"]).abs()
             worst = rows.loc[excess.sort_values(ascending=False, kind="stable").index[:most]]
+            if _are_places(rows):  # a place is right or wrong
+                places = "; ".join(worst["where"].astype(str))
+                more = "; ..." if len(rows) > len(worst) else ""
+                lines.append(f"{limit}: violated {len(rows)} time{'s' * (len(rows) > 1)}: {places}{more}")
+                continue
             places = "; ".join(
                 f"{row.where} {row.amount:,.6g} against {row.allowed:,.6g} {row.unit}".rstrip()
                 for row in worst.itertuples()
             )
             lines.append(f"{limit}: violated {len(rows)} time{'s' * (len(rows) > 1)}, worst {places}")
         return lines
+
+
+def _are_places(rows: pd.DataFrame) -> bool:
+    """Return whether each violation is of something that must not be at all, so that amounts say nothing."""
+    is_one = (rows["amount"] == 1) & (rows["allowed"] == 0)
+    return bool(is_one.all()) and not any(is_convertible(str(unit)) for unit in rows["unit"])

@@ -57,6 +57,25 @@ def test_values_of_one_figure_have_one_unit(
     assert (scaled, [write(value) for value in values]) == shown
 
 
+@pytest.mark.parametrize(
+    ("unit", "one"),
+    [
+        ("demands without a whole path", "1 demand without a whole path"),
+        ("classes", "1 class"),
+        ("batches", "1 batch"),
+        ("caches", "1 cache"),
+        ("missed waypoints", "1 missed waypoint"),
+        ("entries of tables", "1 entry of tables"),
+        ("of the demand", "1 of the demand"),
+        ("times the demand", "1 times the demand"),
+        ("", "1"),
+    ],
+)
+def test_one_thing_is_in_the_singular(unit: str, one: str) -> None:
+    assert formatting.amount(1, unit) == one
+    assert formatting.amount(2, unit) == f"2 {unit}".rstrip()
+
+
 def test_an_amount_stands_in_its_phrase() -> None:
     assert formatting.phrase("sheds", "2 Gbit/s") == "sheds 2 Gbit/s"
     assert formatting.phrase("leaves {} unserved", "2 Gbit") == "leaves 2 Gbit unserved"
