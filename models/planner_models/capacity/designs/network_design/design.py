@@ -27,6 +27,7 @@ from planner.options import Options
 from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
 from planner_models.capacity.designs.network_design.flow_rows import FlowRowSeparator
 from planner_models.capacity.designs.network_design.instance import Instance, Shortage, Solution
+from planner_models.capacity.designs.network_design.lagrangian_bound import LagrangianBound
 from planner_models.capacity.designs.network_design.master import Master, Search
 from planner_models.capacity.designs.network_design.metric_rows import add_metric_row
 from planner_models.capacity.designs.network_design.neighbourhoods import Neighbourhoods
@@ -122,6 +123,25 @@ bound finds most of these rows itself."""
 
 METRIC_ROUNDS = 15
 """Rounds of metric rows at the linear relaxation."""
+
+LAGRANGIAN_ASCENTS = ((500, 1.0), (700, 0.3), (700, 0.1))
+"""Iterations and pace of the ascents of Lagrangian multipliers, with new rows after each; of the first to see
+whether it raises the bound."""
+
+LAGRANGIAN_GAIN = 2e-3
+"""Relative gain of an ascent with which the next one follows."""
+
+LAGRANGIAN_ROUNDS = 20
+"""Rounds of rows at the linear relaxation after each ascent."""
+
+LAGRANGIAN_SHARE = 0.1
+"""Share of the time that is left that one ascent may take."""
+
+MAX_MULTIPLIERS = 20_000_000
+"""Potentials of demands at nodes up to which flow conservation is relaxed; memory is a few times as much."""
+
+NEARLY_TIGHT = 1e-6
+"""Slack, in modules, up to which a row of the linear relaxation gets a multiplier."""
 
 MAX_VIOLATED_STATES = 6
 """States that give metric rows to one candidate."""
@@ -266,6 +286,7 @@ class _Search:
             return Solution(status=Status.INFEASIBLE)
         if relaxed is not None:
             self._round_up(relaxed)
+            relaxed = self._raise_by_multipliers(relaxed)
             self._search_routes(heat=1.0)
         if relaxed is not None and not self._is_done():
             self._tighten_split()
@@ -514,6 +535,50 @@ class _Search:
             is_stalled = len(values) > FLOW_STALL and value <= values[-1 - FLOW_STALL] * (1 + FLOW_GAIN)
             if is_stalled or not rows.separate(point) + self.cutsets.separate(point, self.rng):
                 return
+
+    def _raise_by_multipliers(self, relaxed: Floats) -> Floats:
+        """Raise the bound by Lagrangian multipliers, and add their row; return the relaxation's new point."""
+        instance, master = self.instance, self.master
+        size = len(instance.rate) * instance.nodes
+        if self.budget is not None or len(self.states) > 1 or size > MAX_MULTIPLIERS or self._is_done():
+            return relaxed
+        program = LagrangianBound(instance)
+        potentials: dict[int, tuple[float, Floats]] = {}  # by row of the pool, with the scale of the row
+        for iterations, pace in LAGRANGIAN_ASCENTS:
+            before = self.bound
+            matrix, limits = master.pool
+            duals = master.relaxation_duals()
+            modules = matrix[:, : master.modules].tocsr()
+            is_plain = np.diff(matrix.indptr) == np.diff(modules.indptr)  # no column of a setup
+            start = program.zero()
+            for at, (scale, potential) in potentials.items():
+                is_plain[at] = False
+                start += duals[at] / scale * potential
+            slack = matrix @ relaxed[: master.pooled] - limits
+            kept = np.flatnonzero(is_plain & ((slack <= NEARLY_TIGHT) | (duals > 0)))
+            found = program.ascend(
+                start,
+                modules[kept],
+                limits[kept],
+                duals[kept],
+                pace=pace,
+                iterations=iterations,
+                time_limit_s=LAGRANGIAN_SHARE * self._left_s(),
+            )
+            if found is None:
+                return relaxed
+            self._raise_bound(found.bound)
+            is_raised = self.bound > before + LAGRANGIAN_GAIN * abs(before)
+            if self._is_done() or not is_raised or master.has_flow:
+                return relaxed  # the row of potentials has no routing costs
+            scale = float(found.gain.max())
+            row = np.zeros(master.pooled)
+            row[: master.modules] = found.gain / scale
+            if master.add_row(row, found.limit / scale * (1 - 1e-9)):
+                potentials[len(master.pool[1]) - 1] = scale, found.potential
+            tightened = self._tighten_relaxation(rounds=LAGRANGIAN_ROUNDS)
+            relaxed = relaxed if tightened is None else tightened
+        return relaxed
 
     # --- plans
 

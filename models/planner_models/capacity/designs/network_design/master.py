@@ -212,6 +212,13 @@ class Master:
             self._limits = np.array([limit for _, _, limit in self._pool])
         return self._matrix, self._limits
 
+    def relaxation_duals(self) -> Floats:
+        """Return the dual values of the pool's rows in the last linear relaxation, at least 0, (P,)."""
+        duals: Floats = np.zeros(len(self._pool))
+        values = np.array(self.program.getSolution().row_dual)[self.static_rows :]
+        duals[: self._in_program] = np.maximum(0.0, values[: self._in_program])
+        return duals
+
     def is_cut_off(self, point: Floats) -> bool:
         """Return whether a point violates a row of the pool."""
         matrix, limits = self.pool

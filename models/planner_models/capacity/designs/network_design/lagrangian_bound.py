@@ -1,0 +1,157 @@
+"""Lagrangian bound: conservation of each demand's flow and separated rows are relaxed, links stay whole.
+
+With a potential of each demand at each node and a multiplier of each row, what remains falls apart by links.
+A link buys whole modules at reduced costs and fills them with the traffic that gains most potential on it, of
+each demand at most its rate. That is stronger than the linear relaxation with one flow for all demands of a
+root, where a link carries a small demand on a small part of a module.
+
+Multipliers ascend along subgradients with a step size of each coordinate (Adam). The best ones also give a
+row over capacities: modules gain at least the difference of potentials of all demands,
+
+    sum over modules (most gain of one module x count)  >=  sum over demands (rate x potential difference)
+
+as the gain of a link's modules together is at most the sum of their gains.
+
+Reference: Crainic, Frangioni and Gendron, "Bundle-based relaxation methods for multicommodity capacitated
+fixed charge network design", Discrete Applied Mathematics 112, 2001; Kingma and Ba, "Adam: a method for
+stochastic optimization", 2015.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from planner_models.capacity.designs.network_design.instance import Instance
+from planner_models.capacity.designs.network_design.link_programs import (
+    Links,
+    Potentials,
+    build_steps,
+    solve_links,
+    write_gains,
+)
+from planner_models.capacity.designs.network_design.network import Floats
+
+LEAST_ITERATIONS = 100
+"""Iterations below which the limit of time does not allow a useful bound."""
+
+STEP_SIZE = 0.06
+"""First step of a potential, relative to the mean cost of a unit of capacity; steps decrease to 0."""
+
+ROW_STEP_SIZE = 0.01
+"""First step of the multiplier of a row, relative to the mean cost of a module."""
+
+FIRST_DECAY, SECOND_DECAY = 0.9, 0.999
+"""Shares of the past in the averages of subgradients and of their squares."""
+
+SAFETY = 1e-9
+"""Rounding of the sums of a bound, relative to it."""
+
+
+class Lagrangian(NamedTuple):
+    """Bound of the best multipliers, their row `gain counts >= limit` over modules (M,), and potentials."""
+
+    bound: float
+    gain: Floats
+    limit: float
+    potential: Floats
+
+
+class LagrangianBound:
+    """Bounds the cost of an instance in its normal state."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        is_shared, has_both = instance.direction == "undirected", instance.direction == "bidirected"
+        self.links = Links(instance.tail, instance.head, instance.routing_cost, is_shared, has_both)
+        self.steps = build_steps(instance)
+
+    def zero(self) -> Floats:
+        """Return potentials (D, N) of 0."""
+        return np.zeros((len(self.instance.rate), self.instance.nodes))
+
+    def ascend(
+        self,
+        potential: Floats,
+        rows: sp.csr_array,
+        limits: Floats,
+        multipliers: Floats,
+        *,
+        pace: float,
+        iterations: int,
+        time_limit_s: float,
+    ) -> Lagrangian | None:
+        """Return the bound of the best multipliers found; None where the time does not suffice.
+
+        potential     (D, N) to begin with
+        rows, limits  (P, M), (P,) `rows counts >= limits` that all plans satisfy
+        multipliers   (P,) of the rows to begin with, such as dual values of the linear relaxation
+        pace          factor of step sizes, below 1 where multipliers begin near the best ones
+        """
+        instance, begin = self.instance, time.perf_counter()
+        potential, dual = potential.copy(), multipliers.copy()
+        self._solve(potential, rows, limits, dual)  # compiles
+        started = time.perf_counter()
+        value, missing, short = self._solve(potential, rows, limits, dual)
+        each = 1.5 * max(time.perf_counter() - started, 1e-6)
+        count = int(min(iterations, (time_limit_s - (started - begin)) / each))
+        if count < LEAST_ITERATIONS:
+            return None
+        unit_price = float((instance.module_cost / instance.module_size).mean())
+        ascent = _Adam(potential.shape, pace * STEP_SIZE * unit_price, 1e-5 * float(instance.rate.mean()))
+        row_size = pace * ROW_STEP_SIZE * float(instance.module_cost.mean())
+        row_ascent = _Adam(dual.shape, row_size, 1e-5)
+        best, best_potential = value, potential.copy()
+        for step in range(count):
+            if time.perf_counter() - begin > time_limit_s:
+                break
+            potential += ascent.step(missing, 1.0 - step / count)
+            dual = np.maximum(0.0, dual + row_ascent.step(short, 1.0 - step / count))
+            value, missing, short = self._solve(potential, rows, limits, dual)
+            if value > best:
+                best, best_potential = value, potential.copy()
+        gain, limit = self._gain_row(best_potential)
+        return Lagrangian(best - SAFETY * abs(best), gain, limit, best_potential)
+
+    def _solve(
+        self, potential: Floats, rows: sp.csr_array, limits: Floats, dual: Floats
+    ) -> tuple[float, Floats, Floats]:
+        """Return the bound of multipliers, and its subgradient: what demands (D, N) and rows (P,) miss."""
+        instance = self.instance
+        missing, counts = np.empty_like(potential), np.empty(instance.modules)
+        demands = Potentials(potential, instance.source, instance.target, instance.rate)
+        reduced = instance.module_cost - rows.T @ dual
+        value = solve_links(self.links, self.steps, demands, instance.setup_cost, reduced, missing, counts)
+        return float(value + limits @ dual), missing, limits - rows @ counts
+
+    def _gain_row(self, potential: Floats) -> tuple[Floats, float]:
+        """Return the most gain of one module of each kind (M,), and what demands need beyond installed."""
+        instance, gain = self.instance, np.empty(self.instance.modules)
+        demands = Potentials(potential, instance.source, instance.target, instance.rate)
+        there = write_gains(
+            self.links, demands, instance.module_edge, instance.module_size, instance.installed, gain
+        )
+        at = np.arange(len(instance.rate))
+        needed = potential[at, instance.source] - potential[at, instance.target]
+        return gain, float(needed @ instance.rate - there)
+
+
+class _Adam:
+    """Steps along subgradients, of each coordinate by the averages of its own."""
+
+    def __init__(self, shape: tuple[int, ...], size: float, least: float) -> None:
+        self.size, self.least, self.count = size, least, 0
+        self.first, self.second = np.zeros(shape), np.zeros(shape)
+
+    def step(self, gradient: Floats, left: float) -> Floats:
+        """Return the next step, `left` times as large as the first ones."""
+        self.count += 1
+        self.first += (1.0 - FIRST_DECAY) * (gradient - self.first)
+        self.second += (1.0 - SECOND_DECAY) * (gradient * gradient - self.second)
+        mean = self.first / (1.0 - FIRST_DECAY**self.count)
+        spread = np.sqrt(self.second / (1.0 - SECOND_DECAY**self.count))
+        step: Floats = self.size * left * mean / (spread + self.least)
+        return step
