@@ -74,7 +74,7 @@ FIRST_NODES = 200
 
 NODE_GROWTH = 2.0
 WHOLE_SHARE = 0.35
-"""Share of the time that is left that one branch and bound with a limit of nodes may take."""
+"""Share of the time that is left that one branch and bound with a limit of nodes may compute."""
 
 LEAST_NEIGHBOURHOODS = 4
 """Neighbourhoods that are searched between two branch and bounds on the whole master program; more where
@@ -84,7 +84,7 @@ NEIGHBOURHOOD_NODES = {False: 200, True: 60}
 """Nodes of the branch and bound on one neighbourhood, without and with flow."""
 
 NEIGHBOURHOOD_SHARE = 0.05
-"""Share of the time that is left that one branch and bound on a neighbourhood may take."""
+"""Share of the time that is left that one branch and bound on a neighbourhood may compute."""
 
 EXPLORED_SHARE = 0.25
 """Share of neighbourhoods for which chance chooses the model; half as often for each time without gain."""
@@ -149,6 +149,13 @@ MAX_VIOLATED_STATES = 6
 
 PATH_SEARCHES_PER_LINK = 2_000
 """Searches for paths of the first annealing of routes."""
+
+FIRST_SEARCHES_GROWTH = 4
+FIRST_SEARCHES_GAIN = 0.005
+"""Relative gain of an annealing far from the plan with which one follows that is as much longer."""
+
+FIRST_SEARCHES_SHARE = 0.2
+"""Share of the time that is left that the next one may take."""
 
 MAX_PATH_SEARCHES = 2_000_000
 PATH_SEARCHES_GROWTH = 1.5
@@ -287,7 +294,7 @@ class _Search:
         if relaxed is not None:
             self._round_up(relaxed)
             relaxed = self._raise_by_multipliers(relaxed)
-            self._search_routes(heat=1.0)
+            self._anneal_routes()
         if relaxed is not None and not self._is_done():
             self._tighten_split()
         if relaxed is None or self._is_done() or self._search_all(20, relaxed):
@@ -737,13 +744,32 @@ class _Search:
             self.gained[model] = MEMORY * self.gained[model] + value - self.best.value
 
     def _choose_model(self) -> Model:
-        """Return the model to search in: mostly the one that gained most for its work lately."""
+        """Return the model to search in: mostly the one that gained most for its work lately.
+
+        Each time without gain since then halves its rate, or else a large gain long ago would keep it chosen.
+        """
         if self.rng.random() < EXPLORED_SHARE:
             weight = np.array([0.5 ** self.fruitless[model] for model in self.models])
             return self.models[self.rng.choice(len(weight), p=weight / weight.sum())]
-        rate = [self.gained[model] / max(self.work[model], 1.0) for model in self.models]
+        rate = [
+            0.5 ** self.fruitless[model] * self.gained[model] / max(self.work[model], 1.0)
+            for model in self.models
+        ]
         best = [model for model, each in zip(self.models, rate, strict=True) if each == max(rate)]
         return best[self.rng.integers(len(best))]
+
+    def _anneal_routes(self) -> None:
+        """Search routes far from the plan, again and again longer while that lowers the cost."""
+        shortest = self.path_searches
+        while self.routes is not None:
+            before = math.inf if self.best is None else self.best.value
+            self._search_routes(heat=1.0)
+            longer = FIRST_SEARCHES_GROWTH * self.path_searches
+            is_better = self.best is not None and self.best.value < (1.0 - FIRST_SEARCHES_GAIN) * before
+            if not is_better or longer > FIRST_SEARCHES_SHARE * self._left_s() * self.paths_per_s:
+                break
+            self.path_searches = longer
+        self.path_searches = shortest
 
     def _search_routes(self, heat: float) -> None:
         """Search the routes of the best plan by annealing; longer where that finds nothing.
@@ -788,7 +814,8 @@ class _Search:
         around = self.best.point
         for _ in range(NEIGHBOURHOOD_ROUNDS):
             result = master.search(
-                time_limit_s=NEIGHBOURHOOD_SHARE * self._left_s(),
+                time_limit_s=self._left_s(),
+                cpu_limit_s=NEIGHBOURHOOD_SHARE * self._left_s(),
                 nodes=NEIGHBOURHOOD_NODES[with_flow],
                 gap=0.002,
                 free=free,
@@ -824,7 +851,8 @@ class _Search:
         master = self._whole_program()
         share = 1.0 if nodes is None else WHOLE_SHARE
         result = master.search(
-            time_limit_s=share * self._left_s(),
+            time_limit_s=self._left_s(),
+            cpu_limit_s=share * self._left_s(),
             nodes=nodes,
             gap=gap,
             around=None if self.best is None else self.best.point,

@@ -7,6 +7,7 @@ The pool holds rows that were separated, over the columns before the flow.
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import highspy
@@ -285,6 +286,7 @@ class Master:
         self,
         *,
         time_limit_s: float,
+        cpu_limit_s: float | None = None,
         nodes: int | None = None,
         gap: float = 0.0,
         free: Bools | None = None,
@@ -294,6 +296,8 @@ class Master:
     ) -> Search:
         """Return what branch and bound finds within limits.
 
+        cpu_limit_s  limit of the time that this thread computes, which unlike time that passes is the same on
+                a busy machine
         free    (M + Y,) columns that may differ from `around`; None for all
         around  a point: columns that are not free keep its values, and the search starts from it
         cutoff  value below which points are searched for
@@ -328,6 +332,11 @@ class Master:
         highs.cbMipImprovingSolution.subscribe(
             lambda event: points.append(np.array(event.data_out.mip_solution))
         )
+        if cpu_limit_s is not None:
+            end = time.thread_time() + cpu_limit_s
+            highs.cbMipInterrupt.subscribe(
+                lambda event: event.interrupt() if time.thread_time() > end else None
+            )
         highs.run()
         status = highs.getModelStatus()
         for point in points:
