@@ -128,12 +128,10 @@ class Choices:
         )
         nothing = np.full(value.shape[2], IMPOSSIBLE)
         nothing[:1] = 0.0
-        return Separate(
-            own,
-            np.where(has, value, nothing),
-            np.where(has, size, 0.0) / np.where(capacity > 0, capacity, 1.0)[:, None, None],
-            np.where(has, on_pop, 0.0) / np.where(of_pop > 0, of_pop, 1.0)[:, None, None],
-        )
+        use = np.where(has, size, 0.0) / np.where(capacity > 0, capacity, 1.0)[:, None, None]
+        of_pop_use = np.where(has, on_pop, 0.0) / np.where(of_pop > 0, of_pop, 1.0)[:, None, None]
+        value = np.where(has, value, nothing)
+        return Separate(own, *(np.ascontiguousarray(array) for array in (value, use, of_pop_use)))
 
     def to_levels(self, interval: Interval, answers: Ints, added: Ints) -> Ints:
         """Return the level that each site sends for each query, (S, Q).

@@ -385,6 +385,7 @@ def fill_sites(value: Floats, size: Floats, available: Floats) -> Ints:
     use = size / np.where(fits, available, 1.0)[:, None, None]
     use = np.where(fits[:, None, None], use, 0.0)
     pop_of = np.zeros(sites, dtype=np.int64)
+    value, use = np.ascontiguousarray(value), np.ascontiguousarray(use)
     separate = Separate(np.arange(value.shape[1]), value, use, np.zeros_like(use))
     steps = order_steps(pop_of, separate, np.concatenate([np.ones(sites), [0.0]]))
     added = np.zeros(steps.least.shape, dtype=np.int64)

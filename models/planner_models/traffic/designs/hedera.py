@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner.arrays import Floats
+from planner.arrays import Floats, read_only
 from planner.contract.design import Decision
 from planner_models.traffic.designs import next_hops, path_assignment
 from planner_models.traffic.designs.next_hops import draw_link, enlarge
@@ -57,7 +57,7 @@ def route_first_fit(
     start, link = _first_fit(
         hops,
         problem.capacity_mbps.copy(),
-        _demand_mbps(problem, rates),
+        read_only(_demand_mbps(problem, rates)),
         hashed.indptr.astype(np.int64),
         hashed.indices.astype(np.int64),
     )

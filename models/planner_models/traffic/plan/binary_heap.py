@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numba
+import numpy as np
 
 OPTIONS: Final[dict[str, Any]] = {"cache": True, "forceinline": True, "_nrt": False}
 inlined: Final[Callable[[Any], Any]] = numba.njit(**OPTIONS)
@@ -54,7 +55,7 @@ def pop_heap(heap, key, place, size, tie=None):  # type: ignore[no-untyped-def]
         place[top] = -1
     size -= 1
     if size > 0:
-        sink(heap, key, place, 0, size, heap[size], tie)
+        sink(heap, key, place, np.int64(0), size, heap[size], tie)
     return top, size
 
 

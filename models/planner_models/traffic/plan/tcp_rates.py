@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 from scipy.sparse.linalg import splu
 
-from planner.arrays import Floats
+from planner.arrays import Floats, read_only
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import SolverFailure
@@ -102,9 +102,9 @@ def _validate(
         matrix = matrix.copy()
         matrix.sum_duplicates()
     flows, links = matrix.shape
-    capacity = np.ascontiguousarray(capacity, dtype=float)
-    cap = np.ascontiguousarray(cap, dtype=float)
-    weight = np.ones(flows) if weight is None else np.ascontiguousarray(weight, dtype=float)
+    capacity = read_only(np.asarray(capacity, dtype=float))
+    cap = np.array(cap, dtype=float)  # of the kinds that other compiled loops pass: the filling compiles once
+    weight = np.ones(flows) if weight is None else np.array(weight, dtype=float)
     if capacity.shape != (links,) or cap.shape != (flows,) or weight.shape != (flows,):
         raise ValueError(
             f"share is {flows} x {links}, capacity {capacity.shape}, cap {cap.shape}, weight {weight.shape}"

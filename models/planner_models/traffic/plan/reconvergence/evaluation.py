@@ -174,7 +174,7 @@ def _drop_overload(net, routes, summed, total, passed):  # type: ignore[no-untyp
         for g in range(layers):
             arriving_load(net, g, routes, passed[g], at, total[g])
     used, given, load = np.zeros(links), np.zeros(layers), np.zeros((layers, links))
-    first, largest = 0, 0.0
+    first, largest = np.int64(0), 0.0  # a plain 0 would compile `solve_drops` once more, for that constant
     while first < layers:
         stop = first
         while stop < layers and net.level[stop] == net.level[first]:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Floats, Ints, read_only
 from planner_models.traffic.problem.problem import Traffic
 
 DROP, PRIORITY, MAX_MIN = range(3)
@@ -86,23 +86,23 @@ def network_of(problem: Traffic, *, weight: Floats | None = None, is_single: boo
     )
     order = admission_order(problem)
     return Network(
-        tail=problem.tail,
-        head=problem.head,
-        weight=problem.weight if weight is None else weight,
-        capacity=problem.capacity_mbps,
-        leaving=leaving,
-        first_leaving=first_leaving,
-        entering=entering,
-        first_entering=first_entering,
-        targets=problem.targets,
-        rate=rate,
-        level=level.astype(np.int64),
-        layer_weight=layer_weight,
-        source=problem.source,
-        row=np.where(problem.rate_mbps > 0, problem.target_row, 0),
-        layer=layer,
-        demand_rate=problem.rate_mbps,
-        order=order[problem.rate_mbps[order] > 0],
+        tail=read_only(problem.tail),
+        head=read_only(problem.head),
+        weight=read_only(problem.weight if weight is None else weight),
+        capacity=read_only(problem.capacity_mbps),
+        leaving=read_only(leaving),
+        first_leaving=read_only(first_leaving),
+        entering=read_only(entering),
+        first_entering=read_only(first_entering),
+        targets=read_only(problem.targets),
+        rate=read_only(rate),
+        level=read_only(level.astype(np.int64)),
+        layer_weight=read_only(layer_weight),
+        source=read_only(problem.source),
+        row=read_only(np.where(problem.rate_mbps > 0, problem.target_row, 0)),
+        layer=read_only(layer),
+        demand_rate=read_only(problem.rate_mbps),
+        order=read_only(order[problem.rate_mbps[order] > 0]),
         is_single=is_single,
         overload=OVERLOADS[problem.overload] if by_priority or problem.overload != "priority" else DROP,
     )
