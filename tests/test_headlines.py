@@ -164,6 +164,7 @@ REDUCED = {
     "updates/coordination": {"problem.count": 60},
     "flowtables/acl_1k": {"problem.rules": 100, "problem.connections": 500},
     "flowtables/firewall_1k": {"problem.rules": 100, "problem.connections": 500},
+    "flowtables/coordination": {"problem.rules": 60, "problem.connections": 300},
     "flowtables/table_1": {"problem.connections": 1_000},
     "updates/europe_maintenance": {"problem.name": "sndlib/germany50", "problem.count": 20},
     "updates/germany50_links": {"problem.count": 60},

@@ -48,9 +48,12 @@ merged 1 ip_dst=10.0.0.0/8 tp_dst=64/0x40
 
 from __future__ import annotations
 
+from planner.contract.degradation import Degradation
+from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.flowtables import designs, information, plan, problem
 from planner_models.flowtables.designs.table import DESIGNS
+from planner_models.flowtables.information.realize import realize
 from planner_models.flowtables.plan.check import check
 from planner_models.flowtables.plan.drawing import draw
 from planner_models.flowtables.plan.metrics import HEADLINE, LIMITS, METRICS, measure
@@ -79,6 +82,7 @@ SYSTEM = System(
         check=check,
         metrics=METRICS,
         measure=measure,
+        realize=realize,
         draw=draw,
         headline=HEADLINE,
         limits=LIMITS,
@@ -88,6 +92,35 @@ SYSTEM = System(
         practice="all",
         practice_name="all optimizations of Open vSwitch",
         trade_off=("probes_per_connection", "misses"),
+        coordination=Coordination(
+            scenario="flowtables/coordination",
+            performance="cpu_per_connection_us",
+            cost="signalling_bytes",
+            degradations=(
+                Degradation(
+                    kind="age",
+                    parameter="age_s",
+                    values=(0.0, 60.0, 600.0, 6_000.0),
+                    unit="s",
+                    about="age of the trace that masks are planned for",
+                    seeds=2,
+                ),
+                Degradation(
+                    kind="noise",
+                    parameter="sampling",
+                    values=(1.0, 10.0, 100.0, 1_000.0),
+                    about="one in so many connections is sampled",
+                    seeds=2,
+                ),
+                Degradation(
+                    kind="granularity",
+                    parameter="top",
+                    values=(1_000.0, 100.0, 10.0),
+                    unit="connections",
+                    about="connections with the most packets that are known",
+                ),
+            ),
+        ),
     ),
 )
 

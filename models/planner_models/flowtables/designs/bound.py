@@ -17,7 +17,9 @@ from planner_models.flowtables.plan.classification import classify, find_first
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
 
-MOST_WITNESSES = 8  # tried for a pair of headers
+MIXTURES = 8  # of two headers that are tried as witnesses
+MIXTURES_OF_ENTRY = 4  # the same within an entry
+MOST_ENTRIES_TRIED = 64
 
 
 def bound_cost(problem: FlowTables, incompatible: int) -> float:
@@ -56,36 +58,52 @@ def find_action(header: Any, rules: Any) -> Any:
     return action
 
 
+@inner
+def mix(first: Any, second: Any, state: Any, witness: Any) -> Any:
+    """Set a header to random bits of two; return the next state of the draw."""
+    for w in range(len(first)):
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+        witness[w] = (first[w] & ~state) | (second[w] & state)
+    return state
+
+
 @kernel
-def _is_incompatible(first: Any, second: Any, action: Any, other: Any, rules: Any, witness: Any) -> Any:  # noqa: C901
-    """Return whether a header of another action is found in the smallest cube with two; it is `witness`."""
+def _is_incompatible(  # noqa: C901
+    first: Any, second: Any, action: Any, other: Any, rules: Any, witness: Any
+) -> Any:
+    """Return whether a header of another action is found in the smallest cube with two; it is `witness`.
+
+    Tried are mixtures of the two headers, alone and within each entry of another action that meets the cube.
+    """
     words = len(first)
+    witness[:] = second
     if action != other:
-        witness[:] = second
         return True
+    state = np.uint64(0x9E3779B97F4A7C15)
+    for _ in range(MIXTURES):
+        state = mix(first, second, state, witness)
+        if find_action(witness, rules) != action:
+            return True
     tried = 0
     for i in range(len(rules.action)):
-        if rules.action[i] == action:
-            continue
-        meets = True
+        meets = rules.action[i] != action
         for w in range(words):
             if (first[w] ^ rules.value[i, w]) & rules.mask[i, w] & ~(first[w] ^ second[w]):
                 meets = False
                 break
         if not meets:
             continue
-        for w in range(words):
-            mask = rules.mask[i, w]
-            witness[w] = (rules.value[i, w] & mask) | (first[w] & ~mask)
-        if find_action(witness, rules) != action:
-            return True
-        for w in range(words):
-            mask = rules.mask[i, w]
-            witness[w] = (rules.value[i, w] & mask) | (second[w] & ~mask)
-        if find_action(witness, rules) != action:
-            return True
+        for _ in range(MIXTURES_OF_ENTRY):
+            state = mix(first, second, state, witness)
+            for w in range(words):
+                mask = rules.mask[i, w]
+                witness[w] = (rules.value[i, w] & mask) | (witness[w] & ~mask)
+            if find_action(witness, rules) != action:
+                return True
         tried += 1
-        if tried == MOST_WITNESSES:
+        if tried == MOST_ENTRIES_TRIED:
             break
     return False
 

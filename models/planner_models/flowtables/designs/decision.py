@@ -14,7 +14,7 @@ from planner_models.flowtables.plan.plan import Cache, make_plan
 from planner_models.flowtables.problem.problem import FlowTables
 
 BACKEND: Final = "rule"
-METRIC: Final = "cpu_us_per_connection"
+METRIC: Final = "cpu_per_connection_us"
 EQUAL: Final = 1e-6
 
 

@@ -40,14 +40,20 @@ def make_bit_index(problem: FlowTables, *, by_entropy: bool) -> BitIndex:
     bit = np.flatnonzero(_to_bits(problem.used_mask[None, :])[0])
     mask, value = _to_bits(rules.mask)[:, bit].T, _to_bits(rules.value)[:, bit].T
     rows = [_pack_rows(mask & value), _pack_rows(mask & ~value)]
-    weight = np.ones(len(bit))
-    if by_entropy:
-        share = _to_bits(problem.headers)[:, bit].mean(axis=0).clip(1e-12, 1 - 1e-12)
-        entropy = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
-        weight = LEAST_WEIGHT + entropy
     return BitIndex(
-        bit=bit.astype(np.int64), differs=np.ascontiguousarray(np.stack(rows, axis=1)), weight=weight
+        bit=bit.astype(np.int64),
+        differs=np.ascontiguousarray(np.stack(rows, axis=1)),
+        weight=weigh_bits(problem, by_entropy=by_entropy)[bit],
     )
+
+
+def weigh_bits(problem: FlowTables, *, by_entropy: bool) -> Floats:
+    """Return the weight of matching each bit, (64 words,): its entropy in the connections, or 1."""
+    if not by_entropy:
+        return np.ones(64 * problem.layout.words)
+    share = _to_bits(problem.headers).mean(axis=0).clip(1e-12, 1 - 1e-12)
+    entropy = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
+    return np.asarray(LEAST_WEIGHT + entropy)
 
 
 def _to_bits(words: Words) -> np.ndarray:

@@ -12,7 +12,7 @@ from pydantic import Field
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.flowtables.designs.decision import decide
-from planner_models.flowtables.designs.least_specific import find_least_masks, make_bit_index
+from planner_models.flowtables.designs.least_specific import find_least_masks, make_bit_index, weigh_bits
 from planner_models.flowtables.designs.tuple_space import consult, make_tuple_space
 from planner_models.flowtables.plan.lookup import Table, find_all, install_all, make_table
 from planner_models.flowtables.plan.plan import Cache
@@ -73,7 +73,7 @@ def match_least(
 def serve_from_pool(
     problem: FlowTables, *, by_entropy: ByEntropy = True, options: Options = Options()
 ) -> Decision[Cache]:
-    """Take a mask in use where it keeps the packet's action, the most used first; else the least specific."""
+    """Take a mask in use where it keeps the packet's action, the lightest first; else the least specific."""
     masks = make_least_masks(problem, by_entropy)
     return decide(problem, fill_by_misses(problem, masks, reuse=True), options=options)
 
@@ -89,23 +89,22 @@ def fill_by_misses(
     make_masks: Callable[[Words], Words],
     *,
     reuse: bool = False,
-    table: Table | None = None,
 ) -> Table:
     """Return the entries after all connections, in their order, from an empty cache.
 
     make_masks  returns the mask of the entry that a miss of each header (n, words) installs
-    reuse       whether a mask in use is taken where it keeps the action
-    table       to start from, such as with masks but without entries; it is changed
+    reuse       whether the lightest mask in use that keeps the action is taken before
     """
     headers = problem.headers
-    table = make_table(headers.shape[1], len(headers), len(headers)) if table is None else table
+    table = make_table(headers.shape[1], len(headers), len(headers))
+    weight = weigh_bits(problem, by_entropy=True) if reuse else np.zeros(64 * headers.shape[1])
     for start in range(0, len(headers), CHUNK):
         chunk = headers[start : start + CHUNK]
         entry, _ = find_all(table, chunk)
         missed = np.flatnonzero(entry < 0)
         wanted = np.zeros_like(chunk)
         wanted[missed] = make_masks(chunk[missed])
-        install_all(table, chunk, wanted, problem.entries, reuse)
+        install_all(table, chunk, wanted, problem.entries, weight, reuse)
     return table
 
 

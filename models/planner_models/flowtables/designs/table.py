@@ -7,6 +7,7 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner_models.flowtables.designs import merged, reactive
+from planner_models.flowtables.information.observe import observe_trace
 from planner_models.flowtables.information.signalling import count_installs
 
 PAPER: Final = "Pfaff et al. 2015 (Open vSwitch)"
@@ -21,6 +22,7 @@ DESIGNS: Final = (
     Design(
         name="merged",
         decide=merged.plan_pool,
+        observe=observe_trace,
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         signalling=count_installs,
         messages="userspace finds masks for a trace; then each miss installs an entry with one of them",

@@ -23,6 +23,7 @@ class Table(NamedTuple):
     masks    (m, words)
     order    (m,) masks in the order of the search
     hits     (m,) headers that each mask served so far
+    weight   (m,) of each mask; the least of those that keep a header's action is taken first
     slots    (s,) entry in each place, -1 for none; s is a power of two and at least 2 n
     """
 
@@ -32,6 +33,7 @@ class Table(NamedTuple):
     masks: Words
     order: Ints32
     hits: Ints
+    weight: Floats
     slots: Ints32
 
 
@@ -45,6 +47,7 @@ def make_table(words: int, most_entries: int, most_masks: int) -> Table:
         masks=np.zeros((most_masks, words), np.uint64),
         order=np.arange(most_masks, dtype=np.int32),
         hits=np.zeros(most_masks, np.int64),
+        weight=np.zeros(most_masks),
         slots=np.full(size, -1, np.int32),
     )
 
@@ -125,46 +128,57 @@ def find_all(table: Any, headers: Any) -> Any:
     return entry, searched
 
 
+@inner
+def find_reusable(table: Any, header: Any, rules: Any) -> Any:
+    """Return the place in the search of the lightest mask that keeps a header's action, -1 for none."""
+    best, least = -1, np.inf
+    for position in range(table.counts[1]):
+        mask = table.order[position]
+        if table.weight[mask] < least and is_valid(header, table.masks[mask], rules):
+            best, least = position, table.weight[mask]
+    return best
+
+
+@inner
+def add_mask(table: Any, mask: Any, bit_weight: Any) -> Any:
+    """Return the place of a mask in the search; one that is not there becomes the last."""
+    words = len(mask)
+    for position in range(table.counts[1]):
+        same = True
+        for w in range(words):
+            if table.masks[table.order[position], w] != mask[w]:
+                same = False
+                break
+        if same:
+            return position
+    added = table.counts[1]
+    table.weight[added] = 0.0
+    for w in range(words):
+        table.masks[added, w] = mask[w]
+        for b in range(64):
+            if (mask[w] >> np.uint64(63 - b)) & np.uint64(1):
+                table.weight[added] += bit_weight[64 * w + b]
+    table.order[added] = added
+    table.counts[1] += 1
+    return added
+
+
 @kernel
-def install_all(table: Any, headers: Any, wanted: Any, rules: Any, reuse: Any) -> Any:  # noqa: C901
+def install_all(table: Any, headers: Any, wanted: Any, rules: Any, bit_weight: Any, reuse: Any) -> Any:
     """Serve headers (n, words) in order; one without an entry gets one with its wanted mask (n, words).
 
-    reuse  whether a mask of the table that keeps the header's action is taken before the wanted one, the
-           mask with the most hits first
+    bit_weight  (64 words,) of which the weight of a new mask is the sum
+    reuse       whether the lightest mask in use that keeps the header's action is taken before the wanted one
     """
     for h in range(len(headers)):
         entry, searched = find_entry(table, headers[h])
-        chosen = -1
-        if entry >= 0:
-            position = searched - 1
-            chosen = table.order[position]
-        else:
-            position = -1
-            if reuse:
-                for p in range(table.counts[1]):
-                    if is_valid(headers[h], table.masks[table.order[p]], rules):
-                        position = p
-                        chosen = table.order[p]
-                        break
-            if chosen < 0:
-                for p in range(table.counts[1]):
-                    same = True
-                    for w in range(headers.shape[1]):
-                        if table.masks[table.order[p], w] != wanted[h, w]:
-                            same = False
-                            break
-                    if same:
-                        position = p
-                        chosen = table.order[p]
-                        break
-            if chosen < 0:
-                chosen = table.counts[1]
-                position = chosen
-                for w in range(headers.shape[1]):
-                    table.masks[chosen, w] = wanted[h, w]
-                table.order[position] = chosen
-                table.counts[1] += 1
-            insert(table, headers[h], chosen)
+        position = searched - 1
+        if entry < 0:
+            position = find_reusable(table, headers[h], rules) if reuse else -1
+            if position < 0:
+                position = add_mask(table, wanted[h], bit_weight)
+            insert(table, headers[h], table.order[position])
+        chosen = table.order[position]
         table.hits[chosen] += 1
         while position > 0 and table.hits[table.order[position - 1]] < table.hits[chosen]:
             table.order[position] = table.order[position - 1]

@@ -14,7 +14,7 @@ PAPER: Final = "Pfaff et al. 2015"
 
 METRICS: Final = (
     less(
-        "cpu_us_per_connection",
+        "cpu_per_connection_us",
         "us",
         "CPU time of a new connection: a lookup in each mask searched until its entry, and for each miss "
         "an upcall and a lookup in every mask; mean",
@@ -39,15 +39,15 @@ METRICS: Final = (
     ),
     more("hit_rate", "%", "packets that find an entry, in percent of all", f"{PAPER}, 7.1"),
     less("uncached", "connections", "connections whose entry the cache may not hold: each is a miss"),
-    less("matched_bits", "bits", "bits that an entry matches; mean of entries"),
+    less("matched_bits", "", "bits that an entry matches; mean of entries"),
     less("revalidation_s", "s", "CPU time to check all entries against the rules again", f"{PAPER}, 6"),
 )
 HEADLINE: Final = Headline(
-    metric="cpu_us_per_connection",
+    metric="cpu_per_connection_us",
     verb="takes {} of CPU time for a new connection",
     fallbacks={"uncached": "has no entry for"},
     table=(
-        "cpu_us_per_connection",
+        "cpu_per_connection_us",
         "misses",
         "masks",
         "probes_per_connection",
@@ -85,7 +85,7 @@ def measure(
     total = float(packets.sum())
     lost = float(packets[~found].sum())
     return {
-        "cpu_us_per_connection": time_us / connections,
+        "cpu_per_connection_us": time_us / connections,
         "misses": float(misses),
         "megaflows": float(entries),
         "masks": float(masks),

@@ -76,7 +76,7 @@ def test_entries_beyond_the_limit_are_misses() -> None:
         assert uncached is not None
         assert entries <= 10
         assert metrics["misses"] == entries + uncached
-        assert metrics["cpu_us_per_connection"] == pytest.approx(100 * (entries + uncached) / 256)
+        assert metrics["cpu_per_connection_us"] == pytest.approx(100 * (entries + uncached) / 256)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,53 @@
+"""Observations of connections: a sampled trace, only its most frequent headers, or one of some time ago."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from planner.contract.degradation import AgeS, Seed
+from planner_models.flowtables.problem.problem import FlowTables
+
+MEMORY_S = 600.0
+"""Time after which 1/e of the connections in an old trace are still like those of today."""
+
+Sampling = Annotated[
+    float, Field(ge=1, le=1e6, description="one in so many connections is sampled; 1: all are known")
+]
+Top = Annotated[
+    int, Field(ge=0, description="only so many connections, those with the most packets, are known; 0: all")
+]
+
+
+def observe_trace(
+    problem: FlowTables, *, age_s: AgeS = 0.0, sampling: Sampling = 1.0, top: Top = 0, seed: Seed = 0
+) -> FlowTables:
+    """Return the problem with the connections that a control plane knows, in their order.
+
+    Of an old trace, a share exp(-age / 600 s) of the connections is as today; the others have addresses and
+    ports of different connections, each field from another one, as popular values stay and pairs change.
+    At least one connection is known.
+    """
+    if age_s == 0 and sampling == 1 and top == 0:
+        return problem
+    random = np.random.default_rng(seed)
+    kept = np.arange(len(problem.flows))
+    if sampling > 1:
+        kept = kept[random.random(len(kept)) < 1 / sampling]
+    if top and len(kept) > top:
+        kept = np.sort(kept[np.argsort(-problem.packets[kept], kind="stable")[:top]])
+    kept = kept if len(kept) else np.zeros(1, dtype=np.int64)
+    flows = problem.flows.iloc[kept].reset_index(drop=True)
+    if age_s > 0:
+        words = problem.headers[kept].copy()
+        is_changed = random.random(len(kept)) >= np.exp(-age_s / MEMORY_S)
+        for field in problem.layout.fields:
+            own = problem.layout.to_words([problem.layout.full_mask([field.name])])[0]
+            donor = words[random.permutation(len(words))]
+            words[is_changed] = (words[is_changed] & ~own) | (donor[is_changed] & own)
+        full = problem.layout.full_mask(problem.layout.by_name)
+        numbers = problem.layout.to_numbers(words)
+        flows = flows.assign(header=[problem.layout.format_match(number, full) for number in numbers])
+    return problem.with_flows(flows)
