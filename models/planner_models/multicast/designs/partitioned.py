@@ -13,8 +13,9 @@ from planner import backends
 from planner.arrays import Bools, Floats
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import OPTIMAL_GAP, Proof, Status
 from planner.options import Options, Service
+from planner_models.multicast.designs import group_selection
 from planner_models.multicast.designs.universal_bound import bound_mbps
 from planner_models.multicast.plan.plan import Channels, build_plan
 from planner_models.multicast.plan.table_limits import TableLimits, admit_in_order, build_limits
@@ -23,6 +24,7 @@ from planner_models.multicast.problem.problem import Multicast
 METRIC: Final = "host_traffic_mbps"
 WITHOUT_HEADERS: Final = "groups by table entries or unicast"
 BOUND_SCOPE: Final = "partitions given in turn"
+MAX_GROUPS_MODELLED: Final = 50_000  # in an integer program
 
 Choose = Annotated[
     Literal["value", "arrival"],
@@ -103,8 +105,8 @@ def selection_model(problem: Multicast, limits: TableLimits) -> LinearProgram:
 def select_groups(problem: Multicast, limits: TableLimits, options: Options) -> tuple[Bools | None, Proof]:
     """Return the groups with entries that save the most, (G,), within the limits, and the proof.
 
-    Where the solver ends without a plan, groups are admitted in the order of what they save. No groups are
-    returned where service is `all` and not all fit.
+    Many groups, and those for which the solver ends without a plan, are chosen by Lagrangian relaxation. No
+    groups are returned where service is `all` and not all fit.
     """
     everyone = np.ones(len(problem.groups), dtype=bool)
     if limits.can_hold_all:
@@ -112,19 +114,27 @@ def select_groups(problem: Multicast, limits: TableLimits, options: Options) -> 
         return everyone, Proof(status=Status.OPTIMAL, objective=least, bound=least, metric=METRIC)
     if options.service == "all":
         return None, refuse(limits)
-    solution = backends.solve(selection_model(problem, limits), options)
-    if solution.x is None:
-        kept = admit_in_order(limits, order=np.argsort(-saved_mbps(problem), kind="stable"))
-    else:
-        kept = solution.x > 0.5
-    proof = Proof(
-        status=Status.FEASIBLE if solution.x is None else solution.status,
-        objective=traffic_mbps(problem, kept),
-        bound=solution.bound,
-        metric=METRIC,
-        backend=solution.backend,
+    if len(everyone) <= MAX_GROUPS_MODELLED:
+        solution = backends.solve(selection_model(problem, limits), options)
+        if solution.x is not None:
+            kept = solution.x > 0.5
+            return kept, Proof(
+                status=solution.status,
+                objective=traffic_mbps(problem, kept),
+                bound=solution.bound,
+                metric=METRIC,
+                backend=solution.backend,
+            )
+    by_unicast = traffic_mbps(problem, ~everyone)
+    gap = OPTIMAL_GAP if options.gap is None else options.gap
+    least = by_unicast - float(saved_mbps(problem).sum())
+    found = group_selection.select_by_prices(
+        saved_mbps(problem), limits, gap_mbps=gap * least, until=deadline(options)
     )
-    return kept, proof
+    objective, bound = traffic_mbps(problem, found.kept), by_unicast - found.bound_mbps
+    is_proven = objective - bound <= gap * objective
+    status = Status.OPTIMAL if is_proven else Status.FEASIBLE
+    return found.kept, Proof(status=status, objective=objective, bound=min(bound, objective), metric=METRIC)
 
 
 def refuse(limits: TableLimits) -> Proof:

@@ -57,6 +57,7 @@ from planner_models.multicast.problem.problem import LAYERS, Multicast
 
 MAX_ROUNDS: Final = 5  # of the search of edge switches
 MAX_PAIRS_SEARCHED: Final = 100_000  # of edge switch and group; beyond, see `search_edges`
+MAX_PAIRS_IMPROVED: Final = 5_000_000  # beyond, groups and shared entries are not searched at all
 PROVEN_GAP: Final = 1e-9
 
 Method = Annotated[
@@ -70,7 +71,12 @@ Everywhere = Annotated[
     bool, Field(description="share at every such switch, not only where the table overflows")
 ]
 Rounds = Annotated[
-    int, Field(ge=0, description="of agglomerative: rounds of the search for better shared entries")
+    int | None,
+    Field(
+        ge=0,
+        description="of agglomerative: rounds of the search for better shared entries; default: 1, and 0 "
+        "where edge switches have more than 5 million groups in all",
+    ),
 ]
 Delta = Annotated[
     float, Field(ge=0, description="of algorithm2: open a new entry where sharing adds this share of cost")
@@ -113,7 +119,7 @@ def partition_and_share(
     method: Method = "agglomerative",
     everywhere: Everywhere = False,
     weigh_unicast: WeighUnicast = True,
-    rounds: Rounds = 1,
+    rounds: Rounds = None,
     delta: Delta = 0.2,
     spare: Spare = 0,
     port_mbps: PortMbps = None,
@@ -159,7 +165,7 @@ def partition_and_share(
         problem=problem,
         method=method,
         everywhere=everywhere,
-        rounds=rounds,
+        rounds=int(len(problem.at_edge[1]) <= MAX_PAIRS_IMPROVED) if rounds is None else rounds,
         delta=delta,
         spare=spare,
         congestion=LINEAR if port_mbps is None else Congestion.of_ports(port_mbps),
@@ -225,20 +231,22 @@ def search_edges(
 
     weighs  whether groups go by unicast where their entries cost more: the search starts from the groups
             `kept`, and from those of `partitioned` where that could be better; a large problem is searched
-            only there
+            only there, and a very large one not at all
     """
     tables, problem = _start_search(sharing, limits, kept), sharing.problem
     if not weighs:
         return tables
     unshared = _unshared_bound_mbps(problem)
-    if len(tables.entry) <= MAX_PAIRS_SEARCHED or tables.total_mbps > unshared:
+    pairs = len(tables.entry)
+    if pairs <= MAX_PAIRS_SEARCHED or (pairs <= MAX_PAIRS_IMPROVED and tables.total_mbps > unshared):
         _improve_edges(sharing, tables, until)
     if tables.total_mbps > unshared:
         own_limits = join_limits(limits, build_limits(problem, problem.aggregation_copies, layers=("edge",)))
         own, _ = select_groups(problem, own_limits, sharing.options)
         if own is not None:
             other = _start_search(sharing, limits, own)
-            _improve_edges(sharing, other, until)
+            if pairs <= MAX_PAIRS_IMPROVED:
+                _improve_edges(sharing, other, until)
             tables = min(tables, other, key=lambda each: each.total_mbps)
     return tables
 
