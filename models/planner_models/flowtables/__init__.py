@@ -19,8 +19,9 @@ masks cost more lookups than the misses that they save, as with the paper's `pri
 `all`. `merged` finds a *pool* of few masks for a trace, and `pool` takes masks in use again without knowing
 what comes.
 
-The bound of `merged` holds for every cache: headers of which any two have a header of another action in the
-smallest cube around them need an entry each, and each connection needs a lookup.
+`formulation` is this model in Pyomo, for few bits. The bound of `merged` holds for every cache: headers of
+which any two have a header of another action in the smallest cube around them need an entry each, and each
+connection needs a lookup.
 
 Tables: `rules(priority, match, action, table?)`, `flows(header, packets?)` and optionally `fields(field,
 bits, stage, prefix?)`, else the five-tuple, and `costs(probe_ns?, upcall_us?, revalidate_us?, revalidate_s?,
@@ -52,7 +53,9 @@ from planner.contract.degradation import Degradation
 from planner.contract.studies import Coordination
 from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.flowtables import designs, information, plan, problem
+from planner_models.flowtables.designs.formulation import formulation
 from planner_models.flowtables.designs.table import DESIGNS
+from planner_models.flowtables.designs.what_if import explain
 from planner_models.flowtables.information.realize import realize
 from planner_models.flowtables.plan.check import check
 from planner_models.flowtables.plan.drawing import draw
@@ -88,7 +91,9 @@ SYSTEM = System(
         limits=LIMITS,
     ),
     designs=DESIGNS,
+    formulation=formulation,
     studies=Studies(
+        what_if=explain,
         practice="all",
         practice_name="all optimizations of Open vSwitch",
         trade_off=("probes_per_connection", "misses"),
@@ -130,6 +135,7 @@ __all__ = [
     "FlowTables",
     "check",
     "designs",
+    "formulation",
     "information",
     "measure",
     "plan",

@@ -178,7 +178,8 @@ class FlowTables:
     @cached_property
     def full_mask(self) -> Words:
         """(words,) mask of all bits of all fields."""
-        return self.layout.to_words([self.layout.full_mask(self.layout.by_name)])[0]
+        full: Words = self.layout.to_words([self.layout.full_mask(self.layout.by_name)])[0]
+        return full
 
     @cached_property
     def used_mask(self) -> Words:

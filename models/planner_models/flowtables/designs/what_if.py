@@ -1,0 +1,156 @@
+"""Explanation of a cache: where its time goes, which rules force bits into masks, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Final
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from planner.arrays import Floats
+from planner.contract.studies import Decided, Explanation, Section
+from planner.errors import InputError
+from planner.options import Options
+from planner_models.flowtables.designs.cover import Headers, group_headers
+from planner_models.flowtables.designs.reactive import make_least_masks
+from planner_models.flowtables.plan.check import follow
+from planner_models.flowtables.plan.metrics import measure
+from planner_models.flowtables.plan.plan import Cache
+from planner_models.flowtables.problem.fields import Words
+from planner_models.flowtables.problem.problem import FlowTables, match_any
+
+MOST_HEADERS: Final = 500  # whose masks are taken apart
+MOST_ROWS: Final = 8
+NOTE: Final = "each rule is left out by itself and the design decides again; packets then get other actions"
+
+
+def explain(
+    problem: FlowTables,
+    decided: Decided,
+    *,
+    rules: Annotated[
+        int, Field(ge=0, le=100, description="rules that force the most bits, left out one at a time")
+    ] = 3,
+    options: Options = Options(),
+) -> Explanation:
+    """Explain the time of a connection, the masks, and which rules force bits that packets must match.
+
+    A rule forces a bit into a header's mask where the bit is the only one that tells the header from packets
+    of this rule, which has another action. What a rule costs is found by deciding again without it.
+    """
+    plan: Cache = decided.decision.plan  # type: ignore[assignment]
+    now = measure(problem, plan, None)
+    sentences = [_say_time(problem, now)]
+    if decided.baseline is not None:
+        before = measure(problem, decided.baseline, None)
+        sentences.append(
+            f"{decided.baseline_name[0].upper()}{decided.baseline_name[1:]}: "
+            f"{_us(before)} us, {before['misses']:,.0f} misses and {before['masks']:,.0f} masks."
+        )
+    sections = [_tabulate_masks(problem, plan)] if len(plan.masks) else []
+    forced = count_forced(problem, sample_headers(problem))
+    frame = _try_without(problem, decided, forced, rules, float(now["cpu_per_connection_us"] or 0.0), options)
+    if len(frame):
+        best = frame.iloc[0]
+        sentences.append(
+            f"Rule {best['rule']:.0f} ({best['match'] or 'all packets'}) forces bits into the masks of "
+            f"{best['connections']:.1f}% of connections; without it a connection takes {best['time']:.4g} us."
+        )
+        units = {"connections": "%", "time": "us", "saves": "%"}
+        sections.append(Section(title="Rules that force bits", frame=frame, units=units, note=NOTE))
+    elif rules:
+        sentences.append("No rule alone forces a bit into a mask.")
+    return Explanation(sentences=tuple(sentences), sections=tuple(sections))
+
+
+def sample_headers(problem: FlowTables) -> Headers:
+    """Return the most frequent headers that rules can tell apart, up to 500."""
+    headers = group_headers(problem)
+    kept = np.sort(np.argsort(-headers.weight, kind="stable")[:MOST_HEADERS])
+    return Headers(words=np.ascontiguousarray(headers.words[kept]), weight=headers.weight[kept])
+
+
+def count_forced(problem: FlowTables, headers: Headers) -> Floats:
+    """Return for each rule the connections whose least specific mask has a bit for this rule alone, (rules,).
+
+    Such a bit is the only one of the mask in which the header differs from an entry of the rule.
+    """
+    masks = make_least_masks(problem, by_entropy=False)(headers.words)
+    forced = np.zeros(len(problem.rules))
+    for header, mask, weight in zip(headers.words, masks, headers.weight.tolist(), strict=True):
+        rows = find_forcing(problem, header, mask)
+        forced[rows] += weight
+    return forced
+
+
+def find_forcing(problem: FlowTables, header: Words, mask: Words) -> list[int]:
+    """Return the rules that force a bit of a mask: without it, entries do not settle the action."""
+    entries = problem.entries
+    differs = (header ^ entries.value) & entries.mask & mask
+    single = np.flatnonzero(np.bitwise_count(differs).sum(axis=1) == 1)
+    found = []
+    for entry in single.tolist():
+        wider = mask & ~differs[entry]
+        if match_any(header & wider, entries.value[entry][None], entries.mask[entry][None] & wider)[0]:
+            settled = follow(problem, header & wider, wider)
+            if settled is None:
+                found.append(int(entries.rule[entry]))
+    return sorted(set(found))
+
+
+def _us(metrics: dict[str, float | None]) -> str:
+    return f"{metrics['cpu_per_connection_us'] or 0.0:.4g}"
+
+
+def _say_time(problem: FlowTables, now: dict[str, float | None]) -> str:
+    """Return what a connection takes, in lookups and in misses."""
+    misses, masks = now["misses"] or 0.0, now["masks"] or 0.0
+    per_miss = problem.cost("upcall_us") + problem.probe_us * masks
+    lost = misses * per_miss / len(problem.flows)
+    lookups = (now["cpu_per_connection_us"] or 0.0) - lost
+    return (
+        f"A new connection takes {_us(now)} us of CPU time: {lookups:.4g} us for lookups and "
+        f"{lost:.4g} us for misses, {misses:,.0f} of {per_miss:.4g} us each in {masks:,.0f} masks."
+    )
+
+
+def _tabulate_masks(problem: FlowTables, plan: Cache) -> Section:
+    """Return the first masks of the search."""
+    frame = plan.masks.sort_values("position", kind="stable").head(MOST_ROWS).reset_index(drop=True)
+    share = 100 * frame["connections"] / len(problem.flows)
+    frame = frame.assign(mask=frame["mask"].replace("", "all packets"), connections=share)
+    rest = len(plan.masks) - len(frame)
+    return Section(
+        title="Masks in the order of the search",
+        frame=frame,
+        units={"connections": "%"},
+        note=f"and {rest:,} more" if rest else "",
+    )
+
+
+def _try_without(
+    problem: FlowTables, decided: Decided, forced: Floats, count: int, now_us: float, options: Options
+) -> pd.DataFrame:
+    """Return the rules that force the most bits, with the time of a connection without each."""
+    rows = []
+    total = len(problem.flows)
+    for rule in np.argsort(-forced, kind="stable")[:count].tolist():
+        if forced[rule] <= 0:
+            break
+        try:
+            changed = replace(problem, rules=problem.rules.drop(problem.rules.index[rule]))
+        except InputError:  # a rule goes to its table, which would be empty
+            continue
+        again = decided.design.run(changed, options=options, parameters=decided.parameters)
+        if again.plan is None:
+            continue
+        time_us = float(measure(changed, again.plan, None)["cpu_per_connection_us"] or 0.0)
+        saves = 100 * (now_us - time_us) / max(now_us, 1e-9)
+        row = problem.rules.iloc[rule]
+        match = problem.matches[rule]
+        rows.append((rule + 1.0, match, row["action"], 100 * forced[rule] / total, time_us, saves))
+    columns = ["rule", "match", "action", "connections", "time", "saves"]
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
