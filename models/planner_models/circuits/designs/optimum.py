@@ -64,6 +64,7 @@ KEPT_SHARE: Final = 0.5  # of the time limit, by which a search for circuits to 
 LENGTHS_SHARE: Final = 0.6  # of the time limit, by which the lengths of days are optimized
 LISTING_SHARE: Final = 0.6  # of the time limit, by which all matchings are listed
 HEURISTICS_SHARE: Final = 0.8  # of the time limit, by which the other designs end
+BOUND_SHARE: Final = 0.9  # of the time limit, by which the bound's program ends; its duals are then verified
 MOST_FAST_RACKS: Final = 256  # racks up to which fast designs end whatever the time limit
 Heuristic = Callable[[Circuits, float], list[Day]]
 FAST_HEURISTICS: Final[tuple[Heuristic, ...]] = (
@@ -166,7 +167,7 @@ def _decide_unlisted(
 ) -> Decision[Schedule]:
     """Return the decision where matchings are not listed: the best of all designs, with a bound."""
     found = _choose_best(problem, [found, *_run_heuristics(problem, limit)])
-    proven = upper_bound.bound_schedules(problem, options=limit.rest()).proof
+    proven = upper_bound.bound_schedules(problem, options=limit.rest(BOUND_SHARE)).proof
     found, bound, backend = _solve_days(problem, found, proven, most_circuits, limit.rest())
     return schedules.make_decision(problem, found, bound=bound, backend=backend, options=options)
 
