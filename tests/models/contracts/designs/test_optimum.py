@@ -181,6 +181,18 @@ def test_traffic_beyond_all_contracts_is_left_or_proven_too_much() -> None:
     )
 
 
+@pytest.mark.parametrize(("penalty", "expected"), [(3.0, 70 * 2.0 + 30 * 3.0 / 2), (5.0, 100 * 2.0)])
+def test_content_is_refused_where_its_penalty_is_lower_than_what_carrying_it_costs(
+    penalty: float, expected: float
+) -> None:
+    """A refused content is a contract billed by the mean, as docs/howto/contracts.md says."""
+    rows = [("x", PEAK, 2.0, 200.0, 0.0), ("refused live", MEAN, penalty, 1000.0, 0.0)]
+    problem = make([40.0] * 10 + [100.0] * 10, rows).with_contracts(max_share=[1.0, 0.3])
+    best, bound = bill_of(problem)
+    assert best == pytest.approx(expected, abs=0.011)
+    assert bound == pytest.approx(expected, rel=1e-4, abs=0.02)
+
+
 def test_the_model_of_several_regions_has_the_sum_of_their_least_bills() -> None:
     problem = SYSTEM.problem.presets["small"]()
     assert len(problem.regions) > 1
