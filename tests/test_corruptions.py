@@ -22,7 +22,7 @@ SEED = 18
 FACTORS = (0.0, 0.5, 2.0, 3.0, -1.0)
 
 DECISIONS = {
-    "analytics": {"levels", "prices"},
+    "analytics": {"levels", "prices", "backfill"},
     "brokering": {"assignments", "rounds", "offers"},
     "capacity": {"purchases", "flows", "tunnel_flows"},
     "circuitflows": {"configurations", "queues", "settings", "placement"},

@@ -27,15 +27,21 @@ also tells it the coarsest level that other sites would send.
 Data beyond an uplink's capacity waits in its queue; answers that come after their deadline have no value.
 Errors of levels are given in the tables; the presets compute them from generated records.
 
-Tables: `sites(site, pop, uplink_mbps, weight?, usd_per_gb?)`, `pops(pop, uplink_mbps, merges, usd_per_gb?)`,
+Tables: `sites(site, pop, uplink_mbps, weight?, usd_per_gb?, storage_gb?)`,
+`pops(pop, uplink_mbps, merges, usd_per_gb?)`,
 `intervals(interval, start_s, length_s)`, `cubes(cube, aggregate)`,
 `volume(site, cube, interval, records, cells)`,
 `queries(query, cube, value_usd, combine, deadline_s, error_at_most?)`,
 `levels(query, level, operator, parameter?, bytes_per_record, bytes_per_cell, error, value_share)`, and
 optionally `bandwidth(link, interval, mbps)`, `merging(pop, query, level, merged_share)`,
-`policies(query, step, level, until?)`, `pinned(site, query, level)` and `forbidden(site, query, level)`. A
-plan is `levels(interval, query, level, site)`, `answers(interval, query, level, error, value_usd)`, and
-`prices(link, price_usd)` of the last interval.
+`policies(query, step, level, until?)`, `backfill(query, window_s, half_life_s)`, `pinned(site, query, level)`
+and `forbidden(site, query, level)`. A plan is `levels(interval, query, level, site)`,
+`answers(interval, query, level, error, value_usd)`, `prices(link, price_usd)` of the last interval, and
+`backfill(interval, sent, query, level, site)`.
+
+Where table `backfill` has a query, finer data may be sent later: an answer improves, by a value that halves
+in each half-life. Design `backfill` sends it in the capacity that new data leaves, or in competition with new
+data by value (`order`). The data is kept at the site until then (`storage_gb`).
 
 `roll` plans a day window by window (sources `windows`, `diurnal_windows`), from the prices of the window
 before. `simulate` lets sites generate and queue data, and designs decide again in each period on what was

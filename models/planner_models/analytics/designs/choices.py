@@ -78,14 +78,21 @@ class Choices:
     def _has(self) -> Bools:
         return np.asarray(self.problem.has_data[:, self.shared].T)  # n, S
 
-    def interval(self, k: int) -> Interval:
-        """Return the choices of interval k."""
+    def interval(self, k: int, capacity: Floats | None = None) -> Interval:
+        """Return the choices of interval k.
+
+        capacity  (M,) bytes that uplinks carry; None: those of the interval
+        """
         problem = self.problem
         sites = len(problem.site_names)
-        capacity = problem.capacity_bytes[k]
+        capacity = problem.capacity_bytes[k] if capacity is None else capacity
         shared = self._shared_of(k, capacity)
         separate = self._separate_of(k, capacity[:sites], capacity[sites:])
         return Interval(problem.pop_of, len(capacity), shared, separate)
+
+    def sizes(self, k: int) -> Floats:
+        """Return the bytes of each site, query and level in interval k, (S, Q, L)."""
+        return self._bytes(k, np.arange(len(self.problem.query_names)))
 
     def _bytes(self, k: int, queries: Ints) -> Floats:
         """Return the bytes of each site, query and level, (S, n, L)."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import no_signalling
-from planner_models.analytics.designs import optimum, priced, rules, site_values
+from planner_models.analytics.designs import backfill, optimum, priced, rules, site_values
 from planner_models.analytics.information import signalling
 from planner_models.analytics.information.observe import observe_bandwidth
 
@@ -59,5 +59,14 @@ DESIGNS: Final = (
         mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
         messages="uplinks send prices and get their loads; each query chooses its levels",
         source="Geoffrion 1974 (Lagrangian relaxation)",
+    ),
+    Design(
+        name="backfill",
+        decide=backfill.send_later,
+        observe=observe_bandwidth,
+        signalling=signalling.count_reports,
+        mechanism=Mechanism.TRANSPARENCY,
+        messages="uplinks report bandwidth, sites report volumes; the controller sends levels",
+        source=f"{PAPER}, section 3 (backfill to improve data)",
     ),
 )

@@ -11,7 +11,8 @@ from planner.arrays import Bools, Floats
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
 from planner_models.analytics.plan.answers import find_answers, find_loads
-from planner_models.analytics.plan.plan import Levels, read_levels, tabulate_answers
+from planner_models.analytics.plan.backfill import find_kept, find_late_loads
+from planner_models.analytics.plan.plan import Levels, read_backfill, read_levels, tabulate_answers
 from planner_models.analytics.problem.problem import Analytics
 
 TOLERANCE: Final = 1e-6  # relative
@@ -23,6 +24,7 @@ def check(problem: Analytics, plan: Levels) -> Violations:
     capacity  an uplink has more bytes than it carries in the interval
     error     an answer has a larger error than its query allows
     answered  a query without a level of operator none has no answer
+    storage   a site keeps more data, to send it later, than it can store
     rules     a site sends a level that tables `pinned` or `forbidden` rule out
 
     PlanRejected where it is no plan, or where the answers are not those that the levels make.
@@ -31,7 +33,8 @@ def check(problem: Analytics, plan: Levels) -> Violations:
     _require_answers(plan, tabulate_answers(problem, chosen))
     answers = find_answers(problem, chosen)
     loads = find_loads(problem, chosen)
-    both = np.concatenate([loads.site, loads.pop], axis=1)
+    late = read_backfill(problem, plan)
+    both = np.concatenate([loads.site, loads.pop], axis=1) + find_late_loads(problem, late)
     capacity = problem.capacity_bytes
     found = _places(
         problem,
@@ -42,6 +45,10 @@ def check(problem: Analytics, plan: Levels) -> Violations:
         both > capacity * (1 + TOLERANCE) + TOLERANCE,
         "GB",
     )
+    kept = find_kept(problem, late)
+    stored = np.broadcast_to(problem.storage_bytes, kept.shape)
+    over = kept > stored * (1 + TOLERANCE) + TOLERANCE
+    found += _places(problem, "storage", problem.site_names, kept / 1e9, stored / 1e9, over, "GB")
     if "error_at_most" in problem.queries:
         most = problem.queries["error_at_most"].to_numpy(float)
         allowed = np.broadcast_to(most, answers.error.shape)
@@ -64,6 +71,9 @@ def check(problem: Analytics, plan: Levels) -> Violations:
             & ~_may_send(problem, query, chosen[:, :, query])
         ).tolist()
     ]
+    for row, (query, level) in enumerate(zip(late.query.tolist(), late.level.tolist(), strict=True)):
+        if not problem.may_send[late.site[row], query, level]:
+            ruled_out.append((int(late.interval[row]), int(late.site[row]), query))
     return found + Violations.of(
         "rules",
         where=[

@@ -9,7 +9,8 @@ import numpy as np
 from planner.arrays import Floats, Ints
 from planner.contract.metrics import Headline, Metric
 from planner_models.analytics.plan.answers import Answers, Delays, find_answers, find_loads, replay_queues
-from planner_models.analytics.plan.plan import Levels, read_levels
+from planner_models.analytics.plan.backfill import find_gain, find_late_loads, find_sizes
+from planner_models.analytics.plan.plan import Levels, read_backfill, read_levels
 from planner_models.analytics.problem.problem import Analytics
 
 PAPER: Final = "Rabkin et al. 2013"
@@ -36,6 +37,14 @@ METRICS: Final = (
         "bytes sent that answers cannot use, as another site is coarser, of all bytes sent",
         f"{PAPER}, section 4 (optimizing across queries)",
     ),
+    Metric(
+        name="backfill_value",
+        unit="USD",
+        better="more",
+        about="value that finer data adds to answers later; beside the value of answers in time",
+        source=f"{PAPER}, section 3",
+    ),
+    Metric(name="total_value", unit="USD", better="more", about="value of answers in time and of backfill"),
     _less("error_p95", "", "95th percentile of the largest errors that answers may have"),
     _less("freshness_p50_s", "s", "time from the end of an interval to its answer, median"),
     _less("freshness_p99_s", "s", "time from the end of an interval to its answer, 99th percentile"),
@@ -63,6 +72,7 @@ LIMITS: Final = {
     "capacity": "overloaded uplinks",
     "error": "answers with too large an error",
     "answered": "queries without an answer",
+    "storage": "sites that keep too much data",
     "rules": "levels that are ruled out",
 }
 
@@ -73,7 +83,20 @@ def measure(
     previous: Levels | None,  # noqa: ARG001 - the signature of `measure`
 ) -> dict[str, float | None]:
     """Return a value for every metric."""
-    return measure_levels(problem, read_levels(problem, plan))
+    chosen = read_levels(problem, plan)
+    figures = measure_levels(problem, chosen)
+    if len(plan.backfill):
+        late = read_backfill(problem, plan)
+        loads = find_late_loads(problem, late)
+        gain = find_gain(problem, chosen, late)
+        figures |= {
+            "backfill_value": gain,
+            "total_value": (figures["value"] or 0.0) + gain,
+            "sent_gb": (figures["sent_gb"] or 0.0) + float(find_sizes(problem, late).sum()) / 1e9,
+            "transfer_cost": (figures["transfer_cost"] or 0.0)
+            + float(loads.sum(axis=0) @ _usd_per_gb(problem)) / 1e9,
+        }
+    return figures
 
 
 def measure_levels(problem: Analytics, chosen: Ints) -> dict[str, float | None]:
@@ -88,7 +111,7 @@ def measure_levels(problem: Analytics, chosen: Ints) -> dict[str, float | None]:
     sent = float(loads.site.sum())
     known = wait_s[np.isfinite(wait_s)]
     errors = answers.error[~np.isnan(answers.error)]
-    price = np.concatenate([frame["usd_per_gb"].to_numpy(float) for frame in (problem.sites, problem.pops)])
+    price = _usd_per_gb(problem)
     carried = np.concatenate([loads.site, loads.pop], axis=1).sum(axis=0)
     late = planned - value
     return {
@@ -98,6 +121,8 @@ def measure_levels(problem: Analytics, chosen: Ints) -> dict[str, float | None]:
         "no_data_loss": _clean(empty, offered),
         "late_loss": _clean(late, offered),
         "wasted_percent": 100 * float(loads.wasted.sum()) / sent if sent > 0 else 0.0,
+        "backfill_value": 0.0,
+        "total_value": value,
         "error_p95": float(np.percentile(errors, 95)) if len(errors) else None,
         "freshness_p50_s": float(np.percentile(known, 50)) if len(known) else None,
         "freshness_p99_s": float(np.percentile(known, 99)) if len(known) else None,
@@ -105,6 +130,11 @@ def measure_levels(problem: Analytics, chosen: Ints) -> dict[str, float | None]:
         "sent_gb": sent / 1e9,
         "transfer_cost": float(carried @ price) / 1e9,
     }
+
+
+def _usd_per_gb(problem: Analytics) -> Floats:
+    """Return the price of a gigabyte on each uplink, (S + G,), USD."""
+    return np.concatenate([frame["usd_per_gb"].to_numpy(float) for frame in (problem.sites, problem.pops)])
 
 
 def find_timely_value(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -54,7 +54,20 @@ PRICES: Final = Table(
     key=("link",),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (LEVELS, ANSWERS, PRICES)
+BACKFILL: Final = Table(
+    name="backfill",
+    about="finer data of an interval that a site sends in a later one, to improve its answer",
+    columns={
+        "interval": number("interval of the data", at_least=1, at_most=MOST_INTERVALS, whole=True),
+        "sent": number("interval in which it is sent", at_least=1, at_most=MOST_INTERVALS, whole=True),
+        "query": label("query"),
+        "level": label("level"),
+        "site": label("site"),
+    },
+    key=("interval", "query", "site"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (LEVELS, ANSWERS, PRICES, BACKFILL)
 MIXED: Final = "mixed"
 
 
@@ -65,15 +78,22 @@ class Levels:
     levels   interval, query, level, site; blank: all sites with data of the query
     answers  interval, query, level, error, value_usd
     prices   link, price_usd, of the last interval; empty where the design finds none
+    backfill interval, sent, query, level, site: data that is sent later; empty where the design sends none
     """
 
     levels: pd.DataFrame
     answers: pd.DataFrame
     prices: pd.DataFrame = field(default_factory=lambda: pd.DataFrame({"link": [], "price_usd": []}))
+    backfill: pd.DataFrame = field(default_factory=lambda: tabulate_backfill([], [], [], [], []))
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
-        return {"levels": self.levels, "answers": self.answers, "prices": self.prices}
+        return {
+            "levels": self.levels,
+            "answers": self.answers,
+            "prices": self.prices,
+            "backfill": self.backfill,
+        }
 
 
 def make_plan(problem: Analytics, chosen: Ints, price: Floats | None = None) -> Levels:
@@ -156,12 +176,76 @@ def from_tables(problem: Analytics, tables: Mapping[str, pd.DataFrame]) -> Level
         answers = validate(ANSWERS, frame, where=frame.attrs.get("where"))
     else:
         answers = tabulate_answers(problem, chosen)
-    if "prices" not in tables:
-        return Levels(levels=levels, answers=answers)
-    prices = validate(PRICES, tables["prices"], where=tables["prices"].attrs.get("where"))
-    unknown = find_rows(problem.link_names, prices["link"]) < 0
-    _refuse(prices, "prices", unknown, lambda row: f"there is no uplink of '{row['link']}'")
-    return Levels(levels=levels, answers=answers, prices=prices)
+    plan = Levels(levels=levels, answers=answers)
+    if "prices" in tables:
+        prices = validate(PRICES, tables["prices"], where=tables["prices"].attrs.get("where"))
+        unknown = find_rows(problem.link_names, prices["link"]) < 0
+        _refuse(prices, "prices", unknown, lambda row: f"there is no uplink of '{row['link']}'")
+        plan = replace(plan, prices=prices)
+    if "backfill" in tables:
+        frame = tables["backfill"]
+        plan = replace(plan, backfill=validate(BACKFILL, frame, where=frame.attrs.get("where")))
+        read_backfill(problem, plan)
+    return plan
+
+
+class Late(NamedTuple):
+    """Rows of backfill: places of the interval of the data and of the one in which it is sent, (n,) each."""
+
+    interval: Ints
+    sent: Ints
+    query: Ints
+    level: Ints
+    site: Ints
+
+
+def tabulate_backfill(
+    interval: Sequence[float],
+    sent: Sequence[float],
+    query: Sequence[str],
+    level: Sequence[str],
+    site: Sequence[str],
+) -> pd.DataFrame:
+    """Return the table of data that is sent later."""
+    numbers = {"interval": interval, "sent": sent}
+    names = {"query": query, "level": level, "site": site}
+    return pd.DataFrame(
+        {name: np.array(values, dtype=float) for name, values in numbers.items()}
+        | {name: np.array(values, dtype=object) for name, values in names.items()}
+    )
+
+
+def read_backfill(problem: Analytics, plan: Levels) -> Late:
+    """Return the data that a plan sends later.
+
+    raises  PlanRejected for names and intervals that there are none of, and data that is sent too early
+    """
+    frame = plan.backfill
+    interval = problem.find_intervals(frame)
+    sent = problem.find_intervals(frame.assign(interval=frame["sent"]))
+    query = find_rows(problem.query_names, frame["query"])
+    site = find_rows(problem.site_names, frame["site"])
+    for bad, words in (
+        (
+            (interval < 0) | (sent < 0),
+            lambda row: f"there is no interval {row['interval']:g} or {row['sent']:g}",
+        ),
+        (query < 0, lambda row: f"there is no query '{row['query']}'"),
+        (site < 0, lambda row: f"there is no site '{row['site']}'"),
+    ):
+        _refuse(frame, "backfill", bad, words)
+    level = problem.find_level_names(query, frame["level"])
+    for bad, words in (
+        (level < 0, lambda row: f"query '{row['query']}' has no level '{row['level']}'"),
+        (~problem.has_data[site, query], lambda row: f"site '{row['site']}' has no data of its query"),
+        (sent <= interval, lambda row: f"is sent in interval {row['sent']:g}, must be later than its own"),
+        (
+            problem.start_s[sent] - problem.start_s[interval] > problem.backfill_window_s[query] + 1e-6,
+            lambda row: f"is sent after the window of query '{row['query']}'",
+        ),
+    ):
+        _refuse(frame, "backfill", bad, words)
+    return Late(interval, sent, query, level, site)
 
 
 def read_levels(problem: Analytics, plan: Levels) -> Ints:

@@ -33,6 +33,14 @@ Variation = Annotated[
     float, Field(ge=0, le=2, description="standard deviation of the logarithm of a link's bandwidth in time")
 ]
 Part = Annotated[float, Field(ge=0, le=1, description="part of the queries to which sites add values")]
+BackfillMinutes = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=1e6,
+        description="minutes in which finer data may be sent later, and in which its value halves; 0: none",
+    ),
+]
 Seed = Annotated[int, Field(ge=0, description="seed of all random draws")]
 
 
@@ -47,6 +55,7 @@ def diurnal(
     variation: Variation = 0.25,
     sum_part: Part = 0.2,
     worst_part: Part = 0.2,
+    backfill_minutes: BackfillMinutes = 0.0,
     seed: Seed = 0,
 ) -> Analytics:
     """Generate sites around the world with a daily load, queries of six levels, and links that vary."""
@@ -86,8 +95,13 @@ def diurnal(
         queries=table,
         levels=levels.reset_index(drop=True),
         merging=_draw_merging(rng, names, levels, places),
+        backfill=_tabulate_backfill(names, backfill_minutes) if backfill_minutes > 0 else None,
     )
     return set_bandwidth(problem, bandwidth, variation, rng)
+
+
+def _tabulate_backfill(queries: list[str], minutes: float) -> pd.DataFrame:
+    return pd.DataFrame({"query": queries, "window_s": 60 * minutes, "half_life_s": 60 * minutes})
 
 
 def _draw_levels(rng: np.random.Generator, query: str, kind: str) -> pd.DataFrame:

@@ -56,6 +56,7 @@ class Analytics:
     bandwidth: pd.DataFrame | None = None
     merging: pd.DataFrame | None = None
     policies: pd.DataFrame | None = None
+    backfill: pd.DataFrame | None = None
     pinned: pd.DataFrame | None = None
     forbidden: pd.DataFrame | None = None
 
@@ -363,6 +364,30 @@ class Analytics:
         merges = (self.pops["merges"].astype(str) == "yes").to_numpy()
         mergeable = self.cubes["aggregate"].astype(str).isin(MERGEABLE).to_numpy()[self.cube_of]
         return np.where(merges[:, None, None] & mergeable[None, :, None], share, 1.0)
+
+    @cached_property
+    def storage_bytes(self) -> Floats:
+        """(S,) bytes that each site can keep to send later; inf where there is no limit."""
+        if "storage_gb" not in self.sites:
+            return np.full(len(self.sites), np.inf)
+        storage = self.sites["storage_gb"].to_numpy(float) * 1e9
+        return np.where(np.isnan(storage), np.inf, storage)
+
+    @cached_property
+    def backfill_window_s(self) -> Floats:
+        """(Q,) time after an interval in which its data may be sent to improve its answer, s; 0: none."""
+        return self._backfill_column("window_s", 0.0)
+
+    @cached_property
+    def half_life_s(self) -> Floats:
+        """(Q,) time in which the value of an improvement halves, s."""
+        return self._backfill_column("half_life_s", 1.0)
+
+    def _backfill_column(self, name: str, otherwise: float) -> Floats:
+        found = np.full(len(self.query_names), otherwise)
+        if self.backfill is not None and len(self.backfill):
+            found[find_rows(self.query_names, self.backfill["query"])] = self.backfill[name].to_numpy(float)
+        return found
 
     @cached_property
     def total_usd(self) -> float:

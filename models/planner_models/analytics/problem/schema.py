@@ -73,6 +73,14 @@ SITES: Final = Table(
             default=1.0,
         ),
         "usd_per_gb": _usd_per_gb(),
+        "storage_gb": number(
+            "storage of data that is kept to be sent later, GB; blank: any",
+            at_least=0,
+            at_most=MOST_USD,
+            least=1e-9,
+            optional=True,
+            may_be_blank=True,
+        ),
     },
     key=("site",),
 )
@@ -222,6 +230,19 @@ POLICIES: Final = Table(
     key=("query", "step"),
     may_be_empty=True,
 )
+BACKFILL: Final = Table(
+    name="backfill",
+    about="a query whose answers may be improved by finer data that is sent later; no row: they may not",
+    columns={
+        "query": label("query"),
+        "window_s": number("time after its interval in which data may be sent, s", more_than=0, at_most=1e9),
+        "half_life_s": number(
+            "time in which the value of an improvement halves, s", more_than=0, at_most=1e12
+        ),
+    },
+    key=("query",),
+    may_be_empty=True,
+)
 
 
 def _exceptions(name: str, about: str) -> Table:
@@ -247,7 +268,8 @@ TABLES: Final = (
     BANDWIDTH,
     MERGING,
     POLICIES,
+    BACKFILL,
     PINNED,
     FORBIDDEN,
 )
-OPTIONAL_TABLES: Final = ("bandwidth", "merging", "policies", "pinned", "forbidden")
+OPTIONAL_TABLES: Final = ("bandwidth", "merging", "policies", "backfill", "pinned", "forbidden")

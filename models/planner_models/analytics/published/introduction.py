@@ -35,7 +35,7 @@ def _read_numbers() -> dict[str, float]:
 
 def yearly_fall(factor: float, years: float) -> float:
     """Return the yearly fall, percent, of a price that falls by a factor in some years."""
-    return 100 * (1 - factor ** (-1 / years))
+    return float(100 * (1 - factor ** (-1 / years)))
 
 
 def find_prices(study: Study) -> TargetValues:  # noqa: ARG001 - needs no run

@@ -1,0 +1,243 @@
+"""Finer data that is sent later: in the capacity that new data leaves, or where it has more value."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from planner.arrays import Bools, Floats, Ints
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.options import Options
+from planner_models.analytics.designs import prices, search
+from planner_models.analytics.designs.choices import IMPOSSIBLE, Choices, Interval, Separate, Shared
+from planner_models.analytics.designs.decision import decide
+from planner_models.analytics.designs.shortage import explain_shortage
+from planner_models.analytics.plan.plan import Levels, tabulate_backfill
+from planner_models.analytics.problem.problem import Analytics
+
+BACKEND: Final = "prices and search"
+EVALUATIONS: Final = 1_000
+
+Order = Annotated[
+    Literal["after", "together"],
+    Field(
+        description="after: new data first, later data in the capacity that is left; together: both by value"
+    ),
+]
+
+
+class Candidate(NamedTuple):
+    """Answers of an interval that later data may improve, once each.
+
+    answers, is_sent       (n,) of shared queries: the answer, and whether later data was sent
+    added, is_site_sent    (S, n) of each site for queries whose values add up
+    """
+
+    k: int
+    answers: Ints
+    added: Ints
+    is_sent: Bools
+    is_site_sent: Bools
+
+
+class Sent(NamedTuple):
+    """A row of backfill."""
+
+    interval: int
+    sent: int
+    query: int
+    level: int
+    site: int
+
+
+def send_later(
+    problem: Analytics, *, order: Order = "after", options: Options = Options()
+) -> Decision[Levels]:
+    """Send finer data of past intervals too, by table `backfill`, in the capacity that new data leaves.
+
+    All data that improves an answer is sent in one later interval; it is sent in full, as coarse cells cannot
+    be split. Sites keep it until then. Each interval is decided by prices and search; later ones are not
+    foreseen, so that there is no bound.
+
+    source  Rabkin et al. 2013, section 3 (backfill to improve data)
+    """
+    must_answer = options.service == "all"
+    choices = Choices(problem, must_answer=must_answer)
+    storage = _Storage(problem)
+    chosen: list[Ints] = []
+    rows: list[Sent] = []
+    pool: list[Candidate] = []
+    price: Floats | None = None
+    for t in range(len(problem.interval_numbers)):
+        new = choices.interval(t)
+        reason = explain_shortage(problem, new, t, must_answer=must_answer)
+        if reason is not None:
+            proof = Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
+            return Decision(plan=None, proof=proof)
+        pool = [one for one in pool if _is_in_window(problem, one.k, t)]
+        capacity = problem.capacity_bytes[t]
+        later = [_offer(problem, choices, one, t, capacity) for one in pool] if order == "together" else []
+        found, price = _solve(_join([new, *later]), price)
+        if found.value == -np.inf:
+            reason = f"interval {problem.interval_numbers[t]:g}: no plan found"
+            proof = Proof(status=Status.UNDECIDED, metric="value", reasons=(reason,))
+            return Decision(plan=None, proof=proof)
+        own, sites = len(new.shared.query), new.separate.value.shape[1]
+        if order == "after":
+            left = capacity * np.maximum(1.0 - _used(new, found), 0.0)
+            left[left < 1e-9 * capacity] = 0.0
+            later = [_offer(problem, choices, one, t, left) for one in pool]
+            extra = _solve(_join(later), None)[0] if later else None
+        else:
+            extra = search.Found(found.answers[own:], found.added[:, sites:], found.value)
+        if extra is not None and extra.value > -np.inf:
+            rows += _take(choices, pool, later, extra, t, storage)
+        chosen.append(choices.to_levels(new, found.answers[:own], found.added[:, :sites]))
+        answers, added = found.answers[:own].copy(), found.added[:, :sites].copy()
+        pool.append(Candidate(t, answers, added, np.zeros(answers.shape, bool), np.zeros(added.shape, bool)))
+    decision = decide(problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price)
+    if decision.plan is None:
+        return decision
+    numbers, names = problem.interval_numbers, problem.level_names
+    table = tabulate_backfill(
+        [float(numbers[row.interval]) for row in rows],
+        [float(numbers[row.sent]) for row in rows],
+        [problem.query_names[row.query] for row in rows],
+        [names[row.query][row.level] for row in rows],
+        [problem.site_names[row.site] for row in rows],
+    )
+    plan = Levels(
+        levels=decision.plan.levels,
+        answers=decision.plan.answers,
+        prices=decision.plan.prices,
+        backfill=table,
+    )
+    return Decision(plan=plan, proof=decision.proof)
+
+
+class _Storage:
+    """Bytes that sites keep at the end of each interval."""
+
+    def __init__(self, problem: Analytics) -> None:
+        self.most = problem.storage_bytes
+        self.kept = np.zeros((len(problem.interval_numbers), len(self.most)))
+
+    def keep(self, sites: Ints, size: Floats, since: int, until: int) -> bool:
+        """Keep data of some sites from the end of an interval until another one; False without storage."""
+        after = self.kept[since:until, sites] + size
+        if (after > self.most[sites] * (1 + 1e-9)).any():
+            return False
+        self.kept[since:until, sites] = after
+        return True
+
+
+def _is_in_window(problem: Analytics, k: int, t: int) -> bool:
+    return bool(problem.start_s[t] - problem.start_s[k] <= problem.backfill_window_s.max(initial=0.0) + 1e-6)
+
+
+def _offer(problem: Analytics, choices: Choices, one: Candidate, t: int, capacity: Floats) -> Interval:
+    """Return the improvements of an interval's answers as choices of interval t; level kept: no data."""
+    made = choices.interval(one.k, capacity)
+    ends = problem.start_s + problem.length_s
+    waited = ends[t] - ends[one.k]
+    decay = np.where(
+        problem.start_s[t] - problem.start_s[one.k] <= problem.backfill_window_s + 1e-6,
+        0.5 ** (waited / problem.half_life_s),
+        0.0,
+    )
+    shared, separate = made.shared, made.separate
+    places = np.arange(len(one.answers))
+    full = problem.value_usd[shared.query, None] * problem.value_share[shared.query]
+    gain = (full - full[places, one.answers][:, None]) * decay[shared.query, None]
+    may = np.isfinite(shared.value) & (gain > 0) & ~one.is_sent[:, None]
+    value = np.where(may, gain, IMPOSSIBLE)
+    value[places, one.answers] = 0.0
+    use = shared.use.copy()
+    use[places, one.answers] = 0.0
+    sites, own = np.indices(one.added.shape)
+    site_full = problem.site_value_usd[:, separate.query, None] * problem.value_share[separate.query]
+    site_gain = (site_full - site_full[sites, own, one.added][..., None]) * decay[separate.query, None]
+    may = np.isfinite(separate.value) & (site_gain > 0) & ~one.is_site_sent[..., None]
+    site_value = np.where(may, site_gain, IMPOSSIBLE)
+    site_value[sites, own, one.added] = 0.0
+    site_use, pop_use = separate.use.copy(), separate.pop_use.copy()
+    site_use[sites, own, one.added] = pop_use[sites, own, one.added] = 0.0
+    return made._replace(
+        shared=shared._replace(value=value, use=use),
+        separate=Separate(separate.query, site_value, site_use, pop_use),
+    )
+
+
+def _join(parts: list[Interval]) -> Interval:
+    """Return the choices of several intervals as one."""
+    shared = [part.shared for part in parts]
+    separate = [part.separate for part in parts]
+    return parts[0]._replace(
+        shared=Shared(
+            *(np.ascontiguousarray(np.concatenate(arrays)) for arrays in zip(*shared, strict=True))
+        ),
+        separate=Separate(
+            np.concatenate([part.query for part in separate]),
+            *(
+                np.ascontiguousarray(np.concatenate(arrays, axis=1))
+                for arrays in zip(*(part[1:] for part in separate), strict=True)
+            ),
+        ),
+    )
+
+
+def _solve(interval: Interval, price: Floats | None) -> tuple[search.Found, Floats]:
+    priced = prices.find_prices(interval, price)
+    return search.find_choices(interval, priced, evaluations=EVALUATIONS), priced.price
+
+
+def _used(interval: Interval, found: search.Found) -> Floats:
+    """Return the part of each uplink's capacity that choices use, (M,)."""
+    shared, separate = interval.shared, interval.separate
+    used = shared.use[np.arange(len(found.answers)), found.answers].sum(axis=0)
+    used = np.zeros(interval.links) + used
+    sites, own = np.indices(found.added.shape)
+    used[: len(interval.pop_of)] += separate.use[sites, own, found.added].sum(axis=1)
+    of_pop = separate.pop_use[sites, own, found.added].sum(axis=1)
+    used[len(interval.pop_of) :] += np.bincount(
+        interval.pop_of, weights=of_pop, minlength=interval.links - len(interval.pop_of)
+    )
+    return np.asarray(used)
+
+
+def _take(
+    choices: Choices,
+    pool: list[Candidate],
+    later: list[Interval],
+    extra: search.Found,
+    t: int,
+    storage: _Storage,
+) -> list[Sent]:
+    """Return the rows of the improvements that are chosen and can be kept, and mark them as sent."""
+    problem = choices.problem
+    rows: list[Sent] = []
+    first = site_first = 0
+    for one, offered in zip(pool, later, strict=True):
+        shared, separate = offered.shared, offered.separate
+        count, own = len(shared.query), len(separate.query)
+        answers = extra.answers[first : first + count]
+        added = extra.added[:, site_first : site_first + own]
+        first, site_first = first + count, site_first + own
+        sizes = choices.sizes(one.k)
+        for place in np.flatnonzero(answers != one.answers).tolist():
+            query, answer = int(shared.query[place]), int(answers[place])
+            sites = np.flatnonzero(problem.has_data[:, query])
+            levels = shared.sends[place, answer, sites]
+            if storage.keep(sites, sizes[sites, query, levels], one.k, t):
+                pairs = zip(sites.tolist(), levels.tolist(), strict=True)
+                rows += [Sent(one.k, t, query, level, site) for site, level in pairs]
+                one.is_sent[place] = True
+        for site, place in np.argwhere(added != one.added).tolist():
+            query, level = int(separate.query[place]), int(added[site, place])
+            if storage.keep(np.array([site]), sizes[[site], query, level], one.k, t):
+                rows.append(Sent(one.k, t, query, level, site))
+                one.is_site_sent[site, place] = True
+    return rows

@@ -1,0 +1,104 @@
+"""Data that is sent later: its value by hand, its limits, and what the check finds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from planner.errors import PlanRejected
+from planner_models.analytics import SYSTEM, Analytics, check, measure
+from planner_models.analytics.designs.backfill import send_later
+from planner_models.analytics.plan.plan import Levels, from_tables
+from planner_models.analytics.problem.generators import diurnal
+from tests.models.analytics.problems import tables
+
+
+def two_intervals(combine: str = "coarsest", sites: int = 2, **columns: Any) -> Analytics:
+    """Return sites that carry 500 bytes in the first minute, and 4,000 in the second; 400 are needed at 10 s."""
+    given = tables(sites=sites, intervals=2, combine=(combine,))
+    names = given["sites"]["site"].tolist()
+    rate = 8 / 60 / 1e6
+    given["bandwidth"] = pd.DataFrame(
+        {
+            "link": np.repeat([*names, "p"], 2),
+            "interval": [1.0, 2.0] * (sites + 1),
+            "mbps": [*([500 * rate, 4_000 * rate] * sites), 1.0, 1.0],
+        }
+    )
+    given["backfill"] = pd.DataFrame({"query": ["q0"], "window_s": [60.0], "half_life_s": [120.0]})
+    given["sites"] = given["sites"].assign(**columns)
+    return Analytics.from_tables(given)
+
+
+def plan_of(problem: Analytics, **parameters: Any) -> Levels:
+    plan = send_later(problem, **parameters).plan
+    assert plan is not None
+    return plan
+
+
+@pytest.mark.parametrize("combine", ["coarsest", "sum", "worst"])
+@pytest.mark.parametrize("order", ["after", "together"])
+def test_finer_data_comes_a_minute_later(combine: str, order: str) -> None:
+    problem = two_intervals(combine)
+    plan = plan_of(problem, order=order)
+    figures = measure(problem, plan, None)
+    assert figures["value"] == pytest.approx(0.5 + 1.0)
+    assert figures["backfill_value"] == pytest.approx(0.5 * 0.5 ** (60 / 120))
+    assert figures["sent_gb"] == pytest.approx(2 * (400 + 1_600 + 1_600) / 1e9)
+    assert len(check(problem, plan)) == 0
+    again = from_tables(problem, plan.to_tables())
+    assert measure(problem, again, None) == figures
+
+
+def test_storage_and_the_window_limit_what_is_sent_later() -> None:
+    full = two_intervals(storage_gb=1e-6)
+    assert len(plan_of(full).backfill) == 0
+    assert len(plan_of(two_intervals(storage_gb=2e-6)).backfill) == 2
+    short = replace(full, backfill=full.backfill.assign(window_s=30.0))  # type: ignore[union-attr]
+    assert len(plan_of(short).backfill) == 0
+    never = replace(full, backfill=None)
+    assert len(plan_of(never).backfill) == 0
+
+
+def test_the_check_finds_storage_and_capacity_that_is_exceeded() -> None:
+    plan = plan_of(two_intervals())
+    little = two_intervals(storage_gb=1e-6)
+    assert set(check(little, plan).frame["limit"]) == {"storage"}
+    narrow = two_intervals().with_capacity(two_intervals().capacity_mbps * [[1, 1, 1], [0.7, 1, 1]])
+    assert check(narrow, plan).frame["where"].tolist() == ["s0, interval 2"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("sent", 1.0, "is sent in interval 1, must be later than its own"),
+        ("sent", 9.0, "there is no interval 1 or 9"),
+        ("level", "7 s", "query 'q0' has no level '7 s'"),
+        ("site", "s9", "there is no site 's9'"),
+        ("query", "q9", "there is no query 'q9'"),
+    ],
+)
+def test_faulty_rows_are_rejected(column: str, value: object, words: str) -> None:
+    problem = two_intervals(sites=1)
+    changed = plan_of(problem).to_tables()
+    changed["backfill"] = changed["backfill"].assign(**{column: value})
+    with pytest.raises(PlanRejected, match=words):
+        from_tables(problem, changed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["after", "together"])
+def test_plans_keep_all_limits_and_backfill_adds_value(order: str) -> None:
+    problem = diurnal(sites=12, pops=3, queries=8, hours=2.0, variation=0.6, backfill_minutes=30.0, seed=4)
+    problem = replace(problem, sites=problem.sites.assign(storage_gb=2e-4))
+    plan = plan_of(problem, order=order)
+    assert len(check(problem, plan)) == 0
+    figures, best = measure(problem, plan, None), SYSTEM.design("optimum").run(problem)
+    assert best.proof.bound is not None
+    assert (figures["value"] or 0) <= best.proof.bound * (1 + 1e-9)
+    assert (figures["backfill_value"] or 0) > 0
+    assert (figures["total_value"] or 0) <= (figures["offered_value"] or 0)
