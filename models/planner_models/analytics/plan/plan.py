@@ -228,7 +228,7 @@ def read_backfill(problem: Analytics, plan: Levels) -> Late:
     for bad, words in (
         (
             (interval < 0) | (sent < 0),
-            lambda row: f"there is no interval {row['interval']:g} or {row['sent']:g}",
+            lambda row: f"interval {row['interval']:g} or {row['sent']:g} is none",
         ),
         (query < 0, lambda row: f"there is no query '{row['query']}'"),
         (site < 0, lambda row: f"there is no site '{row['site']}'"),

@@ -18,7 +18,7 @@ from tests.models.analytics.problems import tables
 
 
 def two_intervals(combine: str = "coarsest", sites: int = 2, **columns: Any) -> Analytics:
-    """Return sites that carry 500 bytes in the first minute, and 4,000 in the second; 400 are needed at 10 s."""
+    """Return sites that carry 500 bytes in the first minute, and 4,000 in the second; 10 s need 400."""
     given = tables(sites=sites, intervals=2, combine=(combine,))
     names = given["sites"]["site"].tolist()
     rate = 8 / 60 / 1e6
@@ -76,7 +76,7 @@ def test_the_check_finds_storage_and_capacity_that_is_exceeded() -> None:
     ("column", "value", "words"),
     [
         ("sent", 1.0, "is sent in interval 1, must be later than its own"),
-        ("sent", 9.0, "there is no interval 1 or 9"),
+        ("sent", 9.0, "interval 1 or 9 is none"),
         ("level", "7 s", "query 'q0' has no level '7 s'"),
         ("site", "s9", "there is no site 's9'"),
         ("query", "q9", "there is no query 'q9'"),
