@@ -237,18 +237,20 @@ class Timeline extends Board {
     c.textAlign = "center";
     c.textBaseline = "top";
     c.font = `12px ${this.font}`;
-    for (let i = Math.ceil(view.start / step); i * step <= view.end + 1e-9 * span; i++) {
+    const last = Math.floor((view.end + 1e-9 * span) / step);
+    const right = view.gutter + view.across + 8; // of all labels: the buttons begin there
+    for (let i = Math.ceil(view.start / step); i <= last; i++) {
       const x = view.x(i * step);
       c.beginPath();
       c.moveTo(x, 0);
       c.lineTo(x, bottom);
       c.stroke();
       const digits = Math.max(0, -Math.floor(Math.log10(step)));
-      const text = (i * step).toLocaleString("en-US", { maximumFractionDigits: digits });
-      if (x > view.gutter - 1 && x < view.gutter + view.across + 8) c.fillText(text, x, bottom + 6);
+      const value = (i * step).toLocaleString("en-US", { maximumFractionDigits: digits });
+      const text = i === last ? `${value} ${data.unit}`.trim() : value;
+      const middle = Math.min(x, right - c.measureText(text).width / 2);
+      if (x > view.gutter - 1) c.fillText(text, middle, bottom + 6);
     }
-    c.textAlign = "right";
-    c.fillText(data.unit, view.width - 8, bottom + 6);
   }
 
   showLegend() {
