@@ -93,7 +93,7 @@ def documents() -> list[dict[str, Any]]:
     topology = {"blocks": 4, "ports": 6}
     rotors = {"racks": 6, "switches": 2}
     flowtables = {"rules": 20, "connections": 60}
-    updates = {"count": 8, "ingresses": 3, "flows": 10}
+    updates = {"count": 8, "ingresses": 3, "flows": 10, "changes": 2}
     traffic = {"tors": 4, "aggregations": 2, "intermediates": 2, "hosts_per_tor": 2, "pairs": 10}
     small: dict[str, Any] = {
         **brokering,

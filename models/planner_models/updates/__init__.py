@@ -64,6 +64,7 @@ from planner_models.updates.problem.generators import PRESETS, small
 from planner_models.updates.problem.problem import Update
 from planner_models.updates.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.updates.problem.series import week
+from planner_models.updates.problem.splits import rebalance
 from planner_models.updates.published.targets import TARGETS
 from planner_models.updates.simulation.study import SIMULATION
 
@@ -101,7 +102,7 @@ SYSTEM = System(
         from_tables=Update.from_tables,
         sources={"traffic_plans": traffic_plans.read},
         series={"week": week},
-        presets=PRESETS,
+        presets={**PRESETS, "rebalance": rebalance},
         adjust=adjust,
         draw=draw_problem,
         elements=ELEMENTS,

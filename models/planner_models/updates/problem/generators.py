@@ -220,7 +220,7 @@ def policy(
             "guarantee": asks,
         }
     )
-    return _finish(network, table, _rules_of(now), _rules_of(after), headroom, None, 0.0, random)
+    return make_update(network, table, _rules_of(now), _rules_of(after), headroom, None, 0.0, random)
 
 
 def zigzag(
@@ -245,7 +245,7 @@ def zigzag(
         np.zeros(last, np.int64), switch, np.r_[last, switch[1:] - 1].astype(np.int64), np.ones(last)
     )
     table = pd.DataFrame({"class": [f"to {names[-1]}"], "egress": [names[-1]], "traffic_mbps": [0.0]})
-    return _finish(network, table, now, after, headroom, None, 0.0, np.random.default_rng(0))
+    return make_update(network, table, now, after, headroom, None, 0.0, np.random.default_rng(0))
 
 
 def server_move(
@@ -279,7 +279,7 @@ def server_move(
         }
     )
     now, after = (_rules_of([pair[which] for pair in paths]) for which in (0, 1))
-    return _finish(
+    return make_update(
         _plain(names, tail, head), table, now, after, headroom, None, 0.0, np.random.default_rng(seed)
     )
 
@@ -388,10 +388,10 @@ def between_weights(
     if guarantee:
         table = table.assign(guarantee=guarantee)
     generator = random or np.random.default_rng(0)
-    return _finish(network, table, now, then, headroom, slack, spread, generator)
+    return make_update(network, table, now, then, headroom, slack, spread, generator)
 
 
-def _finish(
+def make_update(
     network: Network,
     classes: pd.DataFrame,
     now: Forwarding,
