@@ -54,11 +54,13 @@ class QueueExecution:
     An interval has the levels that are in force when it starts, after all events of that instant.
     """
 
-    def __init__(self, truth: Analytics, forecast: Analytics, first: Ints) -> None:
+    def __init__(self, truth: Analytics, forecast: Analytics, first: Ints, *, headroom: float = 1.0) -> None:
         """Start with levels `first`, (S, Q), and empty queues.
 
         forecast  what is known of the time before any measurement
+        headroom  part of the measured capacity that controllers know of
         """
+        self._headroom = headroom
         self.truth, self._forecast = truth, forecast
         self._levels = first.copy()
         self._ahead: Ints | None = None
@@ -99,9 +101,9 @@ class QueueExecution:
         measured = take_intervals(self.truth, places)
         capacity = measured.capacity_bytes
         drained = np.minimum(self._waiting, MOST_DRAINED * capacity[-1])
-        if not drained.any():
+        if not drained.any() and self._headroom == 1:
             return measured
-        left = capacity.copy()
+        left = capacity * self._headroom
         left[-1] -= drained
         rate = np.divide(left, capacity, out=np.zeros_like(left), where=capacity > 0)
         return measured.with_capacity(measured.capacity_mbps * rate, is_valid=True)

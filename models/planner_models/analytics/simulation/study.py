@@ -59,6 +59,9 @@ def simulate_sites(
         float,
         Field(ge=0, le=2, description="standard deviation of the logarithm of volumes about their forecast"),
     ] = 0.1,
+    headroom: Annotated[
+        float, Field(gt=0, le=1, description="part of the measured bandwidth that controllers plan with")
+    ] = 1.0,
     variation_seed: Annotated[int, Field(ge=0, description="seed of bandwidth and volumes")] = 0,
 ) -> SimulationResult:
     """Simulate sites, queues and the controllers of a design; the problem is the forecast.
@@ -70,7 +73,7 @@ def simulate_sites(
     rng = np.random.default_rng(variation_seed)
     truth = vary(problem, bandwidth_variation=bandwidth_variation, volume_variation=volume_variation, rng=rng)
     steps = list_steps(problem)
-    execution = QueueExecution(truth, problem, steps[:, :, -1])
+    execution = QueueExecution(truth, problem, steps[:, :, -1], headroom=headroom)
     is_once = decides == "once" or design.mechanism is Mechanism.NONE
     rounds = 0
 
