@@ -137,7 +137,10 @@ LAGRANGIAN_ROUNDS = 20
 LAGRANGIAN_SHARE = 0.1
 """Share of the time that is left that one ascent may take."""
 
-MAX_MULTIPLIERS = 20_000_000
+LAGRANGIAN_LEAST_LEFT_S = 20.0
+"""Time that is left from which multipliers are searched: their first use compiles for some seconds."""
+
+MAX_MULTIPLIERS = 5_000_000
 """Potentials of demands at nodes up to which flow conservation is relaxed; memory is a few times as much."""
 
 NEARLY_TIGHT = 1e-6
@@ -154,7 +157,7 @@ FIRST_SEARCHES_GROWTH = 4
 FIRST_SEARCHES_GAIN = 0.005
 """Relative gain of an annealing far from the plan with which one follows that is as much longer."""
 
-FIRST_SEARCHES_SHARE = 0.2
+FIRST_SEARCHES_SHARE = 0.25
 """Share of the time that is left that the next one may take."""
 
 MAX_PATH_SEARCHES = 2_000_000
@@ -293,12 +296,12 @@ class _Search:
             return Solution(status=Status.INFEASIBLE)
         if relaxed is not None:
             self._round_up(relaxed)
-            relaxed = self._raise_by_multipliers(relaxed)
             self._anneal_routes()
         if relaxed is not None and not self._is_done():
             self._tighten_split()
         if relaxed is None or self._is_done() or self._search_all(20, relaxed):
             return self._answer()
+        relaxed = self._raise_by_multipliers(relaxed)
         for count in range(MAX_SEARCHES):
             nodes = None if self._is_steady() else int(FIRST_NODES * NODE_GROWTH**count)
             self._search_neighbourhoods(relaxed, nodes)
@@ -547,7 +550,9 @@ class _Search:
         """Raise the bound by Lagrangian multipliers, and add their row; return the relaxation's new point."""
         instance, master = self.instance, self.master
         size = len(instance.rate) * instance.nodes
-        if self.budget is not None or len(self.states) > 1 or size > MAX_MULTIPLIERS or self._is_done():
+        if self.budget is not None or len(self.states) > 1 or size > MAX_MULTIPLIERS:
+            return relaxed
+        if self._left_s() < LAGRANGIAN_LEAST_LEFT_S:
             return relaxed
         program = LagrangianBound(instance)
         potentials: dict[int, tuple[float, Floats]] = {}  # by row of the pool, with the scale of the row
@@ -576,7 +581,7 @@ class _Search:
                 return relaxed
             self._raise_bound(found.bound)
             is_raised = self.bound > before + LAGRANGIAN_GAIN * abs(before)
-            if self._is_done() or not is_raised or master.has_flow:
+            if self._is_done() or not is_raised or master.has_flow or not found.gain.any():
                 return relaxed  # the row of potentials has no routing costs
             scale = float(found.gain.max())
             row = np.zeros(master.pooled)
@@ -759,11 +764,14 @@ class _Search:
         return best[self.rng.integers(len(best))]
 
     def _anneal_routes(self) -> None:
-        """Search routes far from the plan, again and again longer while that lowers the cost."""
+        """Search routes from first ones over no capacity, again and again longer while that lowers the cost.
+
+        The first plans of a search buy far too much, from which annealing ends at worse routes.
+        """
         shortest = self.path_searches
         while self.routes is not None:
             before = math.inf if self.best is None else self.best.value
-            self._search_routes(heat=1.0)
+            self._search_routes(heat=1.0, anew=True)
             longer = FIRST_SEARCHES_GROWTH * self.path_searches
             is_better = self.best is not None and self.best.value < (1.0 - FIRST_SEARCHES_GAIN) * before
             if not is_better or longer > FIRST_SEARCHES_SHARE * self._left_s() * self.paths_per_s:
@@ -771,14 +779,17 @@ class _Search:
             self.path_searches = longer
         self.path_searches = shortest
 
-    def _search_routes(self, heat: float) -> None:
+    def _search_routes(self, heat: float, *, anew: bool = False) -> None:
         """Search the routes of the best plan by annealing; longer where that finds nothing.
 
         heat  of the temperature, 1 for a search far from the plan
+        anew  whether it begins with routes over no capacity, not with those of the best plan
         """
         if self.routes is None or self._left_s() <= 0.0:
             return
-        start = np.zeros(self.instance.edges) if self.best is None else self._capacity(self.best.point)
+        start = np.zeros(self.instance.edges)
+        if self.best is not None and not anew:
+            start = self._capacity(self.best.point)
         begin = time.perf_counter()
         before = None if self.best is None else self.best.value
         left = self.paths_per_s * self._left_s()

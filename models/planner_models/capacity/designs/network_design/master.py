@@ -214,10 +214,11 @@ class Master:
         return self._matrix, self._limits
 
     def relaxation_duals(self) -> Floats:
-        """Return the dual values of the pool's rows in the last linear relaxation, at least 0, (P,)."""
+        """Return dual values of the pool's rows in the last linear relaxation, (P,), 0 where it has none."""
         duals: Floats = np.zeros(len(self._pool))
         values = np.array(self.program.getSolution().row_dual)[self.static_rows :]
-        duals[: self._in_program] = np.maximum(0.0, values[: self._in_program])
+        known = min(len(values), self._in_program)
+        duals[:known] = np.maximum(0.0, values[:known])
         return duals
 
     def is_cut_off(self, point: Floats) -> bool:
