@@ -15,6 +15,7 @@ from planner.contract.tables import (
     shorten_faults,
 )
 from planner.errors import did_you_mean
+from planner.formatting import amount
 from planner_models.networks.node_lists import parse_nodes
 from planner_models.updates.problem.schema import (
     NO_BLACK_HOLE,
@@ -156,7 +157,7 @@ def find_bad_plans(problem: Update) -> list[str]:
         over = np.flatnonzero(held > problem.rule_capacity)
         lines = [
             f"{row_name(switches, 'switches', row)}: rule_capacity is {problem.rule_capacity[row]:g}, but "
-            f"{name} alone needs {held[row]} rules at '{problem.switch_index[row]}'"
+            f"{name} alone needs {amount(int(held[row]), 'rules')} at '{problem.switch_index[row]}'"
             for row in over.tolist()
         ]
         faults += shorten_faults(lines, file_name(switches, "switches"), f"too small for {name}")

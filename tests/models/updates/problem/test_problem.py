@@ -36,7 +36,7 @@ BAD = [
     ("now", 1, "switch", "c", "now row 2: there is no link from 'c' to 'c'"),
     ("next", 0, "next_hop", "b", "next: class 'k' ends at 'b', without a rule, before any update"),
     ("now", 0, "share", 0.5, "now row 1: shares of class 'k' at switch 'a' add up to 0.5, must be 1"),
-    ("switches", 0, "rule_capacity", 0.0, "rule_capacity is 0, but now alone needs 1 rules at 'a'"),
+    ("switches", 0, "rule_capacity", 0.0, "rule_capacity is 0, but now alone needs 1 rule at 'a'"),
     ("classes", 0, "guarantee", "per_flow", "guarantee of class 'k' is per_flow, which needs flow_life_s"),
     ("classes", 0, "waypoints", "x", "classes row 1: waypoint 'x' is no switch of the table switches"),
     ("classes", 0, "guarantee", "waypoint", "guarantee of class 'k' is waypoint, but it has no waypoints"),
