@@ -258,12 +258,14 @@ def _unshared_bound_mbps(problem: Multicast) -> float:
     """
     edge, group, _ = problem.at_edge
     cost = (saved_mbps(problem) / np.bincount(group))[group]
-    order = np.lexsort((cost, edge))
-    count = np.bincount(edge, minlength=problem.edge_count)
-    nth = np.arange(len(edge)) - np.repeat(np.cumsum(count) - count, count)
-    refused = nth < (count - problem.free("edge"))[edge]
+    start = np.searchsorted(edge, np.arange(problem.edge_count + 1)).tolist()
+    refused = 0.0
+    for (first, last), free in zip(pairwise(start), problem.free("edge").tolist(), strict=True):
+        over = last - first - max(free, 0)
+        if over > 0:
+            refused += float(np.partition(cost[first:last], over - 1)[:over].sum())
     least = float(problem.rate_mbps @ (1 + problem.member_counts))
-    return least + float(cost[order][refused].sum())
+    return least + refused
 
 
 def _start_search(sharing: Sharing, limits: TableLimits, kept: Bools) -> EdgeTables:
