@@ -59,6 +59,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.traffic_failures --quick
 	$(BIN)/python -m benchmarks.multicast_channels --quick
 	$(BIN)/python -m benchmarks.multicast_dynamics --quick
+	$(BIN)/python -m benchmarks.multicast_million --quick
 	$(BIN)/python -m benchmarks.circuits_schedules --quick
 	$(BIN)/python -m benchmarks.circuits_execution --quick
 	$(BIN)/python -m benchmarks.brokering_market --quick

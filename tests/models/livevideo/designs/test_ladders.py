@@ -16,6 +16,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner_models.livevideo import LiveVideo, check, measure
 from planner_models.livevideo.designs import integer_program, ladders, vdn
+from planner_models.livevideo.designs.decomposition import decomposition
 from planner_models.livevideo.designs.formulation import formulation
 from planner_models.livevideo.designs.integer_program import build_program
 from planner_models.livevideo.designs.step_search import serve_more
@@ -149,12 +150,12 @@ def rows(one: LiveVideo, plan: Trees) -> tuple[np.ndarray, np.ndarray]:
     return plan_rows(one, plan)
 
 
-def random_ladder(seed: int) -> LiveVideo:
+def random_ladder(seed: int, *, accepted_kbps: float | None = 0.0) -> LiveVideo:
     one = generators.heavy_tail(
         videos=12, requests_per_video=5.0, source_gbps=0.02, sources=1, reflectors=3, groups=8, edges=4,
         reflectors_per_edge=2, edges_per_group=2, priority="quality", seed=seed,
     )  # fmt: skip
-    return lowered(one, 0.0)
+    return one if accepted_kbps is None else lowered(one, accepted_kbps)
 
 
 @pytest.mark.slow
@@ -172,6 +173,17 @@ def test_the_decomposition_bounds_the_optimum(seed: int) -> None:
     assert 0.9 * best <= found.proof.objective <= exact.proof.bound + 1e-6
     again = ladders.distribute(one, options=Options(time_limit_s=3, threads=1), previous=found)
     assert value_of(one, again.plan) >= 0.9 * best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_lower_bitrates_never_serve_less_than_single_ones(seed: int) -> None:
+    one = random_ladder(seed, accepted_kbps=None)
+    options = Options(time_limit_s=20, threads=1)
+    single = decomposition.distribute(one, options=options)
+    ladder = lowered(one, 0.0)
+    found = ladders.distribute(ladder, options=options)
+    assert value_of(ladder, found.plan) >= value_of(one, single.plan) - 1e-6
 
 
 @pytest.mark.slow
