@@ -17,7 +17,7 @@ from planner_models.flowtables import SYSTEM, check, measure
 from planner_models.flowtables.designs.reactive import make_least_masks
 from planner_models.flowtables.problem import generators
 
-DESIGNS = ("tuple_search", "all", "least_specific", "pool", "merged")
+DESIGNS = ("tuple_search", "all", "least_specific", "pool", "replanned", "merged")
 MOST_SECONDS_PER_MASK = 1e-3
 MASKS = 2_000
 
@@ -30,8 +30,12 @@ def main() -> None:
         SYSTEM.design(name).run(generators.small())
     rules, connections = (200, 1_000) if quick else (1_000, 8_000)
     print(f"{'rules':<10}" + "".join(f"{name:>24}" for name in DESIGNS) + f"{'bound':>10}")
-    for kind in ("acl", "firewall", "chain"):
-        problem = generators.PRESETS[kind](rules=rules, connections=connections, seed=1)
+    for kind, make in (
+        ("acl", generators.acl),
+        ("firewall", generators.firewall),
+        ("chain", generators.chain),
+    ):
+        problem = make(rules=rules, connections=connections, seed=1)
         costs, cells, bound = {}, [], None
         for name in DESIGNS:
             start = time.process_time()

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from planner.contract.design import Design, Mechanism
-from planner_models.flowtables.designs import merged, reactive
+from planner_models.flowtables.designs import merged, reactive, replanned
 from planner_models.flowtables.information.observe import observe_trace
 from planner_models.flowtables.information.signalling import count_installs
 
@@ -35,6 +35,14 @@ DESIGNS: Final = (
         signalling=count_installs,
         messages="the datapath sends packets that miss, and hits of masks; userspace installs entries",
         source=f"{PAPER}, 5.1, with masks in use taken again",
+    ),
+    Design(
+        name="replanned",
+        decide=replanned.plan_again,
+        mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
+        signalling=count_installs,
+        messages="userspace plans masks for connections so far; then each miss installs an entry with one",
+        source=f"{PAPER}, 5.1, with masks planned for the past",
     ),
     Design(
         name="least_specific",

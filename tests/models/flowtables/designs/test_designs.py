@@ -37,7 +37,7 @@ def require_rules_kept(problem: FlowTables) -> None:
     actions = classify(words, problem.entries)
     costs, bound = {}, None
     for design in SYSTEM.designs:
-        parameters = {"trials": 10} if design.name == "merged" else {}
+        parameters = {"merged": {"trials": 10}, "replanned": {"first": 3}}.get(design.name, {})
         decision = design.run(problem, parameters=parameters)
         assert decision.plan is not None
         bound = decision.proof.bound or bound
