@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numba
 import numpy as np
@@ -212,7 +212,8 @@ def _run_chain(
 ) -> tuple[float, int]:  # pragma: no cover - compiled
     """Reoptimize cluster b, then those that clients left; return the cost saved and the moves in `log`."""
     first, candidate = neighbourhood.first, neighbourhood.candidate
-    gained, moves, done, length, cluster = 0.0, np.int64(0), 0, 0, b  # a plain 0 compiles one loop more
+    moves: Any = np.int64(0)  # a plain 0 compiles one loop more
+    gained, done, length, cluster = 0.0, 0, 0, b
     while cluster >= 0 and length <= MAX_CHAIN_LENGTH:
         before, place = moves, row[cluster]
         decay = 1.0 if length == 0 else PERTURBATION_DECAY
