@@ -37,7 +37,7 @@ def find_kept(problem: Analytics, late: Late) -> Floats:
     change = np.zeros((len(problem.length_s) + 1, len(problem.site_names)))
     np.add.at(change, (late.interval, late.site), size)
     np.add.at(change, (late.sent, late.site), -size)
-    return np.maximum(change.cumsum(axis=0)[:-1], 0.0)
+    return np.asarray(np.maximum(change.cumsum(axis=0)[:-1], 0.0))
 
 
 def find_gain(problem: Analytics, chosen: Ints, late: Late) -> float:
