@@ -104,6 +104,7 @@ REDUCED = {
     },
     "analytics/coordination": QUERIES,
     "analytics/diurnal_200": QUERIES,
+    "analytics/diurnal_800": QUERIES,
     "analytics/histogram_policy": {"problem.hours": 0.2},
     "analytics/measured": {**QUERIES, "problem.hours": 0.1},
     "analytics/windows": {**QUERIES, "problem.window_intervals": 3},

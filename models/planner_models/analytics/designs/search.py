@@ -20,6 +20,8 @@ TOLERANCE: Final = 1e-9  # of a link's capacity
 LEAST_PRICE: Final = 1e-3  # of the mean price, at which a link without a price counts in the order
 LEAST_GAIN: Final = 1e-7  # of the value, that a move must have
 MOST_EVALUATIONS: Final = 4_000
+MOST_WORK: Final = 8.4e7
+"""Evaluations times the numbers that one reads: those of 200 sites and 50 queries have all of them."""
 
 
 class Steps(NamedTuple):
@@ -58,6 +60,8 @@ def find_choices(
     """
     shared, separate = interval.shared, interval.separate
     steps = order_steps(interval.pop_of, separate, priced.price)
+    work = len(shared.query) * interval.links + separate.value.size
+    evaluations = min(evaluations, max(int(MOST_WORK / max(work, 1)), 1))
     best: Found | None = None
     for answers in [best_answers(priced), *([start] if start is not None else [])]:
         found = answers.copy()
