@@ -70,6 +70,7 @@ from planner_models.fairshare.problem.adjustments import adjust
 from planner_models.fairshare.problem.generators import PRESETS, sample
 from planner_models.fairshare.problem.problem import SharedStore
 from planner_models.fairshare.problem.tables import OPTIONAL_TABLES, TABLES
+from planner_models.fairshare.published.targets import TARGETS
 from planner_models.fairshare.simulation.study import SIMULATION
 
 COORDINATION = Coordination(
@@ -135,6 +136,7 @@ SYSTEM = System(
         trade_off=("moved_gb", "min_share"),
         coordination=COORDINATION,
         simulation=SIMULATION,
+        targets=TARGETS,
     ),
 )
 

@@ -87,6 +87,10 @@ class SharedStore:
         """Return the problem with other columns of `nodes`."""
         return replace(self, nodes=self.nodes.assign(**columns))
 
+    def with_tenants(self, **columns: Any) -> SharedStore:
+        """Return the problem with other columns of `tenants`."""
+        return replace(self, tenants=self.tenants.assign(**columns))
+
     def with_placed(self, placed: pd.DataFrame) -> SharedStore:
         """Return the problem with other present places of replicas."""
         return replace(self, placed=placed)

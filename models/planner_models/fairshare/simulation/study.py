@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ from pydantic import Field
 
 from planner.arrays import Floats
 from planner.contract import control_loop
+from planner.contract.control_loop import Controller
 from planner.contract.design import Decision, Design, Mechanism
 from planner.contract.drawing import Curve
 from planner.contract.metrics import Headline, less, more
@@ -27,7 +28,7 @@ from planner_models.fairshare.simulation.controllers import (
     place_again,
     select_replicas,
 )
-from planner_models.fairshare.simulation.execution import StoreExecution, quantile_s
+from planner_models.fairshare.simulation.execution import Change, StoreExecution, quantile_s
 
 SETTLED: Final = 0.95
 """Part of the final least share from which a store counts as settled."""
@@ -113,11 +114,7 @@ def simulate(
     weight = content.weight
     if exchange is not None:
         weight = spread_evenly(mechanisms.contract_kops(problem), present)
-    execution = StoreExecution(
-        problem, plan, weight=weight, outstanding=outstanding, quantum=quantum, seed=traffic_seed,
-        measured_from_s=measured_from_s,
-    )  # fmt: skip
-    controllers = []
+    controllers: list[Controller[Change]] = []
     if design.mechanism in (Mechanism.HIERARCHICAL_PARTITIONING, Mechanism.TRANSPARENCY):
         controllers.append(
             place_again(problem, decide_plan, keeps_weights=exchange is not None, period_s=placement_s)
@@ -129,6 +126,36 @@ def simulate(
                 first_s=weights_from_s + weights_s,
             )
         )  # fmt: skip
+    return run_plan(
+        problem, plan, weight=weight, controllers=controllers, duration_s=duration_s,
+        measured_from_s=measured_from_s, outstanding=outstanding, quantum=quantum, routers_s=routers_s,
+        window_step=window_step, seed=traffic_seed,
+    )  # fmt: skip
+
+
+def run_plan(
+    problem: SharedStore,
+    plan: Sharing,
+    *,
+    weight: Floats,
+    controllers: Sequence[Controller[Change]],
+    duration_s: float,
+    measured_from_s: float,
+    outstanding: int,
+    quantum: float = 1.0,
+    routers_s: float = 0.05,
+    window_step: float = 0.1,
+    seed: int = 0,
+) -> SimulationResult:
+    """Simulate a plan under controllers; routers choose replicas by latency where the plan says so.
+
+    weight  (T, N) local weights at the start
+    """
+    execution = StoreExecution(
+        problem, plan, weight=weight, outstanding=outstanding, quantum=quantum, seed=seed,
+        measured_from_s=measured_from_s,
+    )  # fmt: skip
+    controllers = list(controllers)
     if plan.replica_choice == WINDOWS:
         controllers.append(select_replicas(step=window_step, period_s=routers_s))
     outcome = control_loop.run(execution, controllers, until_s=duration_s)

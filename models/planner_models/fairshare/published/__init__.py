@@ -1,0 +1,1 @@
+"""Values of the paper on Pisces, computed again."""
