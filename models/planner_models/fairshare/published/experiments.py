@@ -24,7 +24,7 @@ from planner_models.fairshare.problem.problem import SharedStore
 from planner_models.fairshare.simulation.study import ratios, run_plan, share_over_time, simulate
 
 NODE_KOPS: Final = 50.0
-OUTSTANDING: Final = 18
+OUTSTANDING: Final = 11
 """Requests that a tenant keeps waiting for each of its nodes, fitted to the classes of Fig. 4a."""
 
 
