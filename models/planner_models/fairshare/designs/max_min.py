@@ -11,6 +11,7 @@ method over cuts as in Radzik 1993.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -62,71 +63,73 @@ class _Cut(NamedTuple):
 
 
 class _Flow:
-    """Network of the tenants, partitions and nodes that no level holds yet."""
+    """Network of the tenants, partitions and nodes that no level holds yet.
+
+    Partitions that the source serves, not their tenant, are one vertex for each set of nodes with replicas.
+    """
 
     def __init__(self, search: _Search) -> None:
         from ortools.graph.python import max_flow
 
-        problem = search.problem
+        problem, replicas = search.problem, search.replicas
         self.search = search
-        self.partition = np.flatnonzero(search.open_partition)
+        is_open = search.open_partition
         self.node = np.flatnonzero(search.open_node)
-        owner = problem.tenant[self.partition]
-        self.through = (
-            ~problem.is_fixed[owner] & search.is_free[owner]
-        )  # partitions served by way of a tenant
-        self.tenant = np.unique(owner[self.through])
-        start = 2
-        tenant_at = np.full(len(problem.tenants), -1)
-        tenant_at[self.tenant] = start + np.arange(len(self.tenant))
-        start += len(self.tenant)
-        partition_at = np.full(len(problem.partitions), -1)
-        partition_at[self.partition] = start + np.arange(len(self.partition))
-        start += len(self.partition)
-        node_at = np.full(len(problem.nodes), -1)
-        node_at[self.node] = start + np.arange(len(self.node))
-        self.replica = np.flatnonzero(
-            search.open_partition[search.replicas.partition] & search.open_node[search.replicas.node]
+        through = is_open & ~problem.is_fixed[problem.tenant] & search.is_free[problem.tenant]
+        self.through, self.direct = np.flatnonzero(through), np.flatnonzero(is_open & ~through)
+        self.tenant = np.unique(problem.tenant[self.through])
+        _, first, self.group = np.unique(search.set_of[self.direct], return_index=True, return_inverse=True)
+        self.vertices = 2 + np.cumsum([0, len(self.tenant), len(self.through), len(first), len(self.node)])
+        tenant_at, partition_at, node_at = (
+            np.full(len(rows), -1) for rows in (problem.tenants, problem.partitions, problem.nodes)
         )
-        direct = self.partition[~self.through]
-        self.direct, zero, one = direct, np.zeros, np.ones
+        tenant_at[self.tenant] = self.vertices[0] + np.arange(len(self.tenant))
+        partition_at[self.through] = self.vertices[1] + np.arange(len(self.through))
+        groups = self.vertices[2] + np.arange(len(first))
+        partition_at[self.direct[first]] = groups
+        node_at[self.node] = self.vertices[3] + np.arange(len(self.node))
+        self.replica = np.flatnonzero(is_open[replicas.partition] & search.open_node[replicas.node])
+        used = self.replica[partition_at[replicas.partition[self.replica]] >= 0]
+        tail, head = partition_at[replicas.partition[used]], node_at[replicas.node[used]]
+        zero, one = np.zeros, np.ones
         tails = [
-            zero(len(self.tenant)),
-            tenant_at[owner[self.through]],
-            zero(len(direct)),
-            partition_at[search.replicas.partition[self.replica]],
+            zero(len(self.tenant)), tenant_at[problem.tenant[self.through]], zero(len(groups)), tail,
             node_at[self.node],
-        ]
+        ]  # fmt: skip
         heads = [
-            tenant_at[self.tenant],
-            partition_at[self.partition[self.through]],
-            partition_at[direct],
-            node_at[search.replicas.node[self.replica]],
-            one(len(self.node)),
-        ]
-        self.offsets = np.cumsum([0, *(len(part) for part in tails)])
-        capacity = np.zeros(self.offsets[-1], dtype=np.int64)
-        blocks = [slice(*pair) for pair in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
-        capacity[blocks[1]] = self._units(problem.demand_kops[self.partition[self.through]])
-        capacity[blocks[3]] = UNLIMITED
-        capacity[blocks[4]] = self._units(problem.rate_kops[self.node])
+            tenant_at[self.tenant], partition_at[self.through], groups, head, one(len(self.node)),
+        ]  # fmt: skip
+        offsets = np.cumsum([0, *(len(part) for part in tails)])
+        self.blocks = [slice(*pair) for pair in itertools.pairwise(offsets.tolist())]
+        capacity = np.zeros(offsets[-1], dtype=np.int64)
+        capacity[self.blocks[1]] = self._units(problem.demand_kops[self.through])
+        capacity[self.blocks[3]] = UNLIMITED
+        capacity[self.blocks[4]] = self._units(problem.rate_kops[self.node])
         self.graph = max_flow.SimpleMaxFlow()
         self.arcs = self.graph.add_arcs_with_capacity(
             np.concatenate(tails).astype(np.int32), np.concatenate(heads).astype(np.int32), capacity
         )
-        self.blocks = blocks
-        self.vertices = start + len(self.node)
+        self._keys = tail * len(node_at) + replicas.node[used]
+        self._vertex_of = partition_at
+        self._vertex_of[self.direct] = groups[self.group]
+        self._sent = np.zeros(len(self.direct))
 
     def _units(self, kops: Floats) -> Ints:
         return np.floor(kops * self.search.units).astype(np.int64)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to serve."""
+        return not len(self.arcs)
+
     def carries(self, rate: Floats) -> bool:
         """Return whether the nodes can serve these rates of the tenants, (T,)."""
-        if not self.offsets[-1]:
+        if self.is_empty:
             return True
-        sent = np.concatenate([rate[self.tenant], self.search.direct_kops(self.direct, rate)])
+        self._sent = self.search.direct_kops(self.direct, rate)
+        together = add_up(self.group, self._sent, self.blocks[2].stop - self.blocks[2].start)
         arcs = np.concatenate([self.arcs[self.blocks[0]], self.arcs[self.blocks[2]]])
-        units = self._units(sent)
+        units = self._units(np.concatenate([rate[self.tenant], together]))
         if len(arcs):
             self.graph.set_arcs_capacity(arcs, units)
         status = self.graph.solve(0, 1)
@@ -137,26 +140,46 @@ class _Flow:
 
     def find_cut(self) -> _Cut:
         """Return the largest source side of a minimum cut of the last flow."""
-        full = np.ones(self.vertices, dtype=bool)
+        full = np.ones(self.vertices[-1], dtype=bool)
         full[np.asarray(self.graph.get_sink_side_min_cut(), dtype=np.int64)] = False
         problem = self.search.problem
-        marks = []
-        start = 2
-        for rows, count in (
-            (self.tenant, len(problem.tenants)),
-            (self.partition, len(problem.partitions)),
-            (self.node, len(problem.nodes)),
-        ):
-            mark = np.zeros(count, dtype=bool)
-            mark[rows] = full[start : start + len(rows)]
-            marks.append(mark)
-            start += len(rows)
-        return _Cut(*marks)
+        tenants = np.zeros(len(problem.tenants), dtype=bool)
+        partitions = np.zeros(len(problem.partitions), dtype=bool)
+        nodes = np.zeros(len(problem.nodes), dtype=bool)
+        tenants[self.tenant] = full[self.vertices[0] : self.vertices[1]]
+        partitions[self.through] = full[self.vertices[1] : self.vertices[2]]
+        partitions[self.direct] = full[self.vertices[2] : self.vertices[3]][self.group]
+        nodes[self.node] = full[self.vertices[3] : self.vertices[4]]
+        return _Cut(tenants, partitions, nodes)
 
     def find_kops(self) -> Floats:
-        """Return the flow to the open replicas."""
-        flows = np.asarray(self.graph.flows(self.arcs[self.blocks[3]]), dtype=float)
-        return flows / self.search.units
+        """Return the flow to the open replicas; that of a vertex is split by what its partitions are sent."""
+        replicas, nodes = self.search.replicas, len(self.search.problem.nodes)
+        flows = np.asarray(self.graph.flows(self.arcs[self.blocks[3]]), dtype=float) / self.search.units
+        order = np.argsort(self._keys, kind="stable")
+        partition = replicas.partition[self.replica]
+        keys = self._vertex_of[partition] * nodes + replicas.node[self.replica]
+        kops = flows[order[np.searchsorted(self._keys, keys, sorter=order)]]
+        together = add_up(self.group, self._sent, self.blocks[2].stop - self.blocks[2].start)[self.group]
+        part = np.ones(len(self._vertex_of))
+        part[self.direct] = np.divide(self._sent, together, out=np.zeros_like(together), where=together > 0)
+        return np.asarray(kops * part[partition])
+
+
+def number_sets(replicas: Replicas, partitions: int, nodes: int) -> Ints:
+    """Return a number for each partition, (partitions,): the same for those with replicas on the same nodes.
+
+    replicas  by partition, then by node
+    """
+    count = np.bincount(replicas.partition, minlength=partitions)
+    width = int(count.max(initial=0))
+    place = np.arange(len(replicas.partition)) - np.repeat(np.cumsum(count) - count, count)
+    table = np.full((partitions, max(width, 1)), -1)
+    table[replicas.partition, place] = replicas.node
+    numbers = np.zeros(partitions, dtype=np.int64)
+    for column in table.T:  # renumbered after each column, so that products stay small
+        numbers = np.unique(numbers * (nodes + 1) + column + 1, return_inverse=True)[1].astype(np.int64)
+    return numbers
 
 
 class _Search:
@@ -173,6 +196,7 @@ class _Search:
         self.units = RESOLUTION / max(float(problem.rate_kops.sum()), float(self.demand.sum()), 1e-300)
         self.levels: list[Level] = []
         self.flows = 0
+        self.set_of = number_sets(replicas, len(problem.partitions), len(problem.nodes))
 
     def rates(self, level: float) -> Floats:
         """Return the rate of each tenant at a level, (T,); those that a level holds keep theirs."""
@@ -226,7 +250,7 @@ class _Search:
         else:
             raise RuntimeError("the search for a level did not end")
         rate = self.rates(level)
-        flow = network.find_kops() if network.offsets[-1] else np.zeros(0)
+        flow = np.zeros(0) if network.is_empty else network.find_kops()
         if np.isinf(level):  # all demand is served
             self.kops[network.replica] = flow
             self.rate = rate

@@ -303,7 +303,7 @@ def small(*, mix: Mix = "fixed", seed: Seed = 0) -> SharedStore:
 
 def sample() -> SharedStore:
     """Generate a tiny store whose replicas must move, so that every compiled kernel is reached."""
-    return zipf(
+    store = zipf(
         tenants=4,
         partitions=6,
         nodes=4,
@@ -313,6 +313,8 @@ def sample() -> SharedStore:
         placed="balanced",
         shift=1.0,
     )
+    changes = [(10.0, "t1", "*", 50.0), (20.0, "t2", "p3", 10.0)]
+    return store.with_events(pd.DataFrame(changes, columns=["at_s", "tenant", "partition", "demand_kops"]))
 
 
 PRESETS: Final[Mapping[str, Callable[..., SharedStore]]] = {

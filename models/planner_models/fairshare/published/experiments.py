@@ -1,9 +1,9 @@
 """Experiments of Pisces in simulated time: the stores of the figures, at a rate that a run can afford.
 
 The paper prints neither the rate of nodes, nor how many requests clients keep outstanding, nor the step and
-the base latency of windows. Nodes serve 50,000 requests per second here. Clients keep `OUTSTANDING` requests
-for each of their tenant's nodes, which is fitted to Fig. 4a; everything else is as the paper or the
-simulation says.
+the base latency of windows. Nodes serve 50,000 requests per second here, 20,000 in Fig. 3. Clients keep
+`OUTSTANDING` requests for each of their tenant's nodes, which is fitted to Fig. 4a; everything else is as the
+paper or the simulation says.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from planner_models.fairshare.problem.problem import SharedStore
 from planner_models.fairshare.simulation.study import ratios, run_plan, share_over_time, simulate
 
 NODE_KOPS: Final = 50.0
+NODE_KOPS_3: Final = 20.0
 OUTSTANDING: Final = 11
 """Requests that a tenant keeps waiting for each of its nodes, fitted to the classes of Fig. 4a."""
 
@@ -47,9 +48,9 @@ class Measured(NamedTuple):
         return ratios(kops[tenants], fair[tenants])[1]
 
 
-def slow_down(store: SharedStore) -> SharedStore:
-    """Return a store with nodes of `NODE_KOPS`, and its demand lowered alike."""
-    factor = NODE_KOPS / generators.RATE_KOPS
+def slow_down(store: SharedStore, node_kops: float = NODE_KOPS) -> SharedStore:
+    """Return a store with slower nodes, and its demand lowered alike."""
+    factor = node_kops / generators.RATE_KOPS
     slower = store.with_nodes(rate_kops=store.nodes["rate_kops"] * factor)
     slower = slower.with_demand(store.demand_kops * factor)
     if store.events is None:
@@ -60,7 +61,7 @@ def slow_down(store: SharedStore) -> SharedStore:
 @cache
 def figure_3(*, replicas: int, isolation: bool = False, seed: int = 1) -> SharedStore:
     """Return the store of Fig. 3; in the isolation test, clients of every second tenant are twice as many."""
-    store = slow_down(generators.figure_3(replicas=replicas, isolation=isolation, seed=seed))
+    store = slow_down(generators.figure_3(replicas=replicas, isolation=isolation, seed=seed), NODE_KOPS_3)
     if not isolation:
         return store
     each = OUTSTANDING * len(store.nodes)

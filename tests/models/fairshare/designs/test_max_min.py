@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from planner_models.fairshare import SharedStore
-from planner_models.fairshare.designs.max_min import share_max_min
+from planner_models.fairshare.designs.max_min import number_sets, share_max_min
 from planner_models.fairshare.designs.program import share_dominant
 from planner_models.fairshare.plan.fair_shares import entitlement, fill_level, pool_level
 from planner_models.fairshare.plan.plan import Replicas
@@ -152,3 +152,11 @@ def test_a_partition_without_replica_stops_a_tenant_of_fixed_mix_alone() -> None
     assert share_max_min(fixed, replicas_of(fixed)).rate.tolist() == pytest.approx([0.0, 9.0])
     elastic = make({"n1": 10.0}, {"A": (1.0, "elastic", own), "B": (1.0, "elastic", {"c": (9.0, "n1")})})
     assert share_max_min(elastic, replicas_of(elastic)).rate.tolist() == pytest.approx([5.0, 5.0])
+
+
+def test_partitions_are_numbered_by_the_nodes_of_their_replicas() -> None:
+    replicas = Replicas(np.array([0, 0, 1, 2, 2, 4]), np.array([1, 2, 1, 1, 2, 1]))
+    numbers = number_sets(replicas, 5, 3)
+    assert numbers[0] == numbers[2]
+    assert numbers[1] == numbers[4]
+    assert len(set(numbers.tolist())) == 3
