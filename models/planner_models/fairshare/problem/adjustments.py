@@ -55,6 +55,12 @@ def adjust(
     if scale != 1 or demand_factors:
         factor = np.array([demand_factors.get(name, 1.0) for name in problem.tenant_names])
         changed = changed.with_demand(problem.demand_kops * scale * factor[problem.tenant])
+        if problem.events is not None:
+            names = problem.events["tenant"].astype(str)
+            each = scale * np.array([demand_factors.get(name, 1.0) for name in names])
+            changed = changed.with_events(
+                problem.events.assign(demand_kops=problem.events["demand_kops"] * each)
+            )
     if weights:
         weight = [
             weights.get(name, old) for name, old in zip(problem.tenant_names, problem.weight, strict=True)

@@ -95,4 +95,4 @@ def measure_first_come(store: SharedStore, *, until_s: float) -> Measured:
 
 def _read(done: SimulationResult) -> Measured:
     times, kops, fair = share_over_time(done.tables["rates"])
-    return Measured(times, kops, fair, int(done.metrics["weight_rounds"] or 0))
+    return Measured(times, kops, fair, int(done.metrics["weight_updates"] or 0))

@@ -42,7 +42,7 @@ METRICS: Final = (
     more("throughput_kops", "kops", "requests that are served, of all tenants"),
     less("median_latency_ms", "ms", "time from sending to answer that half of the requests do not exceed"),
     less("p99_latency_ms", "ms", "time from sending to answer that 99% of the requests do not exceed"),
-    less("weight_rounds", "rounds", "rounds of weight allocation that changed weights"),
+    less("weight_updates", "rounds", "rounds of weight allocation that changed weights"),
     less("settled_s", "s", "time until the min-max ratio of each second stays within 5% of that of the end"),
 )
 
@@ -165,7 +165,7 @@ def run_plan(
     for name, part in (("median_latency_ms", 0.5), ("p99_latency_ms", 0.99)):
         delay = quantile_s(execution.delays, part)
         figures[name] = None if delay is None else 1e3 * delay
-    figures["weight_rounds"] = float(applied.sum())
+    figures["weight_updates"] = float(applied.sum())
     return SimulationResult(
         metrics=figures, tables=outcome.tables, rounds=rounds, drawings=(_draw(rates),) if len(rates) else ()
     )

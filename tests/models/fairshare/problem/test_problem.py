@@ -144,3 +144,13 @@ def test_adjustments_of_unknown_names(given: dict[str, object], message: str) ->
     with pytest.raises(InputError, match="is no") as raised:
         adjust(SharedStore.from_tables(tables()), **given)  # type: ignore[arg-type]
     assert raised.value.faults[0].startswith(message)
+
+
+def test_adjusted_demand_changes_events_too() -> None:
+    given = tables()
+    given["events"] = pd.DataFrame(
+        {"at_s": [1.0, 2.0], "tenant": ["B", "Ünïcode"], "partition": ["*", "p"], "demand_kops": [4.0, 2.0]}
+    )
+    changed = adjust(SharedStore.from_tables(given), scale=2.0, demand_factors={"B": 3.0})
+    assert changed.events is not None
+    assert changed.events["demand_kops"].tolist() == [24.0, 4.0]
