@@ -17,6 +17,7 @@ import pandas as pd
 from planner.contract.control_loop import Controller, Round
 from planner.contract.design import Decision
 from planner_models.fairshare.designs import mechanisms
+from planner_models.fairshare.designs.weights import spread_evenly
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.plan import Sharing
 from planner_models.fairshare.problem.problem import SharedStore, add_up
@@ -75,7 +76,7 @@ def allocate_weights(
             weight = mechanisms.allocate_by_swaps(
                 observed, now.replicas, demand, share=now.weight, most=swaps
             )
-        floor = mechanisms.LEAST_STEP * mechanisms.spread_evenly(
+        floor = mechanisms.LEAST_STEP * spread_evenly(
             mechanisms.contract_kops(problem), mechanisms.find_present(problem, now.replicas)
         )
         weight = np.maximum(weight, floor)

@@ -96,7 +96,10 @@ def simulate(
     raises   InputError for wrong times, several resources, or more requests than can be simulated
     """
     _require_times(problem, duration_s, measured_from_s)
-    observe = lambda truth: design.observe(truth, **information)  # noqa: E731
+
+    def observe(truth: SharedStore) -> SharedStore:
+        observed: SharedStore = design.observe(truth, **information)
+        return observed
 
     def decide_plan(observed: SharedStore) -> Decision[Sharing]:
         return design.run(observe(observed), options=options, parameters=decision_parameters)
