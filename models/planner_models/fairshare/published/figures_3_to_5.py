@@ -102,8 +102,8 @@ def find_figure_3(study: Study) -> TargetValues:
             "fair_f3_iterations": CONVERGED_NOTE,
             "fair_f3_mmr_wa": "64 partitions of two replicas; the paper prints neither number",
             "fair_f3_mmr_all": "windows with the factor w, step 0.1, and l_base the mean latency of a "
-            "tenant, none of which is printed; they are fair at first (Fig. 5b: 0.98 at 30 to 50 s) and drift "
-            "apart later",
+            "tenant, none of which is printed; they are fair at first (Fig. 5b: 0.98 at 30 to 50 s) and "
+            "drift apart later",
             "fair_f3_mmr_rs": "the best of three placements, without weight allocation",
             "fair_f3_iso_fq": f"rate of tenants with double demand over that of others: {extra['fq']:.2f}, "
             f"unmodified {extra['unmodified']:.2f}",

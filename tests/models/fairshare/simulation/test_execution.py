@@ -114,8 +114,9 @@ def test_runs_repeat_exactly() -> None:
 
 def test_windows_rise_where_latency_is_low() -> None:
     now = Snapshot(
-        1.0, Replicas(np.zeros(2, dtype=np.int64), np.arange(2)), np.full((1, 2), 1_000), np.ones(1, dtype=np.int64),
-        np.array([[0.001, 0.003]]), np.zeros(1, dtype=bool), np.ones((1, 2)), np.ones((1, 2)),
+        1.0, Replicas(np.zeros(2, dtype=np.int64), np.arange(2)), np.full((1, 2), 1_000),
+        np.ones(1, dtype=np.int64), np.array([[0.001, 0.003]]),
+        np.zeros(1, dtype=bool), np.ones((1, 2)), np.ones((1, 2)),
     )  # fmt: skip
     change = select_replicas(step=0.5, period_s=0.05).decide(now, None)
     assert change is not None
