@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from planner.contract import progress
 from planner.contract.drawing import Drawing, NetworkMap, Timeline
 from planner.contract.elements import ElementKind
 from planner.contract.frames import MAX_FRAMES
@@ -99,6 +100,7 @@ class _Runs:
         self.system, self.problem, self.options = system, problem, options
         self._parameters = parameters
         self._made: dict[str, Run] = {}
+        self.reported: dict[str, set[str]] = {}
 
     def entry(self, name: str) -> Entry:
         """Return the design with its parameters."""
@@ -111,7 +113,9 @@ class _Runs:
     def of(self, name: str) -> Run:
         """Return the run of a design, made at the first call."""
         if name not in self._made:
-            self._made[name] = self.fresh(name)
+            reported = self.reported.setdefault(name, set())
+            with progress.observe(lambda state: reported.add(state.metric)):
+                self._made[name] = self.fresh(name)
         return self._made[name]
 
     def all(self) -> list[Run]:
@@ -305,6 +309,8 @@ def _check_run(runs: _Runs, name: str) -> None:
     if run.entry.design.is_bound:
         assert run.plan is None, "a design that is declared to bound only returns a plan"
         assert run.proof.bound is not None, "a design that is declared to bound only proves no bound"
+    unknown = runs.reported[name] - {metric.name for metric in runs.system.metrics}
+    assert not unknown, f"reports its progress in {sorted(unknown)[0]}, which is no metric"
     if run.plan is None:
         return
     expected = {metric.name for metric in runs.system.plan.metrics}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.metrics import Headline
 from planner.contract.proof import Proof, RankProof, Status
@@ -82,9 +83,16 @@ def too_tight(problem: Traffic) -> Decision[Any]:
     return Decision(plan=None, proof=proof)
 
 
+def murmuring(problem: Traffic) -> Decision[Any]:
+    """Report progress in a metric of another system."""
+    progress.report("served_mbps", 1.0, 2.0)
+    return ecmp.route(problem)
+
+
 @pytest.mark.parametrize(
     ("decide", "line"),
     [
+        (murmuring, "reports its progress in served_mbps, which is no metric"),
         (lying, "lying: decides, and its plan keeps what it claims: PlanRejected"),
         (too_tight, "beats the bound"),
     ],

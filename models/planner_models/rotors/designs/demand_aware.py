@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from planner.backends.linear_program import LinearProgram
+from planner.contract import progress
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.circuits.designs import eclipse, optimum, solstice
@@ -43,7 +44,8 @@ def schedule_best(problem: RotorNetwork, *, options: Options = Options()) -> Dec
 
     source  Venkatakrishnan et al. 2016 (Eclipse), the problem itself, by system `circuits`
     """
-    found = optimum.schedule(to_week(problem), options=_best(options))
+    with progress.ignore():  # it would name a metric of system `circuits`
+        found = optimum.schedule(to_week(problem), options=_best(options))
     return _decide(problem, found, options, scope=SCHEDULE_SCOPE)
 
 
