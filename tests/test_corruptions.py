@@ -30,7 +30,7 @@ DECISIONS = {
     "coflows": {"circuits", "priorities", "settings"},
     "flowtables": {"megaflows", "masks"},
     "livevideo": {"trees", "waits"},
-    "multicast": {"partitions", "meta_groups"},
+    "multicast": {"partitions", "meta_groups", "headers", "header_rules"},
     "rotors": {"period", "circuits", "routes", "expander"},
     "contracts": {"loads"},
     "fairshare": {"placement", "serving", "shares", "service"},
