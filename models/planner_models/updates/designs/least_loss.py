@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from planner.contract.design import Decision
@@ -26,13 +27,14 @@ def update_with_least_loss(
     """
     best: Decision[UpdatePlan] | None = None
     least = (float("inf"),) * 3
-    for attempt in (
+    attempts: tuple[Callable[[], Decision[UpdatePlan]], ...] = (
         lambda: batches.update_jointly(problem, drain_s=drain_s, options=options),
         lambda: congestion_free.update_without_congestion(problem, drain_s=drain_s, options=options),
         lambda: batches.update_in_batches(problem, drain_s=drain_s, options=options),
         lambda: in_place.update_in_order(problem, options=options),
         lambda: update_changed(problem, drain_s=drain_s, options=options),
-    ):
+    )
+    for attempt in attempts:
         found = attempt()
         if found.plan is None:
             best = best or found
