@@ -248,7 +248,7 @@ class _Search:
         self.repairing = OverloadProgram(network, self._unit_costs())
         self.best: _Plan | None = None
         self.neighbourhoods = Neighbourhoods(network, self.rng)
-        self.bound = -math.inf if budget is None else -float(instance.rate.sum())
+        self.bound = 0.0 if budget is None else -float(instance.rate.sum())
         self.step = self._cost_step()
         self.recent = np.zeros(len(self.states))
         self.free_links: dict[Model, int] = dict.fromkeys(("capacities", "flow"), FIRST_FREE_LINKS)
@@ -919,8 +919,6 @@ class _Search:
         if self.bound == math.inf:
             return Solution(status=Status.INFEASIBLE)
         bound = self._objective(self.bound) if math.isfinite(self.bound) else None
-        if bound is None and self.budget is None:
-            bound = 0.0
         if self.best is None:
             return Solution(status=Status.UNDECIDED, bound=bound)
         best, original = self.best, self.reduction.original
