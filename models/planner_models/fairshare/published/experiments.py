@@ -1,7 +1,7 @@
 """Experiments of Pisces in simulated time: the stores of the figures, at a rate that a run can afford.
 
 The paper prints neither the rate of nodes, nor how many requests clients keep outstanding, nor the step and
-the base latency of windows. Nodes serve 50,000 requests per second here, 20,000 in Fig. 3. Clients keep
+the base latency of windows. Nodes serve 50,000 requests per second in Fig. 4, else 20,000. Clients keep
 `OUTSTANDING` requests for each of their tenant's nodes, which is fitted to Fig. 4a; everything else is as the
 paper or the simulation says.
 """
@@ -24,7 +24,7 @@ from planner_models.fairshare.problem.problem import SharedStore
 from planner_models.fairshare.simulation.study import ratios, run_plan, share_over_time, simulate
 
 NODE_KOPS: Final = 50.0
-NODE_KOPS_3: Final = 20.0
+SLOW_NODE_KOPS: Final = 20.0
 OUTSTANDING: Final = 11
 """Requests that a tenant keeps waiting for each of its nodes, fitted to the classes of Fig. 4a."""
 
@@ -61,7 +61,7 @@ def slow_down(store: SharedStore, node_kops: float = NODE_KOPS) -> SharedStore:
 @cache
 def figure_3(*, replicas: int, isolation: bool = False, seed: int = 1) -> SharedStore:
     """Return the store of Fig. 3; in the isolation test, clients of every second tenant are twice as many."""
-    store = slow_down(generators.figure_3(replicas=replicas, isolation=isolation, seed=seed), NODE_KOPS_3)
+    store = slow_down(generators.figure_3(replicas=replicas, isolation=isolation, seed=seed), SLOW_NODE_KOPS)
     if not isolation:
         return store
     each = OUTSTANDING * len(store.nodes)

@@ -86,12 +86,14 @@ def allocate_weights(
     return Controller(name="weights", decide=decide, period_s=period_s, first_s=first_s)
 
 
-def select_replicas(*, step: float, period_s: float) -> Controller[Change]:
+def select_replicas(*, step: float, target: float, period_s: float) -> Controller[Change]:
     """Return the controller of windows: each router raises those of nodes with less latency than its mean.
 
-    w <- (1 - a) w + a w l_base / l_est, where l_base is the tenant's mean latency over its nodes, weighted by
-    its windows. The paper prints the update without the factor w, and neither a nor l_base. The step is taken
-    for the part of the estimate that is new since the last one: old estimates make windows oscillate.
+    w <- (1 - a) w + a (w l_base / l_est + target), in units of the tenant's mean window, as in FAST-TCP;
+    l_base is its mean latency over its nodes, weighted by its windows. The paper prints the update without
+    the factor w and the target, and neither a nor l_base. Without the target, all windows with the same
+    latency are at rest, and they drift apart. The step is taken for the part of the estimate that is new
+    since the last one: old estimates make windows oscillate.
     """
 
     def decide(now: Snapshot, last: Round[Change] | None) -> Change | None:
@@ -108,7 +110,7 @@ def select_replicas(*, step: float, period_s: float) -> Controller[Change]:
         ratio = np.clip(ratio, 1 / LARGEST_STEP, LARGEST_STEP)
         answers = now.served - (0 if last is None else last.observed.served)
         steps = step * (1.0 - (1.0 - SMOOTHING) ** answers)
-        window = window * ((1 - steps) + steps * ratio)
+        window = window * ((1 - steps) + steps * ratio) + steps * target
         count = np.maximum(known.sum(axis=1, keepdims=True), 1)
         mean = np.where(known, window, 0.0).sum(axis=1, keepdims=True) / count
         window = np.where(known & (mean > 0), window / np.where(mean > 0, mean, 1.0), window)

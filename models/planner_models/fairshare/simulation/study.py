@@ -84,6 +84,10 @@ def simulate(
     window_step: Annotated[
         float, Field(gt=0, le=1, description="step size of windows (alpha of the paper, which prints none)")
     ] = 0.1,
+    window_target: Annotated[
+        float,
+        Field(ge=0, le=100, description="requests that a window aims to keep waiting, of the mean window"),
+    ] = 1.0,
     traffic_seed: Annotated[int, Field(ge=0, description="seed of the partitions that requests are for")] = 0,
 ) -> SimulationResult:
     """Simulate requests in queues, under the placement, weights and replica selection of a design.
@@ -132,7 +136,7 @@ def simulate(
     return run_plan(
         problem, plan, weight=weight, controllers=controllers, duration_s=duration_s,
         measured_from_s=measured_from_s, outstanding=outstanding, quantum=quantum, routers_s=routers_s,
-        window_step=window_step, seed=traffic_seed,
+        window_step=window_step, window_target=window_target, seed=traffic_seed,
     )  # fmt: skip
 
 
@@ -148,6 +152,7 @@ def run_plan(
     quantum: float = 1.0,
     routers_s: float = 0.05,
     window_step: float = 0.1,
+    window_target: float = 1.0,
     seed: int = 0,
 ) -> SimulationResult:
     """Simulate a plan under controllers; routers choose replicas by latency where the plan says so.
@@ -160,7 +165,7 @@ def run_plan(
     )  # fmt: skip
     controllers = list(controllers)
     if plan.replica_choice == WINDOWS:
-        controllers.append(select_replicas(step=window_step, period_s=routers_s))
+        controllers.append(select_replicas(step=window_step, target=window_target, period_s=routers_s))
     outcome = control_loop.run(execution, controllers, until_s=duration_s)
     rates, rounds = outcome.tables["rates"], outcome.rounds
     figures = _measure(rates, measured_from_s)

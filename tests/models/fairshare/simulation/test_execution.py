@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -118,7 +120,7 @@ def test_windows_rise_where_latency_is_low() -> None:
         np.ones(1, dtype=np.int64), np.array([[0.001, 0.003]]),
         np.zeros(1, dtype=bool), np.ones((1, 2)), np.ones((1, 2)),
     )  # fmt: skip
-    change = select_replicas(step=0.5, period_s=0.05).decide(now, None)
+    change = select_replicas(step=0.5, target=1.0, period_s=0.05).decide(now, None)
     assert change is not None
     assert change.windows is not None
     low, high = change.windows[0]
@@ -150,7 +152,7 @@ def test_weights_that_are_exchanged_make_rates_fairer() -> None:
         ({"duration_s": 50_000.0}, "must be at most 2e+09"),
     ],
 )
-def test_wrong_times_are_refused(given: dict[str, float], words: str) -> None:
+def test_wrong_times_are_refused(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words.replace("+", r"\+")):
         study.simulate(
             zipf(),
