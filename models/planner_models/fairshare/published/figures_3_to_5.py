@@ -103,8 +103,8 @@ def find_figure_3(study: Study) -> TargetValues:
             "fair_f3_iterations": CONVERGED_NOTE,
             "fair_f3_mmr_wa": "64 partitions of two replicas; the paper prints neither number",
             "fair_f3_mmr_all": "windows of FAST-TCP with the factor w, step 0.1, a target of one mean "
-            "window, and l_base the mean latency of a tenant; the paper prints none of these, and without a target "
-            "windows drift apart",
+            "window, and l_base the mean latency of a tenant; the paper prints none of these, and "
+            "without a target windows drift apart",
             "fair_f3_mmr_rs": "the best of three placements, without weight allocation",
             "fair_f3_iso_fq": f"rate of tenants with double demand over that of others: {extra['fq']:.2f}, "
             f"unmodified {extra['unmodified']:.2f}",
