@@ -30,6 +30,7 @@ def main() -> None:
     quick = parser_of(__doc__, "100,000 groups and 300 entries").parse_args().quick
     groups, entries = (100_000, 300) if quick else (1_000_000, 1_000)
     print(f"{machine()}; CPU seconds of one thread, after compiling")
+    assert SYSTEM.problem.sample is not None
     partition_and_share(SYSTEM.problem.sample())
     start = time.process_time()
     problem = datacenter(

@@ -142,6 +142,7 @@ def test_export_takes_a_problem(name: str, tmp_path: Path) -> None:
 DURATIONS: dict[str, dict[str, Any]] = {
     "analytics": {},
     "brokering": {"windows": 2},
+    "fairshare": {},
     "livevideo": {"until_s": 6.0},
     "multicast": {"duration_s": 5.0},
     "traffic": {"until_s": 0.05, "warm_up_s": 0.02},
