@@ -64,6 +64,7 @@ def test_a_full_run_gives_the_values_that_ship() -> None:
         assert figures[targets.ROWS[row]] == pytest.approx(shipped[f"circ_t22_{row}_pkt40"], rel=0.15)
 
 
+@pytest.mark.slow
 def test_more_information_delivers_more_and_lengthens_the_tail() -> None:
     """Table 2.2's lesson: transparency ends big flows sooner, and the last small ones later."""
     runs = compare("coordination")
@@ -83,6 +84,7 @@ def test_more_information_delivers_more_and_lengthens_the_tail() -> None:
     assert runs["strobe"]["messages"] == 0 < runs["queues"]["messages"] < runs["data_units"]["messages"]
 
 
+@pytest.mark.slow
 def test_files_are_written_faster_to_the_next_rack_than_to_random_ones() -> None:
     small = ("--set", "problem.file_mb=10", "--set", "problem.block_mb=3.2")
     runs = compare("dfsio", "--designs", "hdfs_random,rehdfs,placement_optimum", *small)

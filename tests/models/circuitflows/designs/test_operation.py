@@ -129,6 +129,7 @@ def test_queues_enlarged_early_use_circuits_better() -> None:
     assert early["latency_median_us"] < 1.5 * static["latency_median_us"]
 
 
+@pytest.mark.slow
 def test_tuned_queues_keep_the_bound_that_they_were_tuned_for() -> None:
     problem = generators.strobe(racks=4, count=8, horizon_us=20_000.0)
     options: dict[str, Any] = {

@@ -103,6 +103,7 @@ def test_the_printed_model_sheds_the_same(problem: Brokering, scale: float) -> N
     assert reference.proof.objective == pytest.approx(fast.proof.objective, rel=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(markets(max_clients=4), st.sampled_from([0.2, 0.6, 1.0]))
 def test_no_design_beats_the_optimum_or_its_bound(problem: Brokering, scale: float) -> None:

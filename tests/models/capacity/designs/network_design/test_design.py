@@ -90,7 +90,7 @@ def check_plan(instance: Instance, solution: Solution) -> None:
     assert solution.cost == pytest.approx(cost_of(instance, solution), rel=1e-6, abs=1e-3)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(instances())
 def test_least_cost_is_that_of_the_plain_program(instance: Instance) -> None:
     solution, plain = solve(instance), solve_extended(instance)
