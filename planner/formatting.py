@@ -217,8 +217,12 @@ def heading(name: str, unit: str = "") -> str:
     words = name.split("_")
     if len(words) > 1 and unit and UNIT_WORDS.get(words[-1], words[-1]) == unit:
         words.pop()
-    return " ".join(UNIT_WORDS.get(word, word) if place else word for place, word in enumerate(words))
+    written = [UNIT_WORDS.get(word, word) if place else word for place, word in enumerate(words)]
+    return " ".join(ABBREVIATIONS.get(word, word) for word in written)
 
+
+ABBREVIATIONS: Final = {"cpu": "CPU", "cdns": "CDNs"}
+"""Abbreviations as headings write them."""
 
 UNIT_WORDS: Final = {
     "mbps": "Mbit/s",

@@ -299,7 +299,7 @@ def _progress_words(system: System, state: progress.Progress) -> str:
         words.append(f"{amount_or_number(state.objective, metric.unit)} found")
     if state.bound is not None:
         words.append(f"at {extreme} {amount_or_number(state.bound, metric.unit)} possible")
-    return ", ".join([f"{metric.label[0].lower()}{metric.label[1:]}", *words])
+    return ", ".join([metric.words, *words])
 
 
 def _compile(scenario: Scenario, entries: Sequence[Entry], activity: Path | None) -> dict[str, float]:

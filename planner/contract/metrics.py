@@ -22,8 +22,12 @@ class Metric:
     @property
     def label(self) -> str:
         """The name as a label without its unit, such as "Max utilization"."""
-        words = heading(self.name, self.unit)
-        return words[0].upper() + words[1:]
+        return self.words[0].upper() + self.words[1:]
+
+    @property
+    def words(self) -> str:
+        """The name as words within a sentence, without its unit, such as "max utilization"."""
+        return heading(self.name, self.unit)
 
 
 def more(name: str, unit: str, about: str, source: str = "") -> Metric:

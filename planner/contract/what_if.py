@@ -72,7 +72,7 @@ class Reoptimization(Generic[ProblemT]):
         self.metric = metric
         self.value = decided.metrics[metric.name]
         self.resolution = abs(self.value or 0.0) * (decided.decision.proof.gap or 0.0)
-        self.label = metric.label[0].lower() + metric.label[1:]
+        self.label = metric.words
         self._decided, self._measure, self._options, self._warm = decided, measure, options, warm
 
     def solve(self, change: Change[ProblemT]) -> Trial[ProblemT]:

@@ -71,7 +71,7 @@ class Measurement:
             return [f"{self.system.name}: no design has a plan"]
         rows = self.frame.to_dict(orient="records")
         name, first, sentences = self.system.name, rows[0], []
-        what = f"{metric.label[0].lower()}{metric.label[1:]}"
+        what = metric.words
         if self.bound is not None and first["share"] is not None:
             best = max(rows, key=lambda row: row["share"])
             sentences.append(

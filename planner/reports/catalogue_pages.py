@@ -125,7 +125,7 @@ def _outcome_table(scenario: str, runs: pd.DataFrame) -> Table:
         gap, seconds = number(own["gap"].max()), number(own["seconds"].median())
         rows.append([label, text(mean), *counts, gap, seconds])
     columns = [
-        (f"mean\n{headline.label.lower()}", unit),
+        (f"mean\n{headline.words}", unit),
         *((status.replace(" ", "\n"), "") for status in statuses),
         ("worst\ngap", ""),
         ("median\ntime", "s"),

@@ -87,11 +87,9 @@ def _failures_table(result: Failures, most: int | None) -> Table:
     headline = system.plan.headline
     if most is None:
         _add_figures(result, shown, columns, rows)
-    caption = (
-        f"costs: by how much {metric.label[0].lower()}{metric.label[1:]} is worse than without a failure"
-    )
+    caption = f"costs: by how much {metric.words} is worse than without a failure"
     if headline.total:
-        caption += f"; share: of what is {system.metric(headline.total).label.lower()}"
+        caption += f"; share: of what is {system.metric(headline.total).words}"
     if most is not None and len(result.failures) > most:
         caption += f"; the first {most} of {len(result.failures):,}, the worst first"
     title = f"{result.run.label} decides again after each failure"

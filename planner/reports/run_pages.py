@@ -456,7 +456,7 @@ def metrics_table(
         lines_after.add(len(rows) - 1)
         extremes = []
         for place, metric in enumerate(references):
-            label = f"{metric.label[0].lower()}{metric.label[1:]}"
+            label = metric.words
             name = "Share of bound" if len(references) == 1 else f"Share of bound, {label}"
             shares = [one.shares[place] if one.shares else None for one in designs]
             rows.append([name, "↑", *map(percent, shares)])
@@ -679,7 +679,7 @@ def trade_off(result: Comparison) -> list[Drawing]:
         ],
         columns=["design", across.label, up.label],
     ).dropna()
-    title = f"{up.label} against {across.label[0].lower()}{across.label[1:]}"
+    title = f"{up.label} against {across.words}"
     units = {across.label: across.unit, up.label: up.unit}
     return [Points(title=title, frame=frame, units=units)] if len(frame) > 1 else []
 

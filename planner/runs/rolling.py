@@ -190,7 +190,7 @@ class Rolled(Result):
     def summary(self) -> list[str]:
         """Return mean and worst value of the headline metric for each design."""
         metric = self.system.headline
-        lower = f"{metric.label[0].lower()}{metric.label[1:]}"
+        lower = metric.words
         rows = [("design", "windows", "without a plan", f"mean {lower}", f"worst {lower}")]
         for design in dict.fromkeys(one.design for one in self.windows):
             own = [one for one in self.windows if one.design == design]

@@ -133,7 +133,7 @@ def simulation_sentences(result: SimulatedDesigns) -> list[str]:
     if simulation is None or not simulation.metrics:
         return []
     first = simulation.metrics[0]
-    headline = simulation.headline or Headline(metric=first.name, verb=f"has {{}} as {first.label.lower()}")
+    headline = simulation.headline or Headline(metric=first.name, verb=f"has {{}} as {first.words}")
     metric = simulation.metric(headline.metric)
     lines: list[tuple[float, str]] = []
     for label, figures in done.items():
@@ -171,7 +171,7 @@ def headline_words(system: System, metrics: Mapping[str, float | None]) -> str:
     headline, metric = system.plan.headline, system.headline
     value, total = metrics.get(metric.name), metrics.get(headline.total)
     if value is None:
-        return f"has no {metric.label[0].lower()}{metric.label[1:]}"
+        return f"has no {metric.words}"
     if total is None:
         return phrase(headline.verb, _amount(value, metric))
     says = amount_of(_rounded(value), _rounded(total), metric.unit)
@@ -355,7 +355,7 @@ def _missing(run: Run) -> str:
     if run.plan is None:
         says = run.status if run.status.startswith("no plan") else f"no plan ({run.status})"
         return says + "".join(f": {reason}".rstrip(".") for reason in run.proof.reasons[:1])
-    return f"a plan without {metric.label[0].lower()}{metric.label[1:]}"
+    return f"a plan without {metric.words}"
 
 
 def _breaks_required(run: Run) -> bool:

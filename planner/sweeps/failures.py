@@ -289,9 +289,7 @@ class Failures(Result):
             lost = sum(one.losses.values())
             rows.append((one.name, number(one.cost), percent(one.share), number(lost)))
         head = f"{self.system.name}, {self.run.label}: {sizes(self.run.problem.size())}"
-        unit = f"costs in {metric.label[0].lower()}{metric.label[1:]}" + f", {metric.unit}" * bool(
-            metric.unit
-        )
+        unit = f"costs in {metric.words}" + f", {metric.unit}" * bool(metric.unit)
         return [head, self.verdict, unit, *aligned(rows)]
 
     @property

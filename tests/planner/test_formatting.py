@@ -88,6 +88,7 @@ def test_an_amount_stands_in_its_phrase() -> None:
         ("capacity_mbps", "", "capacity Mbit/s"),
         ("dual_price_per_gbps", "EUR/h", "dual price per Gbit/s"),
         ("median_cost", "", "median cost"),
+        ("cpu_per_connection_us", "us", "CPU per connection"),
     ],
 )
 def test_a_heading_has_words_and_units(name: str, unit: str, words: str) -> None:

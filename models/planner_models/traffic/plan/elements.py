@@ -100,7 +100,7 @@ def _rate(label: str, value: float) -> Fact:
 def _price_fact(prices: _CapacityPrices, links: Bools) -> Fact:
     metric = prices.metric
     value = None if prices.price is None else 1000 * float(prices.price[links].sum())
-    label = f"Price of capacity ({metric.label[0].lower()}{metric.label[1:]})"
+    label = f"Price of capacity ({metric.words})"
     return Fact(label=label, value=value, unit=f"{metric.unit} per Gbit/s".strip())
 
 

@@ -17,7 +17,6 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
-from planner.contract.metrics import Metric
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Trial
 from planner.formatting import amount_or_number
@@ -92,7 +91,7 @@ def _describe_limit(table: pd.DataFrame) -> Iterator[str]:
     for row in table.to_dict("records"):
         metric = metrics[row["metric"]]
         says = (
-            f"with at most {100 * row['most_moved']:.4g}% of the traffic rerouted, {_words(metric)} is "
+            f"with at most {100 * row['most_moved']:.4g}% of the traffic rerouted, {metric.words} is "
             f"{amount_or_number(row['value'], metric.unit)}"
         )
         if pd.notna(row["free_value"]):
@@ -125,7 +124,7 @@ def _explain_limits(problem: Traffic, again: CapacityReoptimization, load: Float
         order = binding[np.argsort(-dual_value[binding], kind="stable")]
         frame["shadow_price"] = again.price
         frame["elasticity"] = again.price * capacity / value if value else math.nan
-        unit = metric.unit or _words(metric)
+        unit = metric.unit or metric.words
         units |= {"shadow_price": f"{unit} per Mbit/s".strip(), "elasticity": "% per %"}
         kind = "with a shadow price"
         note = "where shadow prices are not unique, those of the solver"
@@ -281,7 +280,7 @@ def _outcome(again: CapacityReoptimization, trial: Trial[Traffic]) -> str:
         return "no plan serves all demands"
     before, after = (amount_or_number(one, again.metric.unit) for one in (again.objective, value))
     number, _, unit = before.partition(" ")
-    return f"{_words(again.metric)} {number if unit == after.partition(' ')[2] else before} -> {after}"
+    return f"{again.metric.words} {number if unit == after.partition(' ')[2] else before} -> {after}"
 
 
 def _compare(problem: Traffic, before: Routing, plan: Routing, name: str) -> tuple[tuple[Section, ...], str]:
@@ -330,11 +329,6 @@ def _moved_share(problem: Traffic, before: Routing, plan: Routing) -> float:
     more = (new - old).tocoo().data
     total = float(new.sum())
     return float(more[more > 0].sum()) / total if total > 0 else 0.0
-
-
-def _words(metric: Metric) -> str:
-    """Return the metric's label within a sentence."""
-    return metric.label[0].lower() + metric.label[1:]
 
 
 def _count(number: int, noun: str) -> str:
