@@ -65,6 +65,7 @@ from planner_models.flowtables.problem.adjustments import adjust
 from planner_models.flowtables.problem.generators import PRESETS, small
 from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.flowtables.published.targets import TARGETS
 
 SYSTEM = System(
     name="flowtables",
@@ -97,6 +98,7 @@ SYSTEM = System(
         practice="all",
         practice_name="all optimizations of Open vSwitch",
         trade_off=("probes_per_connection", "misses"),
+        targets=TARGETS,
         coordination=Coordination(
             scenario="flowtables/coordination",
             performance="cpu_per_connection_us",

@@ -1,0 +1,190 @@
+"""Values of Pfaff et al. 2015 on lookups: tables and their entries, tuples searched, tries, and times."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.targets import Study, TargetValues
+from planner_models.flowtables.designs.reactive import install_microflows
+from planner_models.flowtables.designs.tuple_space import consult, make_tuple_space
+from planner_models.flowtables.plan.lookup import fill_table, find_all
+from planner_models.flowtables.problem.fields import STAGES, Layout
+from planner_models.flowtables.problem.pipeline import Stage, count_joint_cubes, merge_tables
+from planner_models.flowtables.problem.problem import DEFAULT_COSTS, FlowTables
+
+SIZES: Final = ((2, 3), (4, 8), (16, 5))
+BITS: Final = (1, 3, 6)
+MOST_MASKS: Final = 12
+TUPLES: Final = 10
+OCTET: Final = 8
+FIVE_PREFIXES: Final = ("20.0.0.0/8", "10.1.0.0/16", "10.2.0.0/16", "10.1.3.0/24", "10.1.4.5/32")
+TWO_PREFIXES: Final = ("10.0.0.0/8", "10.1.2.3/32")
+ON_BITS: Final = "prose counts octets, as does ours here; on bits the paper's Figure 3 and ours match {}"
+
+
+def find_pipeline(study: Study) -> TargetValues:  # noqa: ARG001
+    grown = [merge_tables(_make_stages(n1, n2)) for n1, n2 in SIZES]
+    return TargetValues(
+        values={
+            "flow_micro_space": [_count_microflows(bits) for bits in BITS] == [2**bits for bits in BITS],
+            "flow_cross": all(
+                count_joint_cubes(_make_stages(n1, n2)) == n1 * n2 == merged[0].entries[0]
+                for (n1, n2), merged in zip(SIZES, grown, strict=True)
+            ),
+            "flow_resubmit": all(
+                merged[1].entries == (n1, n2) for (n1, n2), merged in zip(SIZES, grown, strict=True)
+            ),
+        },
+        notes={
+            "flow_micro_bits": "a setting: fields of OpenFlow 1.0",
+            "flow_micro_space": f"microflows of all headers of {', '.join(map(str, BITS))} bits",
+            "flow_cross": "joint entries that are not empty, counted without making them",
+            "flow_nvp_lookups": "a setting of a pipeline whose rules are not printed",
+        },
+    )
+
+
+def _make_stages(first: int, second: int) -> list[Stage]:
+    """Return two tables, each with an entry for every value of a field of its own."""
+    layout = Layout([("a", 8, "l2", False), ("b", 8, "l3", False)])
+    stages = []
+    for name, count in (("a", first), ("b", second)):
+        full = layout.full_mask([name])
+        values = [number << layout.shift[name] for number in range(count)]
+        stages.append(Stage(layout.to_words(values), layout.to_words([full] * count)))
+    return stages
+
+
+def _count_microflows(bits: int) -> int:
+    """Return the entries of a cache of microflows after a packet of each header."""
+    problem = FlowTables(
+        fields=pd.DataFrame([("a", bits, "l2", 0)], columns=["field", "bits", "stage", "prefix"]),
+        rules=pd.DataFrame([(1, "a=0", "out:1")], columns=["priority", "match", "action"]),
+        flows=pd.DataFrame({"header": [f"a={number}" for number in range(2**bits)]}),
+    )
+    plan = install_microflows(problem).plan
+    assert plan is not None
+    return len(plan.megaflows)
+
+
+def find_tuple_search(study: Study) -> TargetValues:  # noqa: ARG001
+    counts = range(1, MOST_MASKS + 1)
+    searched = [_search_masks(count) for count in counts]
+    unprinted = "a setting of a table whose rules are not printed"
+    return TargetValues(
+        values={
+            "flow_match_probes": all(
+                bool(np.isclose(hit.mean(), (count + 1) / 2))
+                for count, (hit, _) in zip(counts, searched, strict=True)
+            ),
+            "flow_miss_probes": all(miss == count for count, (_, miss) in zip(counts, searched, strict=True)),
+            "flow_stages": float(len(STAGES)),
+        },
+        notes={
+            "flow_match_probes": f"for 1 to {MOST_MASKS} masks with one entry each",
+            "flow_miss_probes": f"for 1 to {MOST_MASKS} masks",
+            **dict.fromkeys(
+                (
+                    "flow_nvp_tuples",
+                    "flow_nvp_single",
+                    "flow_nvp_two",
+                    "flow_nvp_five",
+                    "flow_nvp_pri_min",
+                    "flow_nvp_pri_max",
+                ),
+                unprinted,
+            ),
+            "flow_nvp_more": "the place of the tuple in a table whose rules are not printed",
+        },
+    )
+
+
+def _search_masks(count: int) -> tuple[np.ndarray, int]:
+    """Return the masks searched for a header of each of some masks, (count,), and for one of no mask.
+
+    Mask i has bit i alone; its entry holds headers with this bit.
+    """
+    bits = (np.uint64(1) << np.arange(count, dtype=np.uint64))[:, None]
+    table = fill_table(bits, np.arange(count, dtype=np.int32), bits)
+    _, searched = find_all(table, np.concatenate([bits, np.zeros((1, 1), dtype=np.uint64)]))
+    return searched[:-1], int(searched[-1])
+
+
+def find_tries(study: Study) -> TargetValues:  # noqa: ARG001
+    bits = {
+        name: _match_bits(prefixes, address)
+        for name, prefixes, address in (
+            ("flow_trie_1", FIVE_PREFIXES, "10.1.3.5"),
+            ("flow_trie_2", FIVE_PREFIXES, "20.0.5.1"),
+            ("flow_trie_3", FIVE_PREFIXES, "10.3.5.1"),
+            ("flow_trie_4", FIVE_PREFIXES, "30.10.5.2"),
+            ("flow_trie_6", TWO_PREFIXES, "10.5.6.7"),
+        )
+    }
+    longer = sum(_is_inside("10.1.6.1", prefix) for prefix in FIVE_PREFIXES if _length(prefix) > 2 * OCTET)
+    skipped = _match_bits(FIVE_PREFIXES, "10.1.6.1")
+    return TargetValues(
+        values={
+            **{name: float(-(-found // OCTET) * OCTET) for name, found in bits.items()},
+            # a tuple is searched in full where its prefix may match
+            "flow_trie_5": float(longer + (skipped == 4 * OCTET)),
+            "flow_trie_none": float(_match_bits(TWO_PREFIXES, "10.5.6.7", by_prefix=False)),
+        },
+        notes={
+            **{name: ON_BITS.format(found) for name, found in bits.items() if found % OCTET},
+            "flow_trie_5": f"{skipped} bits tell that no longer prefix matches",
+        },
+    )
+
+
+def _match_bits(prefixes: tuple[str, ...], address: str, *, by_prefix: bool = True) -> int:
+    """Return the bits of an address that the search of a table of prefixes looks at."""
+    rules = [
+        (_length(prefix), f"ip_dst={prefix}", f"out:{row}") for row, prefix in enumerate(prefixes, start=1)
+    ]
+    problem = FlowTables(
+        rules=pd.DataFrame(rules, columns=["priority", "match", "action"]),
+        flows=pd.DataFrame({"header": [f"ip_dst={address}"]}),
+    )
+    space = make_tuple_space(problem, is_staged=False)
+    mask = consult(problem.headers, problem.entries, space, False, by_prefix)
+    return int(np.bitwise_count(mask).sum())
+
+
+def _length(prefix: str) -> int:
+    return int(prefix.partition("/")[2])
+
+
+def _is_inside(address: str, prefix: str) -> bool:
+    layout = Layout([("ip_dst", 32, "l3", True)])
+    [(value, mask)] = layout.parse(f"ip_dst={prefix}")
+    return (layout.parse_header(f"ip_dst={address}") ^ value) & mask == 0
+
+
+def find_costs(study: Study) -> TargetValues:  # noqa: ARG001
+    probe_ns = DEFAULT_COSTS["probe_ns"]
+    _, searched = _search_masks(TUPLES)
+    machine = "a setting of the measurement"
+    rates = "not covered: packets per second of a datapath with several cores and network cards"
+    return TargetValues(
+        values={
+            "flow_hash_rate": 1e3 / probe_ns,
+            "flow_class_rate": 1e9 / (probe_ns * searched),
+            "flow_probe_ns": probe_ns,
+            "flow_upcall_us": DEFAULT_COSTS["upcall_us"],
+        },
+        notes={
+            "flow_sessions": machine,
+            "flow_cores": machine,
+            "flow_nics": machine,
+            "flow_hash_entries": machine,
+            "flow_long_rate": rates,
+            "flow_long_gain": rates,
+            "flow_hash_rate": "the default time of a lookup comes from it",
+            "flow_probe_ns": "the default of costs.probe_ns",
+            "flow_upcall_us": "the default of costs.upcall_us",
+        },
+    )
