@@ -168,6 +168,11 @@ REDUCED = {
     "flowtables/firewall_1k": {"problem.rules": 100, "problem.connections": 500},
     "flowtables/coordination": {"problem.rules": 60, "problem.connections": 300},
     "flowtables/table_1": {"problem.connections": 1_000},
+    "flowtables/frenetic_modules": {
+        "problem.monitored": 5,
+        "problem.routes": 40,
+        "problem.connections": 300,
+    },
     "updates/europe_maintenance": {"problem.name": "sndlib/germany50", "problem.count": 20},
     "updates/germany50_links": {"problem.count": 60},
     "updates/policy": {"problem.count": 40},

@@ -10,6 +10,7 @@ from itertools import product
 from typing import Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from planner.errors import did_you_mean
@@ -24,6 +25,13 @@ WITH_PORTS: Final = {6: "tcp", 17: "udp", 132: "sctp"}
 PROTOCOLS: Final = {"tcp": 6, "udp": 17, "icmp": 1, "sctp": 132}
 IPV4: Final = 0x0800
 ARP: Final = 0x0806
+FIVE_TUPLE: Final = (
+    ("ip_src", 32, "l3", True),
+    ("ip_dst", 32, "l3", True),
+    ("ip_proto", 8, "l3", False),
+    ("tp_src", 16, "l4", True),
+    ("tp_dst", 16, "l4", True),
+)
 ADDRESSES: Final = ("ip_src", "ip_dst", "ip_proto")
 PORTS: Final = ("tp_src", "tp_dst")
 
@@ -211,6 +219,17 @@ class Layout:
             own = (mask >> self.shift[field.name]) & full
             if own:
                 yield field, (value >> self.shift[field.name]) & full, own
+
+
+def make_layout(fields: pd.DataFrame | None) -> Layout:
+    """Return the layout of the table `fields`; None: of the five-tuple."""
+    if fields is None:
+        return Layout(FIVE_TUPLE)
+    columns = (fields[name].tolist() for name in ("field", "bits", "stage", "prefix"))
+    return Layout(
+        (str(name), int(bits), str(stage), bool(prefix))
+        for name, bits, stage, prefix in zip(*columns, strict=True)
+    )
 
 
 def is_prefix(mask: int, bits: int) -> bool:

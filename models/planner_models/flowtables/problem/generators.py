@@ -14,7 +14,10 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner_models.flowtables.problem.fields import Layout, make_layout
+from planner_models.flowtables.problem.policies import compile_rules
 from planner_models.flowtables.problem.problem import FlowTables
+from planner_models.flowtables.problem.schema import PARALLEL, POLICIES
 
 Seed = Annotated[int, Field(ge=0, description="seed of all random draws")]
 RuleCount = Annotated[int, Field(ge=1, le=200_000, description="rules")]
@@ -24,6 +27,7 @@ Accept = Annotated[float, Field(ge=0, le=1, description="share of rules that acc
 
 SERVICES: Final = (80, 443, 22, 25, 53, 21, 23, 110, 143, 389, 636, 1433, 1521, 3306, 3389, 5060, 8080, 8443)
 TABLE_1_HOSTS: Final = 4
+PORTS_OF_SWITCH: Final = 16
 RANGES: Final = ("1024:65535", "0:1023", "6000:6063", "20:21", "137:139", "8000:8099", "5000:5010")
 
 
@@ -143,6 +147,71 @@ def table_1(*, connections: Connections = 20_000, seed: Seed = 0) -> FlowTables:
     return FlowTables(fields=fields, rules=rules, flows=pd.DataFrame({"header": headers, "packets": 10.0}))
 
 
+def frenetic_modules(
+    *,
+    monitored: Annotated[int, Field(ge=1, le=1_000, description="ports, or addresses, to count")] = 50,
+    routes: Annotated[int, Field(ge=1, le=10_000, description="destination prefixes")] = 1_000,
+    same_field: Annotated[
+        bool, Field(description="whether destination addresses are counted, not destination ports")
+    ] = False,
+    connections: Connections = 8_000,
+    skew: Skew = 1.1,
+    seed: Seed = 0,
+) -> FlowTables:
+    """Generate a monitor and routes in parallel, compiled to one table (Foster et al. 2013, III)."""
+    random = np.random.default_rng(seed)
+    modules, policies = draw_modules(monitored, routes, same_field, random)
+    layout = make_layout(None)
+    rules = compile_rules(modules, policies, layout)
+    is_route = modules["module"] == "routes"
+    flows = _draw_flows(modules[is_route].drop(columns="module"), connections, skew, random)
+    return FlowTables(rules=rules, flows=_meet(flows, modules[~is_route], skew, layout, random))
+
+
+def draw_modules(
+    monitored: int, routes: int, same_field: bool, random: np.random.Generator
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the tables `modules` of a monitor and of routes, and `policies` with both in parallel."""
+    lengths = ((12, 0.05), (16, 0.25), (20, 0.3), (24, 0.4))
+    sites = random.integers(0x0A000000, 0xDF000000, size=max(2, routes // 8)) & ~0xFFFF
+    value, length = _draw_prefixes(lengths, sites, 4 * routes, random)
+    prefixes = pd.DataFrame({"value": value, "length": length}).drop_duplicates().head(routes)
+    matches = [
+        f"ip_dst={ipaddress.IPv4Address(int(own))}/{int(bits)}"
+        for own, bits in prefixes.itertuples(index=False)
+    ]
+    if same_field:
+        known = random.choice(prefixes["value"].to_numpy(), size=4 * monitored + 1)
+        addresses = pd.unique(known | random.integers(0, 256, size=len(known)))[:monitored]
+        counted = [f"ip_dst={ipaddress.IPv4Address(int(address))}" for address in addresses]
+    else:
+        counted = [f"tcp tp_dst={port}" for port in random.choice(65_535, size=monitored, replace=False) + 1]
+    ports = random.integers(1, 1 + PORTS_OF_SWITCH, size=len(matches)).tolist()
+    monitor = [("monitor", 1.0, match, f"count:{row}") for row, match in enumerate(counted)]
+    forward = [
+        ("routes", float(bits), match, f"out:{port}")
+        for match, bits, port in zip(matches, prefixes["length"], ports, strict=True)
+    ]
+    modules = pd.DataFrame([*monitor, *forward], columns=["module", "priority", "match", "action"])
+    return modules, pd.DataFrame([("all", PARALLEL, "monitor", "routes")], columns=[*POLICIES.columns])
+
+
+def _meet(
+    flows: pd.DataFrame, monitor: pd.DataFrame, skew: float, layout: Layout, random: np.random.Generator
+) -> pd.DataFrame:
+    """Return connections of which half meet a rule of the monitor, by Zipf's law."""
+    popular = (random.permutation(len(monitor)) + 1.0) ** -skew
+    chosen = random.choice(len(monitor), p=popular / popular.sum(), size=len(flows))
+    is_met = random.random(len(flows)) < 0.5
+    cubes = [layout.parse(text)[0] for text in monitor["match"]]
+    full = layout.full_mask(layout.by_name)
+    headers = []
+    for text, met, row in zip(flows["header"], is_met.tolist(), chosen.tolist(), strict=True):
+        value, mask = cubes[row] if met else (0, 0)
+        headers.append(layout.format_match((layout.parse_header(text) & ~mask) | value, full))
+    return flows.assign(header=headers)
+
+
 def small(*, seed: Seed = 0) -> FlowTables:
     """Generate 30 rules of a firewall in two tables, and 200 connections."""
     made = firewall(rules=30, connections=200, seed=seed)
@@ -242,4 +311,11 @@ def _draw_flows(
     return pd.DataFrame({"header": headers, "packets": packets})
 
 
-PRESETS: Final = {"acl": acl, "firewall": firewall, "chain": chain, "table_1": table_1, "small": small}
+PRESETS: Final = {
+    "acl": acl,
+    "firewall": firewall,
+    "chain": chain,
+    "table_1": table_1,
+    "frenetic_modules": frenetic_modules,
+    "small": small,
+}

@@ -11,23 +11,17 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Ints, Ints32
-from planner.contract.tables import validate_fields
+from planner.contract.tables import file_name, validate, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
-from planner_models.flowtables.problem.fields import Layout, Words
-from planner_models.flowtables.problem.schema import COSTS, OPTIONAL_TABLES, TABLES
+from planner_models.flowtables.problem.fields import Layout, Words, make_layout
+from planner_models.flowtables.problem.policies import compile_rules
+from planner_models.flowtables.problem.schema import COSTS, FIELDS, OPTIONAL_TABLES, RULE_TABLES, TABLES
 from planner_models.flowtables.problem.validation import find_faults
 
 DROP: Final = "drop"
 GOTO: Final = "goto:"
 LAST: Final = -1  # in place of a next table: the action is final
-FIVE_TUPLE: Final = (
-    ("ip_src", 32, "l3", True),
-    ("ip_dst", 32, "l3", True),
-    ("ip_proto", 8, "l3", False),
-    ("tp_src", 16, "l4", True),
-    ("tp_dst", 16, "l4", True),
-)
 DEFAULT_COSTS: Final = {name: float(column.default or 0.0) for name, column in COSTS.columns.items()}
 
 
@@ -70,7 +64,7 @@ class FlowTables:
     costs: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
-        faults = validate_fields(self, TABLES)
+        faults = validate_fields(self, RULE_TABLES)
         if not faults:
             faults += find_faults(self)
         if faults:
@@ -78,12 +72,26 @@ class FlowTables:
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> FlowTables:
-        """Return the problem in its tables."""
-        return cls(**take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
+        """Return the problem in its tables; rules of modules are compiled."""
+        frames = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
+        modules, policies = frames.pop("modules", None), frames.pop("policies", None)
+        if modules is None and policies is not None:
+            raise InputError("modules: is missing; policies compose modules")
+        if ("rules" in frames) == (modules is not None):
+            which = (
+                "is missing; give rules, or modules" if modules is None else "give rules or modules, not both"
+            )
+            raise InputError(f"rules: {which}")
+        if modules is not None:
+            fields = frames.get("fields")
+            if fields is not None:
+                fields = validate(FIELDS, fields, where=file_name(fields, "fields"))
+            frames["rules"] = compile_rules(modules, policies, make_layout(fields))
+        return cls(**frames)
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
-        frames = {table.name: getattr(self, table.name) for table in TABLES}
+        frames = {table.name: getattr(self, table.name) for table in RULE_TABLES}
         return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
 
     def size(self) -> dict[str, int]:
@@ -110,13 +118,7 @@ class FlowTables:
     @cached_property
     def layout(self) -> Layout:
         """The header fields and their places."""
-        if self.fields is None:
-            return Layout(FIVE_TUPLE)
-        columns = (self.fields[name].tolist() for name in ("field", "bits", "stage", "prefix"))
-        return Layout(
-            (str(name), int(bits), str(stage), bool(prefix))
-            for name, bits, stage, prefix in zip(*columns, strict=True)
-        )
+        return make_layout(self.fields)
 
     @cached_property
     def matches(self) -> list[str]:

@@ -10,6 +10,10 @@ from planner.contract.tables import Table, label, number
 from planner_models.flowtables.problem.fields import STAGES
 
 MOST_BITS: Final = 128
+PARALLEL: Final = "parallel"
+SEQUENTIAL: Final = "sequential"
+RESTRICT: Final = "restrict"
+OPERATORS: Final = (PARALLEL, SEQUENTIAL, RESTRICT)
 MOST_FIELDS: Final = 32
 MOST_TABLES: Final = 64
 MOST_ENTRIES: Final = 1_000_000
@@ -39,7 +43,7 @@ FIELDS: Final = Table(
 )
 RULES: Final = Table(
     name="rules",
-    about="a rule of a flow table of the switch; a packet without a match is dropped",
+    about="a rule of a flow table of the switch; a packet without a match is dropped. Absent: from modules",
     columns={
         "priority": number(
             "priority within its table; the highest wins", at_least=0, at_most=MOST_PRIORITY, whole=True
@@ -48,7 +52,9 @@ RULES: Final = Table(
             "fields and values, such as ip_src=10.0.0.0/8 tcp_dst=80:443; empty: all packets",
             may_be_blank=True,
         ),
-        "action": label("what happens to the packet, such as drop, out:3, or goto:1 for the next table"),
+        "action": label(
+            "what happens to the packet, such as drop, out:3, count:7 out:3, or goto:1 for the next table"
+        ),
         "table": number(
             "number of the flow table; packets start at table 0",
             at_least=0,
@@ -96,5 +102,31 @@ COSTS: Final = Table(
         ),
     },
 )  # fmt: skip
-TABLES: Final = (FIELDS, RULES, FLOWS, COSTS)
-OPTIONAL_TABLES: Final = ("fields", "costs")
+MODULES: Final = Table(
+    name="modules",
+    about="a rule of a module, in place of the table rules; the highest priority of a module wins",
+    columns={
+        "module": label("name of the module"),
+        "priority": number("priority within the module", at_least=0, at_most=MOST_PRIORITY, whole=True),
+        "match": label("fields and values; empty: all packets", may_be_blank=True),
+        "action": label("actions between blanks, such as count:7 out:3; drop; or pass, for a filter"),
+    },
+)
+POLICIES: Final = Table(
+    name="policies",
+    about="a composition of modules and of policies before it; the switch has the rules of the last one",
+    columns={
+        "policy": label("name of the policy"),
+        "operator": pa.Column(
+            str,
+            pa.Check.isin(OPERATORS, error="must be one of " + ", ".join(OPERATORS)),
+            description="parallel: the actions of both; sequential: the first's, then the second's, "
+            "where neither drops the packet; restrict: the first's on packets of a match",
+        ),
+        "first": label("module or policy"),
+        "second": label("module or policy; for restrict, a match"),
+    },
+)
+RULE_TABLES: Final = (FIELDS, RULES, FLOWS, COSTS)
+TABLES: Final = (*RULE_TABLES, MODULES, POLICIES)
+OPTIONAL_TABLES: Final = ("fields", "rules", "costs", "modules", "policies")

@@ -16,7 +16,7 @@ from planner_models.flowtables.problem.schema import MOST_BITS, MOST_ENTRIES, MO
 if TYPE_CHECKING:
     from planner_models.flowtables.problem.problem import FlowTables
 
-ACTIONS: Final = ("drop", "out:PORT", "goto:TABLE", "controller")
+ACTIONS: Final = ("drop", "out:PORT", "count:NAME", "goto:TABLE", "controller")
 MOST_CUBES: Final = 10_000  # entries of one rule
 MOST_PAIRS: Final = 16  # of overlapping rules that are looked for
 
@@ -76,20 +76,28 @@ def _find_bad_actions(problem: FlowTables) -> list[str]:
     tables = problem.rules["table"].astype(int).tolist()
     known, faults = set(tables), []
     for row, (action, table) in enumerate(zip(problem.rules["action"].astype(str), tables, strict=True)):
-        kind, _, value = action.partition(":")
         rule = ""
+        kind, _, value = action.partition(":")
         if kind == "goto":
             if not value.isdecimal() or int(value) not in known:
                 rule = "goes to a table without rules" + did_you_mean(value, map(str, sorted(known)))
             elif int(value) <= table:
                 rule = f"must go to a table after {table}, so that no packet loops"
-        elif kind == "out":
-            rule = "" if value else "must name a port, such as out:1"
-        elif action not in ACTIONS:
-            rule = "is no action" + did_you_mean(action, ACTIONS)
+        else:
+            rule = next(filter(None, map(find_bad_action, action.split() or [action])), "")
         if rule:
             faults.append(f"{row_name(problem.rules, 'rules', row)}: action '{action}' {rule}")
     return shorten_faults(faults, file_name(problem.rules, "rules"), "with a bad action")
+
+
+def find_bad_action(action: str) -> str:
+    """Return the rule that a single action violates that goes to no table."""
+    kind, _, value = action.partition(":")
+    if kind == "out":
+        return "" if value else "must name a port, such as out:1"
+    if kind == "count":
+        return "" if value else "must name a counter, such as count:7"
+    return "" if action in ACTIONS else "is no action" + did_you_mean(action, ACTIONS)
 
 
 def _find_bad_headers(problem: FlowTables) -> list[str]:

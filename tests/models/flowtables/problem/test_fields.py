@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner_models.flowtables.problem.fields import Layout, split_range
-from planner_models.flowtables.problem.problem import FIVE_TUPLE
+from planner_models.flowtables.problem.fields import FIVE_TUPLE, Layout, split_range
 
 LAYOUT = Layout(FIVE_TUPLE)
 
