@@ -168,6 +168,7 @@ REDUCED = {
     "flowtables/firewall_1k": {"problem.rules": 100, "problem.connections": 500},
     "flowtables/coordination": {"problem.rules": 60, "problem.connections": 300},
     "flowtables/table_1": {"problem.connections": 1_000},
+    "flowtables/cache_size": {"problem.rules": 60, "problem.connections": 500},
     "flowtables/frenetic_modules": {
         "problem.monitored": 5,
         "problem.routes": 40,

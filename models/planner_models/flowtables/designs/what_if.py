@@ -15,6 +15,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner_models.flowtables.designs.cover import Headers, group_headers
 from planner_models.flowtables.designs.reactive import make_least_masks
+from planner_models.flowtables.plan.cache_sizes import find_size_curve
 from planner_models.flowtables.plan.check import follow
 from planner_models.flowtables.plan.metrics import measure
 from planner_models.flowtables.plan.plan import Cache
@@ -33,9 +34,15 @@ def explain(
     rules: Annotated[
         int, Field(ge=0, le=100, description="rules that force the most bits, left out one at a time")
     ] = 3,
+    connections_per_s: Annotated[
+        float,
+        Field(
+            gt=0, le=1e9, description="rate of new connections, which share the time to check entries again"
+        ),
+    ] = 10_000.0,
     options: Options = Options(),
 ) -> Explanation:
-    """Explain the time of a connection, the masks, and which rules force bits that packets must match.
+    """Explain the time of a connection, the masks, the size of the cache, and which rules force bits.
 
     A rule forces a bit into a header's mask where the bit is the only one that tells the header from packets
     of this rule, which has another action. What a rule costs is found by deciding again without it.
@@ -50,6 +57,10 @@ def explain(
             f"{_us(before)} us, {before['misses']:,.0f} misses and {before['masks']:,.0f} masks."
         )
     sections = [_tabulate_masks(problem, plan)] if len(plan.masks) else []
+    if len(plan.megaflows):
+        sentence, section = _tabulate_sizes(problem, plan, connections_per_s)
+        sentences.append(sentence)
+        sections.append(section)
     forced = count_forced(problem, sample_headers(problem))
     frame = _try_without(problem, decided, forced, rules, float(now["cpu_per_connection_us"] or 0.0), options)
     if len(frame):
@@ -127,6 +138,35 @@ def _tabulate_masks(problem: FlowTables, plan: Cache) -> Section:
         frame=frame,
         units={"connections": "%"},
         note=f"and {rest:,} more" if rest else "",
+    )
+
+
+def _tabulate_sizes(problem: FlowTables, plan: Cache, connections_per_s: float) -> tuple[str, Section]:
+    """Return which size of the cache takes the least time, and misses and time by size."""
+    curve = find_size_curve(problem, plan, connections_per_s=connections_per_s)
+    best, most = curve.best, len(curve.misses) - 1
+    total = curve.connection_us + curve.revalidate_us
+    shown = [size for size in np.geomspace(1, most, MOST_ROWS).round().astype(int).tolist() if size != best]
+    rows = sorted({*shown[:-1], best, most})
+    frame = pd.DataFrame(
+        {
+            "entries": np.array(rows, dtype=float),
+            "misses": curve.misses[rows].astype(float),
+            "lookups_and_misses": curve.connection_us[rows],
+            "checks": curve.revalidate_us[rows],
+            "total": total[rows],
+        }
+    )
+    sentence = (
+        f"A cache of {best:,} of its {most:,} entries takes the least time with checks of entries, at "
+        f"{connections_per_s:,.10g} connections/s: {total[best]:.4g} us"
+    )
+    sentence += f"; all entries take {total[most]:.4g} us." if best < most else "."
+    return sentence, Section(
+        title="Size of the cache, where a miss replaces the least recently used entry",
+        frame=frame,
+        units=dict.fromkeys(("lookups_and_misses", "checks", "total"), "us"),
+        note="time of a new connection; all sizes in one pass over the connections, by stack distances",
     )
 
 

@@ -77,11 +77,10 @@ class FlowTables:
         modules, policies = frames.pop("modules", None), frames.pop("policies", None)
         if modules is None and policies is not None:
             raise InputError("modules: is missing; policies compose modules")
-        if ("rules" in frames) == (modules is not None):
-            which = (
-                "is missing; give rules, or modules" if modules is None else "give rules or modules, not both"
-            )
-            raise InputError(f"rules: {which}")
+        if modules is None and "rules" not in frames:
+            raise InputError("rules: is missing; give rules or modules")
+        if modules is not None and "rules" in frames:
+            raise InputError("rules: give rules or modules, not both")
         if modules is not None:
             fields = frames.get("fields")
             if fields is not None:

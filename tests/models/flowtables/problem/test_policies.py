@@ -156,8 +156,8 @@ def test_rules_and_modules_exclude_each_other() -> None:
     modules = pd.DataFrame([("a", 1, "c=1", "out:1")], columns=MODULE_COLUMNS)
     rules = modules.drop(columns="module")
     for tables, message in (
-        ({"rules": rules, "modules": modules}, "rules: not both: give rules, or modules"),
-        ({}, "rules: is missing; give rules, or modules"),
+        ({"rules": rules, "modules": modules}, "rules: give rules or modules, not both"),
+        ({}, "rules: is missing; give rules or modules"),
         ({"policies": modules}, "modules: is missing; policies compose modules"),
     ):
         with pytest.raises(InputError, match=message):
