@@ -25,8 +25,10 @@ connection needs a lookup.
 
 Tables: `rules(priority, match, action, table?)`, `flows(header, packets?)` and optionally `fields(field,
 bits, stage, prefix?)`, else the five-tuple, and `costs(probe_ns?, upcall_us?, revalidate_us?, revalidate_s?,
-flow_limit?)`. Matches are text, such as `ip_src=10.0.0.0/8 tcp_dst=80:443`; a range becomes prefixes. A plan
-is `megaflows(match, action, connections)` and `masks(position, mask, megaflows, connections)`.
+flow_limit?)`. In place of rules, `modules(module, priority, match, action)` and `policies(policy, operator,
+first, second)` are compiled to rules (Foster et al. 2013, Frenetic). Matches are text, such as
+`ip_src=10.0.0.0/8 tcp_dst=80:443`; a range becomes prefixes. A plan is `megaflows(match, action,
+connections)` and `masks(position, mask, megaflows, connections)`.
 
 >>> import pandas as pd
 >>> from planner_models import flowtables
@@ -70,7 +72,7 @@ from planner_models.flowtables.published.targets import TARGETS
 SYSTEM = System(
     name="flowtables",
     question="Which entries should a virtual switch cache, and in which order should it search their masks?",
-    source="Pfaff et al. 2015 (Open vSwitch)",
+    source="Pfaff et al. 2015 (Open vSwitch); Foster et al. 2013 (Frenetic)",
     problem=ProblemType(
         type=FlowTables,
         tables=TABLES,
