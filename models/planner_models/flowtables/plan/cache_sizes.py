@@ -49,12 +49,12 @@ def find_size_curve(problem: FlowTables, plan: Cache, *, connections_per_s: floa
     found = service.entry >= 0
     lookups_us = problem.probe_us * float(service.searched[found].sum())
     miss_us = problem.cost("upcall_us") + problem.probe_us * len(content.masks)
-    sizes = np.arange(len(misses))
+    sizes = np.arange(len(misses), dtype=np.float64)
     each_us = problem.cost("revalidate_us") / (problem.cost("revalidate_s") * connections_per_s)
     return SizeCurve(
         misses=misses,
         connection_us=(lookups_us + misses * miss_us) / len(found),
-        revalidate_us=sizes * each_us,
+        revalidate_us=np.asarray(sizes * each_us, dtype=np.float64),
     )
 
 

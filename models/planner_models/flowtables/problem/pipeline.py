@@ -128,9 +128,9 @@ def merge_tables(stages: Sequence[Stage], *, memory: int | None = None) -> list[
             for last in range(end, count):
                 if (end, last) not in size:
                     break
-                entries = (*merging.entries, size[end, last])
-                if last + 1 not in following or sum(entries) < sum(following[last + 1].entries):
-                    following[last + 1] = Merging(groups=(*merging.groups, (end, last)), entries=entries)
+                sizes = (*merging.entries, size[end, last])
+                if last + 1 not in following or sum(sizes) < sum(following[last + 1].entries):
+                    following[last + 1] = Merging(groups=(*merging.groups, (end, last)), entries=sizes)
         best = following
         if count in best and (memory is None or sum(best[count].entries) <= memory):
             found.append(best[count])
