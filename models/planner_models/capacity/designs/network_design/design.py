@@ -764,14 +764,11 @@ class _Search:
         return best[self.rng.integers(len(best))]
 
     def _anneal_routes(self) -> None:
-        """Search routes from first ones over no capacity, again and again longer while that lowers the cost.
-
-        The first plans of a search buy far too much, from which annealing ends at worse routes.
-        """
+        """Search routes far from the plan, again and again longer while that lowers the cost."""
         shortest = self.path_searches
         while self.routes is not None:
             before = math.inf if self.best is None else self.best.value
-            self._search_routes(heat=1.0, anew=True)
+            self._search_routes(heat=1.0)
             longer = FIRST_SEARCHES_GROWTH * self.path_searches
             is_better = self.best is not None and self.best.value < (1.0 - FIRST_SEARCHES_GAIN) * before
             if not is_better or longer > FIRST_SEARCHES_SHARE * self._left_s() * self.paths_per_s:
@@ -779,17 +776,14 @@ class _Search:
             self.path_searches = longer
         self.path_searches = shortest
 
-    def _search_routes(self, heat: float, *, anew: bool = False) -> None:
+    def _search_routes(self, heat: float) -> None:
         """Search the routes of the best plan by annealing; longer where that finds nothing.
 
         heat  of the temperature, 1 for a search far from the plan
-        anew  whether it begins with routes over no capacity, not with those of the best plan
         """
         if self.routes is None or self._left_s() <= 0.0:
             return
-        start = np.zeros(self.instance.edges)
-        if self.best is not None and not anew:
-            start = self._capacity(self.best.point)
+        start = np.zeros(self.instance.edges) if self.best is None else self._capacity(self.best.point)
         begin = time.perf_counter()
         before = None if self.best is None else self.best.value
         left = self.paths_per_s * self._left_s()
