@@ -7,17 +7,13 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.contract.metrics import Headline, Metric
+from planner.contract.metrics import Headline, Metric, less
 from planner_models.analytics.plan.answers import Answers, Delays, find_answers, find_loads, replay_queues
 from planner_models.analytics.plan.backfill import find_gain, find_late_loads, find_sizes
 from planner_models.analytics.plan.plan import Levels, read_backfill, read_levels
 from planner_models.analytics.problem.problem import Analytics
 
 PAPER: Final = "Rabkin et al. 2013"
-
-
-def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
-    return Metric(name=name, unit=unit, better="less", about=about, source=source)
 
 
 METRICS: Final = (
@@ -28,10 +24,10 @@ METRICS: Final = (
         about="value of answers that come before their deadlines, in all intervals",
     ),
     Metric(name="offered_value", unit="USD", better="more", about="value of all answers at full quality"),
-    _less("coarse_loss", "USD", "value lost as answers are coarse"),
-    _less("no_data_loss", "USD", "value lost as sites send no data of a query"),
-    _less("late_loss", "USD", "value lost as data comes after the deadline"),
-    _less(
+    less("coarse_loss", "USD", "value lost as answers are coarse"),
+    less("no_data_loss", "USD", "value lost as sites send no data of a query"),
+    less("late_loss", "USD", "value lost as data comes after the deadline"),
+    less(
         "wasted_percent",
         "%",
         "bytes sent that answers cannot use, as another site is coarser, of all bytes sent",
@@ -45,12 +41,12 @@ METRICS: Final = (
         source=f"{PAPER}, section 3",
     ),
     Metric(name="total_value", unit="USD", better="more", about="value of answers in time and of backfill"),
-    _less("error_p95", "", "95th percentile of the largest errors that answers may have"),
-    _less("freshness_p50_s", "s", "time from the end of an interval to its answer, median"),
-    _less("freshness_p99_s", "s", "time from the end of an interval to its answer, 99th percentile"),
-    _less("backlog_gb", "GB", "bytes that wait at uplinks, most of all ends of intervals", PAPER),
-    _less("sent_gb", "GB", "bytes that sites send"),
-    _less("transfer_cost", "USD", "price of the bytes on all uplinks"),
+    less("error_p95", "", "95th percentile of the largest errors that answers may have"),
+    less("freshness_p50_s", "s", "time from the end of an interval to its answer, median"),
+    less("freshness_p99_s", "s", "time from the end of an interval to its answer, 99th percentile"),
+    less("backlog_gb", "GB", "bytes that wait at uplinks, most of all ends of intervals", PAPER),
+    less("sent_gb", "GB", "bytes that sites send"),
+    less("transfer_cost", "USD", "price of the bytes on all uplinks"),
 )
 HEADLINE: Final = Headline(
     metric="value",

@@ -8,18 +8,13 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats
-from planner.contract.metrics import Metric
+from planner.contract.metrics import Metric, less
 from planner_models.brokering.plan import billing, overload_relief, profit
 from planner_models.brokering.plan.check import is_overloaded, read_assignment
 from planner_models.brokering.plan.plan import Assignment, read_bids
 from planner_models.brokering.problem.problem import Brokering
 
 TABLE_3_3: Final = "Mukerjee 2018, Table 3.3"
-
-
-def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
-    """Return a metric of which less is better."""
-    return Metric(name=name, unit=unit, better="less", about=about, source=source)
 
 
 METRICS: Final = (
@@ -30,97 +25,97 @@ METRICS: Final = (
         about="clients in clusters with as much capacity as load",
     ),
     Metric(name="clients", unit="clients", better="more", about="clients that ask for service"),
-    _less(
+    less(
         "weighted_cost",
         "",
         "wp times scores plus wc times costs per hour, over the clients with service; those of overloaded "
         "clusters count where they are moved to",
         "Mukerjee 2018, Fig. 3.10 (negated); moving: 3.2.2",
     ),
-    _less(
+    less(
         "objective",
         "",
         "what the broker minimises: the weighted cost, and each client without service at more than all "
         "clients could cost",
         "Mukerjee 2018, Fig. 3.10 (negated)",
     ),
-    _less(
+    less(
         "median_cost",
         "",
         "median over clients of their cluster's cost, or of its price where that is bid",
         TABLE_3_3,
     ),
-    _less("median_score", "", "median over clients of the score of their cluster", TABLE_3_3),
-    _less("median_distance_km", "km", "median over clients of the distance to their cluster", TABLE_3_3),
-    _less(
+    less("median_score", "", "median over clients of the score of their cluster", TABLE_3_3),
+    less("median_distance_km", "km", "median over clients of the distance to their cluster", TABLE_3_3),
+    less(
         "median_load_percent",
         "%",
         "median load of the clusters that serve clients, background traffic included",
         TABLE_3_3,
     ),
-    _less(
+    less(
         "median_own_load_percent",
         "%",
         "median load of the clusters that serve clients, by this broker's traffic, over the capacity that "
         "background traffic leaves",
         TABLE_3_3,
     ),
-    _less("congested_percent", "%", "clients in clusters with more load than capacity", TABLE_3_3),
-    _less("mean_cost", "", "mean cost over traffic"),
-    _less("mean_score", "", "mean score over clients"),
-    _less(
+    less("congested_percent", "%", "clients in clusters with more load than capacity", TABLE_3_3),
+    less("mean_cost", "", "mean cost over traffic"),
+    less("mean_score", "", "mean score over clients"),
+    less(
         "cost_per_hour",
         "/h",
         "cost of all traffic for an hour: by the contracts that the problem lists, committed traffic that is "
         "not sent included; without contracts, by clusters' costs or bids",
     ),
-    _less(
+    less(
         "contract_bill_per_hour", "/h", "cost of all traffic for an hour at contract prices, without markup"
     ),
-    _less(
+    less(
         "billed_by_bits_per_hour",
         "/h",
         "contract bill of an hour, over this window and earlier ones, with commitments",
     ),
-    _less(
+    less(
         "billed_by_95th_per_hour",
         "/h",
         "contract bill of an hour where the 95th percentile of each contract's windows is billed",
         "Mukerjee 2018, 3.2.1 (95/5 model)",
     ),
-    _less(
+    less(
         "bids_per_hour",
         "/h",
         "cost of all traffic for an hour at each cluster's cost times the markup that it bids",
     ),
-    _less(
+    less(
         "unserved",
         "clients",
         "clients without service, after those of overloaded clusters and those without a cluster have moved",
     ),
-    _less("shed", "clients", "clients that the plan leaves without a cluster"),
-    _less("congested", "clients", "clients in clusters with more load than capacity"),
-    _less(
+    less("shed", "clients", "clients that the plan leaves without a cluster"),
+    less("congested", "clients", "clients in clusters with more load than capacity"),
+    less(
         "cdns_losing_at_flat_rates",
         "CDNs",
         "CDNs paid less than their cost at their contract price plus 20%",
         "Mukerjee 2018, 3.7.1",
     ),
     Metric(name="cdns_used", unit="CDNs", better="more", about="CDNs that serve clients of this broker"),
-    _less(
+    less(
         "moved_between_clusters_percent",
         "%",
         "traffic of the previous round that another cluster now serves",
         "traffic predictability, Mukerjee 2018, 3.3.2",
     ),
-    _less(
+    less(
         "moved_between_cdns_percent",
         "%",
         "traffic of the previous round that another CDN now serves",
         "Mukerjee 2018, Fig. 3.5",
     ),
-    _less("rounds", "rounds", "rounds of the protocol"),
-    _less(
+    less("rounds", "rounds", "rounds of the protocol"),
+    less(
         "withdrawn",
         "mappings",
         "mappings that were withdrawn because a CDN refused",

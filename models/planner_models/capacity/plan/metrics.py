@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.metrics import Headline, Metric
+from planner.contract.metrics import Headline, less, more
 from planner.contract.plan import Breakdown
 from planner_models.capacity.plan.check import Evaluation, evaluate
 from planner_models.capacity.plan.classes import break_down_classes
@@ -19,66 +19,58 @@ MOST_FAILURES: Final = 20
 """Failures that a table shows, the worst first."""
 
 
-def _less(name: str, unit: str, about: str) -> Metric:
-    return Metric(name=name, unit=unit, better="less", about=about)
-
-
-def _more(name: str, unit: str, about: str) -> Metric:
-    return Metric(name=name, unit=unit, better="more", about=about)
-
-
 METRICS: Final = (
-    _more(
+    more(
         "delivered_mbps",
         "Mbit/s",
         "demand that fits in the worst state and year; a state is a failure, or none. What need not fit in a "
         "failure does not count against it: demands that it cuts off whatever is bought, and the share that "
         "a class leaves unprotected",
     ),
-    _more("offered_mbps", "Mbit/s", "demand of the year with the most"),
-    _less("unserved_mbps", "Mbit/s", "demand that does not fit in the worst state and year"),
-    _less(
+    more("offered_mbps", "Mbit/s", "demand of the year with the most"),
+    less("unserved_mbps", "Mbit/s", "demand that does not fit in the worst state and year"),
+    less(
         "total_cost",
         "",
         "cost of purchases, of what is there already, and of routing without failures, in all years",
     ),
-    _less("cost_of_all", "", "total cost of a plan that delivers all demands; unknown where it does not"),
-    _less("purchase_cost", "", "cost of modules and setup, in all years"),
-    _less("module_cost", "", "cost of modules, in all years"),
-    _less("setup_cost", "", "cost of the first module on each link beside the module's own, in all years"),
-    _less("routing_cost", "", "cost of the traffic on links in the state without failures, in all years"),
-    _less("installed_cost", "", "cost of the capacity that is there already"),
-    _less("over_budget", "", "cost of purchases beyond the budget; unknown without a budget"),
-    _less("upgraded_links", "links", "links that modules are bought for"),
-    _less("bought_modules", "modules", "modules that are bought"),
-    _less("added_mbps", "Mbit/s", "capacity that is bought"),
-    _less("max_utilization", "", "largest load over capacity without failures, in the last year"),
-    _more("survived_failures", "failures", "failures under which all demands fit, in every year"),
-    _more("failures", "failures", "failures to survive"),
-    _less(
+    less("cost_of_all", "", "total cost of a plan that delivers all demands; unknown where it does not"),
+    less("purchase_cost", "", "cost of modules and setup, in all years"),
+    less("module_cost", "", "cost of modules, in all years"),
+    less("setup_cost", "", "cost of the first module on each link beside the module's own, in all years"),
+    less("routing_cost", "", "cost of the traffic on links in the state without failures, in all years"),
+    less("installed_cost", "", "cost of the capacity that is there already"),
+    less("over_budget", "", "cost of purchases beyond the budget; unknown without a budget"),
+    less("upgraded_links", "links", "links that modules are bought for"),
+    less("bought_modules", "modules", "modules that are bought"),
+    less("added_mbps", "Mbit/s", "capacity that is bought"),
+    less("max_utilization", "", "largest load over capacity without failures, in the last year"),
+    more("survived_failures", "failures", "failures under which all demands fit, in every year"),
+    more("failures", "failures", "failures to survive"),
+    less(
         "expected_unserved_mbps",
         "Mbit/s",
         "probability of each failure times what does not fit under it in the worst year, added up; unknown "
         "without probabilities",
     ),
-    _less("cut_off_mbps", "Mbit/s", "demand that the worst failure cuts off, whatever is bought"),
-    _more(
+    less("cut_off_mbps", "Mbit/s", "demand that the worst failure cuts off, whatever is bought"),
+    more(
         "no_failure_mbps",
         "Mbit/s",
         "demand that is delivered without failures, in the year with the most",
     ),
-    _more(
+    more(
         "protected_mbps",
         "Mbit/s",
         "demand that must fit under every failure, in the year with the most; unknown without classes",
     ),
-    _more(
+    more(
         "worst_failure_mbps",
         "Mbit/s",
         "demand of a class that is delivered in its worst failure, where all demands are offered in full and "
         "classes are served in the order of their priority; by class only",
     ),
-    _less(
+    less(
         "unprotected_mbps",
         "Mbit/s",
         "demand that need not fit in a failure, as its class is not protected, in the year with the most",

@@ -6,17 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from planner.contract.metrics import Headline, Metric
+from planner.contract.metrics import Headline, Metric, less
 from planner_models.contracts.plan.bill import bill
 from planner_models.contracts.plan.check import moved_mbps, region_loads
 from planner_models.contracts.plan.plan import Loads, read_loads
 from planner_models.contracts.problem.problem import PEAK, Month
 
 NINETY_FIVE: Final = "Mukerjee 2018, 3.2.1 (95/5 model)"
-
-
-def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
-    return Metric(name=name, unit=unit, better="less", about=about, source=source)
 
 
 METRICS: Final = (
@@ -29,19 +25,17 @@ METRICS: Final = (
     Metric(
         name="offered_mbps", unit="Mbit/s", better="more", about="traffic of all clients, mean of all windows"
     ),
-    _less("unserved_mbps", "Mbit/s", "traffic that no CDN carries, mean of all windows"),
-    _less(
-        "bill", "", "what all contracts cost for all windows, in the currency of their prices", NINETY_FIVE
-    ),
-    _less(
+    less("unserved_mbps", "Mbit/s", "traffic that no CDN carries, mean of all windows"),
+    less("bill", "", "what all contracts cost for all windows, in the currency of their prices", NINETY_FIVE),
+    less(
         "objective",
         "",
         "what a plan minimises: the bill before it is rounded to cents, and unserved traffic at more "
         "than any bill could save",
     ),
-    _less("bill_by_peak", "", "the bill of the same loads if every contract were billed by its peak"),
-    _less("unused_commitments", "", "the part of the bill that is for committed traffic that was not sent"),
-    _less("mean_price", "/Mbit/s", "the bill over the mean traffic that CDNs carry"),
+    less("bill_by_peak", "", "the bill of the same loads if every contract were billed by its peak"),
+    less("unused_commitments", "", "the part of the bill that is for committed traffic that was not sent"),
+    less("mean_price", "/Mbit/s", "the bill over the mean traffic that CDNs carry"),
     Metric(
         name="free_windows",
         unit="windows",
@@ -49,13 +43,13 @@ METRICS: Final = (
         about="windows in which a contract carries more than is billed, over all contracts",
     ),
     Metric(name="cdns_used", unit="CDNs", better="more", about="CDNs that carry traffic"),
-    _less(
+    less(
         "moved_percent",
         "%",
         "traffic that changes its CDN from a window to the next, beyond what demand changes; mean",
         "traffic predictability, Mukerjee 2018, 3.3.2",
     ),
-    _less(
+    less(
         "most_moved_percent",
         "%",
         "traffic of a region that changes its CDN from a window to the next, beyond what demand changes: "

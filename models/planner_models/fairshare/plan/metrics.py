@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats
-from planner.contract.metrics import Headline, Metric
+from planner.contract.metrics import Headline, less, more
 from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_level
 from planner_models.fairshare.plan.plan import Replicas, Sharing, read_plan
 from planner_models.fairshare.problem.problem import SharedStore, add_up
@@ -17,40 +17,32 @@ MOST_SHORT: Final = 0.999
 PISCES: Final = "Shue, Freedman, Shaikh 2013 (Pisces)"
 
 
-def _more(name: str, unit: str, about: str, source: str = "") -> Metric:
-    return Metric(name=name, unit=unit, better="more", about=about, source=source)
-
-
-def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
-    return Metric(name=name, unit=unit, better="less", about=about, source=source)
-
-
 METRICS: Final = (
-    _more(
+    more(
         "min_share",
         "",
         "least rate of a tenant over its fair share: what it would get if the store were one pool",
     ),
-    _more(
+    more(
         "least_level_kops",
         "kops",
         "min_share of what a unit of weight is due: the level up to which every tenant gets what it wants",
     ),
-    _more("throughput_kops", "kops", "requests that are served, of all tenants"),
-    _less("unmet_kops", "kops", "requests that are not served, of all tenants"),
-    _more(
+    more("throughput_kops", "kops", "requests that are served, of all tenants"),
+    less("unmet_kops", "kops", "requests that are not served, of all tenants"),
+    more(
         "min_max_ratio",
         "",
         "least over largest rate of a tenant, each over its fair share",
         f"{PISCES}, 4",
     ),
-    _more("jain", "", "Jain's index of the rates of tenants, each over its fair share"),
-    _less("max_utilization", "", "load over capacity of the busiest node"),
-    _less("tenants_below", "tenants", "tenants that get less than 99.9% of their fair share"),
-    _less("unplaced_replicas", "replicas", "replicas without a place"),
-    _less("moved_gb", "GB", "data that is copied to a node where it is not yet; none without table placed"),
-    _less("moved_partitions", "replicas", "replicas on a node where they are not yet"),
-    _less("max_memory_share", "", "used over all memory of the fullest node"),
+    more("jain", "", "Jain's index of the rates of tenants, each over its fair share"),
+    less("max_utilization", "", "load over capacity of the busiest node"),
+    less("tenants_below", "tenants", "tenants that get less than 99.9% of their fair share"),
+    less("unplaced_replicas", "replicas", "replicas without a place"),
+    less("moved_gb", "GB", "data that is copied to a node where it is not yet; none without table placed"),
+    less("moved_partitions", "replicas", "replicas on a node where they are not yet"),
+    less("max_memory_share", "", "used over all memory of the fullest node"),
 )
 HEADLINE: Final = Headline(
     metric="min_share",

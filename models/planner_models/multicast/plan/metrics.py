@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.metrics import Metric
+from planner.contract.metrics import Metric, less
 from planner_models.multicast.plan import adaptation, rerouting, tree_repair
 from planner_models.multicast.plan.forwarding import compare_plans, compile_tables
 from planner_models.multicast.plan.headers import IN_TABLE
@@ -29,74 +29,67 @@ from planner_models.multicast.problem.topology import find_rows
 EQUATION_6: Final = "equation (6) with linear cost"
 
 
-def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
-    """Return a metric of which less is better."""
-    return Metric(name=name, unit=unit, better="less", about=about, source=source)
-
-
 METRICS: Final = (
-    _less(
+    less(
         "host_traffic_mbps",
         "Mbit/s",
         "traffic that hosts send and receive: groups with entries are sent once, others (also those that a "
         "full table refuses) once a member",
     ),
-    _less("lost_mbps", "Mbit/s", "traffic that members miss while switches reroute around failures"),
+    less("lost_mbps", "Mbit/s", "traffic that members miss while switches reroute around failures"),
     Metric(name="groups_with_entries", unit="groups", better="more", about="groups with table entries"),
-    _less("groups_by_unicast", "groups", "groups sent to each member by unicast"),
+    less("groups_by_unicast", "groups", "groups sent to each member by unicast"),
     Metric(
         name="groups_by_header", unit="groups", better="more", about="groups whose packets carry their tree"
     ),
-    _less("overhead_mbps", "Mbit/s", "traffic to hosts that are no members of its group", EQUATION_6),
-    _less("overhead_share", "", "divided by the wanted traffic of groups with entries", "section 4.2"),
-    _less(
+    less("overhead_mbps", "Mbit/s", "traffic to hosts that are no members of its group", EQUATION_6),
+    less("overhead_share", "", "divided by the wanted traffic of groups with entries", "section 4.2"),
+    less(
         "busiest_overhead_share", "", "the share on the 1% of host links with the most traffic", "section 4.2"
     ),
-    _less(
+    less(
         "edge_link_overhead_mbps",
         "Mbit/s",
         "traffic from aggregation to edge switches that have no member of its group",
         EQUATION_6,
     ),
-    _less("edge_link_overhead_share", "", "the same, divided by the traffic of groups with members there"),
-    _less(
+    less("edge_link_overhead_share", "", "the same, divided by the traffic of groups with members there"),
+    less(
         "link_traffic_mbps",
         "Mbit/s",
         "traffic on all links, headers included, of sources at the first edge switch of their group",
     ),
-    _less("header_mbps", "Mbit/s", "headers that carry the trees of groups, on all links"),
-    _less("header_bytes_max", "bytes", "longest of these headers"),
-    _less(
+    less("header_mbps", "Mbit/s", "headers that carry the trees of groups, on all links"),
+    less("header_bytes_max", "bytes", "longest of these headers"),
+    less(
         "redundant_share",
         "",
         "copies on links beyond one on each link of a group's tree, by traffic, divided by that one",
     ),
-    *(_less(f"{layer}_entries_max", "entries", f"entries of the fullest {layer} switch") for layer in LAYERS),
-    *(_less(f"{layer}_entries_mean", "entries", f"entries of {layer} switches, mean") for layer in LAYERS),
-    _less(
+    *(less(f"{layer}_entries_max", "entries", f"entries of the fullest {layer} switch") for layer in LAYERS),
+    *(less(f"{layer}_entries_mean", "entries", f"entries of {layer} switches, mean") for layer in LAYERS),
+    less(
         "edge_multiport_entries",
         "entries",
         "entries of the fullest edge switch with several ports; others could be unicast entries",
         "section 4.2",
     ),
-    _less(
+    less(
         "unreachable_share",
         "",
         "share of a group's members without packets while switches reroute locally around failures",
         "section 4.4",
     ),
-    _less(
+    less(
         "route_stretch",
         "",
         "links that packets take meanwhile, divided by those without failures; mean of groups",
         "section 4.4",
     ),
-    _less(
-        "rebuilt_roots", "cores", "cores of rebuilt trees, mean of groups in several pods", "section 3.3.2"
-    ),
-    _less("rebuilt_entries", "entries", "entries to add for rebuilt trees of all groups", "section 3.3.2"),
-    _less("rules_changed", "rules", "groups added, removed or moved since the last plan"),
-    _less(
+    less("rebuilt_roots", "cores", "cores of rebuilt trees, mean of groups in several pods", "section 3.3.2"),
+    less("rebuilt_entries", "entries", "entries to add for rebuilt trees of all groups", "section 3.3.2"),
+    less("rules_changed", "rules", "groups added, removed or moved since the last plan"),
+    less(
         "entries_changed",
         "entries",
         "table entries added and removed since the last plan, once switches adapted it to joins and leaves",

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats
-from planner.contract.metrics import Headline, Metric
+from planner.contract.metrics import Headline, less, more
 from planner.contract.plan import Breakdown
 from planner_models.traffic.plan.availability import FailureFigures, measure_failures
 from planner_models.traffic.plan.check import TOLERANCE, lost_rates, verify_flow
@@ -23,114 +23,104 @@ from planner_models.traffic.problem.problem import Traffic, sum_by_index
 SHARES = "of the demands with a path"
 
 
-def _more(name: str, unit: str, about: str, source: str = "") -> Metric:
-    return Metric(name=name, unit=unit, better="more", about=about, source=source)
-
-
-def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
-    return Metric(name=name, unit=unit, better="less", about=about, source=source)
-
-
 METRICS: Final = (
-    _more(
-        "delivered_mbps", "Mbit/s", "traffic that arrives, once overloaded links have dropped their excess"
-    ),
-    _more("offered_mbps", "Mbit/s", "sum of all demands"),
-    _more("delivered_share", "", "delivered over offered traffic"),
-    _less("lost_mbps", "Mbit/s", "traffic that is sent and does not arrive, for overloaded or failed links"),
-    _less("shed_mbps", "Mbit/s", "demand that the plan leaves out, on purpose or for want of a path"),
-    _less("overloaded_links", "links", "links with more load than capacity"),
-    _less(
+    more("delivered_mbps", "Mbit/s", "traffic that arrives, once overloaded links have dropped their excess"),
+    more("offered_mbps", "Mbit/s", "sum of all demands"),
+    more("delivered_share", "", "delivered over offered traffic"),
+    less("lost_mbps", "Mbit/s", "traffic that is sent and does not arrive, for overloaded or failed links"),
+    less("shed_mbps", "Mbit/s", "demand that the plan leaves out, on purpose or for want of a path"),
+    less("overloaded_links", "links", "links with more load than capacity"),
+    less(
         "max_utilization",
         "",
         "load over capacity of the busiest link, if no link dropped any traffic",
         "Sen et al. 2013 (LocalFlow), section 4",
     ),
-    _less(
+    less(
         "worst_utilization",
         "",
         "load over capacity of the busiest link under the worst of the demand matrices that fixed shares are "
         "made for",
         "Applegate and Cohen 2003",
     ),
-    _more(
+    more(
         "concurrent_flow",
         "x demand",
         f"factor by which all demands can grow before a link is full, with the plan's split ratios; {SHARES}",
         "maximum concurrent flow (Shahrokhi and Matula 1990)",
     ),
-    _less(
+    less(
         "mean_path_stretch",
         "x shortest",
         "mean weight of the paths over that of the shortest paths, averaged by traffic",
     ),
-    _less("mean_latency_ms", "ms", "mean delay of the paths, averaged by traffic"),
-    _less(
+    less("mean_latency_ms", "ms", "mean delay of the paths, averaged by traffic"),
+    less(
         "latency_violations",
         "demands",
         "demands with traffic on routes that are longer than their latency limit",
     ),
-    _less("rule_violations", "demands", "demands with traffic on routes that break a rule"),
-    _less("cost", "", "cost of the traffic on all links"),
-    _less("moved_mbps", "Mbit/s", "traffic that the plan takes off its present routes"),
-    _less(
+    less("rule_violations", "demands", "demands with traffic on routes that break a rule"),
+    less("cost", "", "cost of the traffic on all links"),
+    less("moved_mbps", "Mbit/s", "traffic that the plan takes off its present routes"),
+    less(
         "moved_share",
         "",
         "traffic that leaves its routes in the plan before, although it could stay, over all that could",
     ),
-    _less("detoured_demands", "demands", "demands with an intermediate node in a segment list"),
-    _less("mean_segments", "", "segments of a demand's path, mean over the demands that are sent"),
-    _more(
+    less("detoured_demands", "demands", "demands with an intermediate node in a segment list"),
+    less("mean_segments", "", "segments of a demand's path, mean over the demands that are sent"),
+    more(
         "mean_rate_share",
         "",
         f"delivered share of a demand, mean {SHARES}",
         "Sen et al. 2013 (LocalFlow), section 7.2",
     ),
-    _more(
+    more(
         "min_rate_share",
         "",
         f"delivered share of the demand with the smallest one, {SHARES}",
         "Sen et al. 2013 (LocalFlow), section 7.2",
     ),
-    _more(
+    more(
         "geometric_rate_share",
         "",
         f"geometric mean of the delivered shares {SHARES}, largest under proportional fairness",
         "Kelly, Maulloo and Tan 1998",
     ),
-    _more(
+    more(
         "rate_fairness",
         "",
         f"Jain's fairness index of the delivered shares {SHARES}, 1 where all are the same",
         "Jain, Chiu and Hawe 1984",
     ),
-    _more(
+    more(
         "guaranteed_mbps",
         "Mbit/s",
         "traffic that arrives in every failure that leaves it a path: the plan's table guarantees says so, "
         "and the check simulates it",
     ),
-    _more(
+    more(
         "worst_delivered_mbps",
         "Mbit/s",
         "traffic that arrives in the worst failure of the table failures, else of the plan's guarantees, "
         "while nobody plans again",
     ),
-    _more(
+    more(
         "availability",
         "",
         "probability that a demand is served fully, mean over demands by traffic; from the table failures",
         "Bogle et al. 2019 (TEAVAR)",
     ),
-    _more("min_availability", "", "availability of the demand with the smallest one"),
-    _less(
+    more("min_availability", "", "availability of the demand with the smallest one"),
+    less(
         "demand_risk",
         "",
         "share lost by the demand that loses most, of those with a path, mean over the worst 1% of the time, "
         "or over the part in which the plan guarantees nothing",
         "Bogle et al. 2019 (TEAVAR); Rockafellar and Uryasev 2000",
     ),
-    _less(
+    less(
         "traffic_risk",
         "",
         "share of all traffic lost, of demands with a path, mean over the same part of the time",

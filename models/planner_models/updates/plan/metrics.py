@@ -6,17 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from planner.contract.metrics import Headline, Metric
+from planner.contract.metrics import Headline, Metric, less
 from planner_models.updates.plan.check import Evaluation, evaluate
 from planner_models.updates.plan.plan import UpdatePlan
 from planner_models.updates.plan.replay import FLIP, HOLES, LOOPS, MISSES, MIXES
 from planner_models.updates.problem.problem import Update
 
 FOSTER: Final = "Foster et al. 2013, IV"
-
-
-def _less(name: str, unit: str, about: str, source: str = "") -> Metric:
-    return Metric(name=name, unit=unit, better="less", about=about, source=source)
 
 
 METRICS: Final = (
@@ -28,39 +24,35 @@ METRICS: Final = (
         source=FOSTER,
     ),
     Metric(name="classes", unit="classes", better="more", about="all classes"),
-    _less("broken_classes", "classes", "classes whose guarantee some mixture breaks", FOSTER),
-    _less("rounds", "rounds", "steps that change rules, one after another"),
-    _less("batches", "batches", "steps in which packets move to other rules"),
-    _less("seconds", "s", "time from the first change to the last, with the time that packets need to leave"),
-    _less("operations", "rules", "rules that are added, removed or changed, each time"),
-    _less(
+    less("broken_classes", "classes", "classes whose guarantee some mixture breaks", FOSTER),
+    less("rounds", "rounds", "steps that change rules, one after another"),
+    less("batches", "batches", "steps in which packets move to other rules"),
+    less("seconds", "s", "time from the first change to the last, with the time that packets need to leave"),
+    less("operations", "rules", "rules that are added, removed or changed, each time"),
+    less(
         "extra_rules_share",
         "",
         "most rules of a switch beyond the larger of before and after, as a part of that; largest of all",
         FOSTER,
     ),
-    _less("overflow_rules", "rules", "rules beyond the size of tables, sum of the largest of each switch"),
-    _less("loops", "classes", "classes of which packets can loop in some mixture"),
-    _less(
-        "black_holes", "classes", "classes of which packets can be lost for want of a rule in some mixture"
-    ),
-    _less("waypoint_missed", "classes", "classes of which packets can miss a waypoint in some mixture"),
-    _less(
-        "mixed_classes", "classes", "classes of which packets can use rules of both configurations", FOSTER
-    ),
-    _less(
+    less("overflow_rules", "rules", "rules beyond the size of tables, sum of the largest of each switch"),
+    less("loops", "classes", "classes of which packets can loop in some mixture"),
+    less("black_holes", "classes", "classes of which packets can be lost for want of a rule in some mixture"),
+    less("waypoint_missed", "classes", "classes of which packets can miss a waypoint in some mixture"),
+    less("mixed_classes", "classes", "classes of which packets can use rules of both configurations", FOSTER),
+    less(
         "mixed_packets_share",
         "",
         "packets of changed classes that use rules of both, of those that enter while rules change",
         FOSTER,
     ),
-    _less(
+    less(
         "overload_mbps",
         "Mbit/s",
         "load beyond capacity and beyond that before and after, largest of all links",
     ),
-    _less("overload_volume_mbit", "Mbit", "the same of all links over the time of the steps, at most"),
-    _less(
+    less("overload_volume_mbit", "Mbit", "the same of all links over the time of the steps, at most"),
+    less(
         "lost_traffic_mbit",
         "Mbit",
         "traffic that loops or is lost while rules change in random order, and that of overload, at most",

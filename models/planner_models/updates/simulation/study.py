@@ -13,7 +13,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.control_loop import ROUND_COLUMNS
 from planner.contract.design import Design
 from planner.contract.drawing import Curve
-from planner.contract.metrics import Headline, Metric
+from planner.contract.metrics import Headline, less
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.updates.information.realize import realize
@@ -22,26 +22,21 @@ from planner_models.updates.plan.plan import DRAIN, S_PER_MS, UpdatePlan, as_net
 from planner_models.updates.problem.problem import Update
 from planner_models.updates.simulation.forwarding import Course, Events, play
 
-
-def _less(name: str, unit: str, about: str) -> Metric:
-    return Metric(name=name, unit=unit, better="less", about=about)
-
-
 METRICS: Final = (
-    _less("lost_traffic_mbit", "Mbit", "traffic in loops, without a rule, and beyond capacity; mean of runs"),
-    _less("runs_with_loops_share", "", "runs in which packets loop"),
-    _less("runs_with_black_holes_share", "", "runs in which packets are lost for want of a rule"),
-    _less("runs_with_overload_share", "", "runs in which a link is overloaded"),
-    _less("loops_ms", "ms", "time in which packets of some class loop; mean of runs"),
-    _less("black_holes_ms", "ms", "time in which packets of some class are lost; mean of runs"),
-    _less("overload_ms", "ms", "time in which some link is overloaded; mean of runs"),
-    _less("looping_classes", "classes", "classes with packets that loop; mean of runs"),
-    _less("duration_ms", "ms", "time from the first change to the last; mean of runs"),
+    less("lost_traffic_mbit", "Mbit", "traffic in loops, without a rule, and beyond capacity; mean of runs"),
+    less("runs_with_loops_share", "", "runs in which packets loop"),
+    less("runs_with_black_holes_share", "", "runs in which packets are lost for want of a rule"),
+    less("runs_with_overload_share", "", "runs in which a link is overloaded"),
+    less("loops_ms", "ms", "time in which packets of some class loop; mean of runs"),
+    less("black_holes_ms", "ms", "time in which packets of some class are lost; mean of runs"),
+    less("overload_ms", "ms", "time in which some link is overloaded; mean of runs"),
+    less("looping_classes", "classes", "classes with packets that loop; mean of runs"),
+    less("duration_ms", "ms", "time from the first change to the last; mean of runs"),
 )
 
 
 class Run(NamedTuple):
-    """What happens in one run: times of trouble, as arrays of starts and ends, and traffic that is lost."""
+    """Events of one run: times of trouble, as arrays of starts and ends, and traffic that is lost."""
 
     end_s: float
     loops: tuple[Floats, Floats]
