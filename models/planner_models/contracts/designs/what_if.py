@@ -29,7 +29,7 @@ NOTE: Final = (
 
 
 class Saving(NamedTuple):
-    """What a changed term saves.
+    """Saving by a changed term.
 
     contract  name of the contract
     term      the changed term, in words

@@ -119,7 +119,7 @@ class _Flow:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to serve."""
+        """Return whether there is nothing to serve."""
         return not len(self.arcs)
 
     def carries(self, rate: Floats) -> bool:

@@ -23,7 +23,7 @@ TARGET_GAP: Final = 1e-5
 
 
 class Rules(NamedTuple):
-    """What placements must satisfy.
+    """Conditions that placements must satisfy.
 
     tenant, size, wanted  (P,) owner, GB and replicas of partitions
     rate, memory, domain  (N,) of nodes; rate 0: no replica

@@ -30,7 +30,7 @@ LEAST_WINDOW: Final = 1e-3
 
 
 class Snapshot(NamedTuple):
-    """What can be measured in the running store; counts are since its start.
+    """Measurements of the running store; counts are since its start.
 
     now_s, replicas  time and placement
     served           (T, N) requests

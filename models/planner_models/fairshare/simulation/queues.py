@@ -27,7 +27,7 @@ BINS_OF_FACTOR_10: Final = 30
 
 
 class Store(NamedTuple):
-    """What requests meet; controllers and events change its arrays in place.
+    """Store as requests meet it; controllers and events change its arrays in place.
 
     rate       (N,) requests per second of each node
     tenant     (S,) tenant of each source

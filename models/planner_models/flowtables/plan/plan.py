@@ -63,7 +63,7 @@ class Content(NamedTuple):
 
 
 class Service(NamedTuple):
-    """What the search does for each connection: its entry, -1 for none, and masks searched, each (F,)."""
+    """Result of the search for each connection: its entry, -1 for none, and masks searched, each (F,)."""
 
     entry: Ints
     searched: Ints

@@ -248,7 +248,7 @@ class VideoTables:
 
     @property
     def has_ladders(self) -> bool:
-        """Whether clients of any request accept a lower bitrate than the requested one."""
+        """Return whether clients of any request accept a lower bitrate than the requested one."""
         return len(self.steps.request) > len(self.requests)
 
     @cached_property

@@ -64,7 +64,7 @@ PLACES: Final = {LOOPS: 0, HOLES: 1, MIXES: 2, MISSES: 3}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
-    """What a plan does, replayed from its tables.
+    """Effects of a plan, replayed from its tables.
 
     ops         its operations by step and class
     starts, steps, classes  (G + 1,), (G,), (G,) groups: the operations of one class in one step

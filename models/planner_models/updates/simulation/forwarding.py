@@ -50,7 +50,7 @@ class Scratch(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What happens to classes over time.
+    """Course of classes over time.
 
     loop, hole  (M,) part of the class's packets that loop, that are lost, after each change
     time_s, link, rise_mbps  (R,) changes of the load of links
