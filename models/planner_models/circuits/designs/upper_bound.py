@@ -85,24 +85,45 @@ def bound_schedules(
 
 
 def bound_by_ports(problem: Circuits) -> float:
-    """Return a bound on the rate at which demand is served, Mbit/s: each rack's ports work all the time.
+    """Return a bound on the rate at which demand is served, Mbit/s: what each rack's ports can send and receive.
 
-    A rack sends, and receives, over each circuit switch at its fastest circuit's rate, and over the packet
-    switch at its link's rate. Without a window the busiest rack says how long all demand takes at least.
+    In N days a rack serves at most its N largest pairs over circuits, in the time that N nights leave, at its
+    fastest circuit's rate on each circuit switch; and over the packet switch what its link carries. The number
+    of days is the same for all racks; where only circuits that change are dark, each rack's own. Without a
+    window the busiest rack says how long all demand takes at least.
     """
     if not problem.bits.any():
         return 0.0
+    if problem.window_us is not None:
+        return _serve_in_days(problem, problem.window_us) / problem.window_us
     rates: list[float] = []
     for way in (0, 1):
         demand = problem.bits.sum(axis=1 - way)
         port_mbps = problem.switches * problem.circuit_mbps.max(axis=1 - way) + problem.packet_mbps
-        if problem.window_us is not None:
-            rates.append(float(np.minimum(demand / problem.window_us, port_mbps).sum()))
-        else:
-            wanted = demand > 0
-            end_us = float((demand[wanted] / np.maximum(port_mbps[wanted], 1e-300)).max())
-            rates.append(float(problem.bits.sum()) / end_us)
+        wanted = demand > 0
+        end_us = float((demand[wanted] / np.maximum(port_mbps[wanted], 1e-300)).max())
+        rates.append(float(problem.bits.sum()) / end_us)
     return min(rates)
+
+
+def _serve_in_days(problem: Circuits, window_us: float) -> float:
+    """Return how many bits the racks' ports serve at most within a window, over the best number of days."""
+    count = len(problem.bits)
+    time_us = problem.switches * window_us
+    a_day_us = problem.night_us + problem.shortest_day_us
+    days = np.arange(count + 1 if a_day_us * count <= time_us else int(time_us / a_day_us + 1e-9) + 1)
+    lit_us = np.maximum(time_us - problem.night_us * days, 0.0)
+    served = np.zeros((2, len(days)))
+    for way, bits in enumerate((problem.bits, problem.bits.T)):
+        circuit_mbps = problem.circuit_mbps.max(axis=1 - way)
+        packet_bits = np.broadcast_to(problem.packet_mbps * window_us, count)
+        for rack in range(count):
+            largest = np.sort(bits[rack])[::-1].cumsum()
+            circuits = np.concatenate([[0.0], largest])[: len(days)]
+            circuits = np.minimum(circuits, circuit_mbps[rack] * lit_us)
+            most = np.minimum(largest[-1], circuits + packet_bits[rack])
+            served[way] += most if problem.dark == "all" else most.max()
+    return float(served.min(axis=0).max())
 
 
 def day_length_edges(problem: Circuits, kinds: int) -> NDArray[np.float64]:

@@ -185,6 +185,20 @@ def test_no_design_serves_more_than_the_optimum(problem: Circuits) -> None:
     require_best(problem)
 
 
+def test_ports_serve_one_pair_a_day_and_switch() -> None:
+    """Each of 100 racks wants 99 pairs of 1,000 bits, and a week has four days: 4 pairs are served, by hand."""
+    bits = np.full((100, 100), 1000.0) - 1000.0 * np.eye(100)
+    problem = Circuits.from_matrix(
+        bits, circuit_mbps=1000.0, packet_mbps=0.0, night_us=10.0, shortest_day_us=1.0, window_us=44.0
+    )
+    assert upper_bound.bound_by_ports(problem) == pytest.approx(100 * 4 * 1000.0 / 44.0)
+    run = ran(problem, SYSTEM.design("optimum"))
+    assert run.proof.status is Status.OPTIMAL
+    assert run.metrics["served_mbps"] == pytest.approx(100 * 4 * 1000.0 / 44.0)
+    twice = problem.with_switch(circuit_switches=2)
+    assert upper_bound.bound_by_ports(twice) == pytest.approx(100 * 8 * 1000.0 / 44.0)
+
+
 @settings(max_examples=40, deadline=None)
 @given(problem=problems())
 def test_the_bound_by_ports_is_a_bound(problem: Circuits) -> None:
