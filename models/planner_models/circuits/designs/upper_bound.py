@@ -85,12 +85,12 @@ def bound_schedules(
 
 
 def bound_by_ports(problem: Circuits) -> float:
-    """Return a bound on the rate at which demand is served, Mbit/s: what each rack's ports can send and receive.
+    """Return a bound on the rate at which demand is served, Mbit/s: what racks' ports send and receive.
 
-    In N days a rack serves at most its N largest pairs over circuits, in the time that N nights leave, at its
-    fastest circuit's rate on each circuit switch; and over the packet switch what its link carries. The number
-    of days is the same for all racks; where only circuits that change are dark, each rack's own. Without a
-    window the busiest rack says how long all demand takes at least.
+    In N days a rack serves at most its N largest pairs over circuits, in the time that N nights leave, at
+    its fastest circuit's rate on each circuit switch; and over the packet switch what its link carries.
+    The number of days is the same for all racks; where only circuits that change are dark, each rack's own.
+    Without a window the busiest rack says how long all demand takes at least.
     """
     if not problem.bits.any():
         return 0.0

@@ -186,7 +186,7 @@ def test_no_design_serves_more_than_the_optimum(problem: Circuits) -> None:
 
 
 def test_ports_serve_one_pair_a_day_and_switch() -> None:
-    """Each of 100 racks wants 99 pairs of 1,000 bits, and a week has four days: 4 pairs are served, by hand."""
+    """Each of 100 racks has 99 pairs with demand, and a week four days: 4 pairs are served, by hand."""
     bits = np.full((100, 100), 1000.0) - 1000.0 * np.eye(100)
     problem = Circuits.from_matrix(
         bits, circuit_mbps=1000.0, packet_mbps=0.0, night_us=10.0, shortest_day_us=1.0, window_us=44.0
