@@ -1,0 +1,160 @@
+"""Whether capacities carry the demands in every state, and the rows that they miss where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
+from planner_models.capacity.designs.network_design.incumbent import Incumbent
+from planner_models.capacity.designs.network_design.instance import Shortage
+from planner_models.capacity.designs.network_design.master import Master
+from planner_models.capacity.designs.network_design.metric_rows import add_metric_row
+from planner_models.capacity.designs.network_design.network import Bools, Floats
+from planner_models.capacity.designs.network_design.overload_program import OverloadProgram
+from planner_models.capacity.designs.network_design.states import States
+
+OVERLOAD_TOLERANCE = 1e-6
+"""Overload of all links together, relative to all traffic, up to which capacities carry it."""
+
+MAX_VIOLATED_STATES = 6
+"""States that give metric rows to one candidate."""
+
+
+class Feasibility:
+    """Checks points of the master program in all states, those first that were violated lately.
+
+    unit  capacity of one unit of the reduced instance
+    """
+
+    def __init__(
+        self,
+        master: Master,
+        states: States,
+        cutsets: CutsetSeparator,
+        incumbent: Incumbent,
+        rng: np.random.Generator,
+        unit: float,
+    ) -> None:
+        self.master, self.states, self.cutsets, self.incumbent = master, states, cutsets, incumbent
+        self.rng, self.unit = rng, unit
+        self.instance, self.network, self.budget = master.instance, master.network, master.budget
+        self.oracle = OverloadProgram(self.network, np.ones(self.instance.edges))
+        self.recent = np.zeros(len(states))
+
+    def capacity(self, point: Floats) -> Floats:
+        return self.instance.capacity(point[: self.instance.modules])
+
+    def unreached(self, capacity: Floats, rates: Floats) -> Iterator[tuple[int, int, Bools]]:
+        """Yield demands without a path in a state: state, demand, and the links of which it needs one (E,).
+
+        Solvers take demands that are tiny beside the others for none.
+        """
+        network, states = self.network, self.states
+        for state in range(len(states)):
+            for demand, links in network.unreached(capacity > 0, states.up[state]):
+                if states.required[state, demand] > 0 and rates[demand] > 0:
+                    yield state, demand, links
+
+    def separate_unreached(self, point: Floats) -> bool:
+        """Add a row for each demand without a path, which needs one of some links; return whether it did."""
+        if self.budget is not None:
+            return False
+        found = False
+        for _, _, links in self.unreached(self.capacity(point), self.instance.rate):
+            found = True
+            row = np.zeros(self.master.pooled)
+            row[: self.master.modules] = links[self.instance.module_edge]
+            self.master.add_row(row, 1.0)
+        return found
+
+    def violated_states(self, point: Floats, limit: int) -> list[tuple[int, Floats]] | None:
+        """Return states that a point cannot carry, with lengths that prove it; None where time runs out."""
+        rates, capacity = self.cutsets.rates(point), self.capacity(point)
+        tolerance = OVERLOAD_TOLERANCE * max(float(self.instance.rate.sum()), 1e-9)
+        found: list[tuple[int, Floats]] = []
+        for state in np.argsort(-self.recent, kind="stable").tolist():
+            solved = self.oracle.solve(
+                capacity * self.states.up[state], rates * self.states.required[state], self.incumbent.left_s()
+            )
+            if solved is None:
+                return None
+            if solved[0] > tolerance:
+                found.append((state, solved[2]))
+                self.recent[state] += 1.0
+                if len(found) >= limit:
+                    break
+        self.recent *= 0.95
+        return found
+
+    def separate(self, point: Floats) -> bool | None:
+        """Add rows that a point violates; return whether there were any, None where time runs out."""
+        if self.separate_unreached(point):
+            return True
+        violated = self.violated_states(point, MAX_VIOLATED_STATES)
+        if violated is None:
+            return None
+        for state, lengths in violated:
+            add_metric_row(
+                self.instance,
+                self.network,
+                self.states,
+                self.master,
+                state=state,
+                lengths=lengths,
+                point=point,
+            )
+        if violated:
+            self.cutsets.separate(point, self.rng)
+        return bool(violated)
+
+    def find_shortage(self) -> tuple[Shortage | None] | None:
+        """Return a proof that even all modules do not carry the demands; None where they do."""
+        if self.budget is not None:
+            return None
+        point = np.zeros(self.master.columns)
+        point[: self.instance.modules] = self.most_counts()
+        violated = self.violated_states(point, 1)
+        if not violated:
+            return None
+        return (self._cut_of(point, violated[0][0]),)
+
+    def most_counts(self) -> Floats:
+        """Return the modules that give each link its largest capacity, shape (M,)."""
+        instance = self.instance
+        if not instance.explicit:
+            return instance.module_limit
+        counts = np.zeros(instance.modules)
+        for edge in range(instance.edges):
+            kinds = np.flatnonzero(instance.module_edge == edge)
+            if len(kinds):
+                counts[kinds[instance.module_size[kinds].argmax()]] = 1.0
+        return counts
+
+    def _cut_of(self, point: Floats, state: int) -> Shortage | None:
+        """Return a cut whose demand exceeds its capacity in a state, where local search finds one."""
+        instance, network, states = self.instance, self.network, self.states
+        sets = [np.eye(network.nodes, dtype=bool), ~np.eye(network.nodes, dtype=bool)]
+        lengths = np.where(self.capacity(point) > 0, 1.0, 1e6)[network.capacity_edge]
+        near = network.distances(lengths, states.up[state])
+        sets += [near < 1e6, (near < 1e6).T]
+        for _ in range(5):
+            found = self.cutsets.find_sets(point, self.rng)
+            if len(found):
+                sets.append(found)
+        nodes = np.vstack(sets)
+        up, required = states.up[state], states.required[state]
+        demand = (network.demand_crosses(nodes) * instance.rate) @ required
+        have = (network.crosses(nodes) * self.capacity(point)) @ up.astype(float)
+        worst = int((demand - have).argmax())
+        if demand[worst] <= have[worst] * (1 + 1e-9):
+            return None
+        failure = int(states.failure[state])
+        unit = self.unit
+        return Shortage(
+            nodes=tuple(np.flatnonzero(nodes[worst]).tolist()),
+            failure=None if failure < 0 else failure,
+            capacity=float(have[worst]) * unit,
+            demand=float(demand[worst]) * unit,
+        )
