@@ -66,6 +66,7 @@ from planner_models.flowtables.plan.plan import PLAN_TABLES, Cache, from_tables
 from planner_models.flowtables.problem.adjustments import adjust
 from planner_models.flowtables.problem.generators import PRESETS, small
 from planner_models.flowtables.problem.problem import FlowTables
+from planner_models.flowtables.problem.readers import SOURCES
 from planner_models.flowtables.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.flowtables.published.targets import TARGETS
 
@@ -79,6 +80,7 @@ SYSTEM = System(
         optional_tables=OPTIONAL_TABLES,
         from_tables=FlowTables.from_tables,
         presets=PRESETS,
+        sources=SOURCES,
         adjust=adjust,
         sample=small,
     ),

@@ -25,6 +25,7 @@ WITH_PORTS: Final = {6: "tcp", 17: "udp", 132: "sctp"}
 PROTOCOLS: Final = {"tcp": 6, "udp": 17, "icmp": 1, "sctp": 132}
 IPV4: Final = 0x0800
 ARP: Final = 0x0806
+IPV6: Final = 0x86DD
 FIVE_TUPLE: Final = (
     ("ip_src", 32, "l3", True),
     ("ip_dst", 32, "l3", True),
@@ -164,6 +165,32 @@ class Layout:
             if field.prefix and not is_prefix(own, field.bits):
                 return f"field {field.name} is matched by prefixes, must have a prefix as its mask"
         return ""
+
+    def clear_absent(self, header: int) -> int:
+        """Return a header without values of fields that packets of its `eth_type` and `ip_proto` lack."""
+        if "eth_type" not in self.by_name:
+            return header
+        kind = self._take(header, "eth_type")
+        has_ports = kind in (IPV4, IPV6) and self._take(header, "ip_proto") in WITH_PORTS
+        absent = [
+            name
+            for names, is_there in (
+                (("ip_src", "ip_dst"), kind == IPV4),
+                (("ipv6_src", "ipv6_dst"), kind == IPV6),
+                (("ip_proto", "nw_tos", "nw_ttl"), kind in (IPV4, IPV6)),
+                (("arp_op", "arp_spa", "arp_tpa"), kind == ARP),
+                (("icmp_type", "icmp_code"), self._take(header, "ip_proto") in (1, 58)),
+                (PORTS, has_ports),
+            )
+            for name in names
+            if name in self.by_name and not is_there
+        ]
+        return header & ~self.full_mask(absent)
+
+    def _take(self, header: int, name: str) -> int:
+        """Return the value of a field; 0 for one that the layout does not have."""
+        field = self.by_name.get(name)
+        return 0 if field is None else (header >> self.shift[name]) & ((1 << field.bits) - 1)
 
     def _parse_token(self, token: str) -> list[tuple[str, list[Cube]]]:
         """Return the cubes of one token by field."""

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner_models.flowtables.problem.fields import Layout, make_layout
+from planner_models.flowtables.problem.fields import IPV4, Layout, make_layout
 from planner_models.flowtables.problem.policies import compile_rules
 from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.schema import PARALLEL, POLICIES
@@ -164,7 +164,7 @@ def frenetic_modules(
     layout = make_layout(None)
     rules = compile_rules(modules, policies, layout)
     is_route = modules["module"] == "routes"
-    flows = _draw_flows(modules[is_route].drop(columns="module"), connections, skew, random)
+    flows = draw_flows(modules[is_route].drop(columns="module"), connections, skew, random)
     return FlowTables(rules=rules, flows=_meet(flows, modules[~is_route], skew, layout, random))
 
 
@@ -256,7 +256,7 @@ def _generate(kind: Kind, rules: int, connections: int, skew: float, accept: flo
     actions = np.where(random.random(rules) < accept, "out:1", "drop")
     frame = pd.DataFrame({"priority": np.arange(rules, 0.0, -1), "match": matches, "action": actions})
     frame = frame.drop_duplicates("match", ignore_index=True)
-    return FlowTables(rules=frame, flows=_draw_flows(frame, connections, skew, random))
+    return FlowTables(rules=frame, flows=draw_flows(frame, connections, skew, random))
 
 
 def _draw_prefixes(
@@ -283,11 +283,21 @@ def _draw_ports(
     return np.where(has_ports, drawn, "").astype(object)
 
 
-def _draw_flows(
-    rules: pd.DataFrame, connections: int, skew: float, random: np.random.Generator
+def draw_flows(
+    rules: pd.DataFrame,
+    connections: int,
+    skew: float,
+    random: np.random.Generator,
+    *,
+    fields: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Return connections: a rule by Zipf's law, and a random header that it matches."""
-    made = FlowTables(rules=rules, flows=pd.DataFrame({"header": ["ip_proto=6"]}))
+    """Return connections: a rule by Zipf's law, and a random header that it matches.
+
+    A field that the rule leaves free has random addresses and ports; another field has the value of a rule.
+    Where there are types of Ethernet, fields that packets of a type do not have are 0.
+    """
+    first = make_layout(fields).fields[0].name
+    made = FlowTables(rules=rules, fields=fields, flows=pd.DataFrame({"header": [f"{first}=0"]}))
     rank = random.permutation(len(rules)) + 1.0
     popular = rank**-skew
     chosen = random.choice(len(rules), p=popular / popular.sum(), size=connections)
@@ -301,12 +311,18 @@ def _draw_flows(
         "tp_dst": random.choice([*SERVICES, *range(1024, 1100)], size=connections),
     }
     place = random.random(connections)
+    free = {name: values for name, values in free.items() if name in layout.by_name}
+    if "eth_type" in layout.by_name:
+        free["eth_type"] = np.full(connections, IPV4)
+    others = layout.full_mask(name for name in layout.by_name if name not in free)
+    donor = random.integers(len(rules), size=connections) if others else np.zeros(connections, np.int64)
     headers = []
     for row, rule in enumerate(chosen.tolist()):
         value, mask = cubes[rule][int(place[row] * len(cubes[rule]))]
         number = sum(int(free[name][row]) << layout.shift[name] for name in free)
+        number |= cubes[donor[row]][0][0] & others
         number = (number & ~mask) | value
-        headers.append(layout.format_match(number, layout.full_mask(layout.by_name)))
+        headers.append(layout.format_match(layout.clear_absent(number), layout.full_mask(layout.by_name)))
     packets = np.ceil(random.pareto(1.2, size=connections) * 4 + 1).clip(max=100_000)
     return pd.DataFrame({"header": headers, "packets": packets})
 

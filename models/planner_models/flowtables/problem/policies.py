@@ -166,6 +166,8 @@ def _read(
             continue
         actions = tuple(part for part in str(action).split() if part != DROP)
         rule = next(filter(None, map(find_bad_action, (part for part in actions if part != PASS))), "")
+        if any(part.startswith("set:") for part in actions):
+            rule = "changes headers, which modules cannot: modules after it would see others"
         if rule:
             faults.append(f"{row_name(frame, 'modules', row)}: action '{action}' {rule}")
         parts[str(name)] += [Entry(value, mask, actions) for value, mask in cubes]

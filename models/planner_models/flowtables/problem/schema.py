@@ -15,7 +15,7 @@ SEQUENTIAL: Final = "sequential"
 RESTRICT: Final = "restrict"
 OPERATORS: Final = (PARALLEL, SEQUENTIAL, RESTRICT)
 MOST_FIELDS: Final = 32
-MOST_TABLES: Final = 64
+MOST_TABLES: Final = 255
 MOST_ENTRIES: Final = 1_000_000
 MOST_PRIORITY: Final = 2**31
 
@@ -53,7 +53,8 @@ RULES: Final = Table(
             may_be_blank=True,
         ),
         "action": label(
-            "what happens to the packet, such as drop, out:3, count:7 out:3, or goto:1 for the next table"
+            "what happens to the packet, such as drop, out:3, count:7, set:dec_ttl out:3, or goto:1 for the "
+            "next table"
         ),
         "table": number(
             "number of the flow table; packets start at table 0",

@@ -16,7 +16,7 @@ from planner_models.flowtables.problem.schema import MOST_BITS, MOST_ENTRIES, MO
 if TYPE_CHECKING:
     from planner_models.flowtables.problem.problem import FlowTables
 
-ACTIONS: Final = ("drop", "out:PORT", "count:NAME", "goto:TABLE", "controller")
+ACTIONS: Final = ("drop", "out:PORT", "count:NAME", "goto:TABLE", "set:CHANGE", "controller")
 MOST_CUBES: Final = 10_000  # entries of one rule
 MOST_PAIRS: Final = 16  # of overlapping rules that are looked for
 
@@ -97,6 +97,8 @@ def find_bad_action(action: str) -> str:
         return "" if value else "must name a port, such as out:1"
     if kind == "count":
         return "" if value else "must name a counter, such as count:7"
+    if kind == "set":
+        return "" if value else "must name a change of the header, such as set:mod_nw_dst:10.0.0.1"
     return "" if action in ACTIONS else "is no action" + did_you_mean(action, ACTIONS)
 
 
