@@ -22,9 +22,9 @@ from benchmarks.common import machine, parser_of
 from planner.options import Options
 from planner_models.fairshare import SYSTEM, SharedStore
 from planner_models.fairshare.designs import moves, optimum, placement, weights
-from planner_models.fairshare.designs.max_min import share_max_min
 from planner_models.fairshare.designs.program import share_dominant
 from planner_models.fairshare.plan.fair_shares import entitlement
+from planner_models.fairshare.plan.max_min import share_max_min
 from planner_models.fairshare.plan.metrics import count_moves
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.problem import generators

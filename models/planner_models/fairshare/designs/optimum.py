@@ -12,9 +12,9 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.fairshare.designs import program
 from planner_models.fairshare.designs.decision import decide
-from planner_models.fairshare.designs.max_min import share_max_min
 from planner_models.fairshare.designs.placement import complete, place_by_load
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
+from planner_models.fairshare.plan.max_min import share_max_min
 from planner_models.fairshare.plan.metrics import least_share
 from planner_models.fairshare.plan.plan import Replicas, Sharing, sum_by_node
 from planner_models.fairshare.plan.service import Served, split_evenly

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.metrics import more
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
 from planner.options import Options
-from planner_models.fairshare.designs.max_min import share_max_min
 from planner_models.fairshare.plan.fair_shares import fair_share_kops, pool_level
+from planner_models.fairshare.plan.max_min import share_max_min
 from planner_models.fairshare.plan.metrics import METRICS, find_unsatisfied, measure
 from planner_models.fairshare.plan.plan import Content, Sharing, read_plan
 from planner_models.fairshare.problem.adjustments import adjust
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 
-FASTER: Final = 1.5
+LARGER: Final = 1.5
+LESS_WEIGHT: Final = 0.5
 MOST_NAMES: Final = 4
 MOST_LEVELS: Final = 12
 MOST_LEVEL_PARTITIONS: Final = 300_000
@@ -30,12 +33,15 @@ def explain(
     decided: Decided,
     *,
     upgrades: Annotated[
-        int, Field(ge=0, description="full nodes that are tried with half as much rate again")
+        int,
+        Field(ge=0, description="full nodes that are tried with half as much rate, or memory, again"),
     ] = 3,
-    heaviest: Annotated[int, Field(ge=0, description="tenants that are tried with weight 1")] = 3,
+    heaviest: Annotated[int, Field(ge=0, description="tenants that are tried with half their weight")] = 3,
     options: Options = Options(),
 ) -> Explanation:
     """Explain shares: who gets less than its fair share, the full nodes of each level, and what helps.
+
+    Tried are faster nodes, nodes with more memory where replicas do not fit, and lower weights.
 
     Changes are ranked by the least level: a faster node raises fair shares too.
     """
@@ -64,14 +70,17 @@ def explain(
         measure=measure,
         options=options,
     )
-    for title, what, changes in (
-        ("Nodes with 50% more rate, solved again", "faster node", list(_faster(problem, content, upgrades))),
-        ("Tenants with weight 1, solved again", "lower weight", list(_lighter(problem, rate, heaviest))),
+    for more_of, what, changes in (
+        ("rate", "faster node", list(_faster(problem, content, upgrades))),
+        ("memory", "larger node", list(_larger(problem, content, upgrades))),
     ):
         if changes and len(wants):
             trials = again.solve_all(changes)
             sentences.append(again.sentence(trials, what=what))
-            sections.append(again.section(trials, title=title))
+            title = f"Nodes with 50% more {more_of}, solved again"
+            sections.append(again.section(trials, title=title, units={"more_memory": "GB"}))
+    if len(wants):
+        sections += _weigh_less(problem, decided, rate, heaviest, options, sentences)
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
@@ -132,15 +141,75 @@ def _faster(problem: SharedStore, content: Content, most: int) -> Iterator[Chang
     for n in np.argsort(-full, kind="stable")[:most].tolist():
         if full[n] > 0.95:
             name = str(problem.node_names[n])
-            yield Change(name=f"node {name}", problem=adjust(problem, rate_factors={name: FASTER}))
+            yield Change(name=f"node {name}", problem=adjust(problem, rate_factors={name: LARGER}))
 
 
-def _lighter(problem: SharedStore, rate: np.ndarray, most: int) -> Iterator[Change[SharedStore]]:
-    for t in np.argsort(-rate, kind="stable")[:most].tolist():
-        if problem.weight[t] > 1:
-            name = str(problem.tenant_names[t])
+def _larger(problem: SharedStore, content: Content, most: int) -> Iterator[Change[SharedStore]]:
+    """Yield the fullest nodes with more memory, of those that not every replica fits in besides."""
+    partition, node = content.replicas
+    used = add_up(node, weights=problem.size_gb[partition], minlength=len(problem.nodes))
+    memory = problem.memory_gb
+    full = np.divide(used, memory, out=np.zeros_like(memory), where=memory > 0)
+    largest = float(problem.size_gb.max(initial=0.0))
+    for n in np.argsort(-full, kind="stable")[:most].tolist():
+        if memory[n] > 0 and memory[n] - used[n] < largest:
+            name = str(problem.node_names[n])
             yield Change(
-                name=f"tenant {name}",
-                problem=adjust(problem, weights={name: 1.0}),
-                facts={"weight_now": float(problem.weight[t])},
+                name=f"node {name}",
+                problem=adjust(problem, memory_factors={name: LARGER}),
+                facts={"more_memory": (LARGER - 1) * float(memory[n])},
             )
+
+
+def _weigh_less(
+    problem: SharedStore,
+    decided: Decided,
+    rate: np.ndarray,
+    most: int,
+    options: Options,
+    sentences: list[str],
+) -> Iterator[Section]:
+    """Yield the tenants with the highest rates and what others gain where they weigh half as much."""
+
+    def measure_others(
+        changed: SharedStore,
+        plan: Sharing,
+        previous: Sharing | None,  # noqa: ARG001
+    ) -> Mapping[str, float | None]:
+        content = read_plan(changed, plan)
+        owner = changed.tenant[content.replicas.partition]
+        now = add_up(owner, weights=content.kops, minlength=len(rate))
+        others = changed.weight == problem.weight
+        return {gain.name: float((now - rate)[others].sum())}
+
+    gain = more("others_gain_kops", "kops", "further requests that are served, of all other tenants")
+    again = Reoptimization[SharedStore](
+        replace(decided, metrics={**decided.metrics, gain.name: 0.0}),
+        metric=gain,
+        measure=measure_others,
+        options=options,
+    )
+    changes = []
+    for t in np.argsort(-rate, kind="stable")[:most].tolist():
+        name, weight = str(problem.tenant_names[t]), float(problem.weight[t])
+        lower = adjust(problem, weights={name: LESS_WEIGHT * weight})
+        changes.append(Change(name=f"tenant {name}", problem=lower, facts={"weight_now": weight}))
+    trials = [trial for trial in again.solve_all(changes) if trial.gain is not None]
+    if not trials:
+        return
+    best, gained = trials[0], trials[0].gain or 0.0
+    tried = f"Of {len(trials)} tenants tried with half their weight, "
+    sentences.append(
+        f"{tried}{best.change.name} costs others most: they get {gained:,.4g} kops more."
+        if gained > 0
+        else f"{tried}none leaves others more."
+    )
+    rows = [
+        {"change": trial.change.name, **trial.change.facts, "others_gain": trial.gain} for trial in trials
+    ]
+    yield Section(
+        title="Tenants with half their weight, solved again",
+        frame=pd.DataFrame(rows),
+        units={"others_gain": "kops"},
+        note="further requests of all other tenants together",
+    )

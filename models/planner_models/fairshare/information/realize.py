@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
-from planner_models.fairshare.plan.plan import LIMITS, Sharing, make_plan, read_plan
-from planner_models.fairshare.plan.service import serve
+from planner_models.fairshare.plan.plan import Sharing, make_plan, read_plan
+from planner_models.fairshare.plan.service import divide_limits, serve
 from planner_models.fairshare.problem.problem import SharedStore
 
 
@@ -18,12 +16,6 @@ def realize(truth: SharedStore, observed: SharedStore, plan: Sharing) -> Sharing
     if truth is observed:
         return plan
     content = read_plan(truth, plan)
-    owner, node = truth.tenant[content.replicas.partition], content.replicas.node
-    limits = None
-    if plan.queueing == LIMITS:  # limits are local weights, divided among a tenant's replicas at a node
-        count = np.zeros_like(content.weight)
-        np.add.at(count, (owner, node), 1.0)
-        limits = (content.weight / np.maximum(count, 1.0))[owner, node]
     served = serve(
         truth,
         content.replicas,
@@ -31,7 +23,7 @@ def realize(truth: SharedStore, observed: SharedStore, plan: Sharing) -> Sharing
         content.weight,
         queueing=plan.queueing,
         replica_choice=plan.replica_choice,
-        most_kops=limits,
+        most_kops=divide_limits(truth, content.replicas, content.weight),
     )
     return make_plan(
         truth,

@@ -22,6 +22,7 @@ NODE_ACTIONS: Final = (
     Action(
         name="Double its rate", state="at double rate", parameter="rate_factors", value=2.0, role="upgrade"
     ),
+    Action(name="Double its memory", state="with double memory", parameter="memory_factors", value=2.0),
 )
 TENANT_ACTIONS: Final = (
     Action(name="Double its demand", state="with double demand", parameter="demand_factors", value=2.0),

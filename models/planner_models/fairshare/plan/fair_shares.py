@@ -46,14 +46,20 @@ def fill_level(cost: Floats, demand: Floats, due: Floats, capacity: float) -> fl
     return max(float(level[fits[0]]), 0.0) if len(fits) else np.inf
 
 
-def pool_level(problem: SharedStore) -> float:
+def pool_level(
+    problem: SharedStore, *, demand_kops: Floats | None = None, capacity: Floats | None = None
+) -> float:
     """Return the weighted max-min level of a store that is one pool of each resource.
 
     No plan gives more to every tenant that wants more. Where all demand fits, it is the level at which all
     tenants have their demand.
+
+    demand_kops  (T,) requests of tenants; default: those of the problem
+    capacity     (R,) of all nodes; default: that of the problem
     """
-    due, demand = entitlement(problem), problem.demand_of_tenant
-    total = problem.capacity.sum(axis=0)
+    due = entitlement(problem)
+    demand = problem.demand_of_tenant if demand_kops is None else demand_kops
+    total = problem.capacity.sum(axis=0) if capacity is None else capacity
     levels = [
         fill_level(problem.per_op[:, r], np.where(due > 0, demand, 0.0), due, float(total[r]))
         for r in range(len(total))
@@ -65,10 +71,15 @@ def pool_level(problem: SharedStore) -> float:
     return float((demand[known] / due[known]).max(initial=0.0))
 
 
-def fair_share_kops(problem: SharedStore) -> Floats:
+def fair_share_kops(
+    problem: SharedStore, *, demand_kops: Floats | None = None, capacity: Floats | None = None
+) -> Floats:
     """Return what each tenant gets of one pool, (T,), thousands per second: at most its demand.
 
     Together that is all capacity, or all demand; so no plan gives every tenant more than its fair share.
+    See `pool_level` for the arguments.
     """
-    share: Floats = np.minimum(problem.demand_of_tenant, pool_level(problem) * entitlement(problem))
+    demand = problem.demand_of_tenant if demand_kops is None else demand_kops
+    level = pool_level(problem, demand_kops=demand, capacity=capacity)
+    share: Floats = np.minimum(demand, level * entitlement(problem))
     return share

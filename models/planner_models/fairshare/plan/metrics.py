@@ -10,6 +10,7 @@ from planner.arrays import Bools, Floats
 from planner.contract.metrics import Headline, less, more
 from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_level
 from planner_models.fairshare.plan.plan import Replicas, Sharing, read_plan
+from planner_models.fairshare.plan.robustness import find_isolation, least_share_after_loss
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 SATISFIED: Final = 1e-6  # relative to its demand: a tenant that is served less by more than this wants more
@@ -36,6 +37,19 @@ METRICS: Final = (
         "least over largest rate of a tenant, each over its fair share",
         f"{PISCES}, 4",
     ),
+    more(
+        "isolation",
+        "",
+        "least part that a tenant keeps of its rate, or of its fair share if that is less, when every second "
+        "tenant doubles its demand and weights stay",
+        f"{PISCES}, Figure 3, bottom row",
+    ),
+    more(
+        "n_minus_1_share",
+        "",
+        "min_share after the worst loss of a node, with the fairest rates of the replicas that are left; "
+        "none for several resources and for over a million replicas times nodes",
+    ),
     more("jain", "", "Jain's index of the rates of tenants, each over its fair share"),
     less("max_utilization", "", "load over capacity of the busiest node"),
     less("tenants_below", "tenants", "tenants that get less than 99.9% of their fair share"),
@@ -51,9 +65,9 @@ HEADLINE: Final = Headline(
     table=(
         "min_share",
         "throughput_kops",
-        "unmet_kops",
+        "isolation",
+        "n_minus_1_share",
         "min_max_ratio",
-        "tenants_below",
         "max_utilization",
         "moved_gb",
         "unplaced_replicas",
@@ -132,6 +146,8 @@ def measure(
         "throughput_kops": total,
         "unmet_kops": max(demand - total, 0.0),
         "min_max_ratio": 1.0 if is_even else float(share.min()) / largest,
+        "isolation": find_isolation(problem, plan, content),
+        "n_minus_1_share": least_share_after_loss(problem, content.replicas),
         "jain": 1.0 if is_even else float(share.sum()) ** 2 / (len(share) * squares),
         "max_utilization": float(full.max(initial=0.0)),
         "tenants_below": float((share < MOST_SHORT).sum()),

@@ -55,18 +55,24 @@ class Users(NamedTuple):
 
 
 def gather_users(
-    problem: SharedStore, replicas: Replicas, split: Floats, weight: Floats, most_kops: Floats | None
+    problem: SharedStore,
+    replicas: Replicas,
+    split: Floats,
+    weight: Floats,
+    most_kops: Floats | None,
+    demand_kops: Floats,
 ) -> Users:
     """Return the users of requests that are split over replicas.
 
-    split      (K,) part of a partition's requests that each replica gets
-    weight     (T, N)
-    most_kops  (K,) rate limit of each replica; None without limits
+    split        (K,) part of a partition's requests that each replica gets
+    weight       (T, N)
+    most_kops    (K,) rate limit of each replica; None without limits
+    demand_kops  (P,)
     """
-    sent = problem.demand_kops[replicas.partition] * split
+    sent = demand_kops[replicas.partition] * split
     resources = problem.capacity.shape[1]
     by_node = sum_by_node(problem, replicas, sent)
-    fixed, demand = problem.is_fixed, problem.demand_of_tenant
+    fixed, demand = problem.is_fixed, add_up(problem.tenant, demand_kops, len(problem.tenants))
     limited = by_node if most_kops is None else sum_by_node(problem, replicas, np.minimum(sent, most_kops))
     t, n = np.nonzero((by_node > 0) & ~fixed[:, None])
     rows = np.flatnonzero(fixed)
@@ -264,6 +270,14 @@ def split_evenly(replicas: Replicas, partitions: int) -> Floats:
     return part
 
 
+def divide_limits(problem: SharedStore, replicas: Replicas, weight: Floats) -> Floats:
+    """Return the rate limit of each replica, (K,): local weights, divided among a tenant's replicas there."""
+    at = (problem.tenant[replicas.partition], replicas.node)
+    count = sum_by_node(problem, replicas, np.ones(len(replicas.partition)))
+    limits: Floats = (weight / np.maximum(count, 1.0))[at]
+    return limits
+
+
 def serve(
     problem: SharedStore,
     replicas: Replicas,
@@ -273,15 +287,18 @@ def serve(
     queueing: str,
     replica_choice: str,
     most_kops: Floats | None = None,
+    demand_kops: Floats | None = None,
 ) -> Served:
     """Return the rates of replicas when tenants send their demand.
 
-    split      (K,) where requests do not choose by windows; the first split where they do
-    weight     (T, N) local weights; only fair queuing uses them
-    most_kops  (K,) rate limits of replicas, for that discipline
+    split        (K,) where requests do not choose by windows; the first split where they do
+    weight       (T, N) local weights; only fair queuing uses them
+    most_kops    (K,) rate limits of replicas, for that discipline
+    demand_kops  (P,) requests that are sent; default: those of the problem
     """
     limits = most_kops if queueing == LIMITS else None
-    kops = _serve_split(problem, replicas, split, weight, queueing, limits)[0]
+    demand = problem.demand_kops if demand_kops is None else demand_kops
+    kops = _serve_split(problem, replicas, split, weight, queueing, limits, demand)[0]
     if replica_choice != WINDOWS:
         return Served(kops, split)
     best, chosen = kops, split
@@ -292,7 +309,7 @@ def serve(
         part = sizes[at]
         total = add_up(replicas.partition, weights=part, minlength=len(problem.partitions))
         split = part / np.maximum(total, 1e-300)[replicas.partition]
-        kops, offered, load = _serve_split(problem, replicas, split, weight, queueing, limits)
+        kops, offered, load = _serve_split(problem, replicas, split, weight, queueing, limits, demand)
         if kops.sum() >= best.sum():
             best, chosen = kops, split
         ratio = np.divide(offered, load, out=np.ones_like(load), where=load > 0)
@@ -310,9 +327,10 @@ def _serve_split(
     weight: Floats,
     queueing: str,
     most_kops: Floats | None,
+    demand_kops: Floats,
 ) -> tuple[Floats, Floats, Floats]:
     """Return the rates of replicas (K,), and by tenant and node the rate offered and the load, (T, N)."""
-    users = gather_users(problem, replicas, split, weight, most_kops)
+    users = gather_users(problem, replicas, split, weight, most_kops, demand_kops)
     capacity = problem.capacity.ravel()
     if queueing in (FIRST_COME, LIMITS):
         level = np.zeros(len(capacity))
@@ -326,13 +344,13 @@ def _serve_split(
     of_tenant[users.tenant[whole]] = rate[whole]
     at_node = np.zeros(shape)
     at_node[users.tenant[~whole], users.node[~whole]] = rate[~whole]
-    sent = problem.demand_kops[replicas.partition] * split
+    sent = demand_kops[replicas.partition] * split
     owner = problem.tenant[replicas.partition]
     by_node = sum_by_node(problem, replicas, sent)
     if most_kops is not None:
         sent = np.where(problem.is_fixed[owner], sent, np.minimum(sent, most_kops))
         by_node = sum_by_node(problem, replicas, sent)
-    demand = problem.demand_of_tenant
+    demand = add_up(problem.tenant, demand_kops, len(problem.tenants))
     part = np.divide(of_tenant, demand, out=np.zeros_like(demand), where=demand > 0)[owner]
     there = np.divide(at_node, by_node, out=np.zeros(shape), where=by_node > 0)[owner, replicas.node]
     kops: Floats = sent * np.where(problem.is_fixed[owner], part, there)

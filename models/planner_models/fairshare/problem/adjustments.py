@@ -37,11 +37,14 @@ def adjust(
     rate_factors: Annotated[
         dict[str, Positive], Field(description="nodes, and what their rates are multiplied by")
     ] = {},  # noqa: B006 - never changed
+    memory_factors: Annotated[
+        dict[str, Positive], Field(description="nodes, and what their memory is multiplied by")
+    ] = {},  # noqa: B006 - never changed
     fail_nodes: Annotated[
         tuple[str, ...], Field(description="nodes, or domains of nodes, that do not work")
     ] = (),
 ) -> SharedStore:
-    """Return the problem with other demands, weights, rates or nodes.
+    """Return the problem with other demands, weights, rates, memory or nodes.
 
     raises  InputError for a name that is no tenant's, node's or domain's
     """
@@ -51,6 +54,7 @@ def adjust(
     _require("weights", weights, tenants, "tenant")
     _require("demand_factors", demand_factors, tenants, "tenant")
     _require("rate_factors", rate_factors, nodes, "node")
+    _require("memory_factors", memory_factors, nodes, "node")
     _require("fail_nodes", fail_nodes, nodes | domains, "node")
     if scale != 1 or demand_factors:
         factor = np.array([demand_factors.get(name, 1.0) for name in problem.tenant_names])
@@ -69,8 +73,9 @@ def adjust(
     if rate_scale != 1 or rate_factors:
         faster = np.array([rate_factors.get(name, 1.0) for name in problem.node_names]) * rate_scale
         changed = changed.with_nodes(rate_kops=changed.nodes["rate_kops"] * faster)
-    if memory_scale != 1:
-        changed = changed.with_nodes(memory_gb=changed.nodes["memory_gb"] * memory_scale)
+    if memory_scale != 1 or memory_factors:
+        larger = np.array([memory_factors.get(name, 1.0) for name in problem.node_names]) * memory_scale
+        changed = changed.with_nodes(memory_gb=changed.nodes["memory_gb"] * larger)
     if fail_nodes:
         lost = np.isin(problem.node_names.astype(str), list(fail_nodes))
         if domains:

@@ -104,7 +104,7 @@ class _Flow:
         capacity = np.zeros(offsets[-1], dtype=np.int64)
         capacity[self.blocks[1]] = self._units(problem.demand_kops[self.through])
         capacity[self.blocks[3]] = UNLIMITED
-        capacity[self.blocks[4]] = self._units(problem.rate_kops[self.node])
+        capacity[self.blocks[4]] = self._units(search.rate_kops[self.node])
         self.graph = max_flow.SimpleMaxFlow()
         self.arcs = self.graph.add_arcs_with_capacity(
             np.concatenate(tails).astype(np.int32), np.concatenate(heads).astype(np.int32), capacity
@@ -185,15 +185,15 @@ def number_sets(replicas: Replicas, partitions: int, nodes: int) -> Ints:
 class _Search:
     """State of the search: what no level holds yet."""
 
-    def __init__(self, problem: SharedStore, replicas: Replicas, due: Floats) -> None:
-        self.problem, self.replicas, self.due = problem, replicas, due
+    def __init__(self, problem: SharedStore, replicas: Replicas, due: Floats, rate_kops: Floats) -> None:
+        self.problem, self.replicas, self.due, self.rate_kops = problem, replicas, due, rate_kops
         self.demand = problem.demand_of_tenant
         self.is_free = (self.demand > 0) & (due > 0)
         self.open_partition = (problem.demand_kops > 0) & self.is_free[problem.tenant]
-        self.open_node = problem.rate_kops > 0
+        self.open_node = rate_kops > 0
         self.rate = np.zeros(len(problem.tenants))
         self.kops = np.zeros(len(replicas.partition))
-        self.units = RESOLUTION / max(float(problem.rate_kops.sum()), float(self.demand.sum()), 1e-300)
+        self.units = RESOLUTION / max(float(rate_kops.sum()), float(self.demand.sum()), 1e-300)
         self.levels: list[Level] = []
         self.flows = 0
         self.set_of = number_sets(replicas, len(problem.partitions), len(problem.nodes))
@@ -222,7 +222,7 @@ class _Search:
         cost = cost + cut.tenants
         held = np.flatnonzero(inside & ~is_free)
         leaving = cut.tenants[owner] & self.open_partition & ~cut.partitions
-        capacity = float(problem.rate_kops[cut.nodes].sum()) + float(problem.demand_kops[leaving].sum())
+        capacity = float(self.rate_kops[cut.nodes].sum()) + float(problem.demand_kops[leaving].sum())
         capacity -= float(self.direct_kops(held, self.rate).sum())
         return fill_level(cost, np.where(self.is_free, self.demand, 0.0), self.due, max(capacity, 0.0))
 
@@ -281,7 +281,12 @@ class _Search:
 
 
 def share_max_min(
-    problem: SharedStore, replicas: Replicas, *, due: Floats | None = None, most_levels: int | None = None
+    problem: SharedStore,
+    replicas: Replicas,
+    *,
+    due: Floats | None = None,
+    most_levels: int | None = None,
+    rate_kops: Floats | None = None,
 ) -> MaxMin:
     """Return the lexicographically largest rates over what tenants are due, for given replicas.
 
@@ -289,8 +294,10 @@ def share_max_min(
 
     due          (T,) rates at level 1; default: `entitlement`
     most_levels  levels after which the search ends, with rates of their tenants alone; default: all
+    rate_kops    (N,) requests that nodes serve; default: those of the problem
     """
-    search = _Search(problem, replicas, entitlement(problem) if due is None else due)
+    rates = problem.rate_kops if rate_kops is None else rate_kops
+    search = _Search(problem, replicas, entitlement(problem) if due is None else due, rates)
     while search.is_free.any() and search.raise_level():
         if most_levels is not None and len(search.levels) >= most_levels:
             break
