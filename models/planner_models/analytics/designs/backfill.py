@@ -11,7 +11,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
-from planner_models.analytics.designs import prices, search
+from planner_models.analytics.designs import branching, prices, search
 from planner_models.analytics.designs.choices import IMPOSSIBLE, Choices, Interval, Separate, Shared
 from planner_models.analytics.designs.decision import decide
 from planner_models.analytics.designs.shortage import explain_shortage
@@ -19,7 +19,7 @@ from planner_models.analytics.plan.plan import Levels, tabulate_backfill
 from planner_models.analytics.problem.problem import Analytics
 
 BACKEND: Final = "prices and search"
-EVALUATIONS: Final = 1_000
+MOST_LEAVES: Final = 2_000
 
 Order = Annotated[
     Literal["after", "together"],
@@ -191,7 +191,7 @@ def _join(parts: list[Interval]) -> Interval:
 
 def _solve(interval: Interval, price: Floats | None) -> tuple[search.Found, Floats]:
     priced = prices.find_prices(interval, price)
-    return search.find_choices(interval, priced, evaluations=EVALUATIONS), priced.price
+    return branching.find_choices(interval, priced, leaves=MOST_LEAVES).found, priced.price
 
 
 def _used(interval: Interval, found: search.Found) -> Floats:

@@ -1,4 +1,4 @@
-"""The most value of answers: prices of uplinks for the bound, a search for the levels, integer programs."""
+"""The most value of answers: prices of uplinks, branch and bound over answers, integer programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import OPTIMAL_GAP, Proof, Status, relative_gap
 from planner.options import Options, Service
-from planner_models.analytics.designs import prices, search
+from planner_models.analytics.designs import branching, prices
 from planner_models.analytics.designs.choices import Choices, Interval
 from planner_models.analytics.designs.program import build_interval
 from planner_models.analytics.designs.program import build_model as build_program
@@ -25,13 +25,13 @@ from planner_models.analytics.problem.problem import Analytics, find_rows
 
 MOST_BINARIES: Final = 400  # choices of an interval up to which "auto" also solves its integer program
 EXACT_GAP: Final = 1e-6
-BACKEND: Final = "prices and search"
+BACKEND: Final = "prices and branching"
 
 Method = Annotated[
     Literal["auto", "search", "exact"],
     Field(
-        description="search: prices and local search; exact: integer program; auto: search, then exact for "
-        "intervals that are small"
+        description="search: prices, branch and bound over answers, local search; exact: integer program; "
+        "auto: search, then exact for intervals that are small"
     ),
 ]
 
@@ -59,6 +59,7 @@ def plan(
 ) -> Decision[Levels]:
     """Choose levels of most value within all capacities, with a bound on the value of any plan.
 
+    Branch and bound chooses answers of queries with one answer for all sites, and bounds the rest by prices.
     Intervals do not depend on each other; prices and answers of one are the start of the next, and those of
     the previous plan's last interval the start of the first.
 
@@ -151,19 +152,19 @@ def plan_interval(
         priced = prices.find_prices(interval, last.price if last is not None else None)
     else:
         assert last is not None
-        bound, regret = prices.evaluate_bound(interval, last.price)
-        priced = prices.Priced(last.price, bound, regret)
-    found = search.find_choices(
+        priced = prices.Priced(last.price, *prices.evaluate_bound(interval, last.price))
+    found, bound = branching.find_choices(
         interval,
         priced,
         start=last.answers if last is not None and before else None,
-        evaluations=search.MOST_EVALUATIONS if left_s > 0 else 1,
+        leaves=branching.MOST_LEAVES if left_s > 0 else 0,
+        gap=branching.TARGET_GAP if options.gap is None else options.gap,
     )
     is_found = found.value > -np.inf
     chosen = choices.to_levels(interval, found.answers, found.added) if is_found else None
-    planned = Planned(chosen, found.value, priced.bound, priced.price, found.answers, BACKEND)
+    planned = Planned(chosen, found.value, bound, priced.price, found.answers, BACKEND)
     binaries = int(np.isfinite(interval.shared.value).sum() + np.isfinite(interval.separate.value).sum())
-    gap = relative_gap(found.value, priced.bound) if is_found else None
+    gap = relative_gap(found.value, bound) if is_found else None
     is_small = binaries <= MOST_BINARIES and (gap is None or gap > (options.gap or EXACT_GAP))
     if method == "exact" or not is_found or (method == "auto" and is_small and left_s > 0):
         return _solve_exactly(choices, interval, planned, options, left_s)

@@ -18,7 +18,8 @@ from planner_models.analytics.designs.compiled import kernel
 
 TEMPERATURES: Final = (3e-3, 3e-4, 5e-5)
 """Of the soft maximum, as parts of the bound over the number of maxima."""
-MOST_STEPS: Final = (25, 40, 60)
+MOST_STEPS: Final = (25, 60, 120)
+LEAST_EXPONENT: Final = -36.0  # of a weight that counts beside 1
 MEMORY: Final = 12  # steps whose gradients L-BFGS-B keeps
 
 
@@ -96,74 +97,59 @@ class _Smoothed:
 
     def __call__(self, scaled: Floats) -> tuple[float, Floats]:
         shared, separate = self.interval.shared, self.interval.separate
-        gradient = np.empty(len(scaled))
-        total = soften(
-            scaled * self.scale, self.temperature, shared.value, shared.use, separate.value, separate.use,
-            separate.pop_use, self.interval.pop_of, gradient,
+        price = scaled * self.scale
+        use = shared.use.reshape(-1, len(price))
+        profit = shared.value - (use @ price).reshape(shared.value.shape)
+        most = profit.max(axis=1, keepdims=True, initial=-np.inf)
+        weight = np.exp((profit - most) / self.temperature)
+        sums = weight.sum(axis=1, keepdims=True)
+        gradient = 1.0 - (weight / sums).ravel() @ use
+        total = price.sum() + most.sum() + self.temperature * np.log(sums).sum()
+        total += soften_sites(
+            price, self.temperature, separate.value, separate.use, separate.pop_use, self.interval.pop_of,
+            gradient,
         )  # fmt: skip
-        return total / self.scale, gradient
+        return float(total) / self.scale, gradient
 
 
 @kernel
-def soften(  # noqa: C901 - plain loops
+def soften_sites(
     price: Floats,
     temperature: float,
     value: Floats,
     use: Floats,
-    own_value: Floats,
-    own_use: Floats,
     pop_use: Floats,
     pop_of: Ints,
     gradient: Floats,
 ) -> float:
-    """Return the dual function with a soft maximum at a temperature, USD, and write its gradient, (M,).
+    """Return the soft maxima of options of sites, (S, n, L), at a temperature, USD; subtract their use.
 
-    value, use                   options of shared queries, (n, L) and (n, L, M)
-    own_value, own_use, pop_use  options of sites, (S, n, L) each
+    gradient  (M,) of the dual function
     """
-    links = len(price)
-    total = price.sum()
-    gradient[:] = 1.0
-    count, levels = value.shape
-    weight = np.empty(max(levels, own_value.shape[2]))
-    for query in range(count):
-        most = -np.inf
-        for level in range(levels):
-            weight[level] = value[query, level]
-            if weight[level] > -np.inf:
-                for link in range(links):
-                    weight[level] -= use[query, level, link] * price[link]
-                most = max(most, weight[level])
-        sums = 0.0
-        for level in range(levels):
-            weight[level] = np.exp((weight[level] - most) / temperature)
-            sums += weight[level]
-        total += most + temperature * np.log(sums)
-        for level in range(levels):
-            part = weight[level] / sums
-            if part > 1e-12:
-                for link in range(links):
-                    gradient[link] -= part * use[query, level, link]
-    sites, own_count, own_levels = own_value.shape
+    sites, count, levels = value.shape
+    weight = np.empty(levels)
+    total = 0.0
     for site in range(sites):
         pop = sites + pop_of[site]
         own, of_pop = price[site], price[pop]
-        for query in range(own_count):
+        for query in range(count):
             most = -np.inf
-            for level in range(own_levels):
-                weight[level] = own_value[site, query, level]
+            for level in range(levels):
+                weight[level] = value[site, query, level]
                 if weight[level] > -np.inf:
-                    weight[level] -= own_use[site, query, level] * own + pop_use[site, query, level] * of_pop
+                    weight[level] -= use[site, query, level] * own + pop_use[site, query, level] * of_pop
                     most = max(most, weight[level])
             sums = 0.0
-            for level in range(own_levels):
-                weight[level] = np.exp((weight[level] - most) / temperature)
+            for level in range(levels):
+                less = (weight[level] - most) / temperature
+                weight[level] = np.exp(less) if less > LEAST_EXPONENT else 0.0
                 sums += weight[level]
-            total += most + temperature * np.log(sums)
-            for level in range(own_levels):
-                part = weight[level] / sums
-                gradient[site] -= part * own_use[site, query, level]
-                gradient[pop] -= part * pop_use[site, query, level]
+            total += most + temperature * np.log(sums) if sums > 1.0 else most
+            for level in range(levels):
+                if weight[level] > 0.0:
+                    part = weight[level] / sums
+                    gradient[site] -= part * use[site, query, level]
+                    gradient[pop] -= part * pop_use[site, query, level]
     return float(total)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from planner.arrays import Floats, Ints
 from planner_models.analytics.designs.choices import Interval, Separate
 from planner_models.analytics.designs.compiled import kernel
+from planner_models.analytics.designs.exchange import exchange
 from planner_models.analytics.designs.prices import Priced, best_answers
 
 TOLERANCE: Final = 1e-9  # of a link's capacity
@@ -71,15 +72,24 @@ def find_choices(
             evaluations if best is None else evaluations // 2,
         )  # fmt: skip
         if best is None or value > best.value:
-            added = np.zeros(steps.least.shape, dtype=np.int64)
-            if value > -np.inf:
-                _fill(
-                    _left(found, shared.use, interval.links), added, interval.pop_of,
-                    separate.value, separate.use, separate.pop_use, *steps,
-                )  # fmt: skip
-            best = Found(found, added, float(value))
+            best = Found(found, steps.least, float(value))
     assert best is not None
-    return best
+    return best if best.value == -np.inf else fill_answers(interval, steps, best.answers)
+
+
+def fill_answers(interval: Interval, steps: Steps, answers: Ints) -> Found:
+    """Return answers that fit with the levels that fill what they leave of uplinks."""
+    shared, separate = interval.shared, interval.separate
+    left = find_left(answers, shared.use, interval.links)
+    added = np.zeros(steps.least.shape, dtype=np.int64)
+    value = float(shared.value[np.arange(len(answers)), answers].sum())
+    value += fill(
+        left, added, interval.pop_of, separate.value, separate.use, separate.pop_use, *steps
+    )  # fmt: skip
+    value = exchange(
+        left, added, interval.pop_of, separate.value, separate.use, separate.pop_use, value
+    )  # fmt: skip
+    return Found(answers, added, value)
 
 
 def order_steps(pop_of: Ints, separate: Separate, price: Floats) -> Steps:
@@ -138,7 +148,7 @@ def _envelope(value: Floats, cost: Floats) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 @kernel
-def _left(answers: Ints, use: Floats, links: int) -> Floats:
+def find_left(answers: Ints, use: Floats, links: int) -> Floats:
     """Return what the answers leave of each uplink, (M,)."""
     left = np.ones(links)
     for query in range(len(answers)):
@@ -147,7 +157,7 @@ def _left(answers: Ints, use: Floats, links: int) -> Floats:
 
 
 @kernel
-def _fill(  # noqa: C901 - plain loops
+def fill(  # noqa: C901 - plain loops
     left: Floats,
     added: Ints,
     pop_of: Ints,
@@ -258,8 +268,8 @@ def _evaluate(
     total = 0.0
     for query in range(len(answers)):
         total += value[query, answers[query]]
-    left = _left(answers, use, _count_links(use, pop_of))
-    return total + _fill(
+    left = find_left(answers, use, _count_links(use, pop_of))
+    return total + fill(
         left, added, pop_of, own_value, own_use, own_pop_use, steps.least, steps.site, steps.query,
         steps.before, steps.after, steps.value, steps.use, steps.pop_use,
     )  # fmt: skip
@@ -393,7 +403,7 @@ def fill_sites(value: Floats, size: Floats, available: Floats) -> Ints:
     separate = Separate(np.arange(value.shape[1]), value, use, np.zeros_like(use))
     steps = order_steps(pop_of, separate, np.concatenate([np.ones(sites), [0.0]]))
     added = np.zeros(steps.least.shape, dtype=np.int64)
-    _fill(
+    fill(
         np.ones(sites + 1), added, pop_of, separate.value, separate.use, separate.pop_use, steps.least,
         steps.site, steps.query, steps.before, steps.after, steps.value, steps.use, steps.pop_use,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from planner import backends
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.analytics import Analytics, check, measure
-from planner_models.analytics.designs import optimum
+from planner_models.analytics.designs import branching, optimum, prices
 from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.program import build_interval
 from planner_models.analytics.designs.table import DESIGNS
@@ -119,9 +119,31 @@ def test_the_order_of_sites_does_not_matter(problem: Analytics) -> None:
     )
 
 
+@settings(max_examples=12, deadline=None)
+@given(problems(sites=2, queries=3, levels=3))
+def test_branching_alone_bounds_all_choices(problem: Analytics) -> None:
+    """Without the integer program that follows where an interval is small."""
+    interval = Choices(problem).interval(0)
+    found, bound = branching.find_choices(interval, prices.find_prices(interval), gap=0.0)
+    best = enumerate_levels(problem)
+    assert found.value <= best * (1 + EXACT) + 1e-9
+    assert bound >= best * (1 - EXACT) - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_branching_proves_answers_that_all_sites_share(seed: int) -> None:
+    """Without queries whose values add up, a leaf has no gap: the integer program finds the same."""
+    problem = diurnal(sites=8, pops=2, queries=8, hours=0.1, sum_part=0.0, seed=seed)
+    interval = Choices(problem).interval(0)
+    found, bound = branching.find_choices(interval, prices.find_prices(interval), gap=0.0)
+    exact = backends.solve(build_interval(interval).program, Options(gap=0.0, threads=1)).objective
+    assert found.value == pytest.approx(exact, rel=EXACT)
+    assert bound == pytest.approx(exact, rel=EXACT)
+
+
 @pytest.mark.slow
 def test_search_is_near_the_integer_program() -> None:
-    problem = diurnal(sites=30, pops=4, queries=16, hours=0.25, bandwidth=0.35)
+    problem = diurnal(sites=30, pops=4, queries=16, hours=0.1, bandwidth=0.35)
     proof = optimum.plan(problem, method="search").proof
     choices = Choices(problem)
     exact = 0.0
@@ -132,10 +154,10 @@ def test_search_is_near_the_integer_program() -> None:
         exact += solution.objective
     assert proof.bound is not None
     assert proof.objective is not None
-    assert proof.objective >= exact * (1 - 0.005)
+    assert proof.objective >= exact * (1 - 0.002)
     assert proof.bound >= exact * (1 - 1e-6)
     assert proof.gap is not None
-    assert proof.gap < 0.01
+    assert proof.gap < 0.004
 
 
 def test_one_coarse_site_makes_all_answers_coarse_and_frees_bytes_elsewhere() -> None:

@@ -1,0 +1,274 @@
+"""Best-first branch and bound over the answers of shared queries, bounded at a pool of prices.
+
+With its answers fixed, an interval falls apart into sites at prices of the uplinks of points of presence; the
+curves of sites bound a leaf (`site_curves`), and their slopes are prices at which the whole interval has
+another dual bound. No answers with a sum of regrets R at some prices have a value above their bound less R:
+the least of these over all prices of the pool bounds a node.
+
+source  Geoffrion 1974 (Lagrangian relaxation); Land, Doig 1960 (branch and bound)
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner_models.analytics.designs import search
+from planner_models.analytics.designs.choices import Interval
+from planner_models.analytics.designs.compiled import kernel
+from planner_models.analytics.designs.exchange import exchange
+from planner_models.analytics.designs.prices import Priced
+from planner_models.analytics.designs.search import Found, Steps, fill, find_left
+from planner_models.analytics.designs.site_curves import Curves, bound_sites, find_curves
+
+TARGET_GAP: Final = 1e-4  # at which branching ends
+SEARCHED_GAP: Final = 1e-3  # above which local search follows
+MOST_LEAVES: Final = 20_000
+MOST_LEAF_WORK: Final = 1e9  # leaves times the numbers that one reads, where intervals are large
+MOST_NODES: Final = 100_000  # that are open at once
+POOL: Final = 32  # prices
+
+
+class Branched(NamedTuple):
+    """Choices, and a bound on the value of all choices, USD; the value found is -inf where none fits."""
+
+    found: Found
+    bound: float
+
+
+def find_choices(
+    interval: Interval,
+    priced: Priced,
+    *,
+    start: Ints | None = None,
+    leaves: int = MOST_LEAVES,
+    gap: float = TARGET_GAP,
+) -> Branched:
+    """Return choices within capacity: repair, branch and bound, then local search where a gap is left.
+
+    start   (n,) answers to start from too, such as those of the interval before
+    leaves  most leaves that are bounded, fewer where an interval is large; 0: repair only
+    gap     at which branching ends
+    """
+    shared, separate = interval.shared, interval.separate
+    best, bound = search.find_choices(interval, priced, start=start, evaluations=1), priced.bound
+    if not len(shared.query) or leaves == 0:
+        return Branched(best, bound)
+    answers, added = best.answers.copy(), best.added.copy()
+    curves = find_curves(interval.pop_of, separate, priced.price[len(interval.pop_of) :])
+    steps = search.order_steps(interval.pop_of, separate, priced.price)
+    regret = np.sort(priced.regret, axis=1)
+    order = np.argsort(-regret[:, min(1, regret.shape[1] - 1)], kind="stable")
+    work = shared.use.size + separate.value.size
+    tree = _Tree(
+        np.empty(MOST_NODES),
+        np.empty(MOST_NODES, dtype=np.int64),
+        np.zeros((MOST_NODES, len(answers)), dtype=np.int16),
+        np.empty(POOL),
+        np.empty((POOL, *shared.value.shape)),
+    )
+    value, bound = _branch(
+        answers, added, best.value, shared.value, shared.use, order, priced.regret, priced.bound, curves,
+        interval.pop_of, separate.value, separate.use, separate.pop_use, steps, tree,
+        min(leaves, max(int(MOST_LEAF_WORK / max(work, 1)), 1)), gap,
+    )  # fmt: skip
+    best = Found(answers, added, float(value))
+    if value == -np.inf or bound > value * (1 + max(gap, SEARCHED_GAP)):
+        found = search.find_choices(interval, priced, start=answers)
+        best = found if found.value > best.value else best
+    return Branched(best, max(float(bound), best.value))
+
+
+class _Tree(NamedTuple):
+    """Memory of the search: N nodes, J prices.
+
+    key, node  (N,) heap: bound of a node, USD, and its place; the greatest bound first
+    answers    (N, n) of each node, with -1 for those that are not decided
+    bound      (J,) dual bound at each prices, USD
+    regret     (J, n, L) regrets at each prices, USD
+    """
+
+    key: Floats
+    node: Ints
+    answers: Ints
+    bound: Floats
+    regret: Floats
+
+
+@kernel
+def _push(tree: _Tree, size: int, key: float, node: int) -> int:
+    """Add a node to the heap; return its new size."""
+    place = size
+    while place > 0 and tree.key[(place - 1) // 2] < key:
+        parent = (place - 1) // 2
+        tree.key[place], tree.node[place] = tree.key[parent], tree.node[parent]
+        place = parent
+    tree.key[place], tree.node[place] = key, node
+    return size + 1
+
+
+@kernel
+def _pop(tree: _Tree, size: int) -> int:
+    """Remove the first node of the heap; return its new size."""
+    size -= 1
+    key, node = tree.key[size], tree.node[size]
+    place, child = 0, 1
+    while child < size:
+        if child + 1 < size and tree.key[child + 1] > tree.key[child]:
+            child += 1
+        if tree.key[child] <= key:
+            break
+        tree.key[place], tree.node[place] = tree.key[child], tree.node[child]
+        place, child = child, 2 * child + 1
+    tree.key[place], tree.node[place] = key, node
+    return size
+
+
+@kernel
+def _add_prices(tree: _Tree, place: int, price: Floats, constant: float, value: Floats, use: Floats) -> None:
+    """Put prices (M,) in the pool, with the bound and the regrets of shared queries at them.
+
+    constant  value of the separate queries less the price of their use, USD
+    """
+    count, levels, links = use.shape
+    total = constant + price.sum()
+    for query in range(count):
+        most = -np.inf
+        for level in range(levels):
+            profit = value[query, level]
+            if profit > -np.inf:
+                for link in range(links):
+                    profit -= use[query, level, link] * price[link]
+                most = max(most, profit)
+            tree.regret[place, query, level] = profit
+        total += most
+        for level in range(levels):
+            tree.regret[place, query, level] = most - tree.regret[place, query, level]
+    tree.bound[place] = total
+
+
+@kernel
+def _bound_node(tree: _Tree, node: int, pool: int, order: Ints, bounds: Floats) -> int:
+    """Write the bound of a node at each prices, (J,); return how many answers are decided, in order."""
+    decided = 0
+    for place in range(pool):
+        bounds[place] = tree.bound[place]
+    for query in order:
+        level = tree.answers[node, query]
+        if level < 0:
+            break
+        decided += 1
+        for place in range(pool):
+            bounds[place] -= tree.regret[place, query, level]
+    return decided
+
+
+@kernel
+def _branch(  # noqa: C901 - one compiled loop
+    answers: Ints,
+    added: Ints,
+    best: float,
+    value: Floats,
+    use: Floats,
+    order: Ints,
+    regret: Floats,
+    bound: float,
+    curves: Curves,
+    pop_of: Ints,
+    own_value: Floats,
+    own_use: Floats,
+    own_pop_use: Floats,
+    steps: Steps,
+    tree: _Tree,
+    most_leaves: int,
+    gap: float,
+) -> tuple[float, float]:
+    """Improve answers (n,) and levels (S, n) in place; return their value, and a bound on all, USD.
+
+    best           value of the answers; -inf where there are none
+    regret, bound  at the first prices
+    order          in which queries are decided
+    """
+    count, levels, links = use.shape
+    sites = len(pop_of)
+    tree.bound[0], tree.regret[0] = bound, regret
+    prices, made, leaves = 1, 1, 0
+    tree.answers[0] = -1
+    size, nodes = _push(tree, 0, bound, 0), 1
+    free, unused = np.empty(len(tree.node), dtype=np.int64), 0
+    is_bounded = np.zeros(len(tree.node), dtype=np.bool_)
+    bounds, slope, price = np.empty(len(tree.bound)), np.empty(sites), np.empty(links)
+    price[sites:] = curves.pop_price
+    own_added = np.empty(steps.least.shape, dtype=np.int64)
+    own = np.empty(count, dtype=np.int64)
+    dropped = best
+    while size > 0:
+        enough = best * (1 + gap)
+        top, node = tree.key[0], tree.node[0]
+        if top <= enough or leaves >= most_leaves or is_bounded[node]:
+            return best, max(top, dropped, best)
+        size = _pop(tree, size)
+        decided = _bound_node(tree, node, prices, order, bounds)
+        now = min(top, bounds[:prices].min())
+        if now < top - 1e-12 * abs(top):  # prices that are new since the node was added
+            if now > enough:
+                size = _push(tree, size, now, node)
+                continue
+            dropped = max(dropped, now)
+        elif decided == count:
+            leaves += 1
+            own[:] = tree.answers[node]
+            left = find_left(own, use, links)
+            shared_value = 0.0
+            for query in range(count):
+                shared_value += value[query, own[query]]
+            more, constant = bound_sites(left, curves, slope)
+            leaf = min(now, shared_value + more)
+            if leaf > enough:
+                filled = shared_value + fill(
+                    left, own_added, pop_of, own_value, own_use, own_pop_use, steps.least, steps.site,
+                    steps.query, steps.before, steps.after, steps.value, steps.use, steps.pop_use,
+                )  # fmt: skip
+                if filled > best * (1 - SEARCHED_GAP):
+                    filled = exchange(left, own_added, pop_of, own_value, own_use, own_pop_use, filled)
+                if filled > best:
+                    best = filled
+                    answers[:], added[:] = own, own_added
+                is_bounded[node] = True
+                size = _push(tree, size, leaf, node)
+            else:
+                dropped = max(dropped, leaf)
+                free[unused] = node
+                unused += 1
+            if more > -np.inf:
+                place = prices if prices < len(tree.bound) else 1 + made % (len(tree.bound) - 1)
+                prices, made = min(prices + 1, len(tree.bound)), made + 1
+                price[:sites] = slope
+                _add_prices(tree, place, price, constant, value, use)
+            continue
+        else:
+            query = order[decided]
+            for level in range(levels):
+                if value[query, level] == -np.inf:
+                    continue
+                child = min(now, (bounds[:prices] - tree.regret[:prices, query, level]).min())
+                if child <= enough:
+                    dropped = max(dropped, child)
+                    continue
+                if unused == 0 and nodes == len(tree.node):
+                    return best, max(now, dropped)
+                if unused > 0:
+                    unused -= 1
+                    other = free[unused]
+                else:
+                    other = nodes
+                    nodes += 1
+                tree.answers[other] = tree.answers[node]
+                tree.answers[other, query] = level
+                is_bounded[other] = False
+                size = _push(tree, size, child, other)
+        free[unused] = node
+        unused += 1
+    return best, max(best, dropped)
