@@ -19,7 +19,7 @@ from planner_models.multicast.plan.meta_groups import Masks, count_bits
 from planner_models.multicast.problem.workloads import next_random
 
 SAMPLED_META_GROUPS: Final = 100  # for the price of an entry
-MIN_VISITS_PER_SET: Final = 120  # of each port set in a round of the search
+MIN_VISITS_PER_SET: Final = 80  # of each port set in a round of the search
 MAX_VISITS_PER_SET: Final = 400  # where these are below MAX_VISITS in all
 MAX_VISITS: Final = 150_000
 CANDIDATES_PER_VISIT: Final = 8  # meta-groups
@@ -127,6 +127,7 @@ def _anneal(  # noqa: C901 - one compiled loop
         if members[m] == 0:
             unused[free] = m
             free += 1
+    exponential = -np.log((np.arange(4096) + 0.5) / 4096)  # quantiles
     temperature, state = INITIAL_TEMPERATURE * entry_price, np.uint64(seed)
     cooling_rate = (FINAL_TEMPERATURE / INITIAL_TEMPERATURE) ** (64.0 / max(visits, 64))
     for visit in range(visits):
@@ -141,7 +142,11 @@ def _anneal(  # noqa: C901 - one compiled loop
         saved = load[a] * count_bits(union[a]) - (load[a] - weight) * count_bits(rest)
         if members[a] == 1:
             saved += entry_price
-        b, least = -1, INFINITE_COST
+        state, drawn = next_random(state)
+        least = saved + temperature * exponential[drawn >> np.uint64(52)]  # accepted below that
+        if weight * count_bits(mask) >= least:
+            continue  # it costs its own traffic anywhere
+        b = -1
         for k in range(r, r + min(CANDIDATES_PER_VISIT, like)):
             m = int(meta[near[i, k if k < like else k - like]])
             size = count_bits(union[m] | mask)
@@ -154,10 +159,6 @@ def _anneal(  # noqa: C901 - one compiled loop
                 b, least = int(unused[free - 1]), cost
         if b < 0:
             continue
-        if least >= saved:
-            state, drawn = next_random(state)
-            if least >= saved - temperature * np.log(((drawn >> np.uint64(11)) + 1.0) / 9007199254740993.0):
-                continue
         union[a], single[a] = _count_set(counts[a], mask, False)
         load[a] = load[a] - weight if members[a] > 1 else 0.0
         members[a] -= 1
