@@ -36,7 +36,7 @@ DEFAULT_GAP: Final = 1e-6  # relative, where options give none
 MAX_ROUNDS: Final = 1_000
 MAX_STEPS: Final = 100  # of the common share in one failure
 SMALLEST_RATE: Final = 1e-9  # of a demand; less that fits is rounding
-LEAST_RATE: Final = 1e-7  # of a demand, so that every demand has a coefficient in cuts
+LEAST_RATE: Final = 1e-7  # of a demand, asked for besides, so that every demand has a coefficient in cuts
 FIT_SHARE: Final = 0.3  # of the gap: rates that lose no more in the failures asked first are fitted into all
 ACTIVE_ROUNDS: Final = 3  # after its last cut, in which a failure is asked before the others
 
@@ -82,12 +82,17 @@ class SurvivableRates:
         if self._round:
             rates = self._solve(options, is_exact=False)
         for _ in range(MAX_ROUNDS):
-            rates = np.clip(rates, LEAST_RATE * self.offered, self.offered)
+            rates = np.clip(rates, 0.0, self.offered)
+            some = np.maximum(rates, LEAST_RATE * self.offered)
             active = np.flatnonzero(self._round - self._last_cut <= ACTIVE_ROUNDS)
-            lost = self._ask(rates, active, until) if len(active) and self._round else {}
+            lost = self._ask(some, rates, active, until) if len(active) and self._round else {}
             few = FIT_SHARE * gap * min([self.bound, *(value for _, value in self._held)])
             if sum(lost.values()) <= few:
-                lost = self._ask(rates, np.arange(len(self._networks)), until)
+                lost = self._ask(some, rates, np.arange(len(self._networks)), until)
+                if (
+                    sum(lost.values()) <= few
+                ):  # what the least rates add may lose more than the rates themselves
+                    lost = self._ask(rates, rates, np.arange(len(self._networks)), until)
                 self._fit(rates, lost, gap, until)
             if self._is_late(until):
                 return
@@ -109,15 +114,19 @@ class SurvivableRates:
     def _is_late(until: float | None) -> bool:
         return until is not None and time.perf_counter() >= until
 
-    def _ask(self, rates: Floats, chosen: Ints, until: float | None) -> dict[int, float]:
-        """Ask failures for what fits; add their cuts, and return what each that loses any loses, Mbit/s."""
+    def _ask(self, asked: Floats, rates: Floats, chosen: Ints, until: float | None) -> dict[int, float]:
+        """Ask failures for what fits; add their cuts, and return what each that loses any loses, Mbit/s.
+
+        asked  at least the rates; what is asked beyond them may be lost
+        """
         lost: dict[int, float] = {}
+        least = self._least + float((asked - rates).sum())
         for place in chosen.tolist():
             if self._is_late(until):
                 break
-            answer = self._networks[place].ask(rates)
-            missing = float((rates - answer.fits_mbps).sum())
-            if missing > self._least:
+            answer = self._networks[place].ask(asked)
+            missing = float((asked - answer.fits_mbps).sum())
+            if missing > least:
                 lost[place] = missing
                 self._last_cut[place] = self._round
                 self._master.add(answer)

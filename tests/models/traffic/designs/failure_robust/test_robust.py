@@ -204,6 +204,27 @@ def test_classes_keep_their_guarantees(problem: Traffic) -> None:
     assert decision.plan.guarantees is not None
     assert not len(check(problem, decision.plan))
     assert float(decision.plan.guarantees["rate_mbps"].sum()) == pytest.approx(decision.proof.objective)
+    assert decision.proof.status is Status.OPTIMAL
+
+
+def test_a_level_that_needs_a_later_class_to_give_way_is_proven() -> None:
+    """Classes that have no value in a level are asked for in least amounts, which are no loss of it."""
+    links = [("n0", "n1", 3.0), ("n1", "n2", 17.0), ("n2", "n0", 6.0), ("n2", "n1", 15.0)]
+    rows = [("n2", "n0", 3, "c2"), ("n2", "n0", 2, "c0"), ("n0", "n2", 3, "c1"), ("n0", "n2", 4, "c0")]
+    rows += [("n0", "n2", 4, "c2"), ("n1", "n0", 2, "c1"), ("n1", "n0", 8, "c2"), ("n1", "n0", 10, "c0")]
+    rows += [("n2", "n1", 6, "c0"), ("n2", "n1", 9, "c2")]
+    problem = Traffic.from_tables(
+        {
+            "links": pd.DataFrame(links, columns=["tail", "head", "capacity_mbps"]),
+            "demands": pd.DataFrame(rows, columns=["source", "target", "rate_mbps", "class"]),
+            "classes": pd.DataFrame(
+                {"class": ["c0", "c1", "c2"], "priority": [2, 2, 1], "weight": [4.0, 2.0, 2.0]}
+            ),
+        }
+    )
+    decision = robust.route(problem)
+    assert decision.proof.status is Status.OPTIMAL
+    assert [level.objective for level in decision.proof.levels] == pytest.approx([12.0, 0.0], abs=1e-4)
 
 
 def solve_over_paths(problem: Traffic, paths: Paths, levels: list[np.ndarray]) -> list[float]:
