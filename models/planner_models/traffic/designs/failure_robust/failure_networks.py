@@ -70,29 +70,56 @@ def list_outages(problem: Traffic, failures: FailureSet) -> Bools:
     return np.unique(np.r_[np.zeros((1, len(problem.links)), dtype=bool), failures.link_down], axis=0)
 
 
+class WholeNetwork:
+    """The network without failures: the largest total flow of rates, from which failures begin."""
+
+    def __init__(self, problem: Traffic) -> None:
+        self._problem = problem
+        self._ordered = order_demands(problem.routable)
+        self._rates: Floats | None = None
+        self._search: LeastCostFlow | None = None
+
+    def search(self, rate_mbps: Floats) -> LeastCostFlow:
+        """Return the largest total flow of rates (K,), from that of the last ones."""
+        if self._search is None or self._rates is None or not np.array_equal(rate_mbps, self._rates):
+            start = None if self._search is None else self._search.path_flow()
+            graph, demands, order = self._ordered
+            ordered = graph, demands._replace(rate=rate_mbps[order]), order
+            self._search = LeastCostFlow(self._problem, ordered=ordered)
+            self._search.deliver_most(start=start)
+            self._rates = rate_mbps.copy()
+        return self._search
+
+
 class FreeNetwork:
     """A failure after which demands may take all routes."""
 
-    def __init__(self, problem: Traffic, down: Bools) -> None:
-        self._left = problem.without_links(down)
-        self.has_route: Bools = self._left.routable.rate_mbps > 0
-        self._ordered = order_demands(self._left.routable) if self.has_route.any() else None
+    def __init__(self, problem: Traffic, down: Bools, whole: WholeNetwork | None = None) -> None:
+        """Find the demands that have a route.
+
+        whole  the network without failures, which several failures may share
+        """
+        self._problem, self._down = problem, down
+        self.has_route: Bools = problem.without_links(down).routable.rate_mbps > 0
+        self._whole = whole
+        if whole is None and self.has_route.any():
+            self._whole = WholeNetwork(problem)
 
     def ask(self, rate_mbps: Floats) -> Answer:
         """Return what fits of rates, (K,) Mbit/s, and the cut of its prices."""
         fits, coefficient = rate_mbps.copy(), np.zeros(len(rate_mbps))
-        if self._ordered is None:
+        if self._whole is None or not self.has_route.any():
             return Answer(fits, coefficient, 0.0)
-        graph, demands, order = self._ordered
-        wanted = rate_mbps[order]
-        search = LeastCostFlow(self._left, ordered=(graph, demands._replace(rate=wanted), order))
-        search.deliver_most()
-        flow = search.path_flow()
+        search = self._whole.search(rate_mbps).without_links(self._down)
+        search.continue_search()
+        flow, order = search.path_flow(), search.order
         sent = np.bincount(flow.demand, weights=flow.flow, minlength=len(order))
-        fits[order] = np.minimum(sent, wanted)
+        fits[order] = np.minimum(sent, rate_mbps[order])
+        fits[~self.has_route] = rate_mbps[~self.has_route]
         coefficient[order] = np.minimum(search.simplex.distances(), 1.0)
-        price = np.maximum(search.simplex.state.price, 0.0)
-        return Answer(fits, coefficient, float(price @ self._left.capacity_mbps))
+        coefficient[~self.has_route] = 0.0
+        price = np.where(self._down, 0.0, np.maximum(search.simplex.state.price, 0.0))
+        return Answer(fits, coefficient, float(price @ self._problem.capacity_mbps))
 
 
 class LimitedNetwork:
@@ -178,7 +205,8 @@ class LimitedNetwork:
 
 def free_networks(problem: Traffic, failures: FailureSet) -> Sequence[FailureNetwork]:
     """Return the network that each different failure leaves, that without a failure first, for all routes."""
-    return [FreeNetwork(problem, down) for down in list_outages(problem, failures)]
+    whole = WholeNetwork(problem) if problem.routable.rate_mbps.any() else None
+    return [FreeNetwork(problem, down, whole) for down in list_outages(problem, failures)]
 
 
 def limited_networks(

@@ -112,8 +112,10 @@ class LeastCostFlow:
         return self._run(until, "delivered_mbps")
 
     def _main_paths(self, flow: PathFlow) -> FoundPaths:
-        """Return the path that takes most of each demand that a flow delivers at least half over one path."""
-        main = np.flatnonzero(flow.flow > 0.5 * self.simplex.demands.rate[flow.demand] * self.unit)
+        """Return the path of more than half of each demand, of its rate and of what a flow delivers."""
+        rate = self.simplex.demands.rate * self.unit
+        sent = sum_by_index(flow.demand, flow.flow, len(rate))  # more than the rate, where that was higher
+        main = np.flatnonzero(flow.flow > 0.5 * np.maximum(rate, sent)[flow.demand])
         hops = (flow.end - flow.start)[main]
         end = np.cumsum(hops)
         at = np.arange(hops.sum()) + np.repeat(flow.start[main] - end + hops, hops)

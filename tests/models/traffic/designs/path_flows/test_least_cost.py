@@ -136,3 +136,15 @@ def test_a_start_from_the_plan_before_does_not_change_the_optimum(
     assert warm.proof.objective == pytest.approx(cold.proof.objective, rel=1e-6, abs=1e-6)
     assert warm.plan is not None
     check(other, warm.plan)
+
+
+def test_the_largest_flow_begins_at_that_of_other_rates() -> None:
+    """Two paths may each carry more than half of a rate that is lower now."""
+    random, flow = np.random.default_rng(0), None
+    problem = generators.abilene().scale_demands(10.0)
+    for _ in range(6):
+        other = problem.with_rates(problem.rate_mbps * random.uniform(0.0, 2.0, len(problem.demands)))
+        search = least_cost.LeastCostFlow(other)
+        assert search.deliver_most(start=flow)
+        assert search.delivered_mbps() == pytest.approx(search.total_bound_mbps(), rel=1e-9)
+        flow = search.path_flow()
