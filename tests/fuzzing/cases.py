@@ -23,6 +23,8 @@ from planner.scenarios.catalogue import find_system
 from tests import hostile
 from tests.fuzzing.bases import SCENARIOS, bases, documents
 from tests.fuzzing.faults import MAX_LINE, find_text_faults
+from tests.models.flowtables.problem import test_openflow
+from tests.models.flowtables.problem import test_readers as test_classbench
 from tests.models.traffic.problem.readers import test_graphml, test_repetita, test_sndlib
 
 OWN_FOLDERS: Final = {
@@ -147,6 +149,7 @@ def _files() -> list[tuple[str, bytes, dict[str, Any]]]:
     edges = b"source_rack,target_rack,bits\na,b,1000\nb,a,9000\n"
     circuits = {"system": "circuits"}
     traffic = {"system": "traffic"}
+    switch = {"system": "flowtables", "connections": 20}
     steps = {**traffic, "source": "matrices", "network": "s_net.toml"}
     found: list[tuple[str, bytes, dict[str, Any]]] = [
         ("net.graphml", zoo, {**traffic, "source": "graphml", "total_mbps": 100.0}),
@@ -161,6 +164,8 @@ def _files() -> list[tuple[str, bytes, dict[str, Any]]]:
         ("flows.csv", FLOWS.encode(), {**circuits, "source": "flow_windows"}),
         ("trace.txt", COFLOWS.encode(), {**circuits, "source": "coflow"}),
         ("trace.txt", COFLOWS.encode(), {**circuits, "source": "coflow_windows"}),
+        ("rules.txt", test_openflow.DUMP.encode(), {**switch, "source": "openflow"}),
+        ("filters.txt", test_classbench.FILTERS.encode(), {**switch, "source": "classbench"}),
     ]
     return found
 

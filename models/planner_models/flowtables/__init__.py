@@ -23,12 +23,13 @@ what comes.
 which any two have a header of another action in the smallest cube around them need an entry each, and each
 connection needs a lookup.
 
-Tables: `rules(priority, match, action, table?)`, `flows(header, packets?)` and optionally `fields(field,
-bits, stage, prefix?)`, else the five-tuple, and `costs(probe_ns?, upcall_us?, revalidate_us?, revalidate_s?,
-flow_limit?)`. In place of rules, `modules(module, priority, match, action)` and `policies(policy, operator,
-first, second)` are compiled to rules (Foster et al. 2013, Frenetic). Matches are text, such as
-`ip_src=10.0.0.0/8 tcp_dst=80:443`; a range becomes prefixes. A plan is `megaflows(match, action,
-connections)` and `masks(position, mask, megaflows, connections)`.
+Tables: `rules(priority, match, action, table?)`, `flows(header, packets?, start_s?)` and optionally
+`fields(field, bits, stage, prefix?)`, else the five-tuple, and `costs(probe_ns?, upcall_us?,
+revalidate_us?, revalidate_s?, flow_limit?, microflow_entries?, idle_s?)`. In place of rules,
+`modules(module, priority, match, action)` and `policies(policy, operator, first, second)` are compiled to
+rules (Foster et al. 2013, Frenetic). `simulate` also reads `changes(time_s, change, priority, match, action,
+table?)` of rules. Matches are text, such as `ip_src=10.0.0.0/8 tcp_dst=80:443`; a range becomes prefixes. A
+plan is `megaflows(match, action, connections)` and `masks(position, mask, megaflows, connections)`.
 
 >>> import pandas as pd
 >>> from planner_models import flowtables
@@ -69,6 +70,7 @@ from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.readers import SOURCES
 from planner_models.flowtables.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.flowtables.published.targets import TARGETS
+from planner_models.flowtables.simulation.study import SIMULATION
 
 SYSTEM = System(
     name="flowtables",
@@ -98,6 +100,7 @@ SYSTEM = System(
     designs=DESIGNS,
     formulation=formulation,
     studies=Studies(
+        simulation=SIMULATION,
         what_if=explain,
         practice="all",
         practice_name="all optimizations of Open vSwitch",

@@ -31,36 +31,32 @@ ByEntropy = Annotated[
 
 def install_microflows(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
     """Install an entry for each header, which matches all bits."""
-
-    def full(headers: Words) -> Words:
-        return np.broadcast_to(problem.full_mask, headers.shape).copy()
-
-    return decide(problem, fill_by_misses(problem, full), options=options)
+    return decide(problem, fill_by_misses(problem, match_all_bits(problem)), options=options)
 
 
 def search_tuples(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
     """Match all bits that tuple space search looks at, in every tuple."""
-    return _search(problem, options)
+    return _search(problem, "tuple_search", options)
 
 
 def sort_by_priority(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
     """Search tuples by falling priority, and stop where no better match can follow."""
-    return _search(problem, options, by_priority=True)
+    return _search(problem, "priority", options)
 
 
 def look_up_in_stages(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
     """Look tuples up layer by layer, and stop at the first layer without a match."""
-    return _search(problem, options, is_staged=True)
+    return _search(problem, "staged", options)
 
 
 def track_prefixes(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
     """Skip tuples whose prefix cannot match, by a trie for each field."""
-    return _search(problem, options, by_prefix=True)
+    return _search(problem, "prefix", options)
 
 
 def combine_all(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
     """Combine priorities, stages and tries, as Open vSwitch does."""
-    return _search(problem, options, by_priority=True, is_staged=True, by_prefix=True)
+    return _search(problem, "all", options)
 
 
 def match_least(
@@ -78,10 +74,36 @@ def serve_from_pool(
     return decide(problem, fill_by_misses(problem, masks, reuse=True), options=options)
 
 
+def match_all_bits(problem: FlowTables) -> Callable[[Words], Words]:
+    """Return the function that matches all bits of each of some headers (n, words)."""
+    return lambda headers: np.broadcast_to(problem.full_mask, headers.shape).copy()
+
+
 def make_least_masks(problem: FlowTables, by_entropy: bool) -> Callable[[Words], Words]:
     """Return the function that finds a mask of little weight for each of some headers (n, words)."""
     index = make_bit_index(problem, by_entropy=by_entropy)
     return lambda headers: np.asarray(find_least_masks(headers, problem.entries, index))
+
+
+def make_searched_masks(
+    problem: FlowTables, *, by_priority: bool = False, is_staged: bool = False, by_prefix: bool = False
+) -> Callable[[Words], Words]:
+    """Return the function that finds the bits that a search looks at for each of some headers (n, words)."""
+    space = make_tuple_space(problem, is_staged=is_staged)
+    return partial(consult, rules=problem.entries, space=space, by_priority=by_priority, by_prefix=by_prefix)
+
+
+MASKS_OF_MISSES: Final[dict[str, Callable[[FlowTables], Callable[[Words], Words]]]] = {
+    "microflows": match_all_bits,
+    "tuple_search": make_searched_masks,
+    "priority": partial(make_searched_masks, by_priority=True),
+    "staged": partial(make_searched_masks, is_staged=True),
+    "prefix": partial(make_searched_masks, by_prefix=True),
+    "all": partial(make_searched_masks, by_priority=True, is_staged=True, by_prefix=True),
+    "least_specific": partial(make_least_masks, by_entropy=True),
+    "pool": partial(make_least_masks, by_entropy=True),
+}
+"""For each design that acts at each miss, what returns the masks of new entries."""
 
 
 def fill_by_misses(
@@ -108,15 +130,6 @@ def fill_by_misses(
     return table
 
 
-def _search(
-    problem: FlowTables,
-    options: Options,
-    *,
-    by_priority: bool = False,
-    is_staged: bool = False,
-    by_prefix: bool = False,
-) -> Decision[Cache]:
+def _search(problem: FlowTables, name: str, options: Options) -> Decision[Cache]:
     """Return the decision by the bits that a tuple space search looks at."""
-    space = make_tuple_space(problem, is_staged=is_staged)
-    masks = partial(consult, rules=problem.entries, space=space, by_priority=by_priority, by_prefix=by_prefix)
-    return decide(problem, fill_by_misses(problem, masks), options=options)
+    return decide(problem, fill_by_misses(problem, MASKS_OF_MISSES[name](problem)), options=options)

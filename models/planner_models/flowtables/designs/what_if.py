@@ -180,7 +180,7 @@ def _try_without(
         if forced[rule] <= 0:
             break
         try:
-            changed = replace(problem, rules=problem.rules.drop(problem.rules.index[rule]))
+            changed = replace(problem, rules=problem.rules.drop(problem.rules.index[rule]), changes=None)
         except InputError:  # a rule goes to its table, which would be empty
             continue
         again = decided.design.run(changed, options=options, parameters=decided.parameters)

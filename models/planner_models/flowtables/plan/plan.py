@@ -194,7 +194,7 @@ def _read_content(problem: FlowTables, plan: Cache) -> Content:
         raise PlanRejected(f"masks: positions must be 1 to {len(positions)}, each once")
     place: dict[int, int] = {}
     for text in frame["mask"].fillna("").astype(str):
-        mask = _parse_mask(problem, text)
+        mask = parse_mask(problem, text)
         if mask in place:
             raise PlanRejected(f"masks: mask '{text}' is there twice")
         place[mask] = len(place)
@@ -223,8 +223,8 @@ def _read_content(problem: FlowTables, plan: Cache) -> Content:
     return Content(value=words, mask_of=places, masks=layout.to_words(list(place)), action=actions)
 
 
-def _parse_mask(problem: FlowTables, text: str) -> int:
-    """Return a mask in text as a whole number."""
+def parse_mask(problem: FlowTables, text: str) -> int:
+    """Return a mask in text as a whole number; raises PlanRejected where it has no meaning."""
     mask = 0
     for token in text.split():
         name, slash, bits = token.partition("/")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,15 @@ from pydantic import Field
 from planner_models.flowtables.problem.fields import IPV4, Layout, make_layout
 from planner_models.flowtables.problem.policies import compile_rules
 from planner_models.flowtables.problem.problem import FlowTables
-from planner_models.flowtables.problem.schema import PARALLEL, POLICIES
+from planner_models.flowtables.problem.schema import ADD, MOST_CHANGES, PARALLEL, POLICIES, REMOVE
 
 Seed = Annotated[int, Field(ge=0, description="seed of all random draws")]
 RuleCount = Annotated[int, Field(ge=1, le=200_000, description="rules")]
 Connections = Annotated[int, Field(ge=1, le=2_000_000, description="new connections")]
 Skew = Annotated[float, Field(ge=0, le=3, description="exponent of Zipf's law of how often rules are met")]
+RuleKind = Annotated[
+    Literal["acl", "firewall", "chain"], Field(description="access control list, firewall, or IP chain")
+]
 Accept = Annotated[float, Field(ge=0, le=1, description="share of rules that accept; the others drop")]
 
 SERVICES: Final = (80, 443, 22, 25, 53, 21, 23, 110, 143, 389, 636, 1433, 1521, 3306, 3389, 5060, 8080, 8443)
@@ -77,6 +80,9 @@ CHAIN: Final = Kind(
     udp=0.2,
     sites=8,
 )
+
+
+KINDS: Final = {"acl": ACL, "firewall": FIREWALL, "chain": CHAIN}
 
 
 def acl(
@@ -212,6 +218,43 @@ def _meet(
     return flows.assign(header=headers)
 
 
+def changing_rules(
+    *,
+    kind: RuleKind = "acl",
+    rules: RuleCount = 1_000,
+    connections: Connections = 20_000,
+    connections_per_s: Annotated[float, Field(gt=0, le=1e9, description="rate of new connections")] = 200.0,
+    change_s: Annotated[float, Field(gt=0, le=1e9, description="time between two changes of rules")] = 10.0,
+    skew: Skew = 1.1,
+    accept: Accept = 0.5,
+    seed: Seed = 0,
+) -> FlowTables:
+    """Generate rules of which one is replaced by a new one at a steady rate, and connections in time."""
+    random = np.random.default_rng(seed)
+    end_s = connections / connections_per_s
+    count = min(int(end_s / change_s), MOST_CHANGES // 2)
+    pool = draw_rules(KINDS[kind], rules + count, accept, random)
+    count = min(count, len(pool) - 1)
+    order = random.permutation(len(pool))
+    added, kept = pool.iloc[order[:count]], pool.iloc[np.sort(order[count:])].reset_index(drop=True)
+    removed = kept.iloc[random.permutation(len(kept))[:count]]
+    times = (
+        np.arange(min(len(removed), len(added))) + random.random(min(len(removed), len(added)))
+    ) * change_s
+    changes = pd.concat(
+        [
+            frame.iloc[: len(times)].assign(time_s=times, change=change, table=0.0)
+            for frame, change in ((removed, REMOVE), (added, ADD))
+        ],
+        ignore_index=True,
+    )
+    flows = draw_flows(kept, connections, skew, random)
+    flows["start_s"] = np.arange(connections) / connections_per_s
+    columns = ["time_s", "change", "priority", "match", "action", "table"]
+    changes = changes.sort_values("time_s", kind="stable", ignore_index=True)[columns]
+    return FlowTables(rules=kept, flows=flows, changes=changes)
+
+
 def small(*, seed: Seed = 0) -> FlowTables:
     """Generate 30 rules of a firewall in two tables, and 200 connections."""
     made = firewall(rules=30, connections=200, seed=seed)
@@ -226,6 +269,12 @@ def small(*, seed: Seed = 0) -> FlowTables:
 def _generate(kind: Kind, rules: int, connections: int, skew: float, accept: float, seed: int) -> FlowTables:
     """Return rules of a kind, and connections that meet them by Zipf's law."""
     random = np.random.default_rng(seed)
+    frame = draw_rules(kind, rules, accept, random)
+    return FlowTables(rules=frame, flows=draw_flows(frame, connections, skew, random))
+
+
+def draw_rules(kind: Kind, rules: int, accept: float, random: np.random.Generator) -> pd.DataFrame:
+    """Return the table `rules` of a kind, all of different matches and priorities."""
     sites = random.integers(0x0A000000, 0xDF000000, size=max(2, round(kind.sites * rules / 1_000))) & ~0xFFFF
     source = _draw_prefixes(kind.source, sites, rules, random)
     destination = _draw_prefixes(kind.destination, sites, rules, random)
@@ -255,8 +304,7 @@ def _generate(kind: Kind, rules: int, connections: int, skew: float, accept: flo
         matches.append(" ".join(parts))
     actions = np.where(random.random(rules) < accept, "out:1", "drop")
     frame = pd.DataFrame({"priority": np.arange(rules, 0.0, -1), "match": matches, "action": actions})
-    frame = frame.drop_duplicates("match", ignore_index=True)
-    return FlowTables(rules=frame, flows=draw_flows(frame, connections, skew, random))
+    return frame.drop_duplicates("match", ignore_index=True)
 
 
 def _draw_prefixes(
@@ -333,5 +381,6 @@ PRESETS: Final = {
     "chain": chain,
     "table_1": table_1,
     "frenetic_modules": frenetic_modules,
+    "changing_rules": changing_rules,
     "small": small,
 }

@@ -10,14 +10,14 @@ from typing import Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Ints, Ints32
+from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.tables import file_name, validate, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.flowtables.problem.fields import Layout, Words, make_layout
 from planner_models.flowtables.problem.policies import compile_rules
 from planner_models.flowtables.problem.schema import COSTS, FIELDS, OPTIONAL_TABLES, RULE_TABLES, TABLES
-from planner_models.flowtables.problem.validation import find_faults
+from planner_models.flowtables.problem.validation import apply_change, find_bad_changes, find_faults
 
 DROP: Final = "drop"
 GOTO: Final = "goto:"
@@ -50,10 +50,12 @@ class Rules(NamedTuple):
 class FlowTables:
     """Rules of a switch, the connections that meet them, and the costs of its cache.
 
-    rules   priority, match, action, table
-    flows   header, packets: one row a connection
-    fields  field, bits, stage, prefix; None: the five-tuple
-    costs   probe_ns, upcall_us, revalidate_us, revalidate_s, flow_limit, in one row; None: as published
+    rules    priority, match, action, table
+    flows    header, packets, start_s?: one row a connection
+    fields   field, bits, stage, prefix; None: the five-tuple
+    costs    probe_ns, upcall_us, revalidate_us, revalidate_s, flow_limit, microflow_entries, idle_s, in one
+             row; None: as published
+    changes  time_s, change, priority, match, action, table; None: rules stay
 
     raises   InputError with every fault
     """
@@ -62,11 +64,14 @@ class FlowTables:
     flows: pd.DataFrame
     fields: pd.DataFrame | None = None
     costs: pd.DataFrame | None = None
+    changes: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         faults = validate_fields(self, RULE_TABLES)
         if not faults:
             faults += find_faults(self)
+        if not faults and self.changes is not None:
+            faults += find_bad_changes(self)
         if faults:
             raise InputError(*faults)
 
@@ -104,6 +109,26 @@ class FlowTables:
     def with_flows(self, flows: pd.DataFrame) -> FlowTables:
         """Return the problem with other connections."""
         return replace(self, flows=flows)
+
+    @cached_property
+    def change_times(self) -> Floats:
+        """Times at which rules change, ascending, s."""
+        if self.changes is None:
+            return np.zeros(0)
+        return np.unique(self.changes["time_s"].to_numpy(float))
+
+    def rules_after(self, time_s: float) -> FlowTables:
+        """Return the problem with the rules after all changes up to a time, and no changes.
+
+        raises  InputError where they are no rules of a switch
+        """
+        rules = self.rules
+        if self.changes is not None:
+            order = np.argsort(self.changes["time_s"].to_numpy(float), kind="stable")
+            for row in order.tolist():
+                if self.changes["time_s"].iloc[row] <= time_s:
+                    rules = apply_change(rules, self.changes.iloc[row])
+        return replace(self, rules=rules.reset_index(drop=True), changes=None)
 
     def with_costs(self, **values: float) -> FlowTables:
         """Return the problem with other values in the table `costs`."""

@@ -15,6 +15,7 @@ SEQUENTIAL: Final = "sequential"
 RESTRICT: Final = "restrict"
 OPERATORS: Final = (PARALLEL, SEQUENTIAL, RESTRICT)
 MOST_FIELDS: Final = 32
+MOST_CHANGES: Final = 1_000
 MOST_TABLES: Final = 255
 MOST_ENTRIES: Final = 1_000_000
 MOST_PRIORITY: Final = 2**31
@@ -75,6 +76,12 @@ FLOWS: Final = Table(
         "packets": number(
             "packets of the connection", at_least=1, at_most=1e9, whole=True, optional=True, default=1.0
         ),
+        "start_s": number(
+            "time of its first packet, s, for simulations; absent: at a steady rate",
+            at_least=0,
+            at_most=1e9,
+            optional=True,
+        ),
     },
 )
 COSTS: Final = Table(
@@ -101,8 +108,32 @@ COSTS: Final = Table(
             "most entries that the cache may hold", at_least=0, at_most=MOST_ENTRIES, whole=True,
             optional=True, default=200_000.0,
         ),
+        "microflow_entries": number(
+            "headers whose entry is remembered before masks are searched; 0: none. For simulations",
+            at_least=0, at_most=MOST_ENTRIES, whole=True, optional=True, default=8_192.0,
+        ),
+        "idle_s": number(
+            "time without a packet after which an entry is removed, s; for simulations",
+            more_than=0, at_most=1e9, optional=True, default=10.0,
+        ),
     },
 )  # fmt: skip
+ADD: Final = "add"
+REMOVE: Final = "remove"
+CHANGES: Final = Table(
+    name="changes",
+    about="a rule added or removed in time, for simulations; plans are for the rules before all changes",
+    columns={
+        "time_s": number("time of the change, s", at_least=0, at_most=1e9),
+        "change": pa.Column(
+            str,
+            pa.Check.isin((ADD, REMOVE), error=f"must be one of {ADD}, {REMOVE}"),
+            description="add, or remove: the rule of the same table, priority and match",
+        ),
+        **RULES.columns,
+    },
+    may_be_empty=True,
+)
 MODULES: Final = Table(
     name="modules",
     about="a rule of a module, in place of the table rules; the highest priority of a module wins",
@@ -128,6 +159,6 @@ POLICIES: Final = Table(
         "second": label("module or policy; for restrict, a match"),
     },
 )
-RULE_TABLES: Final = (FIELDS, RULES, FLOWS, COSTS)
+RULE_TABLES: Final = (FIELDS, RULES, FLOWS, COSTS, CHANGES)
 TABLES: Final = (*RULE_TABLES, MODULES, POLICIES)
-OPTIONAL_TABLES: Final = ("fields", "rules", "costs", "modules", "policies")
+OPTIONAL_TABLES: Final = ("fields", "rules", "costs", "changes", "modules", "policies")

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pandas as pd
 
+from planner.arrays import Bools
 from planner.contract.tables import SHOWN_ROWS, file_name, row_name, shorten_faults
-from planner.errors import did_you_mean
+from planner.errors import InputError, did_you_mean
 from planner_models.circuits.plan.compiled import kernel
 from planner_models.flowtables.problem.fields import BadMatch
-from planner_models.flowtables.problem.schema import MOST_BITS, MOST_ENTRIES, MOST_FIELDS
+from planner_models.flowtables.problem.schema import (
+    ADD,
+    MOST_BITS,
+    MOST_CHANGES,
+    MOST_ENTRIES,
+    MOST_FIELDS,
+    REMOVE,
+)
 
 if TYPE_CHECKING:
     from planner_models.flowtables.problem.problem import FlowTables
@@ -116,6 +126,53 @@ def _find_bad_headers(problem: FlowTables) -> list[str]:
             if count <= SHOWN_ROWS:
                 faults.append(f"{row_name(problem.flows, 'flows', row)}: header '{text}': {error}")
     return shorten_faults(faults, file_name(problem.flows, "flows"), "with a bad header", count=count)
+
+
+def find_bad_changes(problem: FlowTables) -> list[str]:
+    """Return a fault for each change that removes no rule, or after which rules have a fault."""
+    changes = problem.changes
+    assert changes is not None
+    if len(changes) > MOST_CHANGES:
+        return [
+            f"{file_name(changes, 'changes')}: has {len(changes):,} rows, must have up to {MOST_CHANGES:,}"
+        ]
+    faults: list[str] = []
+    rules = problem.rules
+    for row in np.argsort(changes["time_s"].to_numpy(float), kind="stable").tolist():
+        where = row_name(changes, "changes", row)
+        change = changes.iloc[row]
+        is_there = bool(_find_rule(rules, change).any())
+        if change["change"] == REMOVE and not is_there:
+            faults.append(f"{where}: removes a rule that is not there: match '{_text(change['match'])}'")
+            continue
+        if change["change"] == ADD and is_there:
+            faults.append(f"{where}: adds a rule that is there: match '{_text(change['match'])}'")
+            continue
+        changed = apply_change(rules, change)
+        try:
+            replace(problem, rules=changed.reset_index(drop=True), flows=problem.flows.iloc[:1], changes=None)
+        except InputError as error:
+            faults.append(f"{where}: after this change, {str(error).splitlines()[0]}")
+            continue
+        rules = changed
+    return shorten_faults(faults, file_name(changes, "changes"), "with a bad change")
+
+
+def apply_change(rules: pd.DataFrame, change: pd.Series[Any]) -> pd.DataFrame:
+    """Return the rules after a row of the table `changes`."""
+    if change["change"] == REMOVE:
+        return rules[~_find_rule(rules, change)]
+    return pd.concat([rules, change[[*rules.columns]].to_frame().T.astype(rules.dtypes)], ignore_index=True)
+
+
+def _find_rule(rules: pd.DataFrame, change: pd.Series[Any]) -> Bools:
+    """Return which rules (R,) have the table, priority and match of a change."""
+    same = (rules["table"] == change["table"]) & (rules["priority"] == change["priority"])
+    return np.asarray(same & (rules["match"].map(_text) == _text(change["match"])), dtype=bool)
+
+
+def _text(match: Any) -> str:
+    return match if isinstance(match, str) else ""
 
 
 def _find_overlaps(problem: FlowTables) -> list[str]:

@@ -1,0 +1,235 @@
+"""The cache of a switch in simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats, Ints, Ints32
+from planner.contract.design import Decision
+from planner_models.flowtables.designs.least_specific import weigh_bits
+from planner_models.flowtables.plan.classification import classify
+from planner_models.flowtables.plan.lookup import insert_all, make_table
+from planner_models.flowtables.plan.plan import Cache, parse_mask
+from planner_models.flowtables.problem.fields import Words
+from planner_models.flowtables.problem.problem import FlowTables
+from planner_models.flowtables.simulation.forwarding import (
+    COUNTS,
+    MISSES,
+    WRONG,
+    Held,
+    Microflows,
+    find_right,
+    forward,
+)
+
+HEAVY: Final = 1e6  # of a bit of a mask that is not planned, so that it is taken last
+MasksOfMisses = Callable[[FlowTables], Callable[[Words], Words]]
+
+
+class Packets(NamedTuple):
+    """Packets in the order of time, each (n,): time, s, and number of the header."""
+
+    time_s: Floats
+    header: Ints
+
+
+class CacheExecution:
+    """Entries of a cache in time: packets install and use them, revalidators remove them.
+
+    Revalidation comes each `revalidate_s`, or later where it takes longer: entries without a packet for
+    `idle_s` are removed, and those that the rules give another action now, which are stale until then.
+
+    masks_of_misses  what a design that acts at each miss installs; None: planned masks, the lightest valid
+                     one first, and without one all bits that rules match
+    is_pool          whether masks in use are taken before those of misses, of the least entropy first
+    window_s         connections of this time are observed
+    """
+
+    def __init__(
+        self,
+        problem: FlowTables,
+        start_s: Floats,
+        packets: Packets,
+        headers: Words,
+        *,
+        masks_of_misses: MasksOfMisses | None,
+        is_pool: bool,
+        window_s: float,
+    ) -> None:
+        self.problem, self._start_s, self._packets, self._headers = problem, start_s, packets, headers
+        self._masks_of_misses, self._window_s = masks_of_misses, window_s
+        self._reuse = is_pool or masks_of_misses is None
+        words = headers.shape[1]
+        self.counts = np.zeros(COUNTS, dtype=np.int64)
+        self.stale_s, self.revalidate_s, self.most_entries = 0.0, 0.0, 0
+        self._done, self._now_s = 0, 0.0
+        self._table = make_table(words, len(headers) + 1, len(headers) + 1)
+        size = len(self._table.mask_of)
+        self._held = Held(np.zeros(size, np.int32), np.zeros(size), np.zeros(size))
+        count = int(problem.cost("microflow_entries"))
+        self._micro = Microflows(np.full(count, -1, np.int64), np.zeros(count, np.int64))
+        self._planned: Words = np.zeros((0, words), dtype=np.uint64)
+        self._planned_weight: Floats = np.zeros(0)
+        self._bit_weight = weigh_bits(problem, by_entropy=True) if is_pool else np.full(64 * words, HEAVY)
+        self._number: dict[str, int] = {}
+        self._changes = problem.change_times.tolist()
+        self._changed_s = 0.0
+        self._next_check_s = problem.cost("revalidate_s")
+        self._rows: list[tuple[float, ...]] = []
+        self._use_rules(0.0)
+
+    def advance(self, until_s: float) -> None:
+        """Let time pass: packets, changes of rules and revalidation, in their order."""
+        while True:
+            change_s = self._changes[0] if self._changes else np.inf
+            next_s = min(change_s, self._next_check_s)
+            if next_s > until_s:
+                break
+            self._forward(next_s)
+            if change_s <= self._next_check_s:
+                self._changes.pop(0)
+                self._use_rules(next_s)
+                self._changed_s = next_s
+            else:
+                self._revalidate(next_s)
+        self._forward(until_s)
+        self._now_s = until_s
+
+    def apply(self, decision: Decision[Cache]) -> None:
+        """Take planned masks for new entries from now on; entries stay."""
+        plan = decision.plan
+        assert plan is not None
+        masks = plan.masks.sort_values("position", kind="stable")
+        parsed = [parse_mask(self.problem, text) for text in masks["mask"].fillna("").astype(str)]
+        self._planned = self.problem.layout.to_words(parsed)
+        self._planned_weight = np.asarray(
+            masks["megaflows"].to_numpy(float) / np.maximum(masks["connections"].to_numpy(float), 0.5)
+        )
+        self._rebuild(np.arange(int(self._table.counts[0])))
+
+    def observe(self) -> FlowTables:
+        """Return the rules of now, with the connections of the last window; at least the last one."""
+        started = np.flatnonzero(
+            (self._start_s <= self._now_s) & (self._start_s > self._now_s - self._window_s)
+        )
+        if not len(started):
+            started = np.array([max(0, int(np.searchsorted(np.sort(self._start_s), self._now_s)) - 1)])
+        flows = self.problem.flows.iloc[started].reset_index(drop=True)
+        return self._rules.with_flows(flows)
+
+    def record(self) -> Mapping[str, pd.DataFrame]:
+        """Return a row for each revalidation."""
+        columns = ["time_s", "megaflows", "masks", "misses", "wrong_packets", "idle", "stale"]
+        return {"revalidations": pd.DataFrame(self._rows, columns=columns)}
+
+    def _forward(self, until_s: float) -> None:
+        last = int(np.searchsorted(self._packets.time_s, until_s, side="left"))
+        part = slice(self._done, last)
+        if last > self._done:
+            self._make_space()
+            forward(
+                self._packets.header[part], self._packets.time_s[part], self._headers, self._action,
+                self._wanted, self._rules.entries, self._table, self._held, self._micro, self._bit_weight,
+                self._reuse, self.problem.most_entries, self.counts,
+            )  # fmt: skip
+        self._done = last
+        self.most_entries = max(self.most_entries, int(self._table.counts[0]))
+
+    def _use_rules(self, time_s: float) -> None:
+        """Take the rules after all changes up to a time."""
+        self._rules = self.problem.rules_after(time_s if self.problem.changes is not None else 0.0)
+        names = self._rules.actions
+        renamed = np.array(
+            [self._number.setdefault(name, len(self._number)) for name in names], dtype=np.int32
+        )
+        self._renamed: Ints32 = renamed
+        self._action = renamed[classify(self._headers, self._rules.entries)]
+        if self._masks_of_misses is None:
+            self._wanted = np.broadcast_to(self._rules.used_mask, self._headers.shape).copy()
+        else:
+            self._wanted = self._masks_of_misses(self._rules)(self._headers)
+
+    def _revalidate(self, time_s: float) -> None:
+        """Remove entries that are idle, or that the rules give another action."""
+        entries = int(self._table.counts[0])
+        value, mask_of = self._table.value[:entries], self._table.mask_of[:entries]
+        now = self._renamed[classify(value, self._rules.entries)]
+        is_right = find_right(
+            value, mask_of, self._table.masks, self._held.action[:entries], now, self._rules.entries
+        )
+        is_idle = self._held.last_s[:entries] <= time_s - self.problem.cost("idle_s")
+        if not is_right.all():
+            self.stale_s = max(self.stale_s, time_s - self._changed_s)
+        self._rows.append(
+            (
+                time_s,
+                entries,
+                len(np.unique(mask_of)),
+                int(self.counts[MISSES]),
+                int(self.counts[WRONG]),
+                int((is_idle & is_right).sum()),
+                int((~is_right).sum()),
+            )
+        )
+        if is_idle.any() or not is_right.all():
+            self._rebuild(np.flatnonzero(is_right & ~is_idle))
+        takes_s = entries * self.problem.cost("revalidate_us") / 1e6
+        self.revalidate_s += takes_s
+        self._next_check_s = time_s + max(self.problem.cost("revalidate_s"), takes_s)
+
+    def _make_space(self) -> None:
+        """Make the table longer where the headers could fill it."""
+        needed = len(self._headers) + 1
+        if (
+            len(self._table.mask_of) < self._table.counts[0] + needed
+            or len(self._table.masks) < self._table.counts[1] + needed
+        ):
+            self._rebuild(np.arange(int(self._table.counts[0])))
+
+    def _rebuild(self, kept: Ints) -> None:
+        """Make the table anew with some entries, the planned masks, and space for each header."""
+        old, held = self._table, self._held
+        used = np.unique(old.mask_of[kept])
+        masks = [tuple(mask) for mask in self._planned.tolist()]
+        place: dict[tuple[int, ...], int] = {}
+        for row, mask in enumerate(masks):
+            place.setdefault(mask, row)
+        by_hits = used[np.argsort(-old.hits[used], kind="stable")]
+        for mask in map(tuple, old.masks[by_hits].tolist()):
+            if mask not in place:
+                place[mask] = len(masks)
+                masks.append(mask)
+        new_place = np.array(
+            [place[tuple(mask)] for mask in old.masks[old.mask_of[kept]].tolist()], dtype=np.int32
+        )
+        size = len(self._headers) + 1
+        table = make_table(self._headers.shape[1], len(kept) + 2 * size, len(masks) + 2 * size)
+        if masks:
+            table.masks[: len(masks)] = np.array(masks, dtype=np.uint64)
+        table.counts[1] = len(masks)
+        table.weight[: len(masks)] = self._weigh(table.masks[: len(masks)])
+        table.weight[: len(self._planned)] = self._planned_weight
+        for mask in by_hits.tolist():
+            table.hits[place[tuple(old.masks[mask].tolist())]] += old.hits[mask]
+        table.order[: len(masks)] = np.argsort(-table.hits[: len(masks)], kind="stable")
+        insert_all(table, np.ascontiguousarray(old.value[kept]), new_place)
+        length = len(table.mask_of)
+        self._held = Held(np.zeros(length, np.int32), np.zeros(length), np.zeros(length))
+        for name in Held._fields:
+            getattr(self._held, name)[: len(kept)] = getattr(held, name)[kept]
+        number = np.full(max(int(old.counts[0]), 1), -1, dtype=np.int64)
+        number[kept] = np.arange(len(kept))
+        if len(self._micro.header):
+            found = np.where(self._micro.header >= 0, number[self._micro.entry], -1)
+            self._micro.header[found < 0] = -1
+            self._micro.entry[:] = np.maximum(found, 0)
+        self._table = table
+
+    def _weigh(self, masks: Words) -> Floats:
+        """Return the weight of the bits of masks (m, words)."""
+        ones = np.unpackbits(masks.astype(">u8").view(np.uint8), axis=1)
+        return np.asarray(ones @ self._bit_weight)
