@@ -95,6 +95,7 @@ TENANTS = {"problem.tenants": 10, "problem.largest_tenant": 60, "problem.table_s
 FABRIC = {"problem.k": 8, "problem.groups": 200, **TENANTS}
 LARGER_FABRIC = {"problem.k": 12, "problem.groups": 200, **TENANTS}
 REDUCED = {
+    "analytics/ad_hoc": {**QUERIES, "problem.hours": 0.5},
     "analytics/backfill": {**QUERIES, "problem.hours": 1},
     "analytics/cdn_top_100": {
         "problem.sites": 8,

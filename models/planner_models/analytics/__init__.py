@@ -34,7 +34,8 @@ Tables: `sites(site, pop, uplink_mbps, weight?, usd_per_gb?, storage_gb?)`,
 `queries(query, cube, value_usd, combine, deadline_s, error_at_most?)`,
 `levels(query, level, operator, parameter?, bytes_per_record, bytes_per_cell, error, value_share)`, and
 optionally `bandwidth(link, interval, mbps)`, `merging(pop, query, level, merged_share)`,
-`policies(query, step, level, until?)`, `backfill(query, window_s, half_life_s)`, `pinned(site, query, level)`
+`policies(query, step, level, until?)`, `backfill(query, window_s, half_life_s)`,
+`ad_hoc(query, interval, since?)`, `shares(query, uses)`, `pinned(site, query, level)`
 and `forbidden(site, query, level)`. A plan is `levels(interval, query, level, site)`,
 `answers(interval, query, level, error, value_usd)`, `prices(link, price_usd)` of the last interval, and
 `backfill(interval, sent, query, level, site)`.
@@ -42,6 +43,9 @@ and `forbidden(site, query, level)`. A plan is `levels(interval, query, level, s
 Where table `backfill` has a query, finer data may be sent later: an answer improves, by a value that halves
 in each half-life. Design `backfill` sends it in the capacity that new data leaves, or in competition with new
 data by value (`order`). The data is kept at the site until then (`storage_gb`).
+
+A query of table `ad_hoc` is asked once, over data that sites have stored since some interval. A query of
+table `shares` is answered from the data of another one, which is sent once; its level follows.
 
 `roll` plans a day window by window (sources `windows`, `diurnal_windows`), from the prices of the window
 before. `simulate` lets sites generate and queue data, and designs decide again in each period on what was

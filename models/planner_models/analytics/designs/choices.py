@@ -60,7 +60,7 @@ class Choices:
 
     def __init__(self, problem: Analytics, *, must_answer: bool = False) -> None:
         self.problem = problem
-        taking_part = problem.has_data.any(axis=0)
+        taking_part = problem.has_data.any(axis=0) & (problem.source_of < 0)
         self.shared = np.flatnonzero(~problem.is_sum & taking_part)
         self.separate = np.flatnonzero(problem.is_sum & taking_part)
         self._per_record = problem.level_column("bytes_per_record")
@@ -73,6 +73,13 @@ class Choices:
         problem, own = self.problem, self.shared
         may = problem.may_send[:, own].transpose(1, 2, 0)  # n, l, S
         return problem.refines[own].transpose(0, 2, 1)[..., None] & may[:, None]
+
+    @cached_property
+    def _not_asked(self) -> Floats:
+        """(L,) value of the levels of a query that is not asked, or of a site without its data."""
+        nothing = np.full(self.problem.level_rows.shape[1], IMPOSSIBLE)
+        nothing[:1] = 0.0
+        return nothing
 
     @cached_property
     def _has(self) -> Bools:
@@ -96,8 +103,7 @@ class Choices:
 
     def _bytes(self, k: int, queries: Ints) -> Floats:
         """Return the bytes of each site, query and level, (S, n, L)."""
-        cube = self.problem.cube_of[queries]
-        records, cells = self.problem.records[k][:, cube], self.problem.cells[k][:, cube]
+        records, cells = (volume[:, queries] for volume in self.problem.find_volume(k))
         return np.asarray(
             records[:, :, None] * self._per_record[queries] + cells[:, :, None] * self._per_cell[queries]
         )
@@ -118,7 +124,8 @@ class Choices:
         load[..., :sites] = least
         np.add.at(np.moveaxis(load, 2, 0), problem.pop_of + sites, np.moveaxis(on_pop, 2, 0))
         possible &= ~((load > 0) & (capacity == 0)).any(axis=2)
-        value = np.where(possible, problem.value_usd[own][:, None] * problem.value_share[own], IMPOSSIBLE)
+        value = np.where(possible, problem.level_value_usd[own], IMPOSSIBLE)
+        value = np.where(problem.is_asked[k, own][:, None], value, self._not_asked)
         use = load / np.where(capacity > 0, capacity, 1.0)
         return Shared(own, value, np.ascontiguousarray(use), sends)
 
@@ -130,14 +137,12 @@ class Choices:
         has = problem.has_data[:, own][:, :, None]
         may = problem.may_send[:, own] & self._may_answer[own]
         may &= ~((size > 0) & ((capacity == 0) | (of_pop == 0))[:, None, None])
-        value = np.where(
-            may, problem.site_value_usd[:, own][:, :, None] * problem.value_share[own], IMPOSSIBLE
-        )
-        nothing = np.full(value.shape[2], IMPOSSIBLE)
-        nothing[:1] = 0.0
+        value = np.where(may, problem.site_level_value_usd[:, own], IMPOSSIBLE)
+        may_not = ~problem.is_asked[k, own][:, None]
+        value = np.where(may_not, self._not_asked, value)
         use = np.where(has, size, 0.0) / np.where(capacity > 0, capacity, 1.0)[:, None, None]
         of_pop_use = np.where(has, on_pop, 0.0) / np.where(of_pop > 0, of_pop, 1.0)[:, None, None]
-        value = np.where(has, value, nothing)
+        value = np.where(has, value, self._not_asked)
         return Separate(own, *(np.ascontiguousarray(array) for array in (value, use, of_pop_use)))
 
     def to_levels(self, interval: Interval, answers: Ints, added: Ints) -> Ints:

@@ -11,6 +11,7 @@ from planner.formatting import amount
 from planner.options import Options
 from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.shortage import explain_shortage
+from planner_models.analytics.plan.answers import follow_sources
 from planner_models.analytics.plan.metrics import measure_levels
 from planner_models.analytics.plan.plan import Levels, make_plan
 from planner_models.analytics.problem.problem import Analytics
@@ -32,6 +33,7 @@ def decide(
 
     price  (S + G,) price of each uplink in the last interval, USD
     """
+    chosen = follow_sources(problem, chosen)
     figures = measure_levels(problem, chosen)
     if options.service == "all" and (figures["no_data_loss"] or figures["late_loss"]):
         return Decision(plan=None, proof=_prove_short(problem, figures))

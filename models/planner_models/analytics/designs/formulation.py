@@ -27,16 +27,21 @@ def formulation(problem: Analytics) -> pyo.ConcreteModel:
     m = pyo.ConcreteModel("analytics")
     intervals, sites = range(len(problem.interval_numbers)), range(len(problem.site_names))
     has, may, makes = problem.has_data, problem.may_send, problem.refines
-    queries = [q for q in range(len(problem.query_names)) if has[:, q].any()]
+    source = problem.source_of
+    queries = [q for q in range(len(problem.query_names)) if has[:, q].any() and source[q] < 0]
+    volume, asked = [problem.find_volume(k) for k in intervals], problem.is_asked
     shared = [q for q in queries if not problem.is_sum[q]]
     levels = {q: np.flatnonzero(problem.level_rows[q] >= 0).tolist() for q in queries}
     sizes = [problem.level_column(name) for name in ("bytes_per_record", "bytes_per_cell")]
-    capacity, share = problem.capacity_bytes, problem.value_share
+    capacity, value, site_value = (
+        problem.capacity_bytes,
+        problem.level_value_usd,
+        problem.site_level_value_usd,
+    )
 
     def size(k: int, s: int, q: int, level: int) -> float:
-        cube = problem.cube_of[q]
-        records, cells = problem.records[k, s, cube], problem.cells[k, s, cube]
-        return float(records * sizes[0][q, level] + cells * sizes[1][q, level])
+        records, cells = volume[k]
+        return float(records[s, q] * sizes[0][q, level] + cells[s, q] * sizes[1][q, level])
 
     m.X = pyo.Set(
         initialize=[
@@ -45,17 +50,21 @@ def formulation(problem: Analytics) -> pyo.ConcreteModel:
             for q in queries
             for s in sites
             for level in levels[q]
-            if has[s, q] and may[s, q, level] and problem.may_answer[q, level]
+            if asked[k, q] and has[s, q] and may[s, q, level] and problem.may_answer[q, level]
         ]
     )
     m.A = pyo.Set(
         initialize=[
-            (k, q, z) for k in intervals for q in shared for z in levels[q] if problem.may_answer[q, z]
+            (k, q, z)
+            for k in intervals
+            for q in shared
+            for z in levels[q]
+            if asked[k, q] and problem.may_answer[q, z] and np.isfinite(value[q, z])
         ]
     )
     m.x, m.a = pyo.Var(m.X, domain=pyo.Binary), pyo.Var(m.A, domain=pyo.Binary)
     own: dict[tuple[int, int, int], list[int]] = {
-        (k, s, q): [] for k in intervals for s in sites for q in queries if has[s, q]
+        (k, s, q): [] for k in intervals for s in sites for q in queries if has[s, q] and asked[k, q]
     }
     for k, s, q, level in m.X:
         own[k, s, q].append(level)
@@ -79,21 +88,20 @@ def formulation(problem: Analytics) -> pyo.ConcreteModel:
             * (size(k, s, q, level) * (problem.merged_share[pop, q, level] if pop >= 0 else 1.0))
             for s in (np.flatnonzero(problem.pop_of == pop).tolist() if pop >= 0 else [link])
             for q in queries
-            if has[s, q]
+            if has[s, q] and asked[k, q]
             for level in own[k, s, q]
             if size(k, s, q, level) > 0
         ]
         return sum(used) <= float(capacity[k, link]) if used else pyo.Constraint.Skip
 
     m.one_level = pyo.Constraint(list(own), rule=one_level)
-    m.one_answer = pyo.Constraint(intervals, shared, rule=one_answer)
+    answered = [(k, q) for k in intervals for q in shared if asked[k, q]]
+    m.one_answer = pyo.Constraint(answered, rule=one_answer)
     m.made = pyo.Constraint(m.X, rule=made)
     m.capacity = pyo.Constraint(intervals, range(len(problem.link_names)), rule=link_capacity)
-    together = sum(m.a[k, q, z] * float(problem.value_usd[q] * share[q, z]) for k, q, z in m.A)
+    together = sum(m.a[k, q, z] * float(value[q, z]) for k, q, z in m.A)
     apart = sum(
-        m.x[k, s, q, level] * float(problem.site_value_usd[s, q] * share[q, level])
-        for k, s, q, level in m.X
-        if problem.is_sum[q]
+        m.x[k, s, q, level] * float(site_value[s, q, level]) for k, s, q, level in m.X if problem.is_sum[q]
     )
     m.value = pyo.Objective(expr=together + apart, sense=pyo.maximize)
     return m

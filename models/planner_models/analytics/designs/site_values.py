@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.analytics.designs.choices import IMPOSSIBLE
@@ -55,28 +55,20 @@ def _choose(problem: Analytics, headroom: float, known: Ints | None) -> Ints:
     """
     available = headroom * available_bytes(problem)
     per_record, per_cell = problem.level_column("bytes_per_record"), problem.level_column("bytes_per_cell")
-    part = np.where(
-        problem.is_sum,
-        problem.site_value_usd,
-        problem.value_usd / np.maximum(problem.has_data.sum(axis=0), 1),
-    )  # S, Q
+    each = problem.level_value_usd / np.maximum(problem.has_data.sum(axis=0), 1)[:, None]
+    value = np.where(problem.is_sum[:, None], problem.site_level_value_usd, each)  # S, Q, L
     may = problem.may_send | ~problem.has_data[:, :, None]
-    share = np.broadcast_to(problem.value_share, may.shape)
-    chosen = np.empty((len(available), *part.shape), dtype=np.int64)
+    is_sent = problem.has_data & (problem.source_of < 0)
+    chosen = np.empty((len(available), *is_sent.shape), dtype=np.int64)
     for k in range(len(available)):
-        cube = problem.cube_of
-        size = problem.records[k][:, cube, None] * per_record + problem.cells[k][:, cube, None] * per_cell
+        records, cells = problem.find_volume(k)
+        size = records[:, :, None] * per_record + cells[:, :, None] * per_cell
+        useful = value
         if known is not None:
-            told = np.where(
-                known[k] >= 0,
-                np.take_along_axis(share, np.maximum(known[k], 0)[..., None], axis=2)[..., 0],
-                1.0,
-            )
-            useful: Floats = np.minimum(share, told[..., None])
-        else:
-            useful = share
-        value = np.where(may, part[..., None] * useful, IMPOSSIBLE)
-        chosen[k] = fill_sites(value, np.where(problem.has_data[..., None], size, 0.0), available[k])
+            of_known = np.take_along_axis(value, np.maximum(known[k], 0)[..., None], axis=2)
+            useful = np.where(known[k][..., None] >= 0, np.minimum(value, of_known), value)
+        useful = np.where(may, np.where(is_sent[..., None], useful, 0.0), IMPOSSIBLE)
+        chosen[k] = fill_sites(useful, np.where(is_sent[..., None], size, 0.0), available[k])
     return chosen
 
 

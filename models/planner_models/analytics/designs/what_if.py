@@ -155,7 +155,7 @@ def _tabulate_waste(problem: Analytics, chosen: Ints) -> pd.DataFrame:
 def _section_of_queries(problem: Analytics, chosen: Ints, rows: int) -> Section:
     """Return the table of the queries that lose most value."""
     answers = find_answers(problem, chosen)
-    full = problem.value_usd * len(chosen) * problem.has_data.any(axis=0)
+    full = problem.value_usd * problem.is_asked.sum(axis=0) * problem.has_data.any(axis=0)
     lost = full - answers.value_usd.sum(axis=0)
     order = np.argsort(-lost, kind="stable")[:rows]
     frame = pd.DataFrame(

@@ -20,7 +20,7 @@ def count_reports(problem: Analytics, plan: Levels) -> Signalling:  # noqa: ARG0
     """
     intervals, sites, links = _sizes(problem)
     volumes = len(problem.volume) * (NAME + 2 * FIGURE)
-    levels = intervals * int(problem.has_data.sum()) * 2 * NAME
+    levels = _count_levels(problem) * 2 * NAME
     return Signalling(
         messages=intervals * (links + 2 * sites), bytes=intervals * links * (NAME + FIGURE) + volumes + levels
     )
@@ -33,7 +33,7 @@ def count_prices(problem: Analytics, plan: Levels) -> Signalling:  # noqa: ARG00
     """
     intervals, sites, links = _sizes(problem)
     rounds = intervals * links * PRICE_ROUNDS
-    levels = intervals * int(problem.has_data.sum()) * 2 * NAME
+    levels = _count_levels(problem) * 2 * NAME
     return Signalling(messages=2 * rounds + intervals * sites, bytes=2 * rounds * (NAME + FIGURE) + levels)
 
 
@@ -49,3 +49,9 @@ def count_coarsest(problem: Analytics, plan: Levels) -> Signalling:  # noqa: ARG
 
 def _sizes(problem: Analytics) -> tuple[int, int, int]:
     return len(problem.interval_numbers), len(problem.site_names), len(problem.link_names)
+
+
+def _count_levels(problem: Analytics) -> int:
+    """Return how many levels of sites there are, in all intervals."""
+    own = problem.has_data.sum(axis=0) * (problem.source_of < 0)
+    return int((problem.is_asked @ own).sum())

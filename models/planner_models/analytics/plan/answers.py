@@ -52,6 +52,8 @@ def find_answers(problem: Analytics, chosen: Ints) -> Answers:
         if not len(sites):
             continue
         own = chosen[:, sites, query]
+        asked = problem.is_asked[:, query]
+        own = np.where(asked[:, None], own, -1)
         sends = (own >= 0) & ~problem.is_none[query, own]
         if problem.is_sum[query]:
             share = np.where(own >= 0, problem.value_share[query, own], 0.0)
@@ -73,6 +75,21 @@ def find_answers(problem: Analytics, chosen: Ints) -> Answers:
     return Answers(level, error, value, answered)
 
 
+def follow_sources(problem: Analytics, chosen: Ints) -> Ints:
+    """Return chosen levels (K, S, Q) in which queries that use the data of another one have its levels.
+
+    Where sites share an answer, that is made of the source's answer; otherwise of each site's own data.
+    """
+    if (problem.source_of < 0).all():
+        return chosen
+    found, answers = chosen.copy(), find_answers(problem, chosen)
+    for query in np.flatnonzero(problem.source_of >= 0).tolist():
+        source = problem.source_of[query]
+        level = chosen[:, :, source] if problem.is_sum[query] else answers.level[:, [source]]
+        found[:, :, query] = np.where(level >= 0, problem.followed[query, level], -1)
+    return found
+
+
 def find_loads(problem: Analytics, chosen: Ints, answers: Answers | None = None) -> Loads:
     """Return the bytes on uplinks from chosen levels (K, S, Q); with answers, also those that are wasted."""
     intervals, sites, queries = chosen.shape
@@ -81,9 +98,12 @@ def find_loads(problem: Analytics, chosen: Ints, answers: Answers | None = None)
     wasted = np.zeros((intervals, sites))
     for query in range(queries):
         own = chosen[:, :, query]
+        if problem.source_of[query] >= 0:
+            continue  # the data of another query is sent
         sends = (own >= 0) & problem.has_data[:, query]
-        records = np.where(sends, problem.records[:, :, problem.cube_of[query]], 0.0)
-        cells = np.where(sends, problem.cells[:, :, problem.cube_of[query]], 0.0)
+        own_records, own_cells = problem.find_query_volume(query)
+        records = np.where(sends, own_records, 0.0)
+        cells = np.where(sends, own_cells, 0.0)
         sent = records * per_record[query, own] + cells * per_cell[query, own]
         site += sent
         before_pop += sent * problem.merged_share[problem.pop_of, query][np.arange(sites), own]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
-from planner_models.analytics.plan.answers import find_answers, find_loads
+from planner_models.analytics.plan.answers import find_answers, find_loads, follow_sources
 from planner_models.analytics.plan.backfill import find_kept, find_late_loads
 from planner_models.analytics.plan.plan import Levels, read_backfill, read_levels, tabulate_answers
 from planner_models.analytics.problem.problem import Analytics
@@ -55,10 +56,10 @@ def check(problem: Analytics, plan: Levels) -> Violations:
         over = answers.error > allowed * (1 + TOLERANCE) + 1e-12
         found += _places(problem, "error", problem.query_names, answers.error, allowed, over, "")
     required = ~problem.is_none.any(axis=1) & problem.has_data.any(axis=0)
-    left = required & ~answers.is_answered
+    left = required & ~answers.is_answered & problem.is_asked
     for query in np.flatnonzero(required & problem.is_sum).tolist():
         sites = problem.has_data[:, query]
-        left[:, query] |= (chosen[:, sites, query] < 0).any(axis=1)
+        left[:, query] |= (chosen[:, sites, query] < 0).any(axis=1) & problem.is_asked[:, query]
     found += _places(
         problem, "answered", problem.query_names, np.zeros(left.shape), np.ones(left.shape), left, "answers"
     )
@@ -71,6 +72,7 @@ def check(problem: Analytics, plan: Levels) -> Violations:
             & ~_may_send(problem, query, chosen[:, :, query])
         ).tolist()
     ]
+    ruled_out += [(k, site, query) for query, k, site in _find_finer(problem, chosen)]
     for row, (query, level) in enumerate(zip(late.query.tolist(), late.level.tolist(), strict=True)):
         if not problem.may_send[late.site[row], query, level]:
             ruled_out.append((int(late.interval[row]), int(late.site[row]), query))
@@ -84,6 +86,17 @@ def check(problem: Analytics, plan: Levels) -> Violations:
         allowed=np.zeros(len(ruled_out)),
         unit="levels",
     )
+
+
+def _find_finer(problem: Analytics, chosen: Ints) -> Iterator[tuple[int, int, int]]:
+    """Yield query, interval and site of levels that the data of the query that they use cannot make."""
+    followed = follow_sources(problem, chosen)
+    for query in np.flatnonzero(problem.source_of >= 0).tolist():
+        own, most = chosen[:, :, query], followed[:, :, query]
+        known = (own >= 0) & ~problem.is_none[query, own]
+        made = (most >= 0) & problem.refines[query, most, own]
+        for k, site in np.argwhere(known & ~made & problem.has_data[:, query]).tolist():
+            yield query, k, site
 
 
 def _may_send(problem: Analytics, query: int, level: np.ndarray) -> Bools:

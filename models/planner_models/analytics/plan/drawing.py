@@ -27,10 +27,13 @@ def draw(problem: Analytics, plan: Levels) -> Sequence[Drawing]:
     """Draw the value of answers over time, the load of sites, and the value of each query."""
     chosen = read_levels(problem, plan)
     answers = find_answers(problem, chosen)
-    offered = np.full(len(chosen), problem.total_usd / len(chosen))
+    taking_part = problem.has_data.any(axis=0)
+    offered = problem.is_asked @ (problem.value_usd * taking_part)
     hour = problem.start_s / 3600
     value = pd.DataFrame({"hour": hour, "answers": answers.value_usd.sum(axis=1), "full_quality": offered})
-    total = answers.value_usd.sum(axis=0) / np.maximum(problem.value_usd * len(chosen), 1e-300)
+    total = answers.value_usd.sum(axis=0) / np.maximum(
+        problem.value_usd * problem.is_asked.sum(axis=0), 1e-300
+    )
     lowest = np.argsort(total, kind="stable")[:MOST_BARS]
     bars = pd.DataFrame(
         {"query": [problem.query_names[row] for row in lowest.tolist()], "quality": total[lowest] * 100}

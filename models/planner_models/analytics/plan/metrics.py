@@ -147,7 +147,8 @@ def find_timely_value(
         if not len(sites):
             continue
         own = chosen[:, sites, query]
-        sends = (own >= 0) & ~problem.is_none[query, own]
+        asked = problem.is_asked[:, query]
+        sends = (own >= 0) & ~problem.is_none[query, own] & asked[:, None]
         delay = np.where(sends, delays.site_s[:, sites], 0.0)
         in_time = delay + problem.length_s[:, None] <= deadline[query] * (1 + 1e-9)
         answered = answers.is_answered[:, query]
@@ -167,10 +168,11 @@ def _value_without_data(problem: Analytics, chosen: Ints, answers: Answers) -> f
         sites = np.flatnonzero(problem.has_data[:, query])
         if problem.is_sum[query]:
             own = chosen[:, sites, query]
-            empty = (own < 0) | problem.is_none[query, own]
+            empty = ((own < 0) | problem.is_none[query, own]) & problem.is_asked[:, query, None]
             total += float((empty @ problem.site_value_usd[sites, query]).sum())
         elif len(sites):
-            total += float((~answers.is_answered[:, query]).sum() * problem.value_usd[query])
+            empty = ~answers.is_answered[:, query] & problem.is_asked[:, query]
+            total += float(empty.sum() * problem.value_usd[query])
     return total
 
 

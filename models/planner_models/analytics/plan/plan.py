@@ -12,7 +12,7 @@ import pandas as pd
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError, PlanRejected
-from planner_models.analytics.plan.answers import find_answers
+from planner_models.analytics.plan.answers import find_answers, follow_sources
 from planner_models.analytics.problem.problem import Analytics, find_rows
 from planner_models.analytics.problem.schema import MOST_INTERVALS, MOST_USD
 
@@ -101,13 +101,14 @@ def make_plan(problem: Analytics, chosen: Ints, price: Floats | None = None) -> 
 
     price  (S + G,) price of each uplink in the last interval, USD
     """
-    has = problem.has_data
+    chosen = follow_sources(problem, chosen)
+    has, asked = problem.has_data, problem.is_asked
     first = has.argmax(axis=0)
     common = np.take_along_axis(chosen, first[None, None, :], axis=1)[:, 0, :]  # (K, Q)
     taking_part = has.any(axis=0)
-    alike = ((chosen == common[:, None, :]) | ~has[None]).all(axis=1) & taking_part & (common >= 0)
+    alike = ((chosen == common[:, None, :]) | ~has[None]).all(axis=1) & taking_part & (common >= 0) & asked
     interval, query = np.nonzero(alike)
-    apart = has[None] & ~alike[:, None, :] & (chosen >= 0)
+    apart = has[None] & (asked & ~alike)[:, None, :] & (chosen >= 0)
     k, s, q = np.nonzero(apart)
     names = _level_names(problem)
     frame = pd.DataFrame(
@@ -137,9 +138,8 @@ def tabulate_answers(problem: Analytics, chosen: Ints) -> pd.DataFrame:
     """Return the answers that chosen levels (K, S, Q) make, one row for each interval and query with data."""
     found = find_answers(problem, chosen)
     taking_part = np.flatnonzero(problem.has_data.any(axis=0))
-    intervals = len(problem.interval_numbers)
-    query = np.tile(taking_part, intervals)
-    interval = np.repeat(np.arange(intervals), len(taking_part))
+    interval, place = np.nonzero(problem.is_asked[:, taking_part])
+    query = taking_part[place]
     level = found.level[interval, query]
     names = np.where(level >= 0, _level_names(problem)[query, np.maximum(level, 0)], MIXED)
     return pd.DataFrame(
@@ -266,6 +266,12 @@ def read_levels(problem: Analytics, plan: Levels) -> Ints:
     _refuse(frame, "levels", interval < 0, lambda row: f"there is no interval {row['interval']:g}")
     _refuse(frame, "levels", query < 0, lambda row: f"there is no query '{row['query']}'")
     _refuse(frame, "levels", (site < 0) & ~everywhere, lambda row: f"there is no site '{row['site']}'")
+    _refuse(
+        frame,
+        "levels",
+        ~problem.is_asked[interval, query],
+        lambda row: f"query '{row['query']}' is not asked in interval {row['interval']:g}",
+    )
     level = problem.find_level_names(query, frame["level"])
     _refuse(frame, "levels", level < 0, lambda row: f"query '{row['query']}' has no level '{row['level']}'")
     stray = ~everywhere & ~problem.has_data[site, query]

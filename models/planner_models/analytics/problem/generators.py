@@ -33,6 +33,16 @@ Variation = Annotated[
     float, Field(ge=0, le=2, description="standard deviation of the logarithm of a link's bandwidth in time")
 ]
 Part = Annotated[float, Field(ge=0, le=1, description="part of the queries to which sites add values")]
+AdHocPart = Annotated[
+    float,
+    Field(
+        ge=0, le=1, description="part of the queries that are asked once, over stored data of the hour before"
+    ),
+]
+SharedPart = Annotated[
+    float,
+    Field(ge=0, le=1, description="part of the queries that use the data of another one of the same cube"),
+]
 BackfillMinutes = Annotated[
     float,
     Field(
@@ -56,6 +66,8 @@ def diurnal(
     sum_part: Part = 0.2,
     worst_part: Part = 0.2,
     backfill_minutes: BackfillMinutes = 0.0,
+    ad_hoc_part: AdHocPart = 0.0,
+    shared_part: SharedPart = 0.0,
     seed: Seed = 0,
 ) -> Analytics:
     """Generate sites around the world with a daily load, queries of six levels, and links that vary."""
@@ -95,13 +107,46 @@ def diurnal(
         queries=table,
         levels=levels.reset_index(drop=True),
         merging=_draw_merging(rng, names, levels, places),
-        backfill=_tabulate_backfill(names, backfill_minutes) if backfill_minutes > 0 else None,
+        **_draw_reuse(
+            np.random.default_rng((seed, 1)), table, times, ad_hoc_part, shared_part, backfill_minutes
+        ),
     )
     return set_bandwidth(problem, bandwidth, variation, rng)
 
 
-def _tabulate_backfill(queries: list[str], minutes: float) -> pd.DataFrame:
-    return pd.DataFrame({"query": queries, "window_s": 60 * minutes, "half_life_s": 60 * minutes})
+def _draw_reuse(
+    rng: np.random.Generator,
+    queries: pd.DataFrame,
+    times: pd.DataFrame,
+    ad_hoc_part: float,
+    shared_part: float,
+    backfill_minutes: float,
+) -> dict[str, pd.DataFrame | None]:
+    """Draw ad hoc queries, queries that use the data of another one, and the table of later data."""
+    names = queries["query"].tolist()
+    order = rng.permutation(len(names))
+    ad_hoc = [names[row] for row in order[: round(ad_hoc_part * len(names))].tolist()]
+    asked = rng.integers(1, len(times) + 1, size=len(ad_hoc)).astype(float)
+    before = np.floor(3600 / times["length_s"].iloc[0])
+    source_of: dict[tuple[str, str], str] = {}
+    shares: list[tuple[str, str]] = []
+    for row in order[len(ad_hoc) :].tolist():
+        key = (str(queries["cube"].iloc[row]), str(queries["combine"].iloc[row]))
+        if key not in source_of:
+            source_of[key] = names[row]
+        elif len(shares) < round(shared_part * len(names)):
+            shares.append((names[row], source_of[key]))
+    late = [name for name in names if name not in ad_hoc and name not in {query for query, _ in shares}]
+    seconds = 60 * backfill_minutes
+    return {
+        "ad_hoc": pd.DataFrame({"query": ad_hoc, "interval": asked, "since": np.maximum(asked - before, 1.0)})
+        if ad_hoc
+        else None,
+        "shares": pd.DataFrame(shares, columns=["query", "uses"]) if shares else None,
+        "backfill": pd.DataFrame({"query": late, "window_s": seconds, "half_life_s": seconds})
+        if seconds > 0
+        else None,
+    }
 
 
 def _draw_levels(rng: np.random.Generator, query: str, kind: str) -> pd.DataFrame:

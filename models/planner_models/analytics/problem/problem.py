@@ -14,7 +14,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
-from planner_models.analytics.problem import validation
+from planner_models.analytics.problem import reuse, validation
 from planner_models.analytics.problem.level_order import find_refinements
 from planner_models.analytics.problem.schema import MERGEABLE, NO_DATA, OPTIONAL_TABLES, SUM, TABLES, WORST
 
@@ -22,9 +22,13 @@ BYTES_PER_MBIT: Final = 1e6 / 8
 TIMELESS: Final = (
     "site_names", "pop_names", "link_names", "query_names", "pop_of", "cube_of", "is_sum", "value_usd",
     "_level_places", "level_names", "level_rows", "value_share", "is_none", "may_answer", "may_send",
-    "refines", "join", "merged_share",
+    "refines", "join", "merged_share", "_stored", "source_of", "followed", "level_value_usd",
+    "site_level_value_usd",
 )  # fmt: skip
-"""Properties that depend neither on intervals nor on volumes nor on bandwidth."""
+"""Properties that depend neither on intervals nor on volumes nor on bandwidth.
+
+Windows keep what ad hoc queries read (`_stored`), which may lie before them.
+"""
 
 
 def find_rows(names: Sequence[str], column: pd.Series) -> Ints:
@@ -57,6 +61,8 @@ class Analytics:
     merging: pd.DataFrame | None = None
     policies: pd.DataFrame | None = None
     backfill: pd.DataFrame | None = None
+    ad_hoc: pd.DataFrame | None = None
+    shares: pd.DataFrame | None = None
     pinned: pd.DataFrame | None = None
     forbidden: pd.DataFrame | None = None
 
@@ -90,6 +96,7 @@ class Analytics:
         self, *, intervals: pd.DataFrame, volume: pd.DataFrame, bandwidth: pd.DataFrame | None
     ) -> Analytics:
         """Return the problem with other intervals, volumes and bandwidth, which are not validated again."""
+        _ = self._stored  # of all intervals, before some are left out
         other = object.__new__(Analytics)
         changed = {"intervals": intervals, "volume": volume, "bandwidth": bandwidth}
         for one in fields(self):
@@ -203,6 +210,37 @@ class Analytics:
     def capacity_bytes(self) -> Floats:
         """(K, S + G) bytes that each uplink carries in each interval."""
         return self.capacity_mbps * self.length_s[:, None] * BYTES_PER_MBIT
+
+    @cached_property
+    def is_asked(self) -> Bools:
+        """(K, Q) whether a query has an answer in an interval: all but ad hoc ones in all of them."""
+        return reuse.find_asked(self)
+
+    @cached_property
+    def _stored(self) -> tuple[Ints, Floats]:
+        """Return the ad hoc queries, and what they read at each site."""
+        return reuse.find_stored(self)
+
+    def find_volume(self, k: int) -> tuple[Floats, Floats]:
+        """Return the records and cells of each site for each query in interval k, (S, Q) each."""
+        query, stored = self._stored
+        found = [volume[k][:, self.cube_of] for volume in (self.records, self.cells)]
+        for volume, read in zip(found, stored, strict=True):
+            volume[:, query] = read * self.is_asked[k, query]
+        return found[0], found[1]
+
+    def find_query_volume(self, query: int) -> tuple[Floats, Floats]:
+        """Return the records and cells of each interval and site for a query, (K, S) each."""
+        queries, stored = self._stored
+        place = np.flatnonzero(queries == query)
+        if not len(place):
+            return self.records[:, :, self.cube_of[query]], self.cells[:, :, self.cube_of[query]]
+        asked = self.is_asked[:, query, None]
+        return stored[0, :, place[0]] * asked, stored[1, :, place[0]] * asked
+
+    def find_queries(self, frame: pd.DataFrame) -> Ints:
+        """Return the place of each row's query, -1 for none."""
+        return find_rows(self.query_names, frame["query"])
 
     def find_intervals(self, frame: pd.DataFrame) -> Ints:
         """Return the place of each row's interval in time, -1 for none."""
@@ -366,6 +404,30 @@ class Analytics:
         return np.where(merges[:, None, None] & mergeable[None, :, None], share, 1.0)
 
     @cached_property
+    def source_of(self) -> Ints:
+        """(Q,) query whose data answers a query; -1 where it has data of its own."""
+        return reuse.find_sources(self)
+
+    @cached_property
+    def followed(self) -> Ints:
+        """(Q, L) level that an answer of a query's source at each level gives; see `find_followed`."""
+        return reuse.find_followed(self)
+
+    @cached_property
+    def level_value_usd(self) -> Floats:
+        """(Q, L) value of an answer, with those of queries that use its data; see `find_level_values`."""
+        return reuse.find_level_values(self)
+
+    @cached_property
+    def site_level_value_usd(self) -> Floats:
+        """(S, Q, L) value that a site adds at each level, with those of queries that use its data, USD."""
+        weight = self.sites["weight"].to_numpy(float)[:, None] * self.has_data
+        part = weight / np.maximum(weight.sum(axis=0), 1e-300)
+        finite = np.isfinite(self.level_value_usd)
+        value = part[:, :, None] * np.where(finite, self.level_value_usd, 0.0)
+        return np.asarray(np.where(finite, value, -np.inf))
+
+    @cached_property
     def storage_bytes(self) -> Floats:
         """(S,) bytes that each site can keep to send later; inf where there is no limit."""
         if "storage_gb" not in self.sites:
@@ -393,4 +455,4 @@ class Analytics:
     def total_usd(self) -> float:
         """Value of all answers at full quality, USD."""
         taking_part = self.has_data.any(axis=0)
-        return float(self.value_usd[taking_part].sum()) * len(self.interval_numbers)
+        return float((self.is_asked @ (self.value_usd * taking_part)).sum())

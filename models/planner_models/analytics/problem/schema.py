@@ -244,6 +244,35 @@ BACKFILL: Final = Table(
     may_be_empty=True,
 )
 
+AD_HOC: Final = Table(
+    name="ad_hoc",
+    about="a query that is asked once, over data that sites have stored; no row: it has an answer in each "
+    "interval",
+    columns={
+        "query": label("query"),
+        "interval": number(
+            "number of the interval in which it is asked", at_least=1, at_most=MOST_INTERVALS, whole=True
+        ),
+        "since": number(
+            "number of the first interval whose data it reads; blank: that in which it is asked",
+            at_least=1,
+            at_most=MOST_INTERVALS,
+            whole=True,
+            optional=True,
+            may_be_blank=True,
+        ),
+    },
+    key=("query",),
+    may_be_empty=True,
+)
+SHARES: Final = Table(
+    name="shares",
+    about="a query that is answered from the data of another one, which is sent once",
+    columns={"query": label("query"), "uses": label("query whose data it uses, at levels of the same names")},
+    key=("query",),
+    may_be_empty=True,
+)
+
 
 def _exceptions(name: str, about: str) -> Table:
     return Table(
@@ -269,7 +298,18 @@ TABLES: Final = (
     MERGING,
     POLICIES,
     BACKFILL,
+    AD_HOC,
+    SHARES,
     PINNED,
     FORBIDDEN,
 )
-OPTIONAL_TABLES: Final = ("bandwidth", "merging", "policies", "backfill", "pinned", "forbidden")
+OPTIONAL_TABLES: Final = (
+    "bandwidth",
+    "merging",
+    "policies",
+    "backfill",
+    "ad_hoc",
+    "shares",
+    "pinned",
+    "forbidden",
+)

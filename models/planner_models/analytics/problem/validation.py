@@ -13,6 +13,7 @@ from planner.contract.notes import add_note
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
 from planner_models.analytics.problem.level_order import NESTED, find_unnested
+from planner_models.analytics.problem.reuse import find_reuse_faults
 from planner_models.analytics.problem.schema import (
     BUCKETS,
     COARSEST,
@@ -46,7 +47,8 @@ def find_faults(problem: Analytics) -> Iterator[str]:
         return
     yield from _find_faulty_times(problem)
     yield from _find_faulty_levels(problem)
-    yield from _find_faulty_exceptions(problem)
+    faults = list(_find_faulty_exceptions(problem))
+    yield from faults or find_reuse_faults(problem)
 
 
 def _find_unknown_names(problem: Analytics) -> Iterator[str]:
@@ -85,7 +87,7 @@ def _find_faulty_times(problem: Analytics) -> Iterator[str]:
             f"{row_name(problem.intervals, 'intervals', row)}: start_s is {start[place]:g}, must be "
             f"{start[place - 1] + length[place - 1]:g}, the end of the interval before"
         )
-    for table in ("volume", "bandwidth"):
+    for table in ("volume", "bandwidth", "ad_hoc"):
         frame = getattr(problem, table)
         if frame is not None and len(frame):
             yield from report_unknown_intervals(problem, frame, table)

@@ -1,0 +1,163 @@
+"""Queries that are asked once over stored data, and queries that use the data of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Bools, Floats, Ints
+from planner.contract.tables import row_name
+from planner.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from planner_models.analytics.problem.problem import Analytics
+
+
+def find_asked(problem: Analytics) -> Bools:
+    """Return whether each query has an answer in each interval, (K, Q): ad hoc ones only where asked."""
+    asked = np.ones((len(problem.interval_numbers), len(problem.query_names)), dtype=bool)
+    if problem.ad_hoc is not None and len(problem.ad_hoc):
+        query = problem.find_queries(problem.ad_hoc)
+        asked[:, query] = False
+        interval = problem.find_intervals(problem.ad_hoc)
+        known = interval >= 0  # in a window, others are asked in another one
+        asked[interval[known], query[known]] = True
+    return asked
+
+
+def find_stored(problem: Analytics) -> tuple[Ints, Floats]:
+    """Return the ad hoc queries (A,), and the records and cells that each reads at each site, (2, S, A).
+
+    These are of all intervals from `since` to the one in which it is asked.
+    """
+    frame = problem.ad_hoc
+    if frame is None or not len(frame):
+        return np.zeros(0, dtype=np.int64), np.zeros((2, len(problem.site_names), 0))
+    query = problem.find_queries(frame)
+    numbers = problem.interval_numbers
+    since = frame["since"].to_numpy(float) if "since" in frame else np.full(len(frame), np.nan)
+    last = frame["interval"].to_numpy(float)
+    since = np.where(np.isnan(since), last, since)
+    is_read = ((numbers >= since[:, None]) & (numbers <= last[:, None])).astype(float)  # A, K
+    cube = problem.cube_of[query]
+    found = [
+        np.einsum("ak,ksa->sa", is_read, volume[:, :, cube]) for volume in (problem.records, problem.cells)
+    ]
+    return query, np.array(found)
+
+
+def find_sources(problem: Analytics) -> Ints:
+    """Return the query whose data answers each query, (Q,); -1 where a query has data of its own."""
+    source = np.full(len(problem.query_names), -1, dtype=np.int64)
+    if problem.shares is not None and len(problem.shares):
+        frame = problem.shares
+        source[problem.find_queries(frame)] = problem.find_queries(frame.assign(query=frame["uses"]))
+    return source
+
+
+def find_followed(problem: Analytics) -> Ints:
+    """Return the level of a query that an answer of its source at each level gives, (Q, L); -1 for none.
+
+    That is the level of most value whose name is a level of the source that the answer can be made into.
+    """
+    followed = np.full(problem.level_rows.shape, -1, dtype=np.int64)
+    for query in np.flatnonzero(problem.source_of >= 0).tolist():
+        source = int(problem.source_of[query])
+        names = problem.level_names[source]
+        for level in range(len(names)):
+            best = -1.0
+            for own, name in enumerate(problem.level_names[query]):
+                makes = problem.is_none[query, own] or (
+                    name in names and problem.refines[source, level, names.index(name)]
+                )
+                value = problem.value_share[query, own]
+                if makes and problem.may_answer[query, own] and value > best:
+                    followed[query, level], best = own, value
+    return followed
+
+
+def find_level_values(problem: Analytics) -> Floats:
+    """Return the value of an answer at each level, with the queries that it answers too, (Q, L), USD.
+
+    -inf where one of these has no level that it allows.
+    """
+    value = problem.value_usd[:, None] * problem.value_share
+    for query in np.flatnonzero(problem.source_of >= 0).tolist():
+        level = problem.followed[query]
+        more = problem.value_usd[query] * problem.value_share[query, level]
+        value[problem.source_of[query]] += np.where(level >= 0, more, -np.inf)
+    return np.asarray(np.where(problem.level_rows >= 0, value, 0.0))
+
+
+def find_reuse_faults(problem: Analytics) -> Iterator[str]:
+    """Yield faults of tables `ad_hoc` and `shares`, each with its row, value and rule."""
+    yield from _find_ad_hoc_faults(problem)
+    shares = problem.shares
+    if shares is None or not len(shares):
+        return
+    names = set(problem.query_names)
+    unknown = [row for row, name in enumerate(shares["uses"].astype(str)) if name not in names]
+    for row in unknown[:5]:
+        name = str(shares["uses"].iloc[row])
+        where = row_name(shares, "shares", row)
+        yield f"{where}: uses: there is no query '{name}'" + did_you_mean(name, problem.query_names)
+    if not unknown:
+        yield from _find_share_faults(problem, shares)
+
+
+def _find_ad_hoc_faults(problem: Analytics) -> Iterator[str]:
+    frame = problem.ad_hoc
+    if frame is None or not len(frame):
+        return
+    since = frame["since"].to_numpy(float) if "since" in frame else np.full(len(frame), np.nan)
+    for row in np.flatnonzero(since > frame["interval"].to_numpy(float))[:5].tolist():
+        yield (
+            f"{row_name(frame, 'ad_hoc', row)}: since is {since[row]:g}, must be up to "
+            f"{frame['interval'].iloc[row]:g}, the interval in which it is asked"
+        )
+    late = set(problem.backfill["query"].astype(str)) if problem.backfill is not None else set()
+    for row, name in enumerate(frame["query"].astype(str)):
+        if name in late:
+            where = row_name(frame, "ad_hoc", row)
+            yield f"{where}: '{name}' is in table backfill, must not be: its answer is not improved later"
+
+
+def _find_share_faults(problem: Analytics, shares: pd.DataFrame) -> Iterator[str]:
+    derived = set(shares["query"].astype(str))
+    columns = {
+        column: dict(zip(problem.query_names, problem.queries[column].astype(str), strict=True))
+        for column in ("cube", "combine")
+    }
+    special = {
+        table: set(own["query"].astype(str))
+        for table in ("ad_hoc", "backfill", "policies", "pinned", "forbidden")
+        if (own := getattr(problem, table)) is not None
+    }
+    pairs = zip(shares["query"].astype(str), shares["uses"].astype(str), strict=True)
+    for row, (query, uses) in enumerate(pairs):
+        where = row_name(shares, "shares", row)
+        if uses in derived:
+            yield f"{where}: uses is '{uses}', must be a query with data of its own, not one of table shares"
+        for column, of in columns.items():
+            if of[query] != of[uses]:
+                yield f"{where}: {column} of '{query}' is {of[query]}, must be {of[uses]}, that of '{uses}'"
+        for table, queries in special.items():
+            named = [name for name in (query, uses) if name in queries]
+            if named and (named[0] == query or table == "ad_hoc"):
+                yield (
+                    f"{where}: '{named[0]}' is in table {table}, must not be: queries that share data have "
+                    "the same intervals and levels"
+                )
+        yield from _find_unknown_levels(problem, where, query, uses)
+
+
+def _find_unknown_levels(problem: Analytics, where: str, query: str, uses: str) -> Iterator[str]:
+    own, other = (problem.query_names.index(name) for name in (query, uses))
+    for place, name in enumerate(problem.level_names[own]):
+        if not problem.is_none[own, place] and name not in problem.level_names[other]:
+            hint = did_you_mean(name, problem.level_names[other])
+            yield f"{where}: level '{name}' of '{query}' is no level of '{uses}'" + hint
+            return
