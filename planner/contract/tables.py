@@ -387,7 +387,7 @@ def _add_broken_rules(cases: pd.DataFrame, broken: _RowFaults) -> None:
 
 def _add_repeated_keys(table: Table, frame: pd.DataFrame, broken: _RowFaults) -> None:
     key = table.key_in(frame)
-    if table.compact and _all_rows_differ(frame[key]):
+    if not key or (table.compact and _all_rows_differ(frame[key])):
         return
     again = frame.duplicated(key)
     places, rows = _locate_first(again)

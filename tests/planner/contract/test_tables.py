@@ -206,6 +206,16 @@ def test_compact_tables_are_looked_at_as_others_are(
     assert any(fault in line for line in caught.value.faults)
 
 
+def test_rows_without_the_columns_of_their_key_are_not_compared() -> None:
+    notes = Table(
+        name="notes",
+        about="a note",
+        columns={"part": label("its name", optional=True), "mass_kg": number("mass")},
+        key=("part",),
+    )
+    assert len(validate(notes, pd.DataFrame({"mass_kg": [1.0, 1.0]}))) == 2
+
+
 def test_numbers_and_their_texts_are_one_name() -> None:
     frame = pd.DataFrame({"one": pd.Series([1, "1"], dtype=object), "two": ["x", "y"]})
     assert validate(LINKED, frame)["one"].cat.categories.tolist() == ["1"]
