@@ -23,7 +23,8 @@ of its traffic and a share of the lower traffic of the two.
 free windows together, with windows of similar traffic averaged: a bound on every plan's bill. For levels
 from it, column generation finds which contracts are free in how many windows of a group, and a linear program
 the loads; a coordinate search improves the levels. Where a gap is left, branching on the sum of the levels
-raises the bound, and where the month is small, an integer program proves the optimum. Traffic beyond all
+raises the bound, and where the month is small, an integer program proves the optimum. Where switching is
+limited, simulated annealing chooses the free windows and a linear program the loads. Traffic beyond all
 contracts is left unserved. `by_peak` plans as if no window were free; `commitments_first`, `cheapest_first`
 and `fixed_shares` are rules.
 
@@ -67,7 +68,7 @@ from planner_models.contracts.plan.drawing import draw, draw_month
 from planner_models.contracts.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.contracts.plan.plan import PLAN_TABLES, Loads, from_tables
 from planner_models.contracts.problem.adjustments import adjust
-from planner_models.contracts.problem.generators import PRESETS
+from planner_models.contracts.problem.generators import PRESETS, limited_day
 from planner_models.contracts.problem.problem import OPTIONAL_TABLES, TABLES, Month
 
 SYSTEM = System(
@@ -82,6 +83,7 @@ SYSTEM = System(
         presets=PRESETS,
         adjust=adjust,
         draw=draw_month,
+        sample=limited_day,
     ),
     plan=PlanType(
         tables=PLAN_TABLES,

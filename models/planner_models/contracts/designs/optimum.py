@@ -141,9 +141,15 @@ def plan_region(region: Region, *, method: Method, options: Options, time_limit_
     assert free.load is not None
     if switching.is_within_limit(region, free.load):
         return free
-    bound, relaxed = switching.find_bound(region, limited)
-    bound = max((one for one in (bound, free.bound) if one is not None), default=None)
-    load = switching.find_loads(region, free.load, relaxed, limited)
+    bounds = (switching.find_bound(region, limited), free.bound)
+    bound = max((one for one in bounds if one is not None), default=None)
+    load = switching.find_loads(
+        region,
+        free.load,
+        limited,
+        is_enough=lambda cost: bound is not None and cost <= bound * (1 + gap) + CENT,
+        time_left=lambda: until - time.perf_counter(),
+    )
     done = RegionDecision(load, free_windows.load_cost(region, load), bound, free.backend)
     is_small = method == "auto" and region.most.size <= MOST_BINARIES
     if is_small and (bound is None or (done.cost or 0.0) > bound * (1 + gap) + CENT):

@@ -5,31 +5,35 @@ without limits of switching does. Plans are the best of these:
 
 - loads that rise with the traffic, so that no traffic moves: filling commitments first, or the linear program
   over some windows in ascending order of traffic with no switching between them, interpolated;
-- the linear program in which given windows are free: those of the plan without limits, those of most traffic
-  for all contracts, or those that remain when, by halves, the windows in which a contract carries less in the
-  program's solution are no longer free (diving);
 - a mean of the plan without limits and the first, with as much of the former as the limits allow: what moves
-  is at most that share of what moves in the former.
+  is at most that share of what moves in the former;
+- the linear program over all windows in which those are free that simulated annealing chooses, in turn for
+  the levels of the plan without limits and of the best loads, and slightly higher ones.
 
 Where the month is small, the integer program of `program` follows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from planner import backends
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats
 from planner.options import Options
-from planner_models.contracts.designs import free_windows, program
+from planner_models.contracts.designs import annealing, free_windows, program
 from planner_models.contracts.designs.program import Region
 from planner_models.contracts.designs.rules import pour_commitments_first
 
 LEVELS: Final = 150  # of traffic, for loads that rise with it
 MOST_CELLS: Final = 30_000  # windows times contracts up to which programs over all windows are solved
+RAISES: Final = (0.0, 0.03, 0.06, 0.01, 0.1)  # of the levels, in turn
+MOVED_WEIGHTS: Final = (0.05, 0.3)  # of moved traffic in the annealing, in turn
+MOST_TURNS: Final = 20
+SEED: Final = 1
 
 
 def moved_mbps(load: Floats) -> Floats:
@@ -45,33 +49,54 @@ def is_within_limit(region: Region, load: Floats) -> bool:
     return region.moved_share >= 1 or bool((moved_mbps(load) <= movable + 1e-6 * region.traffic.max()).all())
 
 
-def find_bound(region: Region, options: Options) -> tuple[float | None, Floats | None]:
-    """Return the bound of the relaxation in the order of time, and its loads (W, N); None where unknown."""
+def find_bound(region: Region, options: Options) -> float | None:
+    """Return the bound of the relaxation in the order of time; None where unknown."""
     if region.most.size > MOST_CELLS:
-        return None, None
-    built = program.build(region, in_order=True)
-    solution = backends.solve(built.program, options)
-    load = None if solution.x is None else built.loads(solution.x, len(region.traffic))
-    return solution.bound, load
+        return None
+    return backends.solve(program.build(region, in_order=True).program, options).bound
 
 
-def find_loads(region: Region, free: Floats, relaxed: Floats | None, options: Options) -> Floats:
+def find_loads(
+    region: Region,
+    free: Floats,
+    options: Options,
+    *,
+    is_enough: Callable[[float], bool],
+    time_left: Callable[[], float],
+) -> Floats:
     """Return the loads (W, N) of least cost found that keep the limit of switching.
 
-    free     (W, N) loads that need not keep it
-    relaxed  (W, N) loads of the relaxation in the order of time; None where there are none
+    free       (W, N) loads that need not keep it
+    is_enough  function that returns whether a cost ends the search
+    time_left  function that returns the seconds left
     """
     steady = pour_commitments_first(region)
     rising = _find_rising(region, options)
     if rising is not None and free_windows.load_cost(region, rising) < free_windows.load_cost(region, steady):
         steady = rising
-    candidates: list[Floats | None] = [steady, _mix(region, free, steady)]
-    if region.most.size <= MOST_CELLS:
-        busiest = np.broadcast_to(region.traffic[:, None], free.shape)
-        candidates += [_solve(region, _largest(load, region.free), options) for load in (free, busiest)]
-        candidates.append(_dive(region, relaxed, options))
-    kept = [load for load in candidates if load is not None and is_within_limit(region, load)]
-    return min(kept, key=lambda load: free_windows.load_cost(region, load), default=steady)
+    best = steady
+    mixed = _mix(region, free, steady)
+    if is_within_limit(region, mixed) and free_windows.load_cost(region, mixed) < free_windows.load_cost(
+        region, steady
+    ):
+        best = mixed
+    if region.most.size > MOST_CELLS or not (region.free > 0).any():
+        return best
+    cost = free_windows.load_cost(region, best)
+    first = level = free_windows.levels_of(region, free)
+    random = np.random.default_rng(SEED)
+    for turn in range(MOST_TURNS):
+        if is_enough(cost) or time_left() <= 0:
+            break
+        start = level if turn % 3 == 2 else first
+        raised = np.minimum(start * (1 + RAISES[turn % len(RAISES)]), region.level_limits[1])
+        weight = MOVED_WEIGHTS[turn % len(MOVED_WEIGHTS)]
+        load = _solve(region, annealing.choose(region, raised, moved_weight=weight, random=random), options)
+        if load is not None and is_within_limit(region, load):
+            now = free_windows.load_cost(region, load)
+            if now < cost:
+                best, cost, level = load, now, free_windows.levels_of(region, load)
+    return best
 
 
 def _find_rising(region: Region, options: Options) -> Floats | None:
@@ -108,23 +133,6 @@ def _mix(region: Region, free: Floats, steady: Floats) -> Floats:
     shares = np.divide(movable, moved, out=np.ones_like(moved), where=moved > movable)
     part = float(shares.min(initial=1.0))
     return np.asarray(part * free + (1 - part) * steady)
-
-
-def _dive(region: Region, load: Floats | None, options: Options) -> Floats | None:
-    """Return loads (W, N) from those of the relaxation, by taking away free windows by halves."""
-    number = np.full(len(region.free), len(region.traffic))
-    while load is not None and (number > region.free).any():
-        number = np.maximum(number // 2, region.free)
-        load = _solve(region, _largest(load, number), options)
-    return load
-
-
-def _largest(load: Floats, number: Ints) -> Bools:
-    """Return the windows (W, N) in which each contract carries most, `number` (N,) of them."""
-    is_largest = np.zeros(load.shape, dtype=bool)
-    for contract, count in enumerate(number.tolist()):
-        is_largest[np.argsort(-load[:, contract], kind="stable")[:count], contract] = True
-    return is_largest
 
 
 def _solve(region: Region, is_free: Bools, options: Options) -> Floats | None:

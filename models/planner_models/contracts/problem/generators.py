@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Final
 
 import numpy as np
@@ -107,6 +108,13 @@ def draw_days(random: np.random.Generator, windows: int, window_minutes: int) ->
 def small(*, seed: Seed = 0) -> Month:
     """Generate a day in windows of an hour, with three CDNs in two regions."""
     return month(clients=1_000, cdns=3, days=1, window_minutes=60, regions=2, tiers=1, seed=seed)
+
+
+def limited_day() -> Month:
+    """Generate the small month with no switching between windows, for the compiled kernels of the designs."""
+    problem = small()
+    limits = pd.DataFrame({"region": problem.regions, "max_moved_percent": 0.0})
+    return replace(problem, switching=limits)
 
 
 PRESETS: Final = {"month": month, "small": small}

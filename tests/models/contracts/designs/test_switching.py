@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pyomo.environ as pyo
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.contracts import SYSTEM, Month, bill, check, formulation
-from planner_models.contracts.designs import optimum, switching
+from planner_models.contracts.designs import annealing, optimum, switching
 from planner_models.contracts.designs.program import Region
 from planner_models.contracts.plan.check import moved_mbps
 from planner_models.contracts.plan.metrics import measure
@@ -26,9 +28,9 @@ EXACT = Options(gap=1e-6, time_limit_s=30.0, threads=1)
 LIMITS = st.sampled_from([0.0, 2.0, 10.0, 40.0])
 
 
-def least_bill(problem: Month) -> tuple[float, float]:
+def least_bill(problem: Month, options: Options = EXACT) -> tuple[float, float]:
     """Return the bill of the optimum and its bound."""
-    decision = optimum.plan(problem, options=EXACT)
+    decision = optimum.plan(problem, options=options)
     assert decision.plan is not None
     assert not len(check(problem, decision.plan))
     rank = decision.proof.ranks[1]
@@ -104,6 +106,57 @@ def test_a_month_too_long_for_one_program_keeps_its_limit(monkeypatch: pytest.Mo
     rank = decision.proof.ranks[1]
     assert rank.bound <= rank.objective
     assert bill(limited, read_loads(limited, decision.plan))["amount"].sum() == pytest.approx(rank.objective)
+
+
+@st.composite
+def two_contracts(draw: st.DrawFn) -> Month:
+    """Draw a month of 20 windows with two contracts, of one free window each."""
+    mbps = st.integers(min_value=20, max_value=100).map(float)
+    names = [(name, PERCENTILE, draw(mbps) / 10, draw(mbps), 0.0) for name in "xy"]
+    return make(draw(st.lists(mbps, min_size=20, max_size=20)), names)
+
+
+def cost_of(region: Region, level: np.ndarray, is_free: np.ndarray, moved_weight: float) -> float:
+    """Return the cost that simulated annealing minimises, where no contract is billed by the mean."""
+    base = np.minimum(region.most, level)
+    gain, excess = region.most - base, region.traffic - base.sum(axis=1)
+    price = float(np.median([steps[1][0] for steps in region.steps]))
+    shortage = annealing.SHORTAGE_SHARE * float(region.traffic.max())
+    cover = (gain * is_free).sum(axis=1)
+    cost = price / shortage * float((np.maximum(excess - cover, 0.0) ** 2).sum())
+    for now in range(len(excess) - 1):
+        then = now + 1
+        change = float(region.traffic[then] - region.traffic[now])
+        movable = region.moved_share * float(region.traffic[[now, then]].min())
+        lost = float(gain[now, is_free[now] & ~is_free[then]].sum())
+        taken = float(gain[then, is_free[then] & ~is_free[now]].sum())
+        lost = min(lost, max(excess[now] - cover[now] + lost, 0.0)) - max(-change, 0.0) - movable
+        taken = min(taken, max(excess[then] - cover[then] + taken, 0.0)) - max(change, 0.0) - movable
+        cost += moved_weight * price * (max(lost, 0.0) + max(taken, 0.0))
+    return cost
+
+
+@settings(max_examples=8)
+@given(two_contracts(), LIMITS, st.sampled_from([0.05, 0.3, 2.0]))
+def test_annealed_windows_are_those_of_brute_force(problem: Month, percent: float, weight: float) -> None:
+    region = Region.of(adjust(problem, max_moved_percent=percent), 0)
+    level = 0.4 * region.level_limits[1]
+    found = annealing.choose(region, level, moved_weight=weight, random=np.random.default_rng(0))
+    assert (found.sum(axis=0) <= region.free).all()
+    least = cost_of(region, level, np.zeros((20, 2), dtype=bool), weight)
+    for first, second in itertools.product(range(20), repeat=2):
+        is_free = np.zeros((20, 2), dtype=bool)
+        is_free[first, 0] = is_free[second, 1] = True
+        least = min(least, cost_of(region, level, is_free, weight))
+    assert cost_of(region, level, found, weight) <= least * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.slow
+def test_a_week_of_hours_is_planned_near_its_bound() -> None:
+    problem = generators.month(clients=5_000, cdns=13, days=7, window_minutes=60, seed=4)
+    limited = adjust(problem, max_moved_percent=10)
+    cost, bound = least_bill(limited, Options(gap=0.01, time_limit_s=60.0))
+    assert bound <= cost <= 1.05 * bound
 
 
 def test_a_limit_of_an_unknown_region_is_refused() -> None:
