@@ -168,6 +168,7 @@ REDUCED = {
     "flowtables/acl_1k": {"problem.rules": 100, "problem.connections": 500},
     "flowtables/firewall_1k": {"problem.rules": 100, "problem.connections": 500},
     "flowtables/changing_rules": {"problem.rules": 60, "problem.connections": 500},
+    "flowtables/day": {"problem.rules": 60, "problem.connections": 200, "problem.hours": 3},
     "flowtables/coordination": {"problem.rules": 60, "problem.connections": 300},
     "flowtables/table_1": {"problem.connections": 1_000},
     "flowtables/cache_size": {"problem.rules": 60, "problem.connections": 500},

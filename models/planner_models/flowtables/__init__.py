@@ -69,6 +69,7 @@ from planner_models.flowtables.problem.generators import PRESETS, small
 from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.readers import SOURCES
 from planner_models.flowtables.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.flowtables.problem.series import day
 from planner_models.flowtables.published.targets import TARGETS
 from planner_models.flowtables.simulation.study import SIMULATION
 
@@ -83,6 +84,7 @@ SYSTEM = System(
         from_tables=FlowTables.from_tables,
         presets=PRESETS,
         sources=SOURCES,
+        series={"day": day},
         adjust=adjust,
         sample=small,
     ),

@@ -27,7 +27,7 @@ from planner_models.flowtables.designs.decision import decide
 from planner_models.flowtables.designs.reactive import make_least_masks
 from planner_models.flowtables.plan.classification import find_valid
 from planner_models.flowtables.plan.lookup import Table, insert_all, make_table
-from planner_models.flowtables.plan.plan import Cache
+from planner_models.flowtables.plan.plan import Cache, read_content
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
 
@@ -36,12 +36,23 @@ MOST_TRIED: Final = 12  # masks that one is tried to merge into
 Trials = Annotated[int, Field(ge=0, le=100_000, description="changes of masks that local search tries")]
 
 
-def plan_pool(problem: FlowTables, *, trials: Trials = 300, options: Options = Options()) -> Decision[Cache]:
-    """Find a pool of few masks for all connections: merge least specific masks, then improve them."""
+def plan_pool(
+    problem: FlowTables,
+    *,
+    trials: Trials = 300,
+    options: Options = Options(),
+    previous: Decision[Cache] | None = None,
+) -> Decision[Cache]:
+    """Find a pool of few masks for all connections: merge least specific masks, then improve them.
+
+    previous  a decision whose masks are the start where they cost less than merged ones
+    """
     headers = group_headers(problem)
     least = make_least_masks(problem, by_entropy=True)(headers.words)
     search = PoolSearch(problem, headers)
     start = search.merge(least)
+    if previous is not None and previous.plan is not None:
+        start = min(start, search.take_masks(previous.plan), key=search.cost_of_masks)
     best = search.improve(start, trials, np.random.default_rng(options.seed or 0))
     incompatible = find_incompatible(problem, headers, count_bits(least))
     return decide(
@@ -87,12 +98,21 @@ class PoolSearch:
         hits = np.bincount(chosen, weights=self.headers.weight, minlength=len(masks))
         return self._add_up(int(entries.sum()), hits)
 
+    def cost_of_masks(self, masks: Words) -> float:
+        """Return the CPU time of all connections, each with its best mask, us; inf where one has none."""
+        return self.cost(masks, self.choose(masks))
+
     def _add_up(self, entries: int, hits: np.ndarray) -> float:
         """Return the CPU time of some entries, with masks in the order of their hits, us."""
         hits = np.sort(hits[hits > 0])[::-1]
         probes = float((hits * np.arange(1, len(hits) + 1)).sum())
         miss_us = self.problem.cost("upcall_us") + self.problem.probe_us * len(hits)
         return self.problem.probe_us * probes + miss_us * entries
+
+    def take_masks(self, plan: Cache) -> Words:
+        """Return the masks of a plan on the bits that rules match now, and one of all these bits."""
+        masks = read_content(self.problem, plan).masks & self.problem.used_mask
+        return np.ascontiguousarray(np.unique(np.vstack([masks, self.problem.used_mask]), axis=0))
 
     def merge(self, wanted: Words) -> Words:
         """Return the masks at the step of merging with the least cost; `wanted` is a mask for each header."""
@@ -115,7 +135,7 @@ class PoolSearch:
 
     def improve(self, masks: Words, trials: int, random: np.random.Generator) -> Words:
         """Return masks of no more cost: masks dropped, merged, or with other bits in one field."""
-        cost = self.cost(masks, self.choose(masks))
+        cost = self.cost_of_masks(masks)
         for _ in range(trials):
             tried = self._change(masks, random)
             chosen = self.choose(tried)

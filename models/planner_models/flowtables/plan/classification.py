@@ -93,3 +93,15 @@ def find_valid(headers: Any, masks: Any, rules: Any) -> Any:
         for h in range(len(headers)):
             found[m, h] = is_valid(headers[h], masks[m], rules)
     return found
+
+
+@kernel
+def find_right(value: Any, mask_of: Any, masks: Any, action: Any, now: Any, rules: Any) -> Any:
+    """Return which entries (n,) the rules still give their action, all headers alike.
+
+    value, now  (n, words) value of each entry, and the action that the rules give this header now
+    """
+    found = np.zeros(len(value), np.bool_)
+    for e in range(len(value)):
+        found[e] = now[e] == action[e] and is_valid(value[e], masks[mask_of[e]], rules)
+    return found

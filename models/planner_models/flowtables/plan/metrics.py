@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 
 from planner.contract.metrics import Headline, less, more
-from planner_models.flowtables.plan.plan import Cache, read_plan, weigh_masks
+from planner_models.flowtables.plan.classification import classify, find_right
+from planner_models.flowtables.plan.plan import Cache, read_content, read_plan, weigh_masks
 from planner_models.flowtables.problem.problem import FlowTables
 
 PAPER: Final = "Pfaff et al. 2015"
@@ -40,6 +41,7 @@ METRICS: Final = (
     more("hit_rate", "%", "packets that find an entry, in percent of all", f"{PAPER}, 7.1"),
     less("uncached", "connections", "connections whose entry the cache may not hold: each is a miss"),
     less("matched_bits", "", "bits that an entry matches; mean of entries"),
+    less("stale_entries", "entries", "entries of the cache before that rules give another action now"),
     less("revalidation_s", "s", "CPU time to check all entries against the rules again", f"{PAPER}, 6"),
 )
 HEADLINE: Final = Headline(
@@ -67,7 +69,7 @@ LIMITS: Final = {
 def measure(
     problem: FlowTables,
     plan: Cache,
-    previous: Cache | None,  # noqa: ARG001 - the signature of `measure`
+    previous: Cache | None,
 ) -> dict[str, float | None]:
     """Return a value for every metric.
 
@@ -94,5 +96,18 @@ def measure(
         "hit_rate": 100 * max(total - lost - entries, 0.0) / total,
         "uncached": float(uncached),
         "matched_bits": weigh_masks(content, np.ones(64 * len(problem.full_mask))),
+        "stale_entries": None if previous is None else float(count_stale(problem, previous)),
         "revalidation_s": entries * problem.cost("revalidate_us") / 1e6,
     }
+
+
+def count_stale(problem: FlowTables, previous: Cache) -> int:
+    """Return how many entries of a cache hold packets that the rules of a problem give another action."""
+    content = read_content(problem, previous)
+    if not len(content.value):
+        return 0
+    number = {name: place for place, name in enumerate(problem.actions)}
+    action = np.array([number.get(name, -1) for name in content.action], dtype=np.int32)
+    now = classify(content.value, problem.entries)
+    is_right = find_right(content.value, content.mask_of, content.masks, action, now, problem.entries)
+    return int((~np.asarray(is_right)).sum())

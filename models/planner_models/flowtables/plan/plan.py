@@ -179,14 +179,15 @@ def read_plan(problem: FlowTables, plan: Cache) -> tuple[Content, Service]:
     kept = getattr(plan, "_kept", None)
     if kept is not None and kept[0] is problem:
         return kept[1], kept[2]
-    content = _read_content(problem, plan)
+    content = read_content(problem, plan)
     service = _search(content, problem.headers)
     _require_counts(plan, content, service)
     _keep(plan, problem, content, service)
     return content, service
 
 
-def _read_content(problem: FlowTables, plan: Cache) -> Content:
+def read_content(problem: FlowTables, plan: Cache) -> Content:
+    """Return the arrays of a plan, whichever connections it was made for; raises PlanRejected for no plan."""
     layout = problem.layout
     frame = plan.masks.sort_values("position", kind="stable")
     positions = frame["position"].to_numpy(float)

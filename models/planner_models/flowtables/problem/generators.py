@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.arrays import Floats
 from planner_models.flowtables.problem.fields import IPV4, Layout, make_layout
 from planner_models.flowtables.problem.policies import compile_rules
 from planner_models.flowtables.problem.problem import FlowTables
@@ -338,15 +339,19 @@ def draw_flows(
     random: np.random.Generator,
     *,
     fields: pd.DataFrame | None = None,
+    rank: Floats | None = None,
 ) -> pd.DataFrame:
     """Return connections: a rule by Zipf's law, and a random header that it matches.
+
+    rank  (R,) how popular each rule is, from 1; None: random
 
     A field that the rule leaves free has random addresses and ports; another field has the value of a rule.
     Where there are types of Ethernet, fields that packets of a type do not have are 0.
     """
     first = make_layout(fields).fields[0].name
     made = FlowTables(rules=rules, fields=fields, flows=pd.DataFrame({"header": [f"{first}=0"]}))
-    rank = random.permutation(len(rules)) + 1.0
+    if rank is None:
+        rank = np.asarray(random.permutation(len(rules)) + 1.0, dtype=np.float64)
     popular = rank**-skew
     chosen = random.choice(len(rules), p=popular / popular.sum(), size=connections)
     layout = made.layout

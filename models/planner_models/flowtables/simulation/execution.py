@@ -11,7 +11,7 @@ import pandas as pd
 from planner.arrays import Floats, Ints, Ints32
 from planner.contract.design import Decision
 from planner_models.flowtables.designs.least_specific import weigh_bits
-from planner_models.flowtables.plan.classification import classify
+from planner_models.flowtables.plan.classification import classify, find_right
 from planner_models.flowtables.plan.lookup import insert_all, make_table
 from planner_models.flowtables.plan.plan import Cache, parse_mask
 from planner_models.flowtables.problem.fields import Words
@@ -22,7 +22,6 @@ from planner_models.flowtables.simulation.forwarding import (
     WRONG,
     Held,
     Microflows,
-    find_right,
     forward,
 )
 

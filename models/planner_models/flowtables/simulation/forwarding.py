@@ -8,7 +8,6 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner_models.circuits.plan.compiled import kernel
-from planner_models.flowtables.plan.classification import is_valid
 from planner_models.flowtables.plan.lookup import add_mask, find_entry, find_reusable, insert
 
 
@@ -91,15 +90,3 @@ def forward(
             table.order[position] = table.order[position - 1]
             table.order[position - 1] = chosen
             position -= 1
-
-
-@kernel
-def find_right(value: Any, mask_of: Any, masks: Any, action: Any, now: Any, rules: Any) -> Any:
-    """Return which entries (n,) the rules still give their action, all headers alike.
-
-    value, now  (n, words) value of each entry, and the action that the rules give this header now
-    """
-    found = np.zeros(len(value), np.bool_)
-    for e in range(len(value)):
-        found[e] = now[e] == action[e] and is_valid(value[e], masks[mask_of[e]], rules)
-    return found
