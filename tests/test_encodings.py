@@ -40,12 +40,14 @@ def solved(scenario: Path, encoding: str, *more: str) -> str:
     return done.stdout.decode(encoding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 def test_json_is_whole_in_any_encoding(scenario: Path, encoding: str) -> None:
     plain = json.loads(solved(scenario, encoding, "--json"))
     assert plain["runs"][0]["design"] == "grün"
 
 
+@pytest.mark.slow
 def test_tables_are_shown_with_the_letters_that_there_are(scenario: Path) -> None:
     text = solved(scenario, "ascii")
     assert "Max utilization" in text

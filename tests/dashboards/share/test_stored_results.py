@@ -27,6 +27,7 @@ def keep(answer: worker.Answer, store: Path, name: str = "Busy", notes: str = ""
     return stored_results.save(store, answer.folder, answer.question, answer.folder.parent, name, notes)
 
 
+@pytest.mark.slow
 def test_another_server_opens_what_one_has_stored(answer: worker.Answer, tmp_path: Path) -> None:
     number = keep(answer, tmp_path / "store", "<b>Busy</b> & more", "note *one*")
     again = stored_results.load([tmp_path / "store"], number, tmp_path, tmp_path / "answer 1")

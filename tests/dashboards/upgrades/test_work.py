@@ -72,6 +72,7 @@ def test_the_curve_marks_the_budget(bought: work.FoundUpgrades) -> None:
     assert "aria-label='Delivered, Mbit/s by upgrades; marked: 0, " in html
 
 
+@pytest.mark.slow
 def test_failures_are_sent_with_their_map(tmp_path: Path) -> None:
     found = work.find_failures(ABILENE, tmp_path, "ecmp", tmp_path / "failures")
     assert found.tried == found.total == len(found.failures) == 27

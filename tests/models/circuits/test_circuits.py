@@ -31,6 +31,7 @@ def test_eight_racks_have_a_proven_optimum_between_heuristics_and_bound() -> Non
     assert 1 < runs["eclipse"]["bound"] / runs["optimum"]["objective"] < 1.02
 
 
+@pytest.mark.slow
 def test_schedulers_with_reports_of_hosts_serve_most_of_the_skewed_workload() -> None:
     runs = compare(SCENARIOS / "skewed_64.toml", "--set", "designs.search.steps=5000")
     assert runs["eclipse"]["objective"] > 0.99 * runs["eclipse"]["bound"]

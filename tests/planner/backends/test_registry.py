@@ -101,6 +101,7 @@ for name in ("strange", "broken", "other"):
 """
 
 
+@pytest.mark.slow
 def test_a_backend_of_another_package_joins_as_ours_do(tmp_path: Path) -> None:
     (tmp_path / "stranger.py").write_text(STRANGER)
     metadata = tmp_path / "stranger-1.0.dist-info"

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from planner import cli
 from planner.cli.listings import runs_page
 from planner.store.store import Store
@@ -47,6 +49,7 @@ def test_help_of_every_command_loads_nothing_heavy(tmp_path: Path) -> None:
     assert loaded(tmp_path, *commands) == []
 
 
+@pytest.mark.slow
 def test_the_list_of_systems_loads_none_of_them_again(tmp_path: Path) -> None:
     assert "planner_models" in loaded(tmp_path, ["list"])
     assert loaded(tmp_path, ["list"], ["list", "--json"]) == []

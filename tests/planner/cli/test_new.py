@@ -42,6 +42,7 @@ def run(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_new_system_conforms(toy: Path) -> None:
     done = run(toy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
     assert done.returncode == 0, done.stdout + done.stderr

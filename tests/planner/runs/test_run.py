@@ -35,6 +35,7 @@ def scenario(tmp_path: Path) -> Scenario:
     return from_document(SCENARIO, name="s", folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_compare_measures_every_design_alike(scenario: Any) -> None:
     result = planner.compare(scenario)
     assert result.exit_code == 0

@@ -130,6 +130,7 @@ def test_the_limit_takes_the_busiest_elements() -> None:
 ODD = ["x*", "[y]", "Zürich #2", "a b", "q?", "100%", "-n"]
 
 
+@pytest.mark.slow
 def test_odd_names_select_themselves_only() -> None:
     links = [(ODD[i], ODD[(i + 1) % len(ODD)], 5.0) for i in range(len(ODD))]
     both = [*links, *((head, tail, rate) for tail, head, rate in links)]

@@ -53,7 +53,7 @@ def cases_of(name: str) -> list[Case]:
 LONG = ("robust: is drawn, and explained", "resize_tuned: is drawn, and explained")
 """Ends of the names of conformance tests that take most of a minute: the design runs again for every link."""
 
-PROMPT = ("capacity", "circuits", "contracts", "rotors", "topology", "traffic")
+PROMPT = ("capacity", "circuits", "rotors", "topology")
 """Systems whose designs take a few seconds together, with compiling."""
 
 WITH_DESIGNS = (

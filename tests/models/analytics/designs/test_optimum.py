@@ -110,6 +110,7 @@ def test_more_bandwidth_and_one_more_level_never_lower_the_optimum(problem: Anal
     assert (optimum.plan(more).proof.objective or 0.0) >= least * (1 - EXACT)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(problems(sites=4))
 def test_the_order_of_sites_does_not_matter(problem: Analytics) -> None:

@@ -31,6 +31,7 @@ def test_a_window_is_the_problem_that_its_tables_make() -> None:
         assert np.array_equal(getattr(window, name), getattr(again, name)), name
 
 
+@pytest.mark.slow
 def test_windows_start_from_the_prices_before_and_have_the_same_value() -> None:
     problem = diurnal(sites=6, pops=2, queries=5, hours=0.5, bandwidth=0.4)
     series = IntervalWindows(problem=problem, window_intervals=3)

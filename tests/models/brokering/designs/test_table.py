@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.brokering import SYSTEM
 from planner_models.brokering.problem.generators import world
 
 
+@pytest.mark.slow
 def test_every_design_names_its_metrics() -> None:
     problem = world(clients=300, places=30, seed=5)
     names = {metric.name for metric in SYSTEM.metrics}

@@ -121,6 +121,7 @@ def test_designs_without_announcements_observe_the_truth(world: Brokering) -> No
     np.testing.assert_array_equal(asked, world.contract_price[:, world.cdn][flat.offered])
 
 
+@pytest.mark.slow
 @given(
     markets(tight=False),
     st.sampled_from(ANNOUNCED),

@@ -120,6 +120,7 @@ def contracts(draw: st.DrawFn) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(problem=markets(), rows=contracts(), choice=st.randoms(use_true_random=False))
 def test_the_reported_cost_is_the_bill_of_separate_code_to_the_cent(

@@ -32,6 +32,7 @@ def rules(*rows: tuple[str, ...]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["location", "isp", "content", "cdn", "cluster"])
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(markets(), st.integers(0, 5))
 def test_a_failed_cluster_equals_one_that_never_existed(problem: Brokering, which: int) -> None:

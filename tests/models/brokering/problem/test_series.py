@@ -41,6 +41,7 @@ gap = 0.01
 """
 
 
+@pytest.mark.slow
 def test_a_day_is_rolled_billed_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
     toml = tmp_path / "day.toml"
     toml.write_text(DAY.format(source="day", more="clients = 400\nplaces = 30"))

@@ -40,6 +40,7 @@ def test_solstice_of_many_racks_is_as_good_as_the_plain_one() -> None:
     assert textbook.served_bits(problem, ours) == pytest.approx(other, rel=0.002)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(problem=problems(max_racks=5, plain=False))
 def test_solstice_never_serves_less_over_more_switches(problem: Circuits) -> None:
@@ -80,6 +81,7 @@ def test_a_pair_has_circuits_of_as_many_switches_as_its_demand_needs(
         assert done_us == pytest.approx(bits.sum() / (10.0 * switches) + night_us, rel=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(problem=problems(max_racks=4, plain=False))
 def test_eclipse_in_least_time_never_serves_less_over_more_switches(problem: Circuits) -> None:

@@ -179,6 +179,7 @@ def require_best(problem: Circuits) -> None:
         assert served <= bound * (1 + 1e-6) + 1e-9, design.name
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None)
 @given(problem=larger_problems(racks=(8, 12)))
 def test_no_design_serves_more_than_the_optimum(problem: Circuits) -> None:

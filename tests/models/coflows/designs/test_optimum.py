@@ -52,6 +52,7 @@ def test_the_ordering_program_is_that_of_the_formal_model(problem: CoflowsInTime
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(problems(most_flows=6))
 def test_no_design_on_circuits_is_better_and_the_optimum_beats_no_bound(problem: CoflowsInTime) -> None:

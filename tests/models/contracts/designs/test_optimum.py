@@ -118,6 +118,7 @@ def test_falling_prices_gather_traffic_in_one_contract() -> None:
     assert bill_of(problem)[0] == pytest.approx(20 * 2.0 + 40 * 1.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
 @given(months(windows=24), st.integers(min_value=0, max_value=2))
 def test_better_terms_never_cost_more(problem: Month, contract: int) -> None:
@@ -141,6 +142,7 @@ def test_looser_shares_never_cost_more(problem: Month) -> None:
     assert bill_of(problem)[1] <= bill_of(tight)[0] * (1 + SLACK) + 0.02
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(months(windows=40, rules=(PERCENTILE,)))
 def test_the_95_5_bill_is_never_above_the_bill_by_peak(problem: Month) -> None:

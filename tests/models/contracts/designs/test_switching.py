@@ -49,6 +49,7 @@ def test_moved_traffic_is_what_demand_does_not_change() -> None:
     assert len(found.of_limits(["moved"])) == 1
 
 
+@pytest.mark.slow
 def test_a_limit_of_zero_keeps_traffic_where_it_is() -> None:
     # without a limit, x is free in one of the two busy windows and y in the other
     contracts = [(name, PERCENTILE, 1.0, 100.0, 0.0) for name in "xy"]

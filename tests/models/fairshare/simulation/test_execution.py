@@ -59,6 +59,7 @@ def run(
     return execution
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     weight=st.lists(st.floats(1.0, 20.0), min_size=2, max_size=6),

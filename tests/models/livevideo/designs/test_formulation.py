@@ -35,6 +35,7 @@ def test_other_backends_agree(one: LiveVideo, backend: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_optimum_equals_complete_enumeration() -> None:
     rng = np.random.default_rng(5)
     for _ in range(2):

@@ -43,6 +43,7 @@ def test_clients_step_down_to_the_first_bitrate_that_fits(design: object) -> Non
     assert decision.proof.objective == metrics["service_minus_cost"]
 
 
+@pytest.mark.slow
 @given(problems(), st.sampled_from(DESIGNS))
 def test_no_plan_with_lower_bitrates_beats_its_bound_or_breaks_a_rule(one: LiveVideo, design: object) -> None:
     seen = design.observe(one)  # type: ignore[attr-defined]

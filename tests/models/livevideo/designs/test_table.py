@@ -88,6 +88,7 @@ def test_no_design_beats_an_optimum_that_ran_out_of_time(one: LiveVideo, limit_s
         assert value <= found.proof.bound + 1e-9, design.name  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_no_design_beats_the_bound_of_a_shipped_scenario_under_overload() -> None:
     folder = Path(str(files("planner_data") / "scenarios" / "livevideo" / "sessions"))
     one = adjust(read_window(path=folder, index=4), capacity_scale=0.3)

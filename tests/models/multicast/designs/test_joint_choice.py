@@ -44,6 +44,7 @@ def try_every_choice(problem: Multicast) -> float:
     return best
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 999), st.integers(0, 3), st.integers(1, 6))
 def test_the_joint_choice_is_the_best_of_all(seed: int, edge: int, above: int) -> None:

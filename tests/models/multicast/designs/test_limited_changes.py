@@ -50,6 +50,7 @@ def require_limit(problem: Multicast, previous: Any, limits: tuple[int, ...], **
     assert free.proof.objective <= without.proof.objective * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 30))
 def test_no_plan_changes_more_entries_than_allowed(seed: int, events: int) -> None:

@@ -61,6 +61,7 @@ def require_limits(problem: Multicast, broken: Multicast, limits: tuple[int, ...
     return losses
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 10**6))
 def test_plans_around_failures_keep_the_limit_and_lose_no_more(seed: int) -> None:

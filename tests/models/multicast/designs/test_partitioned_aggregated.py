@@ -27,6 +27,7 @@ def test_exact_sharing_is_at_least_as_good() -> None:
     assert traffic["optimum"].bound <= best
 
 
+@pytest.mark.slow
 def test_sharing_goes_on_from_the_previous_plan() -> None:
     problem = crowded_edges()
     first = partitioned_aggregated.partition_and_share(problem)

@@ -109,6 +109,7 @@ def least_moved(problem: Traffic, nodes: set[str], links: set[int]) -> tuple[flo
     return most, most - kept
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(problems(max_nodes=5, max_demands=4), st.data())
 def test_the_least_traffic_moves(problem: Traffic, data: st.DataObject) -> None:

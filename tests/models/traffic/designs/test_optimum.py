@@ -314,6 +314,7 @@ def test_plans_pass_the_check_and_are_worth_what_they_claim(problem: Traffic, go
     assert run.metrics[run.proof.metric] == pytest.approx(run.proof.objective, rel=1e-6)
 
 
+@pytest.mark.slow
 @given(problem=problems(), factor=st.sampled_from([1e-9, 1e-6, 0.1, 3.0, 1e6, 1e9]))
 def test_twice_the_demand_is_half_the_growth(problem: Traffic, factor: float) -> None:
     for paths in ("any", 2):

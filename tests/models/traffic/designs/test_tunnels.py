@@ -171,6 +171,7 @@ def columns(problem: Traffic) -> tuple[np.ndarray, np.ndarray]:
     return np.array(loads).reshape(-1, shape[0][1]).T, np.array(serves).reshape(-1, shape[1][1]).T
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1_000_000))
 @settings(max_examples=15, deadline=None)
 def test_agrees_with_a_program_over_the_tunnels(seed: int) -> None:
@@ -188,6 +189,7 @@ def test_agrees_with_a_program_over_the_tunnels(seed: int) -> None:
             assert decision.proof.objective == pytest.approx(expected, rel=1e-5, abs=1e-6), objective
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1_000_000))
 @settings(max_examples=15, deadline=None)
 def test_tunnels_that_are_used_keep_the_limits(seed: int) -> None:

@@ -144,6 +144,7 @@ def serve_link(
     return passed
 
 
+@pytest.mark.slow
 @given(class_problems())
 @settings(max_examples=10)
 def test_priority_agrees_with_plain_iteration(problem: Traffic) -> None:

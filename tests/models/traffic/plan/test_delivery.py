@@ -144,6 +144,7 @@ def test_flows_by_target_deliver_as_much_as_flows_by_demand(problem: Traffic, fa
     assert delivered(tcp, by_target(tcp, plan)) == pytest.approx(delivered(tcp, plan), rel=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(problem=problems(max_nodes=6, max_demands=8), factor=st.sampled_from([2.0, 10.0]))
 def test_no_link_passes_more_than_its_capacity_and_nothing_vanishes(problem: Traffic, factor: float) -> None:

@@ -88,6 +88,7 @@ def test_two_flows_share_and_the_last_has_it_all() -> None:
     assert capped.throughput_mbps() == pytest.approx(2.0)
 
 
+@pytest.mark.slow
 def test_processor_sharing() -> None:
     """One link, Poisson arrivals: a flow of x bytes takes x / (C (1 - load)) on average (M/G/1-PS)."""
     sizes = Lognormal(median_bytes=MEGABYTE / 10 / math.exp(0.5), sigma=1.0)

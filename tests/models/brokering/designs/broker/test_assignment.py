@@ -63,6 +63,7 @@ def brute_force(problem: Brokering, sheds: bool = False) -> float:
     return min(best.values(), default=math.inf)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(markets(max_clients=2))
 def test_no_assignment_is_better(problem: Brokering) -> None:
@@ -170,6 +171,7 @@ def test_every_backend_has_the_same_optimum(backend: str, problem: Brokering) ->
         assert other.proof.objective == pytest.approx(fast.proof.objective, rel=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(markets(max_clients=5))
 def test_every_design_survives_the_engines_checks(problem: Brokering) -> None:
@@ -273,6 +275,7 @@ def test_performance_alone_has_no_lower_objective_and_proves_no_bound(problem: B
     assert without["objective"] >= with_cost["objective"] * (1 - 1e-7) - 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(heavy_tailed_markets())
 def test_bitrates_of_any_size_keep_the_bound_and_the_capacities(problem: Brokering) -> None:

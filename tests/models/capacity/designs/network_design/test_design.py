@@ -90,6 +90,7 @@ def check_plan(instance: Instance, solution: Solution) -> None:
     assert solution.cost == pytest.approx(cost_of(instance, solution), rel=1e-6, abs=1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(instances())
 def test_least_cost_is_that_of_the_plain_program(instance: Instance) -> None:
@@ -158,6 +159,7 @@ def test_fewer_failures_to_survive_never_cost_more(instance: Instance, data: st.
     check_plan(fewer, fewer_survived)
 
 
+@pytest.mark.slow
 def test_a_small_network_is_searched_to_its_end_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second search with flow would begin again at its root."""
     limits: list[int | None] = []

@@ -78,6 +78,7 @@ def begin(network: Network) -> float:
     return float(network.us("cubic_epoch")[0])
 
 
+@pytest.mark.slow
 def test_cubic_follows_its_cubic_function() -> None:
     """K = cbrt(W_max (1 - 0.7) / 0.4) s after the loss the window is what it was: RFC 9438, figure 2."""
     network = one_flow("cubic", window=120.0, packet_delay_us=50_000.0, least_timeout_us=1e6)

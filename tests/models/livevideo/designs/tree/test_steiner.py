@@ -33,6 +33,7 @@ def test_one_object_alone_gets_its_best_tree(one: LiveVideo) -> None:
     assert decision.proof.objective == pytest.approx(best, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 6).flatmap(lambda tiers: problems(tiers=tiers)), st.sampled_from([0.0, 0.05, 0.5]))
 @settings(max_examples=25)
 def test_a_greedy_tree_is_close_to_the_best(one: LiveVideo, cost_weight: float) -> None:

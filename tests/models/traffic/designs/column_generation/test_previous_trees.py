@@ -30,6 +30,7 @@ def without_trees(problem: Traffic, decision: Decision[Routing]) -> Decision[Rou
     return Decision(plan=routing_from_tables(problem, decision.plan.to_tables()), proof=decision.proof)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(problems(max_nodes=7, max_demands=6), st.integers(0, 2**16))
 def test_the_start_does_not_change_the_optimum(problem: Traffic, seed: int) -> None:

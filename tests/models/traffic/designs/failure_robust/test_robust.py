@@ -196,6 +196,7 @@ def test_fewer_failures_never_admit_less(problem: Traffic, data: st.DataObject) 
     assert totals[1] <= totals[2] * (1 + 1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(class_problems())
 def test_classes_keep_their_guarantees(problem: Traffic) -> None:

@@ -173,6 +173,7 @@ def oracle(problem: Traffic, previous: Routing, most_moved: float, objective: st
     return -float(linprog(cost, rows, right, bounds=bounds, method="highs").fun)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(problems(max_nodes=5, max_demands=4), st.data())
 def test_is_the_optimum_of_a_program_over_all_paths(problem: Traffic, data: st.DataObject) -> None:

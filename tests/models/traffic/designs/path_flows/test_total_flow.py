@@ -27,6 +27,7 @@ def largest_total(problem: Traffic) -> float:
     return proof.objective
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(problems(), st.sampled_from([0.3, 1.0, 3.0, 20.0]))
 def test_incumbent_and_bound_enclose_the_linear_program(problem: Traffic, factor: float) -> None:
