@@ -47,6 +47,8 @@ data by value (`order`). The data is kept at the site until then (`storage_gb`).
 A query of table `ad_hoc` is asked once, over data that sites have stored since some interval. A query of
 table `shares` is answered from the data of another one, which is sent once; its level follows.
 
+Source `regions` reads regions of clouds, with measured throughput and prices of traffic, as sites.
+
 `roll` plans a day window by window (sources `windows`, `diurnal_windows`), from the prices of the window
 before. `simulate` lets sites generate and queue data, and designs decide again in each period on what was
 measured, or once by forecast.
@@ -75,6 +77,7 @@ from planner_models.analytics.problem.adjustments import adjust
 from planner_models.analytics.problem.generators import small
 from planner_models.analytics.problem.presets import PRESETS
 from planner_models.analytics.problem.problem import Analytics
+from planner_models.analytics.problem.readers import read_regions
 from planner_models.analytics.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.analytics.problem.windows import generate_windows, read_windows
 from planner_models.analytics.published.targets import TARGETS
@@ -118,6 +121,7 @@ SYSTEM = System(
         tables=TABLES,
         optional_tables=OPTIONAL_TABLES,
         from_tables=Analytics.from_tables,
+        sources={"regions": read_regions},
         presets=PRESETS,
         series={"windows": read_windows, "diurnal_windows": generate_windows},
         adjust=adjust,
