@@ -218,7 +218,7 @@ def _headline(run: Run, values: Sequence[float], bounds: Sequence[float]) -> str
     says = headline_words(run.system, run.metrics)
     total = run.metrics.get(headline.total)
     is_all = first.better == "more" and total is not None and _is_same(values[0], total)
-    is_reached = bool(bounds) and _reaches(values[0], bounds[0], EQUAL if others else OPTIMAL_GAP)
+    is_reached = bool(bounds) and _reaches(values[0], bounds[0], OPTIMAL_GAP)
     is_ranked = bool(others) and len(values) > 1
     if is_reached and not (is_all and is_ranked):
         says += f", proven to be the {_extreme(first)} that is possible"
@@ -226,7 +226,8 @@ def _headline(run: Run, values: Sequence[float], bounds: Sequence[float]) -> str
         (then,) = others
         says += f", {headline.then_words} {_amount(values[1], then)}"
         after = "" if is_all else " then"
-        if is_reached and len(bounds) > 1:
+        # the bound of the second rank holds for plans that reach that of the first
+        if len(bounds) > 1 and _reaches(values[0], bounds[0], EQUAL):
             if _reaches(values[1], bounds[1], OPTIMAL_GAP):
                 says += f", proven to be the {_extreme(then)} that is possible{after}"
             else:
