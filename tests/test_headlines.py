@@ -169,6 +169,8 @@ REDUCED = {
     "flowtables/firewall_1k": {"problem.rules": 100, "problem.connections": 500},
     "flowtables/changing_rules": {"problem.rules": 60, "problem.connections": 500},
     "flowtables/day": {"problem.rules": 60, "problem.connections": 200, "problem.hours": 3},
+    "flowtables/pipeline": {"problem.datapaths": 6, "problem.connections": 300},
+    "flowtables/chain_10k": {"problem.rules": 100, "problem.connections": 500},
     "flowtables/coordination": {"problem.rules": 60, "problem.connections": 300},
     "flowtables/table_1": {"problem.connections": 1_000},
     "flowtables/cache_size": {"problem.rules": 60, "problem.connections": 500},

@@ -92,7 +92,7 @@ def documents() -> list[dict[str, Any]]:
     analytics = {"sites": 5, "pops": 2, "queries": 4, "hours": 0.25, "domains": 500}
     topology = {"blocks": 4, "ports": 6}
     rotors = {"racks": 6, "switches": 2}
-    flowtables = {"rules": 20, "connections": 60, "monitored": 5, "routes": 20}
+    flowtables = {"rules": 20, "connections": 60, "monitored": 5, "routes": 20, "datapaths": 3}
     updates = {"count": 8, "ingresses": 3, "flows": 10, "changes": 2}
     traffic = {"tors": 4, "aggregations": 2, "intermediates": 2, "hosts_per_tor": 2, "pairs": 10}
     small: dict[str, Any] = {

@@ -66,6 +66,7 @@ from planner_models.flowtables.plan.metrics import HEADLINE, LIMITS, METRICS, me
 from planner_models.flowtables.plan.plan import PLAN_TABLES, Cache, from_tables
 from planner_models.flowtables.problem.adjustments import adjust
 from planner_models.flowtables.problem.generators import PRESETS, small
+from planner_models.flowtables.problem.logical_networks import pipeline
 from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.readers import SOURCES
 from planner_models.flowtables.problem.schema import OPTIONAL_TABLES, TABLES
@@ -82,7 +83,7 @@ SYSTEM = System(
         tables=TABLES,
         optional_tables=OPTIONAL_TABLES,
         from_tables=FlowTables.from_tables,
-        presets=PRESETS,
+        presets={**PRESETS, "pipeline": pipeline},
         sources=SOURCES,
         series={"day": day},
         adjust=adjust,

@@ -20,6 +20,7 @@ from planner_models.flowtables.plan.check import follow
 from planner_models.flowtables.plan.metrics import measure
 from planner_models.flowtables.plan.plan import Cache
 from planner_models.flowtables.problem.fields import Words
+from planner_models.flowtables.problem.goto_merging import find_mergings
 from planner_models.flowtables.problem.problem import FlowTables, match_any
 
 MOST_HEADERS: Final = 500  # whose masks are taken apart
@@ -61,6 +62,8 @@ def explain(
         sentence, section = _tabulate_sizes(problem, plan, connections_per_s)
         sentences.append(sentence)
         sections.append(section)
+    if len(problem.table_numbers) > 1:
+        sections.append(_tabulate_mergings(problem))
     forced = count_forced(problem, sample_headers(problem))
     frame = _try_without(problem, decided, forced, rules, float(now["cpu_per_connection_us"] or 0.0), options)
     if len(frame):
@@ -167,6 +170,29 @@ def _tabulate_sizes(problem: FlowTables, plan: Cache, connections_per_s: float) 
         frame=frame,
         units=dict.fromkeys(("lookups_and_misses", "checks", "total"), "us"),
         note="time of a new connection; all sizes in one pass over the connections, by stack distances",
+    )
+
+
+def _tabulate_mergings(problem: FlowTables) -> Section:
+    """Return the entries of the switch's own tables, where neighbours are merged into fewer."""
+    numbers = problem.table_numbers
+    found = find_mergings(problem)
+    rows = [
+        (
+            float(one.lookups),
+            float(sum(one.entries)),
+            " ".join(
+                f"{numbers[first]}-{numbers[last]}" if last > first else str(numbers[first])
+                for first, last in one.groups
+            ),
+        )
+        for one in found[:MOST_ROWS]
+    ]
+    return Section(
+        title="Flow tables merged into fewer, with the fewest entries",
+        frame=pd.DataFrame(rows, columns=["tables", "entries", "groups"]),
+        note="tables that a miss is looked up in, and entries of all of them, where neighbours are one table"
+        + (f"; and {len(found) - MOST_ROWS} more" if len(found) > MOST_ROWS else ""),
     )
 
 

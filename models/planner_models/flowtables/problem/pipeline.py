@@ -10,7 +10,7 @@ Pfaff et al. 2015, 3.3 (the cross-product problem); Foster et al. 2013, III.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -109,14 +109,28 @@ def _collapse(cubes: Words, times: Ints) -> tuple[Words, Ints]:
 def merge_tables(stages: Sequence[Stage], *, memory: int | None = None) -> list[Merging]:
     """Return for each number of lookups of a packet the groups of neighbours with the fewest entries.
 
-    A dynamic program over the end of the last group; the fewest lookups come first. Numbers of lookups whose
-    entries together exceed `memory` are left out.
+    The fewest lookups come first. Numbers of lookups whose entries together exceed `memory` are left out.
     """
-    count = len(stages)
+
+    def count_entries(first: int, last: int) -> int | None:
+        return count_joint_cubes(stages[first : last + 1], most=memory)
+
+    return choose_groups(len(stages), count_entries, memory=memory)
+
+
+def choose_groups(
+    count: int, count_entries: Callable[[int, int], int | None], *, memory: int | None = None
+) -> list[Merging]:
+    """Return for each number of groups the groups of neighbours among `count` tables with the fewest entries.
+
+    A dynamic program over the end of the last group.
+
+    count_entries  returns the entries of the tables from a first to a last one in one table; None: too many
+    """
     size: dict[tuple[int, int], int] = {}
     for first in range(count):
         for last in range(first, count):
-            entries = count_joint_cubes(stages[first : last + 1], most=memory)
+            entries = count_entries(first, last)
             if entries is None:
                 break
             size[first, last] = entries
