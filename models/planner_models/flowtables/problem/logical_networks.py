@@ -69,7 +69,7 @@ def pipeline(
     rows.append((float(last), 0.0, "", "drop"))
     rules = pd.DataFrame(rows, columns=["table", "priority", "match", "action"])
     rank = np.arange(1, datapaths + 1) ** -skew
-    datapath = random.choice(datapaths, p=rank / rank.sum(), size=connections)
+    chosen = random.choice(datapaths, p=rank / rank.sum(), size=connections)
     source, target = (random.integers(1, hosts + 1, size=connections) for _ in range(2))
     ports = random.integers(1024, 65_536, size=connections)
     services = random.choice(PORTS, size=connections)
@@ -79,7 +79,7 @@ def pipeline(
                 f"metadata={own + 1} tcp ip_src={subnets[own] + one} ip_dst={subnets[own] + other} "
                 f"tp_src={port} tp_dst={service}"
                 for own, one, other, port, service in zip(
-                    datapath.tolist(), source.tolist(), target.tolist(), ports.tolist(), services.tolist(),
+                    chosen.tolist(), source.tolist(), target.tolist(), ports.tolist(), services.tolist(),
                     strict=True,
                 )
             ],
