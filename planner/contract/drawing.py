@@ -7,8 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
+import numpy as np
 import pandas as pd
+
+from planner.formatting import few
+
+SAME_PLACE: Final = 0.02  # of the range of the points: so near, one point covers the other
+MOST_NAMES: Final = 4  # at one place
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +45,20 @@ class Points:
     title: str
     frame: pd.DataFrame
     units: Mapping[str, str] = field(default_factory=dict)
+
+    def labels(self) -> list[str]:
+        """Return the text at each point: its name and those of later points in its place, which have none."""
+        places = self.frame.iloc[:, 1:3].to_numpy(float)
+        span = np.ptp(places, axis=0) if len(places) else np.ones(2)
+        places = places / np.where(span > 0, span, 1.0)
+        groups: dict[int, list[int]] = {}
+        for row, place in enumerate(places):
+            near = (first for first in groups if np.abs(places[first] - place).max() <= SAME_PLACE)
+            groups.setdefault(next(near, row), []).append(row)
+        texts = [""] * len(places)
+        for first, rows in groups.items():
+            texts[first] = few([str(self.frame.iloc[row, 0]) for row in rows], MOST_NAMES)
+        return texts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -277,9 +277,13 @@ def _points(points: Points, width: float) -> str:
     up = _scale(points.frame[up_name], top + PLOT, top + 4, margin=0.15)
     _axes(canvas, across, up, _name(across_name, points.units), _name(up_name, points.units))
     taken: list[tuple[float, float, float]] = []
-    for place, row in enumerate(points.frame.itertuples(index=False)):
-        x, y, text = across.at(float(row[1])), up.at(float(row[2])), str(row[0])
+    for place, (row, text) in enumerate(
+        zip(points.frame.itertuples(index=False), points.labels(), strict=True)
+    ):
+        x, y = across.at(float(row[1])), up.at(float(row[2]))
         canvas.dot(x, y, COLOURS[place % len(COLOURS)], 3.2)
+        if not text:
+            continue
         wide = _width(text)
         is_left = x + 5 + wide > width - 4
         start = x - 6 - wide if is_left else x + 6

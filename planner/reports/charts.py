@@ -146,13 +146,15 @@ def _curve(curve: Curve) -> go.Figure:
 def _points(points: Points) -> go.Figure:
     name, across, up = (str(column) for column in points.frame)
     figure = go.Figure()
-    for row, colour in zip(points.frame.itertuples(index=False), _colours(), strict=False):
+    for row, colour, text in zip(
+        points.frame.itertuples(index=False), _colours(), points.labels(), strict=False
+    ):
         figure.add_trace(
             go.Scatter(
                 x=[row[1]],
                 y=[row[2]],
                 mode="markers+text",
-                text=[row[0]],
+                text=[text],
                 textposition="top center",
                 marker={"size": 11, "color": colour},
                 name=str(row[0]),
