@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -39,6 +40,7 @@ from planner_models.multicast.problem import workloads
 
 PORTS = 24
 MAX_GAP = 0.02  # of one switch, to the bound that no sharing beats
+GAP_OF_POOL = 2e-3  # of the bound over all unions to that over some, as a share of the extra traffic
 Way = Callable[[meta_groups.Masks, Floats], Ints]
 
 
@@ -213,18 +215,86 @@ def select_unions(
     return np.array(found)[1:], np.array(values)[1:]
 
 
+@dataclass(kw_only=True, eq=False)
+class UnionPool:
+    """Some unions of ports, and prices of sets at which the best of these unions save the least.
+
+    sets, weights  distinct sets of ports, (n,), and the traffic of each
+    most           (n,) highest cost of each set in a union that it may use
+    size           entries of the table
+    """
+
+    sets: meta_groups.Masks
+    weights: Floats
+    most: Floats
+    size: int
+
+    def __post_init__(self) -> None:
+        self.unions: dict[int, int] = {}  # number of each
+        self.pairs: list[tuple[Ints, Ints]] = []  # sets within each union, and the number of the union
+
+    def add(self, unions: meta_groups.Masks) -> None:
+        """Add the unions that are not in the pool."""
+        for union in unions.tolist():
+            if union not in self.unions:
+                cost = self.weights * int(union).bit_count()
+                within = np.flatnonzero(((self.sets & ~np.uint64(union)) == 0) & (cost <= self.most))
+                self.pairs.append((within, np.full(len(within), len(self.unions))))
+                self.unions[union] = len(self.unions)
+
+    def raise_bound(self, price: Floats, goal: float) -> tuple[Floats, float, float]:
+        """Return prices by the subgradient method, the bound of these unions, and its least value."""
+        of, at = (np.concatenate(column) for column in zip(*self.pairs, strict=True))
+        ports = np.array([union.bit_count() for union in self.unions], dtype=float)
+        cost, own = self.weights[of] * ports[at], self.weights * np.bitwise_count(self.sets)
+        best, best_price, least = -float("inf"), price, 0.0
+        slope, stride, stalled = np.zeros(len(price)), 0.7, 0
+        for _ in range(400):
+            saves = np.maximum(price[of] - cost, 0.0)
+            value = np.bincount(at, saves, minlength=len(ports))
+            top = np.argpartition(-value, self.size - 1)[: self.size]
+            bound = float(price.sum() - value[top].sum())
+            if bound > best:
+                best, best_price, least, stalled = bound, price, float(value[top].min()), 0
+            else:
+                stalled += 1
+                if stalled % 10 == 0:
+                    stride, price, slope = stride / 1.5, best_price, 0 * slope
+            chosen = np.zeros(len(ports), dtype=bool)
+            chosen[top] = True
+            taken = np.bincount(of[(saves > 0) & chosen[at]], minlength=len(price))
+            slope = 0.6 * slope + 1 - taken
+            if not slope.any():
+                break
+            price = np.maximum(price + stride * (goal - bound) / float(slope @ slope) * slope, own)
+        return best_price, best, least
+
+
+def value_unions(
+    sets: meta_groups.Masks, saves: Callable[[int], Floats], ports: int, least: float
+) -> tuple[meta_groups.Masks, Floats]:
+    """Return all unions that save more than `least`, and what each saves; `saves` is by the union's size."""
+    sums = np.empty(1 << ports, dtype=np.float32)
+    found = []
+    for count in range(1, ports + 1):
+        mine = np.where(np.bitwise_count(sets) <= count, saves(count), 0.0)
+        if mine.sum() > least:
+            sums[:] = 0.0
+            sums[sets.astype(np.int64)] = mine
+            sum_over_subsets(sums, ports)
+            found.append(select_unions(sums, count, least))
+    unions, values = zip(*found, strict=True)
+    return np.concatenate(unions), np.concatenate(values).astype(float)
+
+
 def bound_traffic(
-    masks: meta_groups.Masks,
-    rates: Floats,
-    size: int,
-    meta: Ints,
-    ports: int,
-    limit: float,
+    masks: meta_groups.Masks, rates: Floats, size: int, meta: Ints, ports: int, limit: float
 ) -> float:
     """Return a lower bound of traffic: the Lagrangian bound of `p_median`, over every union of ports.
 
-    Each set of ports pays a price, each union is valued by what it saves, the best `size` unions
-    are subtracted; prices rise where none of these takes a set, and fall where several do.
+    Each set of ports pays a price, each union is valued by what it saves, and the best `size` unions are
+    subtracted. By column generation: prices follow from a pool of unions, which gets those of most value
+    among all at the mean of these prices and the best so far.
     """
     sets, weights, place = meta_groups.distinct_sets(masks, rates)
     at = np.zeros(len(sets), dtype=np.int64)
@@ -232,47 +302,33 @@ def bound_traffic(
     union = np.zeros(int(at.max()) + 1, dtype=np.uint64)
     np.bitwise_or.at(union, at, sets)
     inside = np.bitwise_count(union)[at] * weights
-    goal, own = float(inside.sum()), weights * np.bitwise_count(sets)
-    best, slope, stride, stalled = -float("inf"), np.zeros(len(sets)), 0.7, 0
-    price = inside + 0.3 * weights  # a little more than they cost now: few unions are min_value much
-    best_price, min_value = price.copy(), 1e-3
-    sums = np.empty(1 << ports, dtype=np.float32)
+    goal, wanted = float(inside.sum()), float(weights @ np.bitwise_count(sets))
+    pool = UnionPool(sets=sets, weights=weights, most=2 * inside + 2 * weights, size=size)
+    pool.add(np.concatenate([union, sets]))
+    best, best_price, price, idle = wanted, None, inside + 0.3 * weights, 0
     end = time.perf_counter() + limit
-    while time.perf_counter() < end and stride > 2e-3 and goal - best > 1e-6 * goal:
-        unions, values = [], []
-        for count in range(1, ports + 1):
-            saves = np.maximum(price - weights * count, 0.0)
-            saves[np.bitwise_count(sets) > count] = 0.0
-            if saves.sum() <= min_value:
-                continue
-            sums[:] = 0.0
-            sums[sets.astype(np.int64)] = saves
-            sum_over_subsets(sums, ports)
-            chosen, value = select_unions(sums, count, min_value)
-            unions.append(chosen)
-            values.append(value)
-        valued = np.concatenate(values).astype(float) if values else np.zeros(0)
-        if len(valued) < size:
-            min_value *= 0.5
-            continue
-        top = np.argsort(-valued)[:size]
+    while True:
+        newest, reached, least = pool.raise_bound(price, goal)
+        is_near = reached - best < GAP_OF_POOL * (goal - wanted)
+        if is_near or idle == 2 or time.perf_counter() > end:
+            return best
+        price = newest if best_price is None or idle else (newest + best_price) / 2
+        least = max(0.7 * least, 1e-3)
+        while True:
+            unions, values = value_unions(
+                sets, lambda count, price=price: np.maximum(price - weights * count, 0.0), ports, least
+            )
+            if len(values) >= size:
+                break
+            least /= 2
+        order, known = np.argsort(-values), len(pool.unions)
+        pool.add(unions[order[: 6 * size]])
+        idle = idle + 1 if len(pool.unions) == known else 0
         # a millionth for single precision
-        bound = float(price.sum() - valued[top].sum() * (1 + 1e-6))
-        min_value = 0.85 * float(valued[top[-1]])
+        bound = float(price.sum() - values[order[:size]].sum() * (1 + 1e-6))
         if bound > best:
-            best, best_price, stalled = bound, price.copy(), 0
-        else:
-            stalled += 1
-            if stalled % 6 == 0:
-                stride, price, slope = stride / 2, best_price.copy(), 0 * slope
-        taken = np.zeros(len(sets))
-        for mask in np.concatenate(unions)[top]:
-            taken += ((sets & ~mask) == 0) & (price > weights * float(np.bitwise_count(mask)))
-        slope = 0.6 * slope + 1 - taken
-        if not slope.any():
-            break
-        price = np.maximum(price + stride * (1.003 * goal - bound) / float(slope @ slope) * slope, own)
-    return max(best, float(own.sum()))
+            best, best_price = bound, price
+        price = newest if best_price is None else best_price
 
 
 def compare_with_bound(quick: bool) -> None:

@@ -21,12 +21,12 @@ from planner_models.multicast.problem.workloads import next_random
 SAMPLED_META_GROUPS: Final = 100  # for the price of an entry
 MIN_VISITS_PER_SET: Final = 80  # of each port set in a round of the search
 MAX_VISITS_PER_SET: Final = 400  # where these are below MAX_VISITS in all
-MAX_VISITS: Final = 150_000
+MAX_VISITS: Final = 60_000
 CANDIDATES_PER_VISIT: Final = 8  # meta-groups
 EXTRA_SLOT_SHARE: Final = 0.1  # entries above the table that the search may use, as a share of it
-INITIAL_TEMPERATURE: Final = 0.085  # as a share of the price of an entry
+INITIAL_TEMPERATURE: Final = 0.06  # as a share of the price of an entry
 FINAL_TEMPERATURE: Final = 0.02
-ENTRY_PRICE_STEP: Final = 0.005  # relative growth of the price where too many entries are in use
+ENTRY_PRICE_STEP: Final = 0.02  # relative growth of the price where too many entries are in use
 
 
 def search_assignment(
