@@ -176,7 +176,9 @@ def test_the_decomposition_bounds_the_optimum(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(2, 12))]
+)
 def test_lower_bitrates_never_serve_less_than_single_ones(seed: int) -> None:
     one = random_ladder(seed, accepted_kbps=None)
     options = Options(time_limit_s=20, threads=1)
