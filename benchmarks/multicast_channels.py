@@ -270,6 +270,11 @@ class UnionPool:
         return best_price, best, least
 
 
+def savings(price: Floats, weights: Floats, count: int) -> Floats:
+    """Return what each set saves in a union of so many ports."""
+    return np.asarray(np.maximum(price - weights * count, 0.0))
+
+
 def value_unions(
     sets: meta_groups.Masks, saves: Callable[[int], Floats], ports: int, least: float
 ) -> tuple[meta_groups.Masks, Floats]:
@@ -315,9 +320,7 @@ def bound_traffic(
         price = newest if best_price is None or idle else (newest + best_price) / 2
         least = max(0.7 * least, 1e-3)
         while True:
-            unions, values = value_unions(
-                sets, lambda count, price=price: np.maximum(price - weights * count, 0.0), ports, least
-            )
+            unions, values = value_unions(sets, partial(savings, price, weights), ports, least)
             if len(values) >= size:
                 break
             least /= 2

@@ -146,7 +146,7 @@ def find_table_4_5(study: Study) -> TargetValues:
     om = (
         "here each channel takes its cheapest trees with residual capacity, 4K too; without the load of "
         f"other channels it serves {figure_of(frame, 'overlay_multicast_blind', 'clients_served'):.0f}%. "
-        f"Published cost x clients is 1.8 times that of VDN, of trees of least cost {cost:.1f} times"
+        f"Its published cost x clients is 1.8 times that of VDN, ours {cost:.1f} times"
     )
     of_om = ("bitrate_om", "at_br_om", "cost_om", "gain_bitrate_om", "gain_at_br_om")
     notes = {
