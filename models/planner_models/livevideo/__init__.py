@@ -36,9 +36,9 @@ size of regions. Plans are then realized on the true links.
 A channel's objects are a ladder of bitrates, all made at its sources. Where `lowest_kbps` says that clients
 accept lower bitrates than they request, each is served at one of them, whose priority counts: `vdn` and
 `optimum` choose bitrates and trees together, with one bound. The other designs serve what is requested, and
-lower bitrates with `lower_bitrates`: denied clients request the next lower bitrate. `clients_at_bitrate` counts
-the bitrate of the first request, `clients_served` any request; Tables 4.3 to 4.5 print the clients whose last
-request is served.
+lower bitrates with `lower_bitrates`: denied clients request the next lower bitrate. `clients_at_bitrate`
+counts the bitrate of the first request, `clients_served` any request; Tables 4.3 to 4.5 print the clients
+whose last request is served.
 
 Every design sets up pinned streams first, on the cheapest trees for them alone; a design that cannot
 carry them returns no plan, with the reason. `planner simulate` runs the last three designs in time:
