@@ -43,6 +43,7 @@ NOTES: Final = {
     ("load", "dynamic_multicluster"): "guessed capacities spread traffic over as many clusters as Brokered's",
     ("load", "best_lookup"): "cheap clusters of the fitted geography are smaller than theirs",
     ("load", "marketplace"): "cheap clusters of the fitted geography are smaller than theirs",
+    ("load", "omniscient"): "BestLookup and Marketplace use the cheap clusters here already",
     ("score", "multicluster_2"): MULTICLUSTER_NOTE,
     ("score", "multicluster_100"): MULTICLUSTER_NOTE,
     ("distance", "multicluster_2"): MULTICLUSTER_NOTE,
