@@ -12,6 +12,7 @@ from planner_models.contracts.plan.check import moved_mbps, region_loads
 from planner_models.contracts.plan.plan import Loads, read_loads
 from planner_models.contracts.problem.problem import PEAK, Month
 
+ROUNDING: Final = 1e-9  # of a region's traffic: less than that moves by rounding errors
 NINETY_FIVE: Final = "Mukerjee 2018, 3.2.1 (95/5 model)"
 
 
@@ -135,6 +136,7 @@ def _moved_percent(problem: Month, load: np.ndarray) -> tuple[float | None, floa
         return None, None
     moved, together = moved_mbps(problem, load), region_loads(problem, load)
     common = np.minimum(together[:-1], together[1:])
+    moved = np.where(moved > ROUNDING * common, moved, 0.0)
     if common.sum() <= 0:
         return None, None
     share = np.divide(moved, common, out=np.zeros_like(moved), where=common > 0)

@@ -49,6 +49,13 @@ def test_moved_traffic_is_what_demand_does_not_change() -> None:
     assert len(found.of_limits(["moved"])) == 1
 
 
+def test_rounding_errors_are_no_moved_traffic() -> None:
+    rows = [("x", PEAK, 1.0, 10.0, 0.0), ("y", PEAK, 1.0, 10.0, 0.0)]
+    load = np.array([[0.1, 9.9], [0.1 + 1e-14, 9.9 - 1e-14], [0.1, 9.9]])
+    figures = measure(make([10.0, 10.0, 10.0], rows), make_plan(make([10.0, 10.0, 10.0], rows), load), None)
+    assert figures["most_moved_percent"] == figures["moved_percent"] == 0.0
+
+
 @pytest.mark.slow
 def test_a_limit_of_zero_keeps_traffic_where_it_is() -> None:
     # without a limit, x is free in one of the two busy windows and y in the other
