@@ -20,6 +20,7 @@ from planner_models.contracts.problem.problem import PEAK, PERCENTILE, Month
 
 MORE_CAPACITY: Final = 1.1
 LOWER_PRICE: Final = 0.9
+LOWER_VOLUME: Final = 0.8  # of the volumes from which other prices apply
 LEAST_SAVING: Final = 1e-4  # of the bill: smaller ones are the accuracy of the bounds
 MOST_ROWS: Final = 12  # of the table
 NOTE: Final = (
@@ -59,9 +60,10 @@ def explain(
 ) -> Explanation:
     """Explain the bill of a month: each contract's part, unused commitments, and what to renegotiate.
 
-    Terms are changed one at a time: no commitment, a tenth more capacity, a tenth off the price, no limits on
-    shares or switching, and the 95th percentile in place of the peak. Savings are those of the bound; for the
-    largest ones the region is also planned again, and the bills are compared.
+    Terms are changed one at a time: no commitment, a tenth more capacity, a tenth off the price, price steps
+    from a fifth less traffic, no limits on shares or switching, and the 95th percentile in place of the peak.
+    Savings are those of the bound; for the largest ones the region is also planned again, and the bills are
+    compared.
     """
     plan: Loads = decided.decision.plan  # type: ignore[assignment]
     bills = bill(problem, read_loads(problem, plan))
@@ -203,4 +205,8 @@ def _changed_terms(problem: Month, contract: int) -> Iterator[tuple[str, Month]]
         own = problem.find_contracts(problem.tiers) == contract
         prices = problem.tiers["price_per_mbps"] * np.where(own, LOWER_PRICE, 1.0)
         cheaper = replace(cheaper, tiers=problem.tiers.assign(price_per_mbps=prices))
+        if own.any():
+            volumes = problem.tiers["above_mbps"] * np.where(own, LOWER_VOLUME, 1.0)
+            sooner = replace(problem, tiers=problem.tiers.assign(above_mbps=volumes))
+            yield "price steps from 20% less traffic", sooner
     yield "10% off its prices", cheaper

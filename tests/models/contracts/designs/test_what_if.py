@@ -67,3 +67,18 @@ def test_terms_beyond_the_number_that_is_planned_again_have_savings_of_the_bound
     none = planner.explain(make(TRAFFIC, CONTRACTS), design="optimum", again=0)
     assert none.explanation is not None
     assert "lowers the bound on the bill by" in " ".join(none.explanation.sentences)
+
+
+def test_price_steps_from_less_traffic_save_what_the_least_bill_falls_by() -> None:
+    contracts = [("x", PEAK, 2.0, 120.0, 0.0), ("y", PEAK, 1.9, 120.0, 0.0)]
+    problem = make(TRAFFIC, contracts, [("x", 50.0, 1.0)])
+    explained = planner.explain(problem, design="optimum", again=10)
+    assert explained.explanation is not None
+    table = explained.explanation.sections[-1].frame.set_index(["contract", "changed_term"])
+    sooner = make(TRAFFIC, contracts, [("x", 40.0, 1.0)])
+    saved = least_bill(problem) - least_bill(sooner)
+    assert saved == pytest.approx(10.0)
+    assert table.loc[("x", "price steps from 20% less traffic"), "bill_saves"] == pytest.approx(
+        saved, abs=0.011
+    )
+    assert ("y", "price steps from 20% less traffic") not in table.index
