@@ -6,7 +6,8 @@ Times are of the processor, after compiling.
 
 Asserted: rates of maximum flows are those of linear programs by HiGHS (where there are up to 200 tenants),
 replicas and nodes keep their limits, every replica has a place, the busiest node is within 0.01% of the bound
-(0.3% where tenants may be on 12 nodes), moves end within their limit and not below their bound, and flows of
+(0.3% where tenants may be on 12 nodes), moves end within their limit and 5%
+of their bound (10% at a slack of 0.5%), and flows of
 weights have at least the slack of swaps, and simulated nodes serve 90% to 100% of their rate.
 """
 
@@ -109,6 +110,7 @@ def time_moves(slack: float) -> None:
     assert counted is not None
     assert done.is_within
     assert counted[1] >= done.bound_gb * (1 - EQUAL)
+    assert counted[1] <= done.bound_gb * (1.05 if slack >= 0.02 else 1.1)
     least = round(done.bound_gb / float(problem.size_gb[0]))
     print(
         f"{f'moves, slack {slack:.1%}':<44}{seconds:>9.3f} s  {counted[0]} partitions, bound {least}",

@@ -16,14 +16,15 @@ largest throughput. Requests of a tenant of *fixed* mix keep their proportions: 
 with $s_{tp} = f_{tp} / \sum_p f_{tp}$; the slowest partition holds back the others, and fairness may cost
 throughput. `formulation` is the model in Pyomo, with placement.
 
-For given replicas, `optimum` is exact: a level is found by maximum flows and Newton's method over minimum
-cuts, which name the nodes that hold tenants back. Placement is by greedy insertion and local search, and its
-bound is that of a store in one piece; a small problem is solved by an integer program. Where table
-`resources` is given, a tenant's dominant resource counts, and levels are linear programs. `rebalance` moves
-the least data. The other designs are the mechanisms of Pisces, one after the other: `fq` (fair queuing), `pp`
-(partition placement), `wa` (weight allocation), `rs` (replica selection). Their rates are those of the steady
-state. `planner simulate` runs the requests themselves: closed-loop tenants, queues of nodes (first come,
-first served, or deficit round robin), and the controllers of a design, each at its own period.
+For given replicas, `optimum` is exact: maximum flows at the levels of ever smaller regions of the store,
+which minimum cuts find, name the nodes that hold tenants back. Placement is by greedy insertion and local
+search, and its bound is that of a store in one piece; a small problem is solved by an integer program. Where
+table `resources` is given, a tenant's dominant resource counts, and levels are linear programs. `rebalance`
+moves the least data. The other designs are the mechanisms of Pisces, one after the other: `fq` (fair
+queuing), `pp` (partition placement), `wa` (weight allocation), `rs` (replica selection). Their rates are
+those of the steady state. `planner simulate` runs the requests themselves: closed-loop tenants, queues of
+nodes (first come, first served, or deficit round robin), and the controllers of a design, each at its own
+period.
 
 Tables: `nodes(node, rate_kops, memory_gb, domain?, failed?)`, `tenants(tenant, weight, mix, replicas?,
 most_nodes?, outstanding?)`, `partitions(tenant, partition, demand_kops, size_gb)` and optionally

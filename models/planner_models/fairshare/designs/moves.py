@@ -1,8 +1,9 @@
 """Least moves of placed replicas until no node is loaded above a limit, with a bound on the data moved.
 
-While a node is above the limit, the move or exchange that ends most of its excess for each GB is made; moving
-a replica that has left its node already, or back to it, is no more data. Greedy, without proof; the bound is
-per node: the least GB of its replicas whose load is its excess (a fractional knapsack).
+Replicas leave nodes by prices (`move_prices`) and are packed; then, while a node is above the limit, the move
+or exchange that ends most of its excess for each GB is made. Moving a replica that has left its node already,
+or back to it, is no more data. The bound is the larger of two: of prices, and per node the least GB of its
+replicas whose load is its excess (a fractional knapsack).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner_models.fairshare.designs.decision import decide
+from planner_models.fairshare.designs.move_prices import list_items, pack, price_moves
 from planner_models.fairshare.designs.optimum import Seed, fair_load_kops, solve_given
 from planner_models.fairshare.designs.placement import (
     Rules,
@@ -41,6 +43,8 @@ from planner_models.fairshare.problem.problem import SharedStore, add_up
 MOST_STEPS: Final = 20_000
 HOTTEST: Final = 12  # replicas of a node that are tried in exchanges
 ROUNDING: Final = 1e-9
+CLOSE: Final = 0.01  # distance from the bound at which no further decision of prices is packed
+FAR: Final = 0.1  # distance at which none is started without prices
 
 
 class Moved(NamedTuple):
@@ -102,15 +106,50 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
     rules = find_rules(problem)
     state = start_state(problem, rules, load_kops)
     keep_all(rules, state, load_kops, partition, node)
-    bound = bound_moves(problem, rules, state, load_kops, limit)
+    gb = copied_gb(rules, state, partition, node)
+    bound = bound_moves(rules, state, load_kops, gb, limit)
     first = np.searchsorted(partition, np.arange(len(load_kops) + 1))
     most = rules.rate * limit * (1 + ROUNDING)
+    count = (state.node >= 0).sum(axis=1)
+    missing = np.repeat(np.arange(len(count)), np.maximum(rules.wanted - count, 0))
+    leaving: list[Ints] = []
+    if len(missing) or (state.load > most).any():
+        items = list_items(rules, state, load_kops, gb)
+        priced = price_moves(most - state.load, most, items, load_kops[missing], float(gb[missing].sum()))
+        bound, leaving = max(bound, priced.bound_gb), priced.leaving
+        if (gb == gb[0]).all() and gb[0] > 0:  # whole replicas of one size
+            bound = float(np.ceil(bound / gb[0] - 1e-6) * gb[0])
     order = np.argsort(-load_kops, kind="stable")
-    insert_greedily(rules, state, load_kops, order, choose_nodes(rules, load_kops, state))
-    insert_by_ejection(rules, state, load_kops)
-    lower_excess(rules, state, load_kops, most, first, node, MOST_STEPS)
-    replicas = list_replicas(state)
-    return Moved(replicas, _is_within(problem, replicas, load_kops, limit), bound, limit)
+    found: list[tuple[bool, float, Replicas]] = []
+    for slots in [*leaving, np.zeros(0, dtype=np.int64)]:  # without prices last
+        least = min((moved for is_within, moved, _ in found if is_within), default=np.inf)
+        if least <= bound * (1 + (CLOSE if len(slots) else FAR)) + ROUNDING:
+            break
+        trial = State(*(array.copy() for array in state))
+        if pack(rules, trial, load_kops, most, slots, order):
+            insert_greedily(rules, trial, load_kops, order, choose_nodes(rules, load_kops, trial))
+            insert_by_ejection(rules, trial, load_kops)
+        lower_excess(rules, trial, load_kops, most, first, node, MOST_STEPS)
+        replicas = list_replicas(trial)
+        counted = count_moves(problem, replicas)
+        is_within = _is_within(problem, replicas, load_kops, limit)
+        found.append((is_within, counted[1] if counted else 0.0, replicas))
+    is_within, _, replicas = min(found, key=lambda one: (not one[0], one[1]))
+    return Moved(replicas, is_within, bound, limit)
+
+
+def copied_gb(rules: Rules, state: State, partition: Ints, node: Ints) -> Floats:
+    """Return the data that is copied at least for a replica that leaves its node, or is nowhere, (P,).
+
+    It is none for a partition that is placed on a further node, where it may go without a copy.
+
+    state            of the replicas that stay where they are placed
+    partition, node  of the placed replicas
+    """
+    works = rules.allowed[partition if len(rules.allowed) > 1 else 0, node]
+    homes = np.bincount(partition[works], minlength=len(rules.size))
+    gb: Floats = np.where(homes > (state.node >= 0).sum(axis=1), 0.0, rules.size)
+    return gb
 
 
 def _is_within(problem: SharedStore, replicas: Replicas, load_kops: Floats, limit: float) -> bool:
@@ -120,20 +159,21 @@ def _is_within(problem: SharedStore, replicas: Replicas, load_kops: Floats, limi
     return fits and bool((placed >= problem.wanted_replicas).all())
 
 
-def bound_moves(problem: SharedStore, rules: Rules, state: State, load_kops: Floats, limit: float) -> float:
+def bound_moves(rules: Rules, state: State, load_kops: Floats, gb: Floats, limit: float) -> float:
     """Return a bound on the GB to move: missing replicas, and on each node the least that ends its excess.
 
     state  of the replicas that can stay where they are placed
+    gb     (P,) data that is copied if one of its replicas leaves
     """
     count = (state.node >= 0).sum(axis=1)
     missing = np.maximum(rules.wanted - count, 0)
-    total = float((missing * rules.size).sum())
+    total = float((missing * gb).sum())
     partition, slot = np.nonzero(state.node >= 0)
     node = state.node[partition, slot]
-    excess = state.load - problem.rate_kops * limit
-    for n in np.flatnonzero(excess > ROUNDING * np.maximum(problem.rate_kops, 1e-9)).tolist():
+    excess = state.load - rules.rate * limit
+    for n in np.flatnonzero(excess > ROUNDING * np.maximum(rules.rate, 1e-9)).tolist():
         mine = partition[node == n]
-        load, size = load_kops[mine], rules.size[mine]
+        load, size = load_kops[mine], gb[mine]
         free = size <= 0
         rest = float(excess[n]) - float(load[free].sum())
         load, size = load[~free], size[~free]
@@ -143,12 +183,12 @@ def bound_moves(problem: SharedStore, rules: Rules, state: State, load_kops: Flo
         if rest <= 0 or not len(load):
             continue
         last = min(last, len(load))
-        gb = float(size[order[: last - 1]].sum())
+        before = float(size[order[: last - 1]].sum())
         if size.max() == size.min():  # whole replicas of one size
-            total += gb + float(size[0])
+            total += before + float(size[0])
         else:
             part = (rest - ended[last - 1]) / max(float(load[order[last - 1]]), 1e-300)
-            total += gb + min(part, 1.0) * float(size[order[last - 1]])
+            total += before + min(part, 1.0) * float(size[order[last - 1]])
     return total
 
 

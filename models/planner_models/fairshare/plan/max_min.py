@@ -1,17 +1,18 @@
-"""Lexicographic weighted max-min rates for given replicas, by maximum flows and Newton's method over cuts.
+"""Lexicographic weighted max-min rates for given replicas, by decomposition at minimum cuts.
 
-Each level starts from a level that no plan exceeds. A maximum flow source -> tenants -> partitions -> nodes
-either carries the rates of the level, or its minimum cut is a set of tenants and nodes that cannot: the level
-at which that cut is just full is tried next. The last cut holds its tenants at the level; its nodes are full,
-and the search goes on without them.
+A region of the store is a set of tenants, partitions and nodes; the first one is all. The level at which a
+region would be full if its nodes were one pool is tried by a maximum flow source -> tenants -> partitions ->
+nodes. Either its nodes can serve that: then all its tenants are held at the level, for the nodes are full. Or
+the minimum cut is a smaller region that cannot: its tenants have lower levels, and it is solved first, by
+itself; then the rest of the region is tried again. Each flow ends a level or splits a region, so that there
+are about two flows for a level, in ever smaller regions. Tenants of fixed mix may have partitions in several
+regions; one that no cut of a region holds below the level of its cut is left to the larger region.
 
-Source: Megiddo 1974; Fujishige 1980; Gallo, Grigoriadis, Tarjan 1989 (parametric maximum flow); Newton's
-method over cuts as in Radzik 1993.
+Source: Fujishige 1980 (decomposition of polymatroids); Megiddo 1974; Gallo, Grigoriadis, Tarjan 1989.
 """
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -19,13 +20,14 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner_models.fairshare.plan.fair_shares import entitlement, fill_level
+from planner_models.fairshare.plan.maximum_flow import find_flow
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 RESOLUTION: Final = 2.0**50  # units of flow in all capacity together: maximum flows are of whole numbers
 UNLIMITED: Final = 1 << 53
 FEASIBLE: Final = 1e-9  # part of the flow that may be missing: capacities are rounded to whole units
-MOST_FLOWS: Final = 200  # of one level; two to six are usual
+EQUAL: Final = 1e-12  # relative difference of levels, and of rates and demands, that is rounding
 
 
 class Level(NamedTuple):
@@ -33,7 +35,7 @@ class Level(NamedTuple):
 
     level    rate of its tenants over what they are due at level 1
     tenants  (m,) tenants that no plan can serve more than at this level
-    nodes    (k,) full nodes that hold them back; none where tenants have all their demand
+    nodes    (k,) full nodes that hold them back
     """
 
     level: float
@@ -54,116 +56,62 @@ class MaxMin:
     flows: int
 
 
-class _Cut(NamedTuple):
-    """Source side of a cut, by row of the problem: tenants that are elastic, partitions, nodes."""
+class Network:
+    """Partitions with demand, as pairs: those of a tenant with replicas on the same nodes are one.
 
-    tenants: Bools
-    partitions: Bools
-    nodes: Bools
+    Of M pairs:
 
-
-class _Flow:
-    """Network of the tenants, partitions and nodes that no level holds yet.
-
-    Partitions that the source serves, not their tenant, are one vertex for each set of nodes with replicas.
+    pair          (P,) pair of each partition; -1 without demand
+    owner, group  (M,) tenant; number of the set of nodes
+    demand_kops   (M,) sum over the partitions
+    share         (M,) part of the tenant's requests
+    entry_pair, entry_node, entry_place  (E,) for each pair and node of its set; its place among those of sets
     """
 
-    def __init__(self, search: _Search) -> None:
-        from ortools.graph.python import max_flow
+    def __init__(self, problem: SharedStore, replicas: Replicas) -> None:
+        self.problem, self.replicas = problem, replicas
+        partitions, nodes = len(problem.partitions), len(problem.nodes)
+        group_of = number_sets(replicas, partitions, nodes)
+        asked = np.flatnonzero(problem.demand_kops > 0)
+        groups = int(group_of.max(initial=0)) + 1
+        keys = problem.tenant[asked] * groups + group_of[asked]
+        found, pair = np.unique(keys, return_inverse=True)
+        self.pair = np.full(partitions, -1)
+        self.pair[asked] = pair
+        self.owner, self.group, self.groups = found // groups, found % groups, groups
+        self.demand_kops = add_up(pair, problem.demand_kops[asked], len(found))
+        self.share = add_up(pair, problem.share_of_tenant[asked], len(found))
+        self.is_fixed = problem.is_fixed[self.owner]
+        count = np.bincount(replicas.partition, minlength=partitions)
+        first = np.cumsum(count) - count
+        like = np.zeros(groups, dtype=np.int64)
+        like[group_of] = np.arange(partitions)  # a partition of each set
+        self.starts = np.cumsum(np.concatenate([[0], count[like]]))  # of the places of sets
+        self.place_node = replicas.node[_ranges(first[like], count[like])]
+        self.place_group = np.repeat(np.arange(groups), count[like])
+        width = count[like][self.group]
+        self.entry_start = np.cumsum(width) - width
+        self.entry_pair = np.repeat(np.arange(len(found)), width)
+        self.entry_place = _ranges(self.starts[self.group], width)
+        self.entry_node = self.place_node[self.entry_place]
 
-        problem, replicas = search.problem, search.replicas
-        self.search = search
-        is_open = search.open_partition
-        self.node = np.flatnonzero(search.open_node)
-        through = is_open & ~problem.is_fixed[problem.tenant] & search.is_free[problem.tenant]
-        self.through, self.direct = np.flatnonzero(through), np.flatnonzero(is_open & ~through)
-        self.tenant = np.unique(problem.tenant[self.through])
-        _, first, self.group = np.unique(search.set_of[self.direct], return_index=True, return_inverse=True)
-        self.vertices = 2 + np.cumsum([0, len(self.tenant), len(self.through), len(first), len(self.node)])
-        tenant_at, partition_at, node_at = (
-            np.full(len(rows), -1) for rows in (problem.tenants, problem.partitions, problem.nodes)
-        )
-        tenant_at[self.tenant] = self.vertices[0] + np.arange(len(self.tenant))
-        partition_at[self.through] = self.vertices[1] + np.arange(len(self.through))
-        groups = self.vertices[2] + np.arange(len(first))
-        partition_at[self.direct[first]] = groups
-        node_at[self.node] = self.vertices[3] + np.arange(len(self.node))
-        self.replica = np.flatnonzero(is_open[replicas.partition] & search.open_node[replicas.node])
-        used = self.replica[partition_at[replicas.partition[self.replica]] >= 0]
-        tail, head = partition_at[replicas.partition[used]], node_at[replicas.node[used]]
-        zero, one = np.zeros, np.ones
-        tails = [
-            zero(len(self.tenant)), tenant_at[problem.tenant[self.through]], zero(len(groups)), tail,
-            node_at[self.node],
-        ]  # fmt: skip
-        heads = [
-            tenant_at[self.tenant], partition_at[self.through], groups, head, one(len(self.node)),
-        ]  # fmt: skip
-        offsets = np.cumsum([0, *(len(part) for part in tails)])
-        self.blocks = [slice(*pair) for pair in itertools.pairwise(offsets.tolist())]
-        capacity = np.zeros(offsets[-1], dtype=np.int64)
-        capacity[self.blocks[1]] = self._units(problem.demand_kops[self.through])
-        capacity[self.blocks[3]] = UNLIMITED
-        capacity[self.blocks[4]] = self._units(search.rate_kops[self.node])
-        self.graph = max_flow.SimpleMaxFlow()
-        self.arcs = self.graph.add_arcs_with_capacity(
-            np.concatenate(tails).astype(np.int32), np.concatenate(heads).astype(np.int32), capacity
-        )
-        self._keys = tail * len(node_at) + replicas.node[used]
-        self._vertex_of = partition_at
-        self._vertex_of[self.direct] = groups[self.group]
-        self._sent = np.zeros(len(self.direct))
+    def split(self, entry_kops: Floats) -> Floats:
+        """Return rates of replicas (K,) from those of entries (E,): partitions of a pair by their demand."""
+        partition = self.replicas.partition
+        count = np.bincount(partition, minlength=len(self.pair))
+        nth = np.arange(len(partition)) - (np.cumsum(count) - count)[partition]
+        pair = self.pair[partition]
+        used = np.flatnonzero(pair >= 0)
+        kops = np.zeros(len(partition))
+        part = self.problem.demand_kops[partition[used]] / self.demand_kops[pair[used]]
+        kops[used] = entry_kops[self.entry_start[pair[used]] + nth[used]] * part
+        return kops
 
-    def _units(self, kops: Floats) -> Ints:
-        return np.floor(kops * self.search.units).astype(np.int64)
 
-    @property
-    def is_empty(self) -> bool:
-        """Return whether there is nothing to serve."""
-        return not len(self.arcs)
-
-    def carries(self, rate: Floats) -> bool:
-        """Return whether the nodes can serve these rates of the tenants, (T,)."""
-        if self.is_empty:
-            return True
-        self._sent = self.search.direct_kops(self.direct, rate)
-        together = add_up(self.group, self._sent, self.blocks[2].stop - self.blocks[2].start)
-        arcs = np.concatenate([self.arcs[self.blocks[0]], self.arcs[self.blocks[2]]])
-        units = self._units(np.concatenate([rate[self.tenant], together]))
-        if len(arcs):
-            self.graph.set_arcs_capacity(arcs, units)
-        status = self.graph.solve(0, 1)
-        if status != self.graph.OPTIMAL:
-            raise RuntimeError(f"maximum flow ended with status {status}")
-        total = int(units.sum())
-        return total - int(self.graph.optimal_flow()) <= FEASIBLE * total + 2 * len(arcs)
-
-    def find_cut(self) -> _Cut:
-        """Return the largest source side of a minimum cut of the last flow."""
-        full = np.ones(self.vertices[-1], dtype=bool)
-        full[np.asarray(self.graph.get_sink_side_min_cut(), dtype=np.int64)] = False
-        problem = self.search.problem
-        tenants = np.zeros(len(problem.tenants), dtype=bool)
-        partitions = np.zeros(len(problem.partitions), dtype=bool)
-        nodes = np.zeros(len(problem.nodes), dtype=bool)
-        tenants[self.tenant] = full[self.vertices[0] : self.vertices[1]]
-        partitions[self.through] = full[self.vertices[1] : self.vertices[2]]
-        partitions[self.direct] = full[self.vertices[2] : self.vertices[3]][self.group]
-        nodes[self.node] = full[self.vertices[3] : self.vertices[4]]
-        return _Cut(tenants, partitions, nodes)
-
-    def find_kops(self) -> Floats:
-        """Return the flow to the open replicas; that of a vertex is split by what its partitions are sent."""
-        replicas, nodes = self.search.replicas, len(self.search.problem.nodes)
-        flows = np.asarray(self.graph.flows(self.arcs[self.blocks[3]]), dtype=float) / self.search.units
-        order = np.argsort(self._keys, kind="stable")
-        partition = replicas.partition[self.replica]
-        keys = self._vertex_of[partition] * nodes + replicas.node[self.replica]
-        kops = flows[order[np.searchsorted(self._keys, keys, sorter=order)]]
-        together = add_up(self.group, self._sent, self.blocks[2].stop - self.blocks[2].start)[self.group]
-        part = np.ones(len(self._vertex_of))
-        part[self.direct] = np.divide(self._sent, together, out=np.zeros_like(together), where=together > 0)
-        return np.asarray(kops * part[partition])
+def _ranges(first: Ints, count: Ints) -> Ints:
+    """Return first[0], first[0] + 1, ..., as many as count[0], and so on."""
+    before = np.cumsum(count) - count
+    return np.arange(int(count.sum())) - np.repeat(before - first, count)
 
 
 def number_sets(replicas: Replicas, partitions: int, nodes: int) -> Ints:
@@ -182,102 +130,229 @@ def number_sets(replicas: Replicas, partitions: int, nodes: int) -> Ints:
     return numbers
 
 
-class _Search:
-    """State of the search: what no level holds yet."""
+class _Region(NamedTuple):
+    """A part of the store, by row: tenants that are elastic (T,), pairs (M,), nodes (N,); highest level."""
 
-    def __init__(self, problem: SharedStore, replicas: Replicas, due: Floats, rate_kops: Floats) -> None:
-        self.problem, self.replicas, self.due, self.rate_kops = problem, replicas, due, rate_kops
-        self.demand = problem.demand_of_tenant
+    tenants: Bools
+    pairs: Bools
+    nodes: Bools
+    highest: float
+
+
+class _Solved(NamedTuple):
+    """A maximum flow in a region: whether all is served, rates of entries (E,), the cut where not."""
+
+    carries: bool
+    entry_kops: Floats
+    cut: _Region
+
+
+class _Search:
+    """State of the search: tenants that no level holds yet, pairs and nodes that no region has closed."""
+
+    def __init__(self, network: Network, due: Floats, rate_kops: Floats) -> None:
+        problem = network.problem
+        self.network, self.due, self.rate_kops = network, due, rate_kops
+        self.demand, self.is_fixed = problem.demand_of_tenant, problem.is_fixed
         self.is_free = (self.demand > 0) & (due > 0)
-        self.open_partition = (problem.demand_kops > 0) & self.is_free[problem.tenant]
+        self.open_pair = self.is_free[network.owner]
         self.open_node = rate_kops > 0
-        self.rate = np.zeros(len(problem.tenants))
-        self.kops = np.zeros(len(replicas.partition))
+        self.rate = np.zeros(len(self.demand))
+        self.entry_kops = np.zeros(len(network.entry_pair))
         self.units = RESOLUTION / max(float(rate_kops.sum()), float(self.demand.sum()), 1e-300)
         self.levels: list[Level] = []
         self.flows = 0
-        self.set_of = number_sets(replicas, len(problem.partitions), len(problem.nodes))
 
     def rates(self, level: float) -> Floats:
         """Return the rate of each tenant at a level, (T,); those that a level holds keep theirs."""
         reached = self.demand if np.isinf(level) else np.minimum(self.demand, level * self.due)
         return np.where(self.is_free, reached, self.rate)
 
-    def direct_kops(self, partitions: Ints, rate: Floats) -> Floats:
-        """Return what partitions are served that the source serves: of fixed mix, or of held tenants."""
-        owner = self.problem.tenant[partitions]
-        is_fixed = self.problem.is_fixed[owner]
-        part = self.problem.share_of_tenant[partitions] * rate[owner]
-        return np.asarray(np.where(is_fixed, part, self.problem.demand_kops[partitions]))
+    def everything(self, highest: float = np.inf) -> _Region:
+        """Return the region of all that is open."""
+        return _Region(self.is_free & ~self.is_fixed, self.open_pair, self.open_node, highest)
 
-    def level_of(self, cut: _Cut) -> float:
-        """Return the level at which a cut is just full."""
-        problem = self.problem
-        owner, inside = problem.tenant, cut.partitions & self.open_partition
-        is_fixed, is_free = problem.is_fixed[owner], self.is_free[owner]
-        cost = add_up(
-            owner, weights=np.where(inside & is_fixed & is_free, problem.share_of_tenant, 0.0),
-            minlength=len(self.demand),
-        )  # fmt: skip
-        cost = cost + cut.tenants
-        held = np.flatnonzero(inside & ~is_free)
-        leaving = cut.tenants[owner] & self.open_partition & ~cut.partitions
-        capacity = float(self.rate_kops[cut.nodes].sum()) + float(problem.demand_kops[leaving].sum())
-        capacity -= float(self.direct_kops(held, self.rate).sum())
+    def reduce(self, region: _Region) -> _Region:
+        """Return the region without what is closed."""
+        return _Region(
+            region.tenants & self.is_free,
+            region.pairs & self.open_pair,
+            region.nodes & self.open_node,
+            region.highest,
+        )
+
+    def is_through(self, region: _Region) -> tuple[Bools, Bools]:
+        """Return which pairs free elastic tenants send requests through: in the region, and out of it."""
+        network = self.network
+        mine = region.tenants[network.owner] & ~network.is_fixed & self.open_pair
+        return mine & region.pairs, mine & ~region.pairs
+
+    def direct_kops(self, pairs: Ints, rate: Floats) -> Floats:
+        """Return what pairs are served by rates of tenants, of fixed mix or held: (len(pairs),)."""
+        network = self.network
+        owner = network.owner[pairs]
+        served = np.where(
+            network.is_fixed[pairs], network.share[pairs] * rate[owner], network.demand_kops[pairs]
+        )
+        return np.asarray(served)
+
+    def level_of(self, region: _Region) -> float:
+        """Return the level at which a region is just full."""
+        network, tenants = self.network, len(self.demand)
+        through, leaving = self.is_through(region)
+        direct = np.flatnonzero(region.pairs & ~through)
+        rises = self.is_free[network.owner[direct]] & network.is_fixed[direct]
+        cost = add_up(network.owner[direct[rises]], network.share[direct[rises]], tenants)
+        cost[region.tenants] += 1.0
+        capacity = float(self.rate_kops[region.nodes].sum()) + float(network.demand_kops[leaving].sum())
+        capacity -= float(self.direct_kops(direct[~rises], self.rate).sum())
         return fill_level(cost, np.where(self.is_free, self.demand, 0.0), self.due, max(capacity, 0.0))
 
-    def everything(self) -> _Cut:
-        """Return the cut of all that is open: the nodes are one pool."""
-        tenants = np.zeros(len(self.demand), dtype=bool)
-        owner = self.problem.tenant[self.open_partition]
-        tenants[owner[~self.problem.is_fixed[owner] & self.is_free[owner]]] = True
-        return _Cut(tenants, self.open_partition.copy(), self.open_node.copy())
+    def solve(self, region: _Region, level: float) -> _Solved:
+        """Return the maximum flow of a region at a level."""
+        network, rate = self.network, self.rates(level)
+        through, leaving = self.is_through(region)
+        tenants = np.flatnonzero(region.tenants)
+        nodes = np.flatnonzero(region.nodes)
+        direct = np.flatnonzero(region.pairs & ~through)
+        sent = self.direct_kops(direct, rate)
+        sent_of = add_up(network.group[direct], sent, network.groups)
+        groups = np.flatnonzero(sent_of > 0)
+        # arcs of pairs: from the tenant where the pair has one node in the region, else by way of the pair
+        entries = np.flatnonzero(through[network.entry_pair] & region.nodes[network.entry_node])
+        pair_of = network.entry_pair[entries]
+        is_wide = np.bincount(pair_of, minlength=len(through)) > 1
+        wide = np.flatnonzero(is_wide)
+        bases = np.cumsum([2, len(tenants), len(wide), len(groups), len(nodes)])
+        tenant_at, pair_at = np.zeros(len(rate), dtype=np.int64), np.zeros(len(through), dtype=np.int64)
+        group_at, node_at = (
+            np.zeros(network.groups, dtype=np.int64),
+            np.zeros(len(region.nodes), dtype=np.int64),
+        )
+        tenant_at[tenants] = bases[0] + np.arange(len(tenants))
+        pair_at[wide] = bases[1] + np.arange(len(wide))
+        group_at[groups] = bases[2] + np.arange(len(groups))
+        node_at[nodes] = bases[3] + np.arange(len(nodes))
+        places = np.flatnonzero((group_at > 0)[network.place_group] & region.nodes[network.place_node])
+        demand = self._units(network.demand_kops)
+        out = np.bincount(network.owner[leaving], weights=demand[leaving], minlength=len(rate)).astype(
+            np.int64
+        )
+        most = np.bincount(network.owner[through], weights=demand[through], minlength=len(rate)).astype(
+            np.int64
+        )
+        wanted = np.minimum(self._units(rate), most + out)[tenants]
+        asked = self._units(sent_of[groups])
+        owner = network.owner[pair_of]
+        zero, one = np.zeros, np.ones
+        tail = np.concatenate([
+            zero(len(tenants)), zero(len(groups)), tenant_at[tenants], tenant_at[network.owner[wide]],
+            np.where(is_wide[pair_of], pair_at[pair_of], tenant_at[owner]),
+            group_at[network.place_group[places]], node_at[nodes],
+        ]).astype(np.int64)  # fmt: skip
+        head = np.concatenate([
+            tenant_at[tenants], group_at[groups], one(len(tenants)), pair_at[wide],
+            node_at[network.entry_node[entries]], node_at[network.place_node[places]], one(len(nodes)),
+        ]).astype(np.int64)  # fmt: skip
+        capacity = np.concatenate([
+            wanted, asked, out[tenants], demand[wide], demand[pair_of], np.full(len(places), UNLIMITED),
+            self._units(self.rate_kops[nodes]),
+        ])  # fmt: skip
+        whole = int(wanted.sum()) + int(asked.sum())
+        enough = whole - int(FEASIBLE * whole) - 2 * (len(tenants) + len(groups))
+        total, flow, inside = find_flow(int(bases[4]), tail, head, capacity, enough)
+        self.flows += 1
+        carries = total >= enough
+        ends = np.cumsum([2 * len(tenants) + len(groups) + len(wide), len(entries), len(places)])
+        kops = np.zeros(len(network.entry_pair))
+        kops[entries] = flow[ends[0] : ends[1]] / self.units
+        if len(direct):
+            by_place = np.zeros(len(network.place_node))
+            by_place[places] = flow[ends[1] : ends[2]] / self.units
+            width = np.diff(network.starts)[network.group[direct]]
+            together = sent_of[network.group[direct]]
+            part = np.divide(sent, together, out=np.zeros_like(sent), where=together > 0)
+            mine = _ranges(network.entry_start[direct], width)
+            kops[mine] = by_place[network.entry_place[mine]] * np.repeat(part, width)
+        return _Solved(carries, kops, self._cut(region, inside, through, tenant_at, group_at, node_at, level))
 
-    def raise_level(self) -> bool:
-        """Find the next level and hold its tenants; return whether any tenant may get more."""
-        network = _Flow(self)
-        cut = self.everything()
-        level = self.level_of(cut)
-        for _ in range(MOST_FLOWS):
-            self.flows += 1
-            if network.carries(self.rates(level)):
-                break
-            cut = network.find_cut()
-            lower = self.level_of(cut)
-            if lower >= level:  # the cut is full at this level, but for rounding
-                break
-            level = lower
-        else:
-            raise RuntimeError("the search for a level did not end")
+    def _cut(
+        self,
+        region: _Region,
+        inside: Bools,
+        through: Bools,
+        tenant_at: Ints,
+        group_at: Ints,
+        node_at: Ints,
+        level: float,
+    ) -> _Region:
+        """Return the source side of a minimum cut: a pair is in it unless the flow through it is full."""
+        network = self.network
+        inside[:2] = False
+        tenants, nodes = inside[tenant_at], inside[node_at]
+        outside = through[network.entry_pair] & (region.nodes & ~nodes)[network.entry_node]
+        may_leave = np.zeros(len(through), dtype=bool)
+        may_leave[network.entry_pair[outside]] = True
+        pairs = np.where(
+            through, tenants[network.owner] & ~may_leave, region.pairs & inside[group_at][network.group]
+        )
+        return _Region(tenants & region.tenants, pairs, nodes & region.nodes, level)
+
+    def _units(self, kops: Floats) -> Ints:
+        return np.floor(kops * self.units).astype(np.int64)
+
+    def find_tenants(self, region: _Region) -> Bools:
+        """Return which tenants a region may still hold, (T,)."""
+        network = self.network
+        found = region.tenants.copy()
+        found[network.owner[region.pairs & network.is_fixed]] = True
+        return found & self.is_free
+
+    def hold(self, region: _Region, level: float, entry_kops: Floats) -> None:
+        """Hold the tenants of a region at a level and close it."""
+        held = self.find_tenants(region)
         rate = self.rates(level)
-        flow = np.zeros(0) if network.is_empty else network.find_kops()
-        if np.isinf(level):  # all demand is served
-            self.kops[network.replica] = flow
-            self.rate = rate
-            return False
-        owner, inside = self.problem.tenant, cut.partitions & self.open_partition
-        held = cut.tenants.copy()
-        held[owner[inside & self.problem.is_fixed[owner]]] = True
-        held &= self.is_free
         self.rate = np.where(held, rate, self.rate)
         self.is_free &= ~held
-        self.levels.append(
-            Level(
-                level, np.flatnonzero(held & (rate < self.demand)), np.flatnonzero(cut.nodes & self.open_node)
-            )
-        )
-        mine = inside[self.replicas.partition[network.replica]]
-        self.kops[network.replica[mine]] = flow[mine]
-        self.open_partition &= ~inside
-        self.open_node &= ~cut.nodes
-        if not self.is_free.any():  # what is left are partitions of held tenants, served in full
-            if self.open_partition.any():
-                rest = _Flow(self)
-                rest.carries(self.rate)
-                self.kops[rest.replica] = rest.find_kops()
-                self.flows += 1
-            return False
-        return True
+        limited = np.flatnonzero(held & (rate < self.demand * (1 - EQUAL)))
+        if len(limited):
+            self.levels.append(Level(level, limited, np.flatnonzero(region.nodes)))
+        mine = region.pairs[self.network.entry_pair]
+        self.entry_kops[mine] = entry_kops[mine]
+        self.open_pair = self.open_pair & ~region.pairs
+        self.open_node = self.open_node & ~region.nodes
+
+    def run(self, most_levels: int | None) -> None:
+        """Find levels, the lowest first, up to some number of them."""
+        stack = [(self.everything(), -1)]  # regions, each in the one before; free tenants when it was cut
+        while stack and (most_levels is None or len(self.levels) < most_levels):
+            region, before = stack[-1]
+            region = self.reduce(region)
+            tenants = self.find_tenants(region)
+            if not tenants.any():
+                stack.pop()
+                continue
+            level = self.level_of(region)
+            is_full = level < region.highest * (1 - EQUAL)
+            level = min(level, region.highest)
+            solved = self.solve(region, level)
+            if solved.carries:
+                stack.pop()
+                if is_full or np.isinf(level) or int(self.is_free.sum()) == before:
+                    self.hold(region, level, solved.entry_kops)
+            elif self._is_smaller(solved.cut, region):
+                stack.append((solved.cut, int(self.is_free.sum())))
+            else:  # short by rounding alone
+                stack.pop()
+                self.hold(region, level, solved.entry_kops)
+        if most_levels is None and self.open_pair.any():  # of held tenants, served in full
+            rest = self.everything()
+            self.hold(rest, np.inf, self.solve(rest, np.inf).entry_kops)
+
+    def _is_smaller(self, cut: _Region, region: _Region) -> bool:
+        """Return whether a cut has tenants to hold, and is not the whole region."""
+        is_whole = (cut.pairs == region.pairs).all() and (cut.nodes == region.nodes).all()
+        return bool(self.find_tenants(cut).any()) and not (is_whole and (cut.tenants == region.tenants).all())
 
 
 def share_max_min(
@@ -287,6 +362,7 @@ def share_max_min(
     due: Floats | None = None,
     most_levels: int | None = None,
     rate_kops: Floats | None = None,
+    network: Network | None = None,
 ) -> MaxMin:
     """Return the lexicographically largest rates over what tenants are due, for given replicas.
 
@@ -295,12 +371,12 @@ def share_max_min(
     due          (T,) rates at level 1; default: `entitlement`
     most_levels  levels after which the search ends, with rates of their tenants alone; default: all
     rate_kops    (N,) requests that nodes serve; default: those of the problem
+    network      of the problem and replicas, where it is made already
     """
+    network = Network(problem, replicas) if network is None else network
     rates = problem.rate_kops if rate_kops is None else rate_kops
-    search = _Search(problem, replicas, entitlement(problem) if due is None else due, rates)
-    while search.is_free.any() and search.raise_level():
-        if most_levels is not None and len(search.levels) >= most_levels:
-            break
+    search = _Search(network, entitlement(problem) if due is None else due, rates)
+    search.run(most_levels)
     rate, kops = _match(problem, replicas, search)
     return MaxMin(rate=rate, kops=kops, levels=tuple(search.levels), flows=search.flows)
 
@@ -308,7 +384,8 @@ def share_max_min(
 def _match(problem: SharedStore, replicas: Replicas, search: _Search) -> tuple[Floats, Floats]:
     """Return rates and flows that agree exactly: flows are of whole units, and sums differ by rounding."""
     owner = problem.tenant
-    flow = add_up(replicas.partition, weights=search.kops, minlength=len(owner))
+    kops = search.network.split(search.entry_kops)
+    flow = add_up(replicas.partition, weights=kops, minlength=len(owner))
     due = np.where(
         problem.is_fixed[owner],
         problem.share_of_tenant * search.rate[owner],
@@ -318,9 +395,9 @@ def _match(problem: SharedStore, replicas: Replicas, search: _Search) -> tuple[F
     sums = add_up(owner, weights=due, minlength=len(elastic))
     factor = np.divide(search.rate, sums, out=np.ones_like(sums), where=elastic & (sums > 0))
     due = np.where(elastic[owner], np.minimum(due * factor[owner], problem.demand_kops), due)
-    first = np.searchsorted(replicas.partition, np.arange(len(owner)))
+    count = np.bincount(replicas.partition, minlength=len(owner))
+    first = np.cumsum(count) - count
     empty = np.flatnonzero((flow <= 0) & (due > 0))
-    kops = search.kops.copy()
     kops[first[empty]] = due[empty]
     flow[empty] = due[empty]
     scale = np.divide(due, flow, out=np.zeros_like(due), where=flow > 0)

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
-from planner_models.fairshare.plan.max_min import share_max_min
+from planner_models.fairshare.plan.max_min import Network, share_max_min
 from planner_models.fairshare.plan.plan import Content, Replicas, Sharing
 from planner_models.fairshare.plan.service import divide_limits, serve
 from planner_models.fairshare.problem.problem import SharedStore, add_up
@@ -62,16 +62,15 @@ def least_share_after_loss(problem: SharedStore, replicas: Replicas) -> float | 
         return 0.0
     if len(working) * len(replicas.partition) > MOST_WORK:
         return None
-    least = 1.0
+    least, network = 1.0, Network(problem, replicas)
     for n in working.tolist():
         rate = problem.rate_kops.copy()
         rate[n] = 0.0
         fair = fair_share_kops(problem, capacity=np.array([rate.sum()]))
-        levels = share_max_min(problem, replicas, due=fair, most_levels=1, rate_kops=rate).levels
         if fair.sum() <= 0:
             return 0.0
-        if levels:
-            least = min(least, levels[0].level)
+        found = share_max_min(problem, replicas, due=fair, most_levels=1, rate_kops=rate, network=network)
+        least = min([least, *(one.level for one in found.levels)])
     return least
 
 

@@ -139,6 +139,23 @@ def test_the_level_of_a_pool_fills_it(seed: int) -> None:
         assert cost @ np.minimum(demand, level * due) == pytest.approx(capacity)
 
 
+def test_there_are_at_most_two_flows_for_a_level_of_elastic_tenants() -> None:
+    problem = generators.zipf(
+        tenants=80, partitions=3, nodes=20, replicas=1, mix="elastic", placed="random", seed=2
+    )
+    found = share_max_min(problem, replicas_of(problem))
+    levels = [one.level for one in found.levels]
+    assert len(levels) > 5
+    assert levels == sorted(levels)
+    assert found.flows <= 2 * len(levels) + 1
+    share = found.rate / entitlement(problem)
+    for one in found.levels:
+        assert share[one.tenants] == pytest.approx(one.level, rel=1e-9)
+    load = np.bincount(replicas_of(problem).node, weights=found.kops, minlength=len(problem.nodes))
+    full = np.concatenate([one.nodes for one in found.levels])
+    assert load[full] == pytest.approx(problem.rate_kops[full])
+
+
 def test_a_large_store_has_one_level() -> None:
     problem = generators.zipf(tenants=60, partitions=20, nodes=12, replicas=3, placed="random", seed=3)
     found = share_max_min(problem, replicas_of(problem))

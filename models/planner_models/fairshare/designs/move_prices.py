@@ -1,0 +1,306 @@
+"""Bound on the data to move, and moves near it, by Lagrangian relaxation of where replicas go.
+
+Replicas are in classes by load, and a price is paid for each that leaves to the node that takes one of its
+class. For given prices each node decides alone, and exactly: which of its replicas leave, so that it is
+within its limit with those that it takes (a knapsack, the same for all nodes). The sum over nodes is a bound,
+and the prices rise by subgradients. The nodes' decisions also make plans: what leaves is packed by best fit.
+
+Source: Held, Wolfe, Crowder 1974 (subgradients); Fisher 1981 (Lagrangian relaxation).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from planner.arrays import Floats, Ints
+from planner_models.fairshare.designs.placement import Rules, State, may_be, put
+
+CLASSES: Final = 64
+CELLS: Final = 1_000  # of the largest limit: loads that are taken are rounded down to whole ones
+CHOSEN: Final = 6  # replicas with most load of a node that leave or stay one by one; of others, so many leave
+MOST_ROUNDS: Final = 3_000
+MOST_WORK: Final = 200_000_000
+STALL_ROUNDS: Final = 40
+SHORTER: Final = 0.7  # factor on the step where the bound stalls
+LEAST_STEP: Final = 1e-3
+AHEAD: Final = 1.07  # the bound that steps aim at, over the present one
+MEMORY: Final = 0.5  # part of the last direction in the next one
+REPAIR: Final = 5.0  # replicas that move in repair for each one without a node
+CANDIDATES: Final = 8  # decisions that are packed with repair, those with least data
+
+
+class Items(NamedTuple):
+    """Replicas that may leave, by node, those with most load first: I of them.
+
+    first    (N + 1,) of each node's
+    slot     (I,) partition times the largest number of replicas, plus the replica
+    load, gb (I,) load; data that is copied if it leaves
+    """
+
+    first: Ints
+    slot: Ints
+    load: Floats
+    gb: Floats
+
+
+class Decisions(NamedTuple):
+    """Decision of each node, (N,).
+
+    bits   which of the first replicas leave; further  how many of the next ones leave
+    taken  load that it may take, in cells
+    """
+
+    bits: Ints
+    further: Ints
+    taken: Ints
+
+
+class Priced(NamedTuple):
+    """Bound on the data to move, GB, and the slots that leave in the decisions near it."""
+
+    bound_gb: float
+    leaving: list[Ints]
+
+
+def list_items(rules: Rules, state: State, load: Floats, gb: Floats) -> Items:
+    """Return the replicas that may leave.
+
+    gb  (P,) data that is copied if a replica of the partition leaves
+    """
+    width = state.node.shape[1]
+    partition, replica = np.nonzero((state.node >= 0) & ~state.is_pinned & (load > 0)[:, None])
+    node = state.node[partition, replica]
+    order = np.lexsort((-load[partition], node))
+    first = np.searchsorted(node[order], np.arange(len(rules.rate) + 1))
+    partition = partition[order]
+    return Items(first, partition * width + replica[order], load[partition], gb[partition])
+
+
+@njit(cache=True, nogil=True)
+def decide_nodes(  # noqa: C901 - one compiled loop
+    prices: Floats,
+    sizes: Ints,
+    step: float,
+    room: Floats,
+    items: Items,
+    of_class: Ints,
+    least_gb: Floats,
+    cells: int,
+    decisions: Decisions,
+    surplus: Floats,
+) -> float:
+    """Return the sum of the nodes' least costs; fill their decisions, and what leaves less what is taken.
+
+    prices, sizes, surplus  (C,) GB; load in cells; replicas that leave less those that nodes take
+    step                    load of a cell
+    room                    (N,) limit less load; negative where above it
+    of_class                (I,) class of each item, -1 for none
+    least_gb                (N,) least data of a node's items after the first ones
+    """
+    value, choice = np.zeros(cells + 1), np.full(cells + 1, -1)
+    for x in range(1, cells + 1):
+        value[x] = value[x - 1]
+        for c in range(len(sizes)):
+            if sizes[c] <= x and value[x - sizes[c]] + prices[c] > value[x] + 1e-15:
+                value[x], choice[x] = value[x - sizes[c]] + prices[c], c
+    surplus[:] = 0.0
+    total = 0.0
+    for n in range(len(room)):
+        begin, end = items.first[n], items.first[n + 1]
+        chosen = min(CHOSEN, end - begin)
+        best = np.inf
+        for bits in range(1 << chosen):
+            free, cost = room[n], 0.0
+            for j in range(chosen):
+                if bits >> j & 1:
+                    free += items.load[begin + j]
+                    cost += items.gb[begin + j]
+                    if of_class[begin + j] >= 0:
+                        cost += prices[of_class[begin + j]]
+            further = 0
+            while cost - value[cells] < best:
+                if free >= -1e-9 * step:
+                    x = min(int(max(free, 0.0) / step + 1e-9), cells)
+                    if cost - value[x] < best - 1e-15:
+                        best = cost - value[x]
+                        decisions.bits[n], decisions.further[n], decisions.taken[n] = bits, further, x
+                if begin + chosen + further >= end:
+                    break
+                free += items.load[begin + chosen + further]
+                cost += least_gb[n]
+                further += 1
+        if best == np.inf:  # pinned replicas alone are above the limit
+            decisions.bits[n] = decisions.further[n] = decisions.taken[n] = 0
+            continue
+        total += best
+        for j in range(chosen):
+            if decisions.bits[n] >> j & 1 and of_class[begin + j] >= 0:
+                surplus[of_class[begin + j]] += 1.0
+        x = decisions.taken[n]
+        while x > 0:
+            if choice[x] < 0:
+                x -= 1
+            else:
+                surplus[choice[x]] -= 1.0
+                x -= sizes[choice[x]]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def list_leaving(items: Items, decisions: Decisions) -> Ints:
+    """Return the items that leave by the nodes' decisions."""
+    found = np.empty(len(items.slot), dtype=np.int64)
+    count = 0
+    for n in range(len(items.first) - 1):
+        begin, end = items.first[n], items.first[n + 1]
+        chosen = min(CHOSEN, end - begin)
+        for j in range(chosen):
+            if decisions.bits[n] >> j & 1:
+                found[count] = begin + j
+                count += 1
+        for j in range(decisions.further[n]):
+            found[count] = begin + chosen + j
+            count += 1
+    return found[:count]
+
+
+@njit(cache=True, nogil=True)
+def pack_loads(room: Floats, items: Items, leaving: Ints, missing: Floats) -> int:
+    """Return the number of replicas without a node if those that leave are packed by best fit, by load.
+
+    missing  loads of replicas that are nowhere yet
+    """
+    free = room.copy()
+    loads = np.empty(len(leaving) + len(missing))
+    homes = np.full(len(loads), -1)
+    loads[len(leaving) :] = missing
+    for k in range(len(leaving)):
+        n = np.searchsorted(items.first, leaving[k], side="right") - 1
+        loads[k], homes[k] = items.load[leaving[k]], n
+        free[n] += loads[k]
+    left = 0
+    for k in np.argsort(-loads):
+        best = -1
+        for n in range(len(free)):
+            if n != homes[k] and free[n] >= loads[k] and (best < 0 or free[n] < free[best]):
+                best = n
+        if best < 0:
+            left += 1
+        else:
+            free[best] -= loads[k]
+    return left
+
+
+class _Candidates:
+    """Decisions with the least data, and with what repair adds for replicas that are not packed."""
+
+    def __init__(self, items: Items, missing_load: Floats, typical_gb: float) -> None:
+        self.items, self.missing_load, self.typical_gb = items, missing_load, typical_gb
+        self.found: dict[tuple[int, ...], tuple[float, Ints]] = {}
+
+    def add(self, room: Floats, decisions: Decisions) -> float:
+        """Add decisions; return their data, infinite where not all is packed."""
+        leaving = list_leaving(self.items, decisions)
+        left = pack_loads(room, self.items, leaving, self.missing_load)
+        gb = float(self.items.gb[leaving].sum())
+        score = gb + REPAIR * self.typical_gb * left
+        key = tuple(leaving.tolist())
+        if key not in self.found and (len(self.found) < CANDIDATES or score < self.worst()):
+            self.found[key] = (score, self.items.slot[leaving])
+            if len(self.found) > CANDIDATES:
+                del self.found[max(self.found, key=lambda one: self.found[one][0])]
+        return np.inf if left else gb
+
+    def worst(self) -> float:
+        """Return the largest score."""
+        return max(score for score, _ in self.found.values())
+
+    def ordered(self) -> list[Ints]:
+        """Return the slots that leave, the smallest score first."""
+        return [slots for _, slots in sorted(self.found.values(), key=lambda one: one[0])]
+
+
+def _size_classes(step: float, load: Floats) -> tuple[Ints, Ints]:
+    """Return the loads of classes in cells, (C,), and the class of each load, -1 for none."""
+    largest = float(load.max())
+    sizes = np.unique(np.floor(np.geomspace(max(10 * step, largest / 1e3), largest, CLASSES) / step))
+    sizes = sizes[sizes >= 1].astype(np.int64)
+    of_class = np.searchsorted(sizes * step, load * (1 + 1e-12), side="right") - 1
+    used, number = np.unique(of_class[of_class >= 0], return_inverse=True)
+    of_class[of_class >= 0] = number
+    return sizes[used], of_class.astype(np.int64)
+
+
+def price_moves(room: Floats, most: Floats, items: Items, missing_load: Floats, missing_gb: float) -> Priced:
+    """Return a bound on the data to move until all nodes are within their limits, and decisions near it.
+
+    room, most    (N,) limit less load, limit
+    missing_load  loads of replicas that are nowhere yet
+    missing_gb    data that is copied for these, at least
+    """
+    step = max(float(most.max(initial=0.0)), 1e-300) / CELLS
+    loads = np.concatenate([items.load, missing_load])
+    if loads.max(initial=0.0) < step:
+        return Priced(missing_gb, [])
+    sizes, classes = _size_classes(step, loads)
+    of_class, missing = classes[: len(items.load)], classes[len(items.load) :]
+    missing_of = np.bincount(missing[missing >= 0], minlength=len(sizes)).astype(float)
+    ends = zip(items.first[:-1].tolist(), items.first[1:].tolist(), strict=True)
+    least_gb = np.array([items.gb[begin + CHOSEN : end].min(initial=np.inf) for begin, end in ends])
+    decisions = Decisions(*(np.zeros(len(room), dtype=np.int64) for _ in range(3)))
+    surplus, direction = np.zeros(len(sizes)), np.zeros(len(sizes))
+    typical = float(items.gb.mean()) if len(items.gb) else missing_gb / max(len(missing_load), 1)
+    candidates = _Candidates(items, missing_load, typical)
+    prices = np.zeros(len(sizes))
+    best, pace, stall = 0.0, 1.0, 0
+    work = len(room) * (1 << CHOSEN) + len(sizes) * CELLS
+    for k in range(min(MOST_ROUNDS, max(MOST_WORK // work, 100))):
+        total = decide_nodes(prices, sizes, step, room, items, of_class, least_gb, CELLS, decisions, surplus)
+        bound = total + missing_gb + float(prices @ missing_of)
+        best, stall = (bound, 0) if bound > best * (1 + 1e-5) else (best, stall + 1)
+        is_met = candidates.add(room, decisions) + missing_gb <= best * (1 + 1e-6)
+        if stall >= STALL_ROUNDS:
+            pace, stall = pace * SHORTER, 0
+        direction = surplus + missing_of + MEMORY * direction
+        square = float(direction @ direction)
+        if is_met or square <= 0 or pace < LEAST_STEP:
+            break
+        aim = max(best * AHEAD, best + 0.5 * typical)
+        prices = np.maximum(prices + pace * (aim - bound) / square * direction, 0.0)
+        if k == 0:  # a start at which few replicas are taken at no price
+            prices = typical * np.minimum(sizes * step / max(float(room.max()), step), 1.0)
+            direction[:] = 0.0
+    return Priced(max(best, missing_gb), candidates.ordered())
+
+
+@njit(cache=True, nogil=True)
+def pack(rules: Rules, state: State, load: Floats, most: Floats, leaving: Ints, order: Ints) -> int:
+    """Take replicas away and put all that are missing where they fit best; return those without a node.
+
+    leaving  slots of replicas
+    order    (P,) partitions, those with most load first
+    """
+    width = state.node.shape[1]
+    old = np.full(state.node.shape, -1)
+    for slot in leaving:
+        p, r = slot // width, slot % width
+        old[p, r] = state.node[p, r]
+        put(rules, state, load, p, r, -1)
+    left = 0
+    for p in order:
+        for r in range(rules.wanted[p]):
+            if state.node[p, r] >= 0:
+                continue
+            best, tightest = -1, np.inf
+            for n in range(len(most)):
+                free = most[n] - state.load[n] - load[p]
+                if n != old[p, r] and 0 <= free < tightest and may_be(rules, state, p, r, n, 0.0):
+                    best, tightest = n, free
+            if best < 0:
+                left += 1
+            else:
+                put(rules, state, load, p, r, best)
+    return left

@@ -1,0 +1,92 @@
+"""Least moves and their bound against integer programs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from planner_models.fairshare import SharedStore
+from planner_models.fairshare.designs.moves import move_least
+from planner_models.fairshare.designs.optimum import fair_load_kops
+from planner_models.fairshare.plan.metrics import count_moves
+from planner_models.fairshare.problem import generators
+
+
+def least_moved_gb(problem: SharedStore, load_kops: np.ndarray, limit: float) -> float | None:
+    """Return the least data that moves to a placement within a limit, by HiGHS; None for none."""
+    partitions, nodes = len(problem.partitions), len(problem.nodes)
+    p, n = (part.ravel() for part in np.indices((partitions, nodes)))
+    place = np.arange(partitions * nodes)
+
+    def rows(index: np.ndarray, value: np.ndarray, height: int) -> sp.csr_array:
+        return sp.csr_array((value, (index, place)), shape=(height, len(place)))
+
+    home = np.zeros((partitions, nodes), dtype=bool)
+    home[problem.placed_replicas] = True
+    one, wanted = np.ones(len(place)), problem.wanted_replicas
+    found = milp(
+        np.where(home, 0.0, problem.size_gb[:, None]).ravel(),
+        constraints=[
+            LinearConstraint(rows(p, one, partitions), wanted, wanted),
+            LinearConstraint(rows(n, load_kops[p], nodes), ub=problem.rate_kops * limit * (1 + 1e-9)),
+            LinearConstraint(rows(n, problem.size_gb[p], nodes), ub=problem.memory_gb),
+        ],
+        bounds=Bounds(0, np.broadcast_to(problem.rate_kops > 0, home.shape).ravel().astype(float)),
+        integrality=one,
+    )
+    return None if found.x is None else float(found.fun)
+
+
+def draw_store(seed: int) -> SharedStore:
+    """Draw a small store with replicas of many sizes, some on too many nodes or on one that has failed."""
+    random = np.random.default_rng(seed)
+    store = generators.zipf(
+        tenants=3, partitions=4, nodes=4, replicas=int(random.integers(1, 3)), weights="equal", memory=2.0,
+        placed=str(random.choice(["random", "balanced"])), shift=1.0, load=1.5, seed=seed,
+    )  # fmt: skip
+    sizes = random.uniform(0.005, 0.03, size=12) if seed % 2 else store.size_gb
+    store = replace(store, partitions=store.partitions.assign(size_gb=sizes))
+    if seed % 3 == 0:
+        store = store.with_tenants(replicas=1.0)
+    if seed % 5 == 0:
+        store = store.with_nodes(failed=[1.0, 0.0, 0.0, 0.0])
+    if seed % 7 == 0 and store.placed is not None:
+        store = store.with_placed(pd.DataFrame(store.placed.iloc[2:]))
+    return store
+
+
+@settings(max_examples=4)
+@given(st.integers(0, 10_000), st.sampled_from([0.05, 0.2, 0.5]))
+def test_the_bound_is_below_the_least_data_that_moves(seed: int, slack: float) -> None:
+    problem = draw_store(seed)
+    load = fair_load_kops(problem)
+    moved = move_least(problem, load, slack=slack)
+    least = least_moved_gb(problem, load, moved.limit)
+    if least is None:
+        assert not moved.is_within
+        return
+    assert moved.bound_gb <= least + 1e-7
+    if moved.is_within:
+        counted = count_moves(problem, moved.replicas)
+        assert counted is not None
+        assert counted[1] >= least - 1e-7
+
+
+def test_moves_are_near_the_bound() -> None:
+    problem = generators.zipf(
+        tenants=120, partitions=40, nodes=24, replicas=1, placed="balanced", shift=0.3, seed=1
+    )
+    moved = move_least(problem, fair_load_kops(problem), slack=0.02)
+    counted = count_moves(problem, moved.replicas)
+    assert moved.is_within
+    assert counted is not None
+    assert moved.bound_gb <= counted[1] * (1 + 1e-9)
+    assert counted[1] <= 1.15 * moved.bound_gb
+    assert moved.bound_gb / problem.size_gb[0] == pytest.approx(round(moved.bound_gb / problem.size_gb[0]))
