@@ -42,7 +42,8 @@ and `forbidden(site, query, level)`. A plan is `levels(interval, query, level, s
 
 Where table `backfill` has a query, finer data may be sent later: an answer improves, by a value that halves
 in each half-life. Design `backfill` sends it in the capacity that new data leaves, or in competition with new
-data by value (`order`). The data is kept at the site until then (`storage_gb`).
+data by value (`order`), or by prices of all intervals, with a bound. The data is kept at the site until
+then (`storage_gb`).
 
 A query of table `ad_hoc` is asked once, over data that sites have stored since some interval. A query of
 table `shares` is answered from the data of another one, which is sent once; its level follows.

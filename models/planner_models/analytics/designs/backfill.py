@@ -9,22 +9,26 @@ from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import OPTIMAL_GAP, Proof, Status, relative_gap
 from planner.options import Options
 from planner_models.analytics.designs import branching, prices, search
 from planner_models.analytics.designs.choices import IMPOSSIBLE, Choices, Interval, Separate, Shared
 from planner_models.analytics.designs.decision import decide
 from planner_models.analytics.designs.shortage import explain_shortage
+from planner_models.analytics.designs.time_prices import Waiting, find_time_prices
+from planner_models.analytics.plan.metrics import measure
 from planner_models.analytics.plan.plan import Levels, tabulate_backfill
 from planner_models.analytics.problem.problem import Analytics
 
 BACKEND: Final = "prices and search"
+SCOPE: Final = "answers improved once, by data of all sites"
 MOST_LEAVES: Final = 2_000
 
 Order = Annotated[
-    Literal["after", "together"],
+    Literal["after", "together", "foreseen"],
     Field(
-        description="after: new data first, later data in the capacity that is left; together: both by value"
+        description="after: new data first, later data in the capacity that is left; together: both by "
+        "value; foreseen: both by value and by prices of uplinks in later intervals, with a bound"
     ),
 ]
 
@@ -59,10 +63,51 @@ def send_later(
     """Send finer data of past intervals too, by table `backfill`, in the capacity that new data leaves.
 
     All data that improves an answer is sent in one later interval; it is sent in full, as coarse cells cannot
-    be split. Sites keep it until then. Each interval is decided by prices and search; later ones are not
-    foreseen, so that there is no bound.
+    be split. Sites keep it until then. Each interval is decided by prices and search. `foreseen` first finds
+    prices of all intervals at once, which bound the total value of all plans that improve an answer once, by
+    data of all of its sites: new data counts what it may gain later, and later data what it would gain by
+    waiting. Otherwise later intervals are not foreseen, and there is no bound.
 
     source  Rabkin et al. 2013, section 3 (backfill to improve data)
+    """
+    if order == "foreseen":
+        return _send_foreseen(problem, options)
+    return _send(problem, order, options, None)
+
+
+def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
+    """Send later data by prices of all intervals, or as new data first where that has more value."""
+    first = _send(problem, "after", options, None)
+    if first.plan is None:
+        return first
+    value = measure(problem, first.plan, None)["total_value"] or 0.0
+    choices = Choices(problem, must_answer=options.service == "all")
+    waiting = Waiting(problem, choices)
+    found = find_time_prices(problem, choices, waiting, value)
+    second = _send(problem, "together", options, waiting)
+    best = first
+    if second.plan is not None:
+        other = measure(problem, second.plan, None)["total_value"] or 0.0
+        if other > value:
+            best, value = second, other
+    bound = max(found.bound, value)
+    gap = relative_gap(value, bound)
+    wanted = OPTIMAL_GAP if options.gap is None else options.gap
+    proof = Proof(
+        status=Status.OPTIMAL if gap is not None and gap <= wanted else Status.FEASIBLE,
+        objective=value,
+        bound=bound,
+        metric="total_value",
+        backend=BACKEND,
+        bound_scope=SCOPE,
+    )
+    return Decision(plan=best.plan, proof=proof)
+
+
+def _send(problem: Analytics, order: Order, options: Options, waiting: Waiting | None) -> Decision[Levels]:
+    """Send later data interval by interval.
+
+    waiting  what later data gains at prices of later intervals; None where these are not foreseen
     """
     must_answer = options.service == "all"
     choices = Choices(problem, must_answer=must_answer)
@@ -79,8 +124,10 @@ def send_later(
             return Decision(plan=None, proof=proof)
         pool = [one for one in pool if _is_in_window(problem, one.k, t)]
         capacity = problem.capacity_bytes[t]
-        later = [_offer(problem, choices, one, t, capacity) for one in pool] if order == "together" else []
-        found, price = _solve(_join([new, *later]), price)
+        offers = pool if order == "together" else []
+        later = [_offer(problem, choices, one, t, capacity, waiting) for one in offers]
+        foreseen = new if waiting is None else _add_waiting(new, t, waiting)
+        found, price = _solve(_join([foreseen, *later]), price)
         if found.value == -np.inf:
             reason = f"interval {problem.interval_numbers[t]:g}: no plan found"
             proof = Proof(status=Status.UNDECIDED, metric="value", reasons=(reason,))
@@ -89,7 +136,7 @@ def send_later(
         if order == "after":
             left = capacity * np.maximum(1.0 - _used(new, found), 0.0)
             left[left < 1e-9 * capacity] = 0.0
-            later = [_offer(problem, choices, one, t, left) for one in pool]
+            later = [_offer(problem, choices, one, t, left, None) for one in pool]
             extra = _solve(_join(later), None)[0] if later else None
         else:
             extra = search.Found(found.answers[own:], found.added[:, sites:], found.value)
@@ -138,8 +185,27 @@ def _is_in_window(problem: Analytics, k: int, t: int) -> bool:
     return bool(problem.start_s[t] - problem.start_s[k] <= problem.backfill_window_s.max(initial=0.0) + 1e-6)
 
 
-def _offer(problem: Analytics, choices: Choices, one: Candidate, t: int, capacity: Floats) -> Interval:
-    """Return the improvements of an interval's answers as choices of interval t; level kept: no data."""
+def _add_waiting(new: Interval, t: int, waiting: Waiting) -> Interval:
+    """Return the choices of new data with what they may gain later as part of their value."""
+    shared, separate = (waiting.find(rows, t)[0] for rows in waiting.parts[t])
+    return new._replace(
+        shared=new.shared._replace(value=new.shared.value + shared),
+        separate=new.separate._replace(value=new.separate.value + separate.reshape(new.separate.value.shape)),
+    )
+
+
+def _offer(
+    problem: Analytics,
+    choices: Choices,
+    one: Candidate,
+    t: int,
+    capacity: Floats,
+    waiting: Waiting | None,
+) -> Interval:
+    """Return the improvements of an interval's answers as choices of interval t; level kept: no data.
+
+    With `waiting`, their value is less what they would gain in a later interval.
+    """
     made = choices.interval(one.k, capacity)
     ends = problem.start_s + problem.length_s
     waited = ends[t] - ends[one.k]
@@ -152,6 +218,12 @@ def _offer(problem: Analytics, choices: Choices, one: Candidate, t: int, capacit
     places = np.arange(len(one.answers))
     full = problem.value_usd[shared.query, None] * problem.value_share[shared.query]
     gain = (full - full[places, one.answers][:, None]) * decay[shared.query, None]
+    site_wait: Floats | float = 0.0
+    if waiting is not None:
+        both = [waiting.find(rows, one.k, t - one.k + 1)[0] for rows in waiting.parts[one.k]]
+        gain = gain - both[0][places, one.answers][:, None]
+        of_sites = both[1].reshape(separate.value.shape)
+        site_wait = np.take_along_axis(of_sites, one.added[..., None], axis=2)
     may = np.isfinite(shared.value) & (gain > 0) & ~one.is_sent[:, None]
     value = np.where(may, gain, IMPOSSIBLE)
     value[places, one.answers] = 0.0
@@ -160,6 +232,7 @@ def _offer(problem: Analytics, choices: Choices, one: Candidate, t: int, capacit
     sites, own = np.indices(one.added.shape)
     site_full = problem.site_value_usd[:, separate.query, None] * problem.value_share[separate.query]
     site_gain = (site_full - site_full[sites, own, one.added][..., None]) * decay[separate.query, None]
+    site_gain = site_gain - site_wait
     may = np.isfinite(separate.value) & (site_gain > 0) & ~one.is_site_sent[..., None]
     site_value = np.where(may, site_gain, IMPOSSIBLE)
     site_value[sites, own, one.added] = 0.0

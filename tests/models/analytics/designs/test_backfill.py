@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -90,8 +91,49 @@ def test_faulty_rows_are_rejected(column: str, value: object, words: str) -> Non
         from_tables(problem, changed)
 
 
+def best_of_all(problem: Analytics) -> float:
+    """Return the most total value of plans of two intervals, by trying each with and without later data."""
+    names = [name for name in problem.level_names[0] if name != "none"]
+    best = 0.0
+    for first, second in itertools.product([*names, "none"], repeat=2):
+        rows = [(1.0, "q0", first, ""), (2.0, "q0", second, "")]
+        levels = pd.DataFrame(rows, columns=["interval", "query", "level", "site"])
+        for later in [None, *names]:
+            made: dict[str, pd.DataFrame] = {"levels": levels}
+            if later is not None:
+                made["backfill"] = pd.DataFrame(
+                    {"interval": 1.0, "sent": 2.0, "query": "q0", "level": later, "site": problem.site_names}
+                )
+            plan = from_tables(problem, made)
+            if not len(check(problem, plan)):
+                best = max(best, measure(problem, plan, None)["total_value"] or 0.0)
+    return best
+
+
+@pytest.mark.parametrize("combine", ["coarsest", "sum", "worst"])
+@pytest.mark.parametrize("bytes_later", [1_200, 2_000, 2_600, 3_400])
+def test_foreseen_prices_bound_all_plans_of_two_intervals(combine: str, bytes_later: float) -> None:
+    """Where the second interval carries little more than its own data, waiting competes with it."""
+    problem = two_intervals(combine)
+    rate = 8 / 60 / 1e6
+    problem = problem.with_capacity(np.array([[500, 500, 1e9], [bytes_later, bytes_later, 1e9]]) * rate)
+    decision = send_later(problem, order="foreseen")
+    assert decision.plan is not None
+    assert decision.proof.bound is not None
+    assert not len(check(problem, decision.plan))
+    best = best_of_all(problem)
+    value = measure(problem, decision.plan, None)["total_value"]
+    assert decision.proof.objective == pytest.approx(value)
+    assert decision.proof.bound >= best * (1 - 1e-9)
+    after, together = (
+        measure(problem, plan_of(problem, order=order), None) for order in ("after", "together")
+    )
+    assert (value or 0.0) >= (after["total_value"] or 0.0) * (1 - 1e-9)
+    assert combine == "sum" or best >= max(value or 0.0, together["total_value"] or 0.0) * (1 - 1e-9)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("order", ["after", "together"])
+@pytest.mark.parametrize("order", ["after", "together", "foreseen"])
 def test_plans_keep_all_limits_and_backfill_adds_value(order: str) -> None:
     problem = diurnal(sites=12, pops=3, queries=8, hours=2.0, variation=0.6, backfill_minutes=30.0, seed=4)
     problem = replace(problem, sites=problem.sites.assign(storage_gb=2e-4))
@@ -102,3 +144,6 @@ def test_plans_keep_all_limits_and_backfill_adds_value(order: str) -> None:
     assert (figures["value"] or 0) <= best.proof.bound * (1 + 1e-9)
     assert (figures["backfill_value"] or 0) > 0
     assert (figures["total_value"] or 0) <= (figures["offered_value"] or 0)
+    bound = send_later(problem, order="foreseen").proof.bound
+    assert bound is not None
+    assert (figures["total_value"] or 0) <= bound * (1 + 1e-9)
