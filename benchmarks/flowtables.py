@@ -61,7 +61,7 @@ def main() -> None:
         print(f"{kind:<10}" + "".join(f"{cell:>24}" for cell in cells) + f"{bound:>10.3f}")
     time_sizes(1_000_000 if quick else 10_000_000)
     time_merging(50 if quick else 200, 500 if quick else 5_000)
-    for rules in (200, 1_000) if quick else (1_000, 10_000, 30_000):
+    for rules in (200, 1_000) if quick else (1_000, 10_000, 30_000, 100_000):
         problem = generators.acl(rules=rules, connections=MASKS, seed=1)
         make_masks = make_least_masks(problem, True)
         start = time.process_time()

@@ -19,6 +19,7 @@ from planner_models.flowtables.problem.problem import FlowTables
 
 LEAST_WEIGHT = 0.05  # of a bit that is the same in all headers
 MOST_ANCHORS = 4
+KEPT_ACTIONS = 16  # whose entries of other actions are kept
 
 
 class BitIndex(NamedTuple):
@@ -79,10 +80,20 @@ def has_bit(words: Any, bit: Any) -> Any:
 @inner
 def count_common(first: Any, second: Any, start: Any, end: Any) -> Any:
     """Return the ones that two rows of words have in common."""
+    # from 0, as compiled loops are vectorised where no index can be negative
+    first, second = first[start:end], second[start:end]
     total = np.uint64(0)
-    for w in range(start, end):
+    for w in range(len(first)):
         total += count_ones(first[w] & second[w])
     return np.int64(total)
+
+
+@inner
+def clear(words: Any, row: Any, start: Any, end: Any) -> Any:
+    """Clear the bits of a row in words."""
+    words, row = words[start:end], row[start:end]
+    for w in range(len(words)):
+        words[w] &= ~row[w]
 
 
 @inner
@@ -118,8 +129,7 @@ def hit_all(
             bound[best] = count_common(rest, row, start, end)
             is_exact[best] = True
             continue
-        for w in range(start, end):
-            rest[w] &= ~row[w]
+        clear(rest, row, start, end)
         left -= bound[best]
         bound[best] = 0
         chosen[best] = True
@@ -129,13 +139,33 @@ def hit_all(
 
 
 @inner
-def drop_bits(header: Any, index: Any, rest: Any, all_rest: Any, start: Any, end: Any, chosen: Any) -> Any:  # noqa: C901
+def find_twice(header: Any, index: Any, start: Any, end: Any, chosen: Any, once: Any, twice: Any) -> Any:
+    """Set the bits of entries that one chosen bit hits at least, and that two hit."""
+    once, twice = once[start:end], twice[start:end]
+    once[:] = 0
+    twice[:] = 0
+    for b in range(len(chosen)):
+        if chosen[b]:
+            row = index.differs[b, has_bit(header, index.bit[b])][start:end]
+            for w in range(len(row)):
+                twice[w] |= once[w] & row[w]
+                once[w] |= row[w]
+
+
+@inner
+def drop_bits(
+    header: Any, index: Any, all_rest: Any, start: Any, end: Any, chosen: Any, once: Any, twice: Any
+) -> Any:
     """Take back chosen bits that others make needless, the heaviest first; return their weight.
 
-    all_rest  entries to hit; `rest` is changed
+    A bit is needless where others hit all its entries of `all_rest`. Fewer bits make no bit needless, so that
+    each is tried once.
+
+    once, twice  scratch
     """
     saved = 0.0
     is_tried = np.zeros(len(chosen), np.bool_)
+    find_twice(header, index, start, end, chosen, once, twice)
     while True:
         heaviest = -1
         for b in range(len(chosen)):
@@ -144,19 +174,35 @@ def drop_bits(header: Any, index: Any, rest: Any, all_rest: Any, start: Any, end
         if heaviest < 0:
             return saved
         is_tried[heaviest] = True
-        left = np.uint64(0)
+        row = index.differs[heaviest, has_bit(header, index.bit[heaviest])]
+        needed = np.uint64(0)
         for w in range(start, end):
-            rest[w] = all_rest[w] & index.differs[heaviest, has_bit(header, index.bit[heaviest]), w]
-        for b in range(len(chosen)):
-            if chosen[b] and b != heaviest:
-                value = has_bit(header, index.bit[b])
-                for w in range(start, end):
-                    rest[w] &= ~index.differs[b, value, w]
-        for w in range(start, end):
-            left += count_ones(rest[w])
-        if left == 0:
+            needed |= all_rest[w] & row[w] & ~twice[w]
+        if needed == 0:
             chosen[heaviest] = False
             saved += index.weight[heaviest]
+            find_twice(header, index, start, end, chosen, once, twice)
+
+
+@inner
+def find_matches(header: Any, index: Any, start: Any, end: Any, found: Any) -> Any:
+    """Set the bits of entries that match a header in all their bits, in the words from `start` to `end`."""
+    found = found[start:end]
+    found[:] = 0
+    for b in range(len(index.bit)):
+        row = index.differs[b, has_bit(header, index.bit[b])][start:end]
+        for w in range(len(row)):
+            found[w] |= row[w]
+    for w in range(len(found)):
+        found[w] = ~found[w]
+
+
+@inner
+def keep_range(words: Any, first: Any, last: Any) -> Any:
+    """Clear the bits before `first`, and from `last` on, in the words that hold these two."""
+    words[first >> 6] &= ~np.uint64(0) << np.uint64(first & 63)
+    if last & 63:
+        words[last >> 6] &= ~(~np.uint64(0) << np.uint64(last & 63))
 
 
 @kernel
@@ -166,6 +212,8 @@ def find_least_masks(headers: Any, rules: Any, index: Any) -> Any:  # noqa: C901
     masks = np.zeros((count, words), np.uint64)
     size = index.differs.shape[2]
     rest, all_rest = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+    matches, twice = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+    others, others_of = np.zeros((KEPT_ACTIONS, size), np.uint64), np.full(KEPT_ACTIONS, -1)
     bound = np.zeros(len(index.bit), np.int64)
     chosen, best_bits = np.zeros(len(index.bit), np.bool_), np.zeros(len(index.bit), np.bool_)
     start_mask, best_mask = np.zeros(words, np.uint64), np.zeros(words, np.uint64)
@@ -177,15 +225,21 @@ def find_least_masks(headers: Any, rules: Any, index: Any) -> Any:  # noqa: C901
             following = -1
             least = np.inf
             anchors = 0
-            for i in range(first, last + 1):
-                if i < last:
-                    matches = True
-                    for w in range(words):
-                        if (header[w] ^ rules.value[i, w]) & rules.mask[i, w]:
-                            matches = False
-                            break
-                    if not matches:
-                        continue
+            low, high = first >> 6, (last + 63) >> 6
+            if last > first:
+                find_matches(header, index, low, high, matches)
+                keep_range(matches, first, last)
+            word, is_last = low, False
+            while not is_last:
+                while word < high and matches[word] == 0:
+                    word += 1
+                i = last
+                if last > first and word < high:
+                    lowest = matches[word] & (~matches[word] + np.uint64(1))
+                    matches[word] ^= lowest
+                    i = np.int64(word) * 64 + np.int64(count_ones(lowest - np.uint64(1)))
+                is_last = i == last
+                if not is_last:
                     if action < 0:
                         action, following = rules.action[i], rules.next[i]
                     elif rules.action[i] != action:
@@ -207,21 +261,25 @@ def find_least_masks(headers: Any, rules: Any, index: Any) -> Any:  # noqa: C901
                         weight += index.weight[b]
                 if weight >= least:
                     continue
-                low, high = first >> 6, (i + 63) >> 6
-                for w in range(low, high):
-                    rest[w] = 0
-                for j in range(first, i):
-                    if rules.action[j] != action:
-                        rest[j >> 6] |= np.uint64(1) << np.uint64(j & 63)
+                end = (i + 63) >> 6
+                slot = action % KEPT_ACTIONS
+                if others_of[slot] != action:
+                    others_of[slot] = action
+                    others[slot, :] = 0
+                    for j in range(len(rules.action)):
+                        if rules.action[j] != action:
+                            others[slot, j >> 6] |= np.uint64(1) << np.uint64(j & 63)
+                for w in range(low, end):
+                    rest[w] = others[slot, w]
+                if end > low:
+                    keep_range(rest, first, i)
                 for b in range(len(index.bit)):
                     if has_bit(start_mask, index.bit[b]):
-                        value = has_bit(header, index.bit[b])
-                        for w in range(low, high):
-                            rest[w] &= ~index.differs[b, value, w]
-                for w in range(low, high):
+                        clear(rest, index.differs[b, has_bit(header, index.bit[b])], low, end)
+                for w in range(low, end):
                     all_rest[w] = rest[w]
-                weight += hit_all(header, start_mask, index, rest, low, high, chosen, bound)
-                weight -= drop_bits(header, index, rest, all_rest, low, high, chosen)
+                weight += hit_all(header, start_mask, index, rest, low, end, chosen, bound)
+                weight -= drop_bits(header, index, all_rest, low, end, chosen, rest, twice)
                 if weight < least:
                     least = weight
                     best_mask[:] = start_mask
