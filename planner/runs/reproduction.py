@@ -53,6 +53,7 @@ class Verdict(enum.Enum):
         return self.value
 
 
+SETTING: Final = "a setting of the paper"
 UNJUDGED: Final = frozenset({Verdict.NOT_AVAILABLE, Verdict.NO_NUMBER})
 """Verdicts on values that are not compared with ours."""
 
@@ -115,11 +116,7 @@ class Reproduction(Result):
         if shortened:
             return f"A quick run is too short for {shortened} of {len(judged)} values."
         if not judged:
-            return (
-                "The source gives no number to compare."
-                if self.target.numberless
-                else "The source does not give the values any more."
-            )
+            return self._explain_unjudged()
         if not differing:
             fitted = self.counts()[str(Verdict.CALIBRATED)]
             after = f", {fitted} after an open parameter was fitted" if fitted else ""
@@ -133,6 +130,17 @@ class Reproduction(Result):
             worst = max(apart, key=lambda row: abs(math.log(row.ratio or 1.0)))
             return f"{says}; most: {worst.quantity}, {plain(worst.ours)} against {plain(worst.published)}"
         return f"{says}."
+
+    def _explain_unjudged(self) -> str:
+        """Return the reason of a target without a value that is judged."""
+        settings = sum(row.note.startswith(SETTING) for row in self.rows)
+        if settings:
+            claims = self.counts()[str(Verdict.NO_NUMBER)] - settings
+            rest = f"; claims without a number: {claims}" if claims else ""
+            return f"Settings of the paper, with which our values are found: {settings}{rest}."
+        if self.target.numberless:
+            return "The source gives no number to compare."
+        return "The source does not give the values any more."
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each published value: ours beside it, their ratio, the verdict."""
@@ -178,6 +186,17 @@ class Reproductions(Result):
         """Count the values of all targets by verdict, in one sentence."""
         counts = Counter(str(row.verdict) for one in self.targets for row in one.rows)
         return ", ".join(f"{counts[str(verdict)]} {verdict}" for verdict in Verdict if counts[str(verdict)])
+
+    def _explain_unjudged(self) -> str:
+        """Return the reason of a target without a value that is judged."""
+        settings = sum(row.note.startswith(SETTING) for row in self.rows)
+        if settings:
+            claims = self.counts()[str(Verdict.NO_NUMBER)] - settings
+            rest = f"; claims without a number: {claims}" if claims else ""
+            return f"Settings of the paper, with which our values are found: {settings}{rest}."
+        if self.target.numberless:
+            return "The source gives no number to compare."
+        return "The source does not give the values any more."
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each published value: ours beside it, their ratio, the verdict."""
@@ -372,7 +391,7 @@ def judge(system: System, target: Target, found: TargetValues) -> Iterator[Judge
             verdict=Verdict.SHORTENED
             if name in found.shortened
             else _verdict(target, name, found.values, table),
-            note=found.notes.get(name, ""),
+            note=_note(target, name, table[name].get("role", ""), found.notes.get(name, "")),
         )
     for part in target.lost:
         yield JudgedValue(
@@ -388,6 +407,13 @@ def judge(system: System, target: Target, found: TargetValues) -> Iterator[Judge
             ratio=None,
             verdict=Verdict.NOT_AVAILABLE,
         )
+
+
+def _note(target: Target, name: str, role: str, note: str) -> str:
+    """Return the note of a row; that of a setting says so."""
+    if name not in target.numberless or role != "setup":
+        return note
+    return f"{SETTING}; {note}" if note else SETTING
 
 
 def _parse_value(text: str) -> float | str:

@@ -25,6 +25,7 @@ tie,Also third,30,x,,result,Table 1,
 zero,Nothing,0,x,,result,Table 1,
 most,At most,"1,000",x,,result,Table 1,less than
 words,It grows,grows,text,,result,Table 1,
+size,Servers,8,count,,setup,Section 4,
 """
 IDS = ("one", "two", "three", "tie", "zero", "most", "words")
 
@@ -98,6 +99,24 @@ def test_what_is_lost_is_not_available() -> None:
 def test_a_setting_is_compared_with_no_number() -> None:
     found = verdicts({"one": 10.0}, numberless=frozenset({"one", "two"}))
     assert (found["one"], found["two"]) == ("no number to compare",) * 2
+
+
+def test_the_reason_names_settings_and_claims_without_a_number() -> None:
+    both = Target(
+        name="setup",
+        place="Section 4",
+        about="settings",
+        rows=("size", "words"),
+        find=lambda _study: TargetValues(values={"size": 8.0}, notes={"size": "as shipped"}),
+        numberless=frozenset({"size", "words"}),
+    )
+    done = reproduction.run_target(find_system("traffic"), both)
+    assert [row.note for row in done.rows] == ["a setting of the paper; as shipped", ""]
+    reason = "Settings of the paper, with which our values are found: 1; claims without a number: 1."
+    assert done.reason == reason
+    one = dataclasses.replace(both, rows=("words",))
+    done = reproduction.run_target(find_system("traffic"), one)
+    assert done.reason == "The source gives no number to compare."
 
 
 def test_words_take_no_number_and_numbers_no_words() -> None:

@@ -20,6 +20,7 @@ from planner_models.fairshare.problem.problem import SharedStore, add_up
 PLACES: Final = frozenset({"placed", "pinned"})
 """Constraints that hold only where memory and nodes are enough for all replicas."""
 EQUAL: Final = 1e-7
+MOST_NAMES: Final = 4
 
 
 def decide(
@@ -80,8 +81,12 @@ def _prove_short(problem: SharedStore, replicas: Replicas, rate: Floats, bound: 
     size = float((problem.size_gb * problem.wanted_replicas).sum())
     memory = float(problem.memory_gb.sum())
     if size > memory * (1 + 1e-9):
+        working = np.flatnonzero(~problem.is_failed)
+        named = ", ".join(str(name) for name in problem.node_names[working[:MOST_NAMES]])
+        more = ", ..." if len(working) > MOST_NAMES else ""
         reasons.append(
-            f"all replicas take {amount(size, 'GB')}; all nodes have {amount(memory, 'GB')} of memory"
+            f"all replicas take {amount(size, 'GB')}; all {len(working)} nodes that work ({named}{more}) "
+            f"have {amount(memory, 'GB')} of memory"
         )
     if reasons:
         return Proof(status=Status.INFEASIBLE, reasons=tuple(reasons))

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from planner.contract.proof import Status
+from planner.options import Options
 from planner_models.fairshare import SharedStore, check
 from planner_models.fairshare.designs import mechanisms, moves, optimum
 from planner_models.fairshare.designs.placement import bound_utilization, place_by_load, place_uniformly
@@ -99,6 +101,15 @@ def test_replicas_without_a_place_are_counted() -> None:
     assert decision.plan is not None
     assert set(check(problem, decision.plan).frame["limit"]) == {"placed"}
     assert decision.plan.rates["kops"].tolist() == [3.0]
+
+
+def test_too_little_memory_is_proven_with_the_nodes() -> None:
+    own = {"a": (1.0, "n1 n2"), "b": (1.0, "n1 n2")}
+    problem = make({"n1": 9.0, "n2": 9.0}, {"A": (1.0, "elastic", own)}, memory_gb=0.9, size_gb=0.8)
+    decision = optimum.share(problem, options=Options(service="all"))
+    assert decision.plan is None
+    assert decision.proof.status == Status.INFEASIBLE
+    assert "all 2 nodes that work (n1, n2) have 1.8 GB of memory" in " ".join(decision.proof.reasons)
 
 
 def test_moves_are_within_their_limit_and_their_bound() -> None:
