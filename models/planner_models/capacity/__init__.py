@@ -70,7 +70,7 @@ from planner_models.capacity.plan.reading import from_tables
 from planner_models.capacity.plan.what_if import explain
 from planner_models.capacity.problem.adjustments import adjust
 from planner_models.capacity.problem.drawing import draw as draw_problem
-from planner_models.capacity.problem.generators import PRESETS
+from planner_models.capacity.problem.generators import PRESETS, sample
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.readers import read_sndlib
 from planner_models.capacity.problem.schema import OPTIONAL_TABLES, PLAN_TABLES, TABLES
@@ -90,6 +90,7 @@ SYSTEM = System(
         adjust=adjust,
         draw=draw_problem,
         elements=ELEMENTS,
+        sample=sample,
     ),
     plan=PlanType(
         tables=PLAN_TABLES,

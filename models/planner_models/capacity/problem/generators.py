@@ -251,4 +251,25 @@ def small() -> CapacityPlanning:
     )
 
 
+def sample() -> CapacityPlanning:
+    """Return a tiny problem that runs the search over routes and the Lagrangian bound before it is solved."""
+    at = {"a": (0.0, 0.0), "b": (0.0, 1.0), "c": (1.0, 1.5), "d": (2.0, 0.5), "e": (1.0, -1.0)}
+    ends = pd.DataFrame(itertools.combinations(at, 2), columns=["tail", "head"])
+    demands = ends.rename(columns={"tail": "source", "head": "target"})
+    lengths = [17.0, 15.0, 13.0, 10.0, 10.0, 7.0, 8.0, 7.0, 9.0, 17.0]
+    return CapacityPlanning.from_tables(
+        {
+            "nodes": pd.DataFrame(
+                [(name, *place) for name, place in at.items()], columns=["node", "latitude", "longitude"]
+            ),
+            "links": ends.assign(capacity_mbps=0.0, length_km=lengths),
+            "modules": pd.DataFrame(
+                [("small", 15.0, 0.0, 1.0), ("large", 60.0, 0.0, 2.0)],
+                columns=["module", "capacity_mbps", "cost", "cost_per_km"],
+            ),
+            "demands": demands.assign(rate_mbps=[8.0, 6.0, 5.0, 3.0, 3.0, 1.0, 1.0, 1.0, 8.0, 7.0]),
+        }
+    )
+
+
 PRESETS: Final[dict[str, Callable[..., CapacityPlanning]]] = {"backbone": backbone, "small": small}

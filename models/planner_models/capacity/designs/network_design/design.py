@@ -2,8 +2,8 @@
 
 A master program over modules takes rounded cutset rows and rounded metric rows; branch and bound on it gives
 the bound. A plan is feasible where the overload program of each state has no overload; else its dual values
-give the next row. Plans come from rounding, and from a large neighbourhood search: most links keep their
-modules, the others are searched by branch and bound on the same master program.
+give the next row. Plans come from rounding, and from a large neighbourhood search from several starts: most
+links keep their modules, the others are searched by branch and bound on the same master program.
 
 Reference: Bienstock, Chopra, Gunluk and Tsai, "Minimum cost capacity installation for multicommodity network
 flows", Mathematical Programming 81, 1998; Raack, Koster, Orlowski and Wessaely, "On cut-based inequalities
@@ -191,6 +191,7 @@ class _Search:
             gap = max(gap, 0.3 * (best.value - bound) / max(abs(best.value), 1e-9))
         master = self._whole_program()
         share = 1.0 if nodes is None else WHOLE_SHARE
+        kept, self.incumbent.current = self.incumbent.current, best
         result = master.search(
             time_limit_s=self.incumbent.left_s(),
             cpu_limit_s=share * self.incumbent.left_s(),
@@ -205,7 +206,10 @@ class _Search:
                 self.incumbent.bound = math.inf
             return True
         self.incumbent.raise_bound(result.bound)
-        return not self.plans.take_points([point[: self.master.columns] for point in result.points])
+        is_late = not self.plans.take_points([point[: self.master.columns] for point in result.points])
+        if self.incumbent.best is best:
+            self.incumbent.current = kept
+        return is_late
 
     def _compact_master(self) -> Master:
         """Return the master program with flow where there is one state and few columns, else without."""

@@ -1,4 +1,4 @@
-"""The best plan of a search, the bound, and the time that is left."""
+"""The best plan of a search, the one that it improves, the bound, and the time that is left."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class Plan:
 class Incumbent:
     """The best plan and the bound, as values of the master program.
 
+    current the plan that is improved: the best one, or a later start of the search
     bound   no plan has a smaller value
     step    a number that all values of plans are multiples of, 0 where there is none
     report  called with each better plan and bound
@@ -36,24 +37,28 @@ class Incumbent:
         self, *, bound: float, step: float, gap: float, time_limit_s: float | None, report: Report | None
     ) -> None:
         self.best: Plan | None = None
+        self.current: Plan | None = None
         self.bound, self.step, self.gap = bound, step, gap
         self.deadline = time.perf_counter() + (math.inf if time_limit_s is None else time_limit_s)
         self._report = report
 
     @property
     def value(self) -> float:
-        """Value of the best plan, inf without one."""
-        return math.inf if self.best is None else self.best.value
+        """Value of the current plan, inf without one."""
+        return math.inf if self.current is None else self.current.value
 
     def left_s(self) -> float:
+        """Return the seconds that are left."""
         return self.deadline - time.perf_counter()
 
     def is_done(self) -> bool:
+        """Return whether the time is up, or the best plan is within the gap."""
         if self.left_s() <= 0.0:
             return True
         return self.best is not None and self.best.value - self.bound <= self.tolerance(self.best.value)
 
     def tolerance(self, value: float) -> float:
+        """Return the distance from the bound at which a plan with a value counts as optimal."""
         return max(self.gap, NUMERICAL_GAP) * abs(value) + 1e-9
 
     def raise_bound(self, value: float) -> None:
@@ -69,17 +74,20 @@ class Incumbent:
             self.report()
 
     def cutoff(self) -> float | None:
-        if self.best is None:
+        """Return the value below which plans are better than the current one; None without one."""
+        if self.current is None:
             return None
-        value = self.best.value
+        value = self.current.value
         return value - max(self.step * 0.5, max(self.gap * 0.5, 1e-7) * abs(value), 1e-9)
 
     def offer(self, point: Floats, value: float) -> bool:
-        """Take a feasible point of the master program as the best plan if it is better."""
-        if self.best is not None and value >= self.best.value - 1e-9 * max(1.0, abs(value)):
+        """Take a feasible point of the master program as the current plan if it is better; best or not."""
+        if value >= self.value - 1e-9 * max(1.0, abs(value)):
             return False
-        self.best = Plan(point, value)
-        self.report()
+        self.current = Plan(point, value)
+        if self.best is None or value < self.best.value:
+            self.best = self.current
+            self.report()
         return True
 
     def report(self) -> None:

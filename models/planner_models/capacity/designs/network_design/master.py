@@ -283,6 +283,24 @@ class Master:
         near[list(self._needed)] = True
         return matrix[near], limits[near]
 
+    def _stay_near(self, highs: highspy.Highs, around: Floats, radius: int) -> None:
+        """Limit the modules together by which points differ from a point (local branching)."""
+        modules, first = self.modules, highs.getNumCol()
+        highs.addVars(modules, np.zeros(modules), np.full(modules, np.inf))
+        at = np.arange(modules, dtype=np.int32)
+        both = np.column_stack([at, first + at])
+        for sign in (1.0, -1.0):
+            highs.addRows(
+                modules,
+                sign * around[:modules],
+                np.full(modules, np.inf),
+                2 * modules,
+                2 * at,
+                both.ravel(),
+                np.tile([sign, 1.0], modules),
+            )
+        highs.addRow(-np.inf, float(radius), modules, first + at, np.ones(modules))
+
     def search(
         self,
         *,
@@ -292,6 +310,7 @@ class Master:
         gap: float = 0.0,
         free: Bools | None = None,
         around: Floats | None = None,
+        radius: int | None = None,
         cutoff: float | None = None,
         relaxed: Floats,
     ) -> Search:
@@ -301,6 +320,7 @@ class Master:
                 a busy machine
         free    (M + Y,) columns that may differ from `around`; None for all
         around  a point: columns that are not free keep its values, and the search starts from it
+        radius  most modules together by which points may differ from `around`; None for any
         cutoff  value below which points are searched for
         relaxed optimal point of the linear relaxation, near whose rows the search takes
         """
@@ -321,6 +341,8 @@ class Master:
         elif around is not None:
             given = np.arange(min(len(around), self.columns), dtype=np.int32)
             highs.setSolution(len(given), given, around[given])
+        if radius is not None and around is not None:
+            self._stay_near(highs, around, radius)
         highs.setOptionValue("time_limit", max(0.01, time_limit_s))
         highs.setOptionValue("mip_rel_gap", max(gap, 1e-9))
         highs.setOptionValue("mip_abs_gap", 1e-9)
@@ -331,7 +353,7 @@ class Master:
             highs.setOptionValue("mip_max_nodes", nodes)
         points: list[Floats] = []
         highs.cbMipImprovingSolution.subscribe(
-            lambda event: points.append(np.array(event.data_out.mip_solution))
+            lambda event: points.append(np.array(event.data_out.mip_solution)[: self.columns])
         )
         if cpu_limit_s is not None:
             end = time.thread_time() + cpu_limit_s

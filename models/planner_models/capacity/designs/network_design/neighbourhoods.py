@@ -52,6 +52,10 @@ class Neighbourhoods:
         most = self.known[0].cost * (1 + MOST_ABOVE)
         self.known = [one for one in self.known[:MAX_KEPT] if one.cost <= most]
 
+    def forget(self) -> None:
+        """Drop all plans."""
+        self.known = []
+
     def choose(self, capacity: Floats, relaxed: Floats, count: int) -> Bools:
         """Return `count` links whose modules may change, shape (E,).
 

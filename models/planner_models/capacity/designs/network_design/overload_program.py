@@ -21,6 +21,7 @@ class OverloadProgram:
     """Least overload of a network for changing capacities and rates, warm from solve to solve.
 
     weights  (E,) cost of one unit of overload on each link
+    work     simplex iterations times rows of all solves
     """
 
     def __init__(self, network: Network, weights: Floats) -> None:
@@ -28,6 +29,7 @@ class OverloadProgram:
         self.weights_by_link = weights
         self.weights = weights[network.capacity_edge]
         flows, capacities = network.flow_columns, network.capacities
+        self.work = 0.0
         self._flow_rows = network.conservation.shape[0]
         matrix = sp.csr_array(
             sp.block_array([[network.conservation, None], [network.load, -sp.eye_array(capacities)]])
@@ -78,6 +80,7 @@ class OverloadProgram:
             highs.changeColsBounds(len(columns), columns, np.zeros(len(columns)), limits)
         highs.setOptionValue("time_limit", max(0.0, time_limit_s) + highs.getRunTime())
         highs.run()
+        self.work += float(highs.getInfo().simplex_iteration_count) * highs.getNumRow()
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         values = highs.getSolution()

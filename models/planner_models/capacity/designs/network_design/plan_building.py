@@ -75,11 +75,22 @@ class PlanBuilder:
             self._plan_within_budget(relaxed)
             return
         for share in (1.0, 0.7, 0.3):
-            whole = np.floor(relaxed[: self.instance.modules] + share - 1e-6)
-            if self.instance.explicit:
-                whole = np.minimum(whole, 1.0)
-            if not self.repair(np.minimum(np.maximum(whole, 0.0), self.instance.module_limit)):
+            if not self.repair(self._round(relaxed, np.full(self.instance.modules, share))):
                 break
+
+    def round_at_random(self, relaxed: Floats, rng: np.random.Generator) -> None:
+        """Offer a plan that adds to capacities rounded at random what the overload of each state needs."""
+        self.repair(self._round(relaxed, rng.random(self.instance.modules)))
+
+    def _round(self, relaxed: Floats, share: Floats) -> Floats:
+        """Return modules (M,), rounded up where their fraction is above 1 less a share (M,)."""
+        whole = np.maximum(np.floor(relaxed[: self.instance.modules] + share - 1e-6), 0.0)
+        most = (
+            np.minimum(self.instance.module_limit, 1.0)
+            if self.instance.explicit
+            else self.instance.module_limit
+        )
+        return np.minimum(whole, most)
 
     def repair(self, counts: Floats) -> bool:
         """Offer the plan that buys what the overload of each state needs; False where time runs out."""
@@ -142,6 +153,7 @@ class PlanBuilder:
                 return
 
     def take(self, candidate: Floats) -> None:
+        """Offer the plan with the modules of a point that all states can route."""
         point = self.complete(candidate[: self.master.modules])
         if point is not None and self.master.has_flow and self.budget is not None:
             self._deliver_most(candidate[: self.master.modules])

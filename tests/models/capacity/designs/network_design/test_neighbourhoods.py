@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -92,3 +94,36 @@ def test_a_search_finds_points_below_its_cutoff_or_proves_that_there_are_none(
     assert found.is_infeasible == (share < 1.0)
     if share > 1.0:
         assert float(master.cost @ found.points[0]) == pytest.approx(least)
+
+
+@settings(max_examples=8, deadline=None)
+@given(instances(failures=False, routing=False), st.integers(0, 6))
+def test_points_within_a_radius_differ_by_so_many_modules_and_are_the_best_of_these(
+    instance: Instance, radius: int
+) -> None:
+    reduced = reduce_instance(instance, merge=True).instance
+    assume(len(reduced.rate) > 0 and 0 < reduced.modules <= 6)
+    master = Master(reduced, Network(reduced), None)
+    rng = np.random.default_rng(radius)
+    row = np.ones(master.pooled)
+    row[master.modules :] = 0.0
+    master.add_row(row, 3.0)
+    around = np.zeros(master.columns)
+    around[: master.modules] = np.minimum(rng.integers(0, 3, master.modules), reduced.module_limit)
+    if reduced.explicit:
+        around[: master.modules] = 0.0
+    found = master.search(time_limit_s=10.0, relaxed=around, around=around, radius=radius)
+    most = np.minimum(reduced.module_limit, 3.0).astype(int)  # no cheapest point has more
+    counts = np.array(list(itertools.product(*(range(one + 1) for one in most))))
+    counts = counts[np.abs(counts - around[: master.modules]).sum(axis=1) <= radius]
+    counts = counts[counts.sum(axis=1) >= 3]
+    if reduced.explicit:
+        on_edge = np.array([np.bincount(reduced.module_edge, weights=one) for one in counts]).reshape(
+            len(counts), -1
+        )
+        counts = counts[(on_edge <= 1).all(axis=1)]
+    assert found.is_infeasible == (not len(counts))
+    if len(counts):
+        least = min(reduced.purchase_cost(one) for one in counts)
+        assert float(master.cost @ found.points[0]) == pytest.approx(least)
+        assert np.abs(found.points[0] - around)[: master.modules].sum() <= radius + 1e-6
