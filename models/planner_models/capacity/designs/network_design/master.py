@@ -30,13 +30,18 @@ HEURISTIC_EFFORT = {True: 0.02, False: 0.05}
 those on some."""
 
 
+ROOT_ITERATIONS = 2500.0
+"""Simplex iterations that take as long as the rest of the work at a root, where all columns are free."""
+
+
 class Search(NamedTuple):
     """Result of a branch and bound.
 
     points         points that it found, the best first
     bound          lower bound, inf where no point exists
     is_infeasible  whether it proved that no point exists
-    work           simplex iterations times rows, which unlike seconds are the same on every machine
+    work           simplex iterations times rows, which unlike seconds are the same on every machine; the
+                   rest of the work at the root counts as iterations
     nodes          nodes of its tree
     """
 
@@ -370,6 +375,8 @@ class Master:
             infeasible |= not points and status in CUT_OFF
         bound = float(highs.getInfo().mip_dual_bound)
         self._need_violated(points)
-        work = (float(highs.getInfo().simplex_iteration_count) + 100.0) * highs.getNumRow()
+        share = 1.0 if free is None else float(free[: self.opened.stop].mean())
+        iterations = float(highs.getInfo().simplex_iteration_count) + ROOT_ITERATIONS * share
+        work = iterations * highs.getNumRow()
         seen = max(1, int(highs.getInfo().mip_node_count))
         return Search(points[::-1], np.inf if infeasible else bound, infeasible, work, seen)

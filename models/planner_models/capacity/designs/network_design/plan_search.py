@@ -32,6 +32,10 @@ NEIGHBOURHOOD_NODES = {False: 200, True: 60}
 NEIGHBOURHOOD_SHARE = 0.05
 """Share of the time that is left that the branch and bounds on one neighbourhood may compute."""
 
+SEARCH_SHARE = 0.35
+"""Share of the time that is left that neighbourhoods may compute until the next branch and bound on the whole
+program."""
+
 IDLE_SHARE = 0.3
 """Work of neighbourhoods per work that the next branch and bound on the whole program is expected to take,
 where the last ones gained nothing; else 1."""
@@ -129,10 +133,13 @@ class PlanSearch:
         enough = expected_work * (1.0 if self.is_improving else IDLE_SHARE)
         self.is_improving = False
         self.neighbourhood_work = 0.0
+        end = time.thread_time() + SEARCH_SHARE * self.incumbent.left_s()
         for count in itertools.count():
             if self.incumbent.best is None or self.incumbent.is_done():
                 return
             if count >= least and self.neighbourhood_work > enough:
+                return
+            if time.thread_time() > end:
                 return
             if self._is_exhausted():
                 self.start_anew(relaxed)

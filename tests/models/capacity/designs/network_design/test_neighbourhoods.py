@@ -112,16 +112,15 @@ def test_points_within_a_radius_differ_by_so_many_modules_and_are_the_best_of_th
     around[: master.modules] = np.minimum(rng.integers(0, 3, master.modules), reduced.module_limit)
     if reduced.explicit:
         around[: master.modules] = 0.0
-    found = master.search(time_limit_s=10.0, relaxed=around, around=around, radius=radius)
+    free = np.ones(master.columns, dtype=bool)
+    found = master.search(time_limit_s=10.0, relaxed=around, around=around, free=free, radius=radius)
     most = np.minimum(reduced.module_limit, 3.0).astype(int)  # no cheapest point has more
     counts = np.array(list(itertools.product(*(range(one + 1) for one in most))))
     counts = counts[np.abs(counts - around[: master.modules]).sum(axis=1) <= radius]
     counts = counts[counts.sum(axis=1) >= 3]
     if reduced.explicit:
-        on_edge = np.array([np.bincount(reduced.module_edge, weights=one) for one in counts]).reshape(
-            len(counts), -1
-        )
-        counts = counts[(on_edge <= 1).all(axis=1)]
+        kinds = np.eye(reduced.edges)[reduced.module_edge]
+        counts = counts[(counts @ kinds <= 1).all(axis=1)]
     assert found.is_infeasible == (not len(counts))
     if len(counts):
         least = min(reduced.purchase_cost(one) for one in counts)
