@@ -114,3 +114,26 @@ def test_errors_of_generated_levels_rise_as_bytes_fall(preset: object) -> None:
         size = own["bytes_per_record"] + own["bytes_per_cell"]
         assert (np.diff(size) < 0).all()
         assert (np.diff(own["error"]) >= 0).all()
+
+
+@pytest.mark.slow
+def test_no_proven_error_is_broken_in_10_000_intervals() -> None:
+    """Lists are short by the sum of the last counts at most, sketches never, quantiles by half a bucket."""
+    rng = np.random.default_rng(11)
+    for _ in range(10_000):
+        counts = operators.draw_zipf_counts(
+            rng, sites=3, cells=30, records=int(rng.integers(20, 400)), skew=0.9, local_part=0.5
+        )
+        total = counts.sum(axis=0)
+        found = operators.merge_lists(counts, 4, int(rng.integers(4, 9)))
+        smallest = total[operators.largest(total, 4)[-1]]
+        short = total[found.cells] - found.counts
+        assert (short >= 0).all()
+        assert short.max() <= found.proven_error * smallest + 1e-9
+        assert (operators.sketch_counts(total, 16, 2, rng) >= total).all()
+        values = rng.exponential(size=20)
+        edges = np.linspace(0.0, values.max() + 1e-9, int(rng.integers(2, 30)))
+        error = abs(
+            operators.histogram_quantile(values, edges, 0.9) - np.quantile(values, 0.9, method="inverted_cdf")
+        )
+        assert error <= edges[1] / 2 + 1e-9
