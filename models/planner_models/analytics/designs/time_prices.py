@@ -48,7 +48,7 @@ class TimePrices(NamedTuple):
 
 
 class Waiting:
-    """What later data of each interval gains at given prices."""
+    """Gains of later data of each interval at given prices."""
 
     def __init__(self, problem: Analytics, choices: Choices) -> None:
         self.problem = problem
