@@ -187,17 +187,6 @@ class Reproductions(Result):
         counts = Counter(str(row.verdict) for one in self.targets for row in one.rows)
         return ", ".join(f"{counts[str(verdict)]} {verdict}" for verdict in Verdict if counts[str(verdict)])
 
-    def _explain_unjudged(self) -> str:
-        """Return the reason of a target without a value that is judged."""
-        settings = sum(row.note.startswith(SETTING) for row in self.rows)
-        if settings:
-            claims = self.counts()[str(Verdict.NO_NUMBER)] - settings
-            rest = f"; claims without a number: {claims}" if claims else ""
-            return f"Settings of the paper, with which our values are found: {settings}{rest}."
-        if self.target.numberless:
-            return "The source gives no number to compare."
-        return "The source does not give the values any more."
-
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each published value: ours beside it, their ratio, the verdict."""
         frames = [one.to_frame() for one in self.targets]

@@ -84,7 +84,7 @@ def decide_nodes(  # noqa: C901 - one compiled loop
     prices: Floats,
     sizes: Ints,
     step: float,
-    room: Floats,
+    slack: Floats,
     items: Items,
     of_class: Ints,
     least_gb: Floats,
@@ -96,7 +96,7 @@ def decide_nodes(  # noqa: C901 - one compiled loop
 
     prices, sizes, surplus  (C,) GB; load in cells; replicas that leave less those that nodes take
     step                    load of a cell
-    room                    (N,) limit less load; negative where above it
+    slack                    (N,) limit less load; negative where above it
     of_class                (I,) class of each item, -1 for none
     least_gb                (N,) least data of a node's items after the first ones
     """
@@ -108,12 +108,12 @@ def decide_nodes(  # noqa: C901 - one compiled loop
                 value[x], choice[x] = value[x - sizes[c]] + prices[c], c
     surplus[:] = 0.0
     total = 0.0
-    for n in range(len(room)):
+    for n in range(len(slack)):
         begin, end = items.first[n], items.first[n + 1]
         chosen = min(CHOSEN, end - begin)
         best = np.inf
         for bits in range(1 << chosen):
-            free, cost = room[n], 0.0
+            free, cost = slack[n], 0.0
             for j in range(chosen):
                 if bits >> j & 1:
                     free += items.load[begin + j]
@@ -168,12 +168,12 @@ def list_leaving(items: Items, decisions: Decisions) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def pack_loads(room: Floats, items: Items, leaving: Ints, missing: Floats) -> int:
+def pack_loads(slack: Floats, items: Items, leaving: Ints, missing: Floats) -> int:
     """Return the number of replicas without a node if those that leave are packed by best fit, by load.
 
     missing  loads of replicas that are nowhere yet
     """
-    free = room.copy()
+    free = slack.copy()
     loads = np.empty(len(leaving) + len(missing))
     homes = np.full(len(loads), -1)
     loads[len(leaving) :] = missing
@@ -201,10 +201,10 @@ class _Candidates:
         self.items, self.missing_load, self.typical_gb = items, missing_load, typical_gb
         self.found: dict[tuple[int, ...], tuple[float, Ints]] = {}
 
-    def add(self, room: Floats, decisions: Decisions) -> float:
+    def add(self, slack: Floats, decisions: Decisions) -> float:
         """Add decisions; return their data, infinite where not all is packed."""
         leaving = list_leaving(self.items, decisions)
-        left = pack_loads(room, self.items, leaving, self.missing_load)
+        left = pack_loads(slack, self.items, leaving, self.missing_load)
         gb = float(self.items.gb[leaving].sum())
         score = gb + REPAIR * self.typical_gb * left
         key = tuple(leaving.tolist())
@@ -234,10 +234,10 @@ def _size_classes(step: float, load: Floats) -> tuple[Ints, Ints]:
     return sizes[used], of_class.astype(np.int64)
 
 
-def price_moves(room: Floats, most: Floats, items: Items, missing_load: Floats, missing_gb: float) -> Priced:
+def price_moves(slack: Floats, most: Floats, items: Items, missing_load: Floats, missing_gb: float) -> Priced:
     """Return a bound on the data to move until all nodes are within their limits, and decisions near it.
 
-    room, most    (N,) limit less load, limit
+    slack, most    (N,) limit less load, limit
     missing_load  loads of replicas that are nowhere yet
     missing_gb    data that is copied for these, at least
     """
@@ -250,18 +250,18 @@ def price_moves(room: Floats, most: Floats, items: Items, missing_load: Floats, 
     missing_of = np.bincount(missing[missing >= 0], minlength=len(sizes)).astype(float)
     ends = zip(items.first[:-1].tolist(), items.first[1:].tolist(), strict=True)
     least_gb = np.array([items.gb[begin + CHOSEN : end].min(initial=np.inf) for begin, end in ends])
-    decisions = Decisions(*(np.zeros(len(room), dtype=np.int64) for _ in range(3)))
+    decisions = Decisions(*(np.zeros(len(slack), dtype=np.int64) for _ in range(3)))
     surplus, direction = np.zeros(len(sizes)), np.zeros(len(sizes))
     typical = float(items.gb.mean()) if len(items.gb) else missing_gb / max(len(missing_load), 1)
     candidates = _Candidates(items, missing_load, typical)
     prices = np.zeros(len(sizes))
     best, pace, stall = 0.0, 1.0, 0
-    work = len(room) * (1 << CHOSEN) + len(sizes) * CELLS
+    work = len(slack) * (1 << CHOSEN) + len(sizes) * CELLS
     for k in range(min(MOST_ROUNDS, max(MOST_WORK // work, 100))):
-        total = decide_nodes(prices, sizes, step, room, items, of_class, least_gb, CELLS, decisions, surplus)
+        total = decide_nodes(prices, sizes, step, slack, items, of_class, least_gb, CELLS, decisions, surplus)
         bound = total + missing_gb + float(prices @ missing_of)
         best, stall = (bound, 0) if bound > best * (1 + 1e-5) else (best, stall + 1)
-        is_met = candidates.add(room, decisions) + missing_gb <= best * (1 + 1e-6)
+        is_met = candidates.add(slack, decisions) + missing_gb <= best * (1 + 1e-6)
         if stall >= STALL_ROUNDS:
             pace, stall = pace * SHORTER, 0
         direction = surplus + missing_of + MEMORY * direction
@@ -271,7 +271,7 @@ def price_moves(room: Floats, most: Floats, items: Items, missing_load: Floats, 
         aim = max(best * AHEAD, best + 0.5 * typical)
         prices = np.maximum(prices + pace * (aim - bound) / square * direction, 0.0)
         if k == 0:  # a start at which few replicas are taken at no price
-            prices = typical * np.minimum(sizes * step / max(float(room.max()), step), 1.0)
+            prices = typical * np.minimum(sizes * step / max(float(slack.max()), step), 1.0)
             direction[:] = 0.0
     return Priced(max(best, missing_gb), candidates.ordered())
 

@@ -26,6 +26,7 @@ from planner_models.fairshare.designs.placement import (
     State,
     bound_utilization,
     choose_nodes,
+    copy_state,
     find_rules,
     insert_by_ejection,
     insert_greedily,
@@ -125,7 +126,7 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
         least = min((moved for is_within, moved, _ in found if is_within), default=np.inf)
         if least <= bound * (1 + (CLOSE if len(slots) else FAR)) + ROUNDING:
             break
-        trial = State(*(array.copy() for array in state))
+        trial = copy_state(state)
         if pack(rules, trial, load_kops, most, slots, order):
             insert_greedily(rules, trial, load_kops, order, choose_nodes(rules, load_kops, trial))
             insert_by_ejection(rules, trial, load_kops)

@@ -301,6 +301,18 @@ def start_state(problem: SharedStore, rules: Rules, load: Floats, kept: Replicas
     return state
 
 
+def copy_state(state: State) -> State:
+    """Return a copy of a placement."""
+    return State(
+        node=state.node.copy(),
+        load=state.load.copy(),
+        used=state.used.copy(),
+        on=state.on.copy(),
+        spread=state.spread.copy(),
+        is_pinned=state.is_pinned.copy(),
+    )
+
+
 @njit(cache=True, nogil=True)
 def keep_all(rules: Rules, state: State, load: Floats, partition: Ints, node: Ints) -> None:
     """Put replicas where they are placed, as far as the rules allow it."""
