@@ -47,6 +47,12 @@ MAX_STEADY_COLUMNS = 3000
 """Flow columns up to which one branch and bound with flow runs to the end: it has many nodes a second, and
 a new one would begin again at its root."""
 
+SEARCH_SHARE = 0.35
+LAST_SEARCH_SHARE = 0.1
+"""Share of the time that is left that neighbourhoods may compute before a branch and bound on the whole
+program, and before the one that runs to the end.
+"""
+
 FIRST_NODES = 200
 """Nodes of the first branch and bound on the whole master program; each next one has more."""
 
@@ -154,7 +160,8 @@ class _Search:
         relaxed = self.multipliers.raise_bound(relaxed)
         for count in range(MAX_SEARCHES):
             nodes = None if self._is_steady() else int(FIRST_NODES * NODE_GROWTH**count)
-            self.search.improve(relaxed, self._expected_work(nodes))
+            share = SEARCH_SHARE if nodes else LAST_SEARCH_SHARE
+            self.search.improve(relaxed, self._expected_work(nodes), share)
             if self.incumbent.is_done() or self._search_all(nodes, relaxed):
                 break
             relaxed = self.relaxation.tighten(rounds=2)

@@ -32,10 +32,6 @@ NEIGHBOURHOOD_NODES = {False: 200, True: 60}
 NEIGHBOURHOOD_SHARE = 0.05
 """Share of the time that is left that the branch and bounds on one neighbourhood may compute."""
 
-SEARCH_SHARE = 0.35
-"""Share of the time that is left that neighbourhoods may compute until the next branch and bound on the whole
-program."""
-
 IDLE_SHARE = 0.3
 """Work of neighbourhoods per work that the next branch and bound on the whole program is expected to take,
 where the last ones gained nothing; else 1."""
@@ -124,16 +120,17 @@ class PlanSearch:
             models.append("routes")
         return models
 
-    def improve(self, relaxed: Floats, expected_work: float) -> None:
+    def improve(self, relaxed: Floats, expected_work: float, share: float) -> None:
         """Search neighbourhoods of the current plan, of a size at which they are neither empty nor hard.
 
         expected_work  of the branch and bound on the whole program that comes next
+        share          of the time that is left, which neighbourhoods may compute before it
         """
         least = LEAST_NEIGHBOURHOODS if self.is_improving else 1
         enough = expected_work * (1.0 if self.is_improving else IDLE_SHARE)
         self.is_improving = False
         self.neighbourhood_work = 0.0
-        end = time.thread_time() + SEARCH_SHARE * self.incumbent.left_s()
+        end = time.thread_time() + share * self.incumbent.left_s()
         for count in itertools.count():
             if self.incumbent.best is None or self.incumbent.is_done():
                 return
