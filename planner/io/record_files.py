@@ -156,6 +156,8 @@ def read_arrow(table: Table, file: TableFile) -> RawTable:
         if isinstance(error, UnicodeDecodeError):
             raise InputError(f"{file.name}: has names that are not UTF-8 text") from None
         raise InputError(f"{file.name}: is no {kind} file ({shorten_error(error)})") from None
+    except (LookupError, TypeError, AttributeError):  # pyarrow trusts the description that pandas adds
+        raise InputError(f"{file.name}: is no {kind} file (its pandas metadata is damaged)") from None
     match = find_columns(table, file, frame.columns, file.name)
     return RawTable(frame=frame, match=match, first_row=1)
 

@@ -113,6 +113,16 @@ def ods(*rows: list[Any], name: str = "links") -> Content:
     return write
 
 
+def write_damaged_feather(path: Path) -> None:
+    """Write a Feather file whose description for pandas lacks the types of its columns."""
+    import pyarrow
+    from pyarrow import feather
+
+    described = b'{"columns": [{"name": "tail", "field_name": "tail", "pandas_type": "unicode"}], "index_columns": []}'
+    content = pyarrow.table(RIGHT).replace_schema_metadata({b"pandas": described})
+    feather.write_feather(content, str(path))
+
+
 def frame_to(how: str) -> Content:
     """Return a function that writes the right frame with a method of pandas."""
     return lambda path: getattr(pd.DataFrame(RIGHT), how)(path)
@@ -586,6 +596,11 @@ VARIANTS: Final[Mapping[str, Variant]] = {
         file="links.feather",
         content=b"x" * 100,
         faults=("links.feather: is no Feather file (Not a Feather V1 or Arrow IPC file)",),
+    ),
+    "a damaged Feather": Variant(
+        file="links.feather",
+        content=write_damaged_feather,
+        faults=("links.feather: is no Feather file (its pandas metadata is damaged)",),
     ),
     "no JSON at all": Variant(
         file="links.json", content="tail,head", faults=("links.json row 1: is no JSON (Expecting value)",)
