@@ -13,8 +13,8 @@ MIRRORS = {
     "tests/dashboards": "dashboards/planner_dashboard",
     "tests/benchmarks": "benchmarks",
 }
-TOPICS = {"browser", "corruptions"}
-"""The subjects of tests of a whole package, besides its modules."""
+TOPICS = {"browser", "corruptions", "open_vswitch"}
+"""The subjects of tests of a whole package, besides its modules; `open_vswitch` compares with that program."""
 
 
 @pytest.mark.parametrize(("tests", "source"), MIRRORS.items())
