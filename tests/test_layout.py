@@ -14,7 +14,7 @@ MIRRORS = {
     "tests/benchmarks": "benchmarks",
 }
 TOPICS = {"browser", "corruptions", "open_vswitch"}
-"""The subjects of tests of a whole package, besides its modules; `open_vswitch` compares with that program."""
+"""What tests of a whole package are about, besides its modules, such as a comparison with another program."""
 
 
 @pytest.mark.parametrize(("tests", "source"), MIRRORS.items())
