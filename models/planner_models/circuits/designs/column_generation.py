@@ -26,6 +26,7 @@ import scipy.sparse as sp
 
 from planner import backends
 from planner.backends.linear_program import LinearProgram
+from planner.compiled import kernel
 from planner.options import Options
 from planner_models.circuits.designs.week_program import (
     BlockProgram,
@@ -35,7 +36,6 @@ from planner_models.circuits.designs.week_program import (
     build_schedule_program,
     split_columns,
 )
-from planner_models.circuits.plan.compiled import kernel
 from planner_models.circuits.plan.plan import Day
 from planner_models.circuits.problem.problem import Circuits
 

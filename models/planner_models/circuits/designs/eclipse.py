@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.compiled import inner, kernel
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.circuits.designs import kept_circuits, upper_bound
@@ -28,7 +29,6 @@ from planner_models.circuits.designs.partial_schedule import (
     longest_day_us,
 )
 from planner_models.circuits.plan import plan as schedules
-from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.circuits.plan.plan import IDLE, Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from planner_models.circuits.plan.compiled import inner, kernel
+from planner.compiled import inner, kernel
 from planner_models.circuits.plan.plan import IDLE
 
 SMALLEST_SHARE: Final = 1e-9

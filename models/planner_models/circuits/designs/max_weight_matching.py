@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner_models.circuits.plan.compiled import inner, kernel
+from planner.compiled import inner, kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.compiled import kernel
 from planner_models.circuits.designs.max_weight_matching import sum_ends
-from planner_models.circuits.plan.compiled import kernel
 from planner_models.circuits.plan.plan import IDLE, Day, find_rate
 from planner_models.circuits.problem.problem import Circuits
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.compiled import inner, kernel
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.circuits.designs import eclipse, solstice, upper_bound
@@ -23,7 +24,6 @@ from planner_models.circuits.designs.max_weight_matching import (
 )
 from planner_models.circuits.designs.time_limit import TimeLimit
 from planner_models.circuits.plan import plan as schedules
-from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.circuits.plan.plan import Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
 

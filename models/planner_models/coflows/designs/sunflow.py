@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from planner.compiled import inner, kernel
 from planner.contract.design import Decision
 from planner.options import Options
-from planner_models.circuits.plan.compiled import inner, kernel
 from planner_models.coflows.designs.decision import decide_on_circuits
 from planner_models.coflows.plan.flow_groups import FlowGroups, group_flows
 from planner_models.coflows.plan.plan import Service, make_circuits

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner.compiled import kernel
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.circuits.designs import eclipse, optimum, solstice
-from planner_models.circuits.plan.compiled import kernel
 from planner_models.circuits.plan.plan import IDLE, Day, read_days
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.coflows.designs.decision import decide_on_circuits

@@ -24,7 +24,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from planner_models.circuits.plan.compiled import kernel
+from planner.compiled import kernel
 from planner_models.coflows.plan.order_bound import MOST_COFLOWS, MOST_PEERS, least_sum_ms
 from planner_models.coflows.problem.problem import BITS_PER_MS, CoflowsInTime, Floats, Ints
 

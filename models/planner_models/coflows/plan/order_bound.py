@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from planner_models.circuits.plan.compiled import kernel
+from planner.compiled import kernel
 from planner_models.coflows.problem.problem import Floats, Ints
 
 MOST_COFLOWS: Final = 12

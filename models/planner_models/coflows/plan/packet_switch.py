@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner_models.circuits.plan.compiled import inner, kernel
+from planner.compiled import inner, kernel
 from planner_models.coflows.plan.flow_groups import FlowGroups
 from planner_models.coflows.plan.plan import ROUNDING
 from planner_models.coflows.problem.problem import CoflowsInTime, Floats, Ints

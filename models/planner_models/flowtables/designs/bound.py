@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from planner.arrays import Ints
-from planner_models.circuits.plan.compiled import inner, kernel
+from planner.compiled import inner, kernel
 from planner_models.flowtables.designs.cover import Headers
 from planner_models.flowtables.plan.classification import classify, find_first
 from planner_models.flowtables.problem.fields import Words

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner_models.circuits.plan.compiled import inner, kernel
+from planner.compiled import inner, kernel
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.arrays import Ints, Ints32
-from planner_models.circuits.plan.compiled import inner, kernel
+from planner.compiled import inner, kernel
 from planner_models.flowtables.designs.bits import count_leading_zeros
 from planner_models.flowtables.problem.fields import STAGES, Words
 from planner_models.flowtables.problem.problem import FlowTables

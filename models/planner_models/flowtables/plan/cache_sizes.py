@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner_models.circuits.plan.compiled import inner, kernel
+from planner.compiled import inner, kernel
 from planner_models.flowtables.plan.plan import Cache, read_plan
 from planner_models.flowtables.problem.problem import FlowTables
 

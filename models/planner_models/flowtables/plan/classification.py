@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from planner_models.circuits.plan.compiled import inner, kernel
+from planner.compiled import inner, kernel
 
 
 @inner

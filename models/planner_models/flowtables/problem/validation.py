@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools
+from planner.compiled import kernel
 from planner.contract.tables import SHOWN_ROWS, file_name, row_name, shorten_faults
 from planner.errors import InputError, did_you_mean
-from planner_models.circuits.plan.compiled import kernel
 from planner_models.flowtables.problem.fields import BadMatch
 from planner_models.flowtables.problem.schema import (
     ADD,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner_models.circuits.plan.compiled import kernel
+from planner.compiled import kernel
 from planner_models.flowtables.plan.lookup import add_mask, find_entry, find_reusable, insert
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner_models.circuits.plan.compiled import kernel
+from planner.compiled import kernel
 from planner_models.circuits.problem.racks import ENDS
 from planner_models.rotors.problem.problem import RotorNetwork
 from planner_models.rotors.problem.rotation import DARK

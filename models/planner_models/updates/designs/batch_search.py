@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
-from planner_models.circuits.plan.compiled import inner, kernel
+from planner.compiled import inner, kernel
 
 ITERATIONS: Final = 300
 SWEEPS: Final = 120

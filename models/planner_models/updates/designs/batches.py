@@ -20,9 +20,9 @@ from pydantic import Field
 from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.compiled import kernel
 from planner.contract.design import Decision
 from planner.options import Options
-from planner_models.circuits.plan.compiled import kernel
 from planner_models.updates.designs.batch_search import Needs, bound_excess, find_batches
 from planner_models.updates.designs.decision import decide
 from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, phases, steps_of

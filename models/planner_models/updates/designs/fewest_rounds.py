@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Ints
-from planner_models.circuits.plan.compiled import kernel
+from planner.compiled import kernel
 from planner_models.updates.designs.loop_free_order import Rounds, is_safe_at, is_safe_from
 from planner_models.updates.plan.replay import Network
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Ints
-from planner_models.circuits.plan.compiled import inner, kernel
+from planner.compiled import inner, kernel
 from planner_models.updates.plan.replay import Network
 
 LEAVES_FIRST: Final = 0

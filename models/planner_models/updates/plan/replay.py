@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.circuits.plan.compiled import inner, kernel
+from planner.compiled import inner, kernel
 
 ADD: Final = 0
 FLIP: Final = 1

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.circuits.plan.compiled import kernel
+from planner.compiled import kernel
 
 
 class Configuration(NamedTuple):

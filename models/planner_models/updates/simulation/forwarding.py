@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.circuits.plan.compiled import inner, kernel
+from planner.compiled import inner, kernel
 from planner_models.updates.plan.replay import (
     ENTERS_OLD,
     FLIP,

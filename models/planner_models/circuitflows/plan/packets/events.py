@@ -13,6 +13,7 @@ from typing import Final, cast
 
 import numpy as np
 
+from planner.compiled import inner
 from planner_models.circuitflows.plan.packets.state import (
     EVENT_COUNT,
     HEAP_SIZE,
@@ -22,7 +23,6 @@ from planner_models.circuitflows.plan.packets.state import (
     Ints,
     Layout,
 )
-from planner_models.circuits.plan.compiled import inner
 
 # not plain numbers, of each of which Numba would compile functions anew
 CIRCUIT_DONE, UPLINK_DONE, DOWNLINK_DONE, ENTER, ARRIVAL, HOST_SENT, FLOW_START, LOOK, PACE, KILL = cast(

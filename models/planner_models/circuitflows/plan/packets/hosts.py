@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.compiled import inner
 from planner_models.circuitflows.plan.packets.controls import BBR
 from planner_models.circuitflows.plan.packets.controls.bbr import record_packets
 from planner_models.circuitflows.plan.packets.events import FLOW_START, HOST_SENT, KILL, LOOK, PACE, push
@@ -33,7 +34,6 @@ from planner_models.circuitflows.plan.packets.state import (
     Layout,
 )
 from planner_models.circuitflows.plan.packets.timers import arm_timer
-from planner_models.circuits.plan.compiled import inner
 
 BUFFER_SHARE: Final = 2 / 3  # of a send buffer; with less in it the application may write (Linux 4.4)
 GOLDEN_RATIO: Final = 0.6180339887498949

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner.compiled import inner
 from planner_models.circuitflows.plan.packets import controls
 from planner_models.circuitflows.plan.packets.controls import BBR
 from planner_models.circuitflows.plan.packets.senders import NO_PROBE, owner
@@ -13,7 +14,6 @@ from planner_models.circuitflows.plan.packets.state import (
     Ints,
     Layout,
 )
-from planner_models.circuits.plan.compiled import inner
 
 DUPLICATES: Final = 3  # packets that may be overtaken before a loss is noticed (RFC 5681, RFC 6675)
 MOST_REORDERING: Final = 300  # packets (Linux 4.4)

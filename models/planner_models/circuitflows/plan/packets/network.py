@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.compiled import inner, kernel
 from planner.errors import InputError
 from planner_models.circuitflows.plan.packets.controls import BBR, CONTROLS, DCTCP, TDTCP
 from planner_models.circuitflows.plan.packets.controls.dctcp import FIRST_ALPHA
@@ -88,7 +89,6 @@ from planner_models.circuitflows.plan.packets.switches import (
 )
 from planner_models.circuitflows.plan.packets.tcp import process_reply
 from planner_models.circuitflows.plan.packets.timers import expire_timer
-from planner_models.circuits.plan.compiled import inner, kernel
 
 MOST_PLACES = 100_000_000
 """Packets that the network has places for: about 4 GB."""

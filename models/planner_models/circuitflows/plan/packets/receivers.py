@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner.compiled import inner
 from planner_models.circuitflows.plan.packets.senders import owner
 from planner_models.circuitflows.plan.packets.state import (
     REPLY_EVERY,
     Ints,
     Layout,
 )
-from planner_models.circuits.plan.compiled import inner
 
 MARK_BITS: Final = 3
 WAITS, COMPLETES, MARKED = 1, 2, 4

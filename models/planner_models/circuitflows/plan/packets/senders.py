@@ -19,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.compiled import inner
 from planner_models.circuitflows.plan.packets.controls import TDTCP
 from planner_models.circuitflows.plan.packets.state import (
     CONTROL,
@@ -28,7 +29,6 @@ from planner_models.circuitflows.plan.packets.state import (
     Ints,
     Layout,
 )
-from planner_models.circuits.plan.compiled import inner
 
 MOST_BACKOFF: Final = 10  # doublings of the timeout
 NO_PROBE, PROBE_DUE = -1, -2

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.compiled import inner
 from planner_models.circuitflows.plan.packets.events import (
     ARRIVAL,
     CIRCUIT_DONE,
@@ -37,7 +38,6 @@ from planner_models.circuitflows.plan.packets.state import (
     Ints,
     Layout,
 )
-from planner_models.circuits.plan.compiled import inner
 
 DAY_TOLERANCE: Final = 1e-2
 """Share of a packet's time by which its end may exceed that of the day."""

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.compiled import inner
 from planner_models.circuitflows.plan.packets import controls
 from planner_models.circuitflows.plan.packets.controls import BBR, DCTCP, RENO, reno
 from planner_models.circuitflows.plan.packets.controls.bbr import follow_reply
@@ -31,7 +32,6 @@ from planner_models.circuitflows.plan.packets.state import (
     Layout,
 )
 from planner_models.circuitflows.plan.packets.timers import arm_timer
-from planner_models.circuits.plan.compiled import inner
 
 RACK_SHARE: Final = 1 / 200
 """Time for which a packet may be overtaken, in shortest timeouts (RACK, Linux 4.4)."""

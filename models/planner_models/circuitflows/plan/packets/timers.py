@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.compiled import inner
 from planner_models.circuitflows.plan.packets.events import drop_timer, place_timer, set_timer
 from planner_models.circuitflows.plan.packets.losses import DUPLICATES, notice_losses, time_out
 from planner_models.circuitflows.plan.packets.senders import (
@@ -24,7 +25,6 @@ from planner_models.circuitflows.plan.packets.state import (
     Ints,
     Layout,
 )
-from planner_models.circuits.plan.compiled import inner
 
 PROBE_SHARE: Final = 10 / 200  # shortest time to a tail loss probe, in shortest timeouts (Linux 4.4)
 EARLY_SHARE: Final = 2 / 200  # shortest delay of an early retransmission, in shortest timeouts (Linux 4.4)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner.compiled import inner
 from planner_models.circuitflows.plan.packets.controls import bbr, cubic, reno
 from planner_models.circuitflows.plan.packets.state import (
     CONTROL,
@@ -17,7 +18,6 @@ from planner_models.circuitflows.plan.packets.state import (
     Ints,
     Layout,
 )
-from planner_models.circuits.plan.compiled import inner
 
 CONTROLS: Final = ("reno", "cubic", "dctcp", "bbr", "tdtcp")
 """Names of the controls, in the order of their numbers."""

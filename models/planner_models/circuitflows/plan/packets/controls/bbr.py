@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from planner.compiled import inner
 from planner_models.circuitflows.plan.packets.state import (
     BATCH,
     BBR_ROUNDS,
@@ -22,7 +23,6 @@ from planner_models.circuitflows.plan.packets.state import (
     Ints,
     Layout,
 )
-from planner_models.circuits.plan.compiled import inner
 
 STARTUP, DRAIN, PROBE_RATE, PROBE_RTT = range(4)
 HIGH_GAIN: Final = 2 / np.log(2)  # of pacing and window in startup (4.3.2.1)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from planner.compiled import inner
 from planner_models.circuitflows.plan.packets.controls.reno import LEAST_WINDOW
 from planner_models.circuitflows.plan.packets.state import (
     Floats,
     Ints,
     Layout,
 )
-from planner_models.circuits.plan.compiled import inner
 
 GAIN: Final = 1 / 16  # g: weight of the newest window in alpha (RFC 8257, 4.2)
 FIRST_ALPHA: Final = 1.0  # (RFC 8257, 3.3)
