@@ -217,7 +217,8 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for each instance")
     parser.add_argument("--only", default="", help="only instances with this in their name")
     parser.add_argument("--seed", type=int, default=0, help="seed of the search")
-    parser.add_argument("--cpu", action="store_true", help="let limits count CPU seconds, on a busy machine")
+    note = "let the limit count CPU seconds; one branch and bound also ends after as many of the clock"
+    parser.add_argument("--cpu", action="store_true", help=note)
     given = parser.parse_args()
     if given.cpu:
         vars(time)["perf_counter"] = time.process_time
