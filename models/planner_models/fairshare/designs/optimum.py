@@ -22,6 +22,7 @@ from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 BACKEND: Final = "maximum flows"
 GIVEN: Final = "these replicas"
+EQUAL: Final = 1e-9  # relative difference of shares that is rounding
 MOST_EXACT: Final = 150  # places of partitions at nodes up to which "auto" also solves the integer program
 
 Placement = Annotated[
@@ -45,10 +46,10 @@ def fair_load_kops(problem: SharedStore) -> Floats:
 def share(
     problem: SharedStore, *, placement: Placement = "auto", seed: Seed = 0, options: Options = Options()
 ) -> Decision[Sharing]:
-    """Place replicas and share nodes so that the lexicographic weighted max-min rates are largest.
+    """Place replicas and share nodes so that the least share of any tenant is the largest.
 
-    Rates and splits are exact for the replicas: tenants that want little are served first. The bound is on
-    the least share of any plan: of one pool, and of the nodes that a tenant and a partition can use.
+    Rates and splits are exact for the replicas (`solve_given`). The bound is on the least share of any plan:
+    of one pool, and of the nodes that a tenant and a partition can use.
 
     returns  Decision with Sharing; objective and bound are of metric "min_share"
     """
@@ -63,11 +64,13 @@ def share(
     if placement == "auto" and problem.placed is not None and len(problem.placed):
         replicas = complete(problem, load)
         solved.append((replicas, solve_given(problem, replicas, options)))
-        if least_share(_rates(problem, *solved[0]), fair) >= bound * (1 - 1e-6):
+        if least_share(_rates(problem, replicas, solved[0][1].kops), fair) >= bound * (1 - 1e-6):
             return _decide(problem, *solved[0], options, bound=bound)  # nothing needs to move
     replicas = place_by_load(problem, load, seed=seed)
     solved.append((replicas, solve_given(problem, replicas, options)))
-    values = [(least_share(_rates(problem, one, served), fair), served.kops.sum()) for one, served in solved]
+    values = [
+        (least_share(_rates(problem, one, served.kops), fair), served.kops.sum()) for one, served in solved
+    ]
     replicas, served = solved[max(range(len(values)), key=values.__getitem__)]
     places = len(problem.partitions) * len(problem.nodes)
     if placement == "auto" and places <= MOST_EXACT and max(values)[0] < bound * (1 - 1e-6):
@@ -76,15 +79,29 @@ def share(
 
 
 def solve_given(problem: SharedStore, replicas: Replicas, options: Options = Options()) -> Served:
-    """Return the lexicographic max-min rates of given replicas, with the split of requests over them."""
-    if problem.capacity.shape[1] > 1:
-        kops = program.share_dominant(problem, replicas, options).kops
-    else:
-        kops = share_max_min(problem, replicas).kops
+    """Return the fairest rates of given replicas, with the split of requests over them.
+
+    These are the lexicographic max-min rates over weights. Tenants that want little are served first there,
+    which may cost others some of their fair share; where it does, the max-min rates over fair shares.
+    """
+    fair = fair_share_kops(problem)
+    kops = _share_max_min(problem, replicas, None, options)
+    least = least_share(_rates(problem, replicas, kops), fair)
+    if least < 1 - EQUAL:
+        other = _share_max_min(problem, replicas, fair, options)
+        if least_share(_rates(problem, replicas, other), fair) > least * (1 + EQUAL):
+            kops = other
     total = add_up(replicas.partition, weights=kops, minlength=len(problem.partitions))
     of = total[replicas.partition]
     split = np.divide(kops, of, out=split_evenly(replicas, len(problem.partitions)), where=of > 0)
     return Served(kops, split)
+
+
+def _share_max_min(problem: SharedStore, replicas: Replicas, due: Floats | None, options: Options) -> Floats:
+    """Return the lexicographic max-min rates of replicas (K,), over weights or what tenants are due."""
+    if problem.capacity.shape[1] > 1:
+        return program.share_dominant(problem, replicas, options, due=due).kops
+    return share_max_min(problem, replicas, due=due).kops
 
 
 def bound_share(problem: SharedStore) -> float:
@@ -115,9 +132,10 @@ def bound_share_of(problem: SharedStore, replicas: Replicas, options: Options = 
     return min(levels[0], 1.0) if levels else 1.0
 
 
-def _rates(problem: SharedStore, replicas: Replicas, served: Served) -> Floats:
+def _rates(problem: SharedStore, replicas: Replicas, kops: Floats) -> Floats:
+    """Return the rates of tenants (T,) of those of replicas (K,)."""
     owner = problem.tenant[replicas.partition]
-    return add_up(owner, weights=served.kops, minlength=len(problem.tenants))
+    return add_up(owner, weights=kops, minlength=len(problem.tenants))
 
 
 def _solve_exactly(problem: SharedStore, options: Options) -> Decision[Sharing]:
