@@ -73,6 +73,11 @@ class Scenario:
     problem: Any = None
     changes: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_consecutive(self) -> bool:
+        """Whether the source gives consecutive problems, for `planner roll`, and no single one."""
+        return _is_consecutive(self.system, self.raw)
+
     def entry(self, label: str) -> Entry:
         """Return the design of a label: the scenario's own, or one of the system's with its defaults."""
         for entry in self.designs:
@@ -265,7 +270,7 @@ def _find_series(
         for key in (given if isinstance(given, dict) else ())
         if key != "windows"
     ]
-    if raw.get("problem", {}).get("source") in system.problem.series:
+    if _is_consecutive(system, raw):
         if given:
             faults.append("series: problem.source gives consecutive problems already")
         return _refuse_single_problem(name), make, faults
@@ -283,6 +288,10 @@ def _find_series(
     else:
         faults.append("series: a problem in memory is no source of a series; roll over a list of problems")
     return make, None, faults
+
+
+def _is_consecutive(system: System, raw: Mapping[str, Any]) -> bool:
+    return raw.get("problem", {}).get("source") in system.problem.series
 
 
 def _refuse_single_problem(name: str) -> Callable[[], Any]:

@@ -86,6 +86,15 @@ def open_tab(app: AppTest, key: str, tab: str) -> AppTest:
     return app.run()
 
 
+def test_a_scenario_of_consecutive_windows_is_solved_on_another_page() -> None:
+    app = page(scenario="multicast/limited_changes")
+    assert not app.exception
+    assert not app.error
+    assert any("consecutive windows" in str(one.value) for one in app.markdown)
+    assert "job answer" not in app.session_state
+    assert [one.label for one in app.button if one.key == "through time"] == ["Solve it through time"]
+
+
 def test_a_question_from_an_address_is_answered_and_can_be_changed() -> None:
     app = wait_for_answer(page(scenario="traffic/abilene", designs="ecmp", set="problem.scale=0.5"))
     answer = require_answer(app)

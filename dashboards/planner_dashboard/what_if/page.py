@@ -54,6 +54,9 @@ def page() -> None:
     asked.ask(question, by_form=True)
     st.query_params.from_dict({**question.to_query(), **pins.to_query()})
     with body:
+        if scenario.is_consecutive:
+            _point_to_windows(question)
+            return
         if not _is_asked(question):
             return
         _submit(question, tables)
@@ -124,6 +127,16 @@ def _is_asked(question: Question) -> bool:
         st.code(question.command(), language="shell", wrap_lines=True)
         state["is asked"] = st.button(SOLVE, type="primary", key="solve")
     return bool(state["is asked"])
+
+
+def _point_to_windows(question: Question) -> None:
+    """Say where a scenario of consecutive windows is solved, with a link to that page where it ships."""
+    st.markdown("This scenario has consecutive windows: each plan starts from the one before.")
+    page = st.session_state["pages"]["through_time"]
+    if question.upload:
+        st.markdown("Solve them with `planner roll`.")
+    elif st.button("Solve it through time", type="primary", key="through time"):
+        st.switch_page(page, query_params={"scenario": question.scenario})
 
 
 def _show_top(scenario: Scenario, question: Question) -> Question:
