@@ -54,6 +54,7 @@ def test_tables_are_shown_with_the_letters_that_there_are(scenario: Path) -> Non
     assert "gr?n" in text
 
 
+@pytest.mark.slow
 def test_who_stops_reading_ends_it_quietly() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "planner", "list", "traffic"],

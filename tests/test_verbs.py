@@ -143,6 +143,7 @@ DURATIONS: dict[str, dict[str, Any]] = {
     "analytics": {},
     "brokering": {"windows": 2},
     "fairshare": {},
+    "flowtables": {},
     "livevideo": {"until_s": 6.0},
     "multicast": {"duration_s": 5.0},
     "traffic": {"until_s": 0.05, "warm_up_s": 0.02},
@@ -150,7 +151,13 @@ DURATIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+LONG_TO_COMPILE = ("fairshare", "flowtables")  # their simulations
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in LONG_TO_COMPILE else []) for name in SYSTEMS],
+)
 def test_simulate_takes_a_problem(name: str) -> None:
     simulation = find_system(name).studies.simulation
     if simulation is None:

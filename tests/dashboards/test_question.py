@@ -25,6 +25,7 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["problem.scale", "problem.fail_links", "solver.gap"]), VALUES))
 def test_an_address_contains_the_whole_question(changes: dict[str, Any]) -> None:
     question = Question(scenario="traffic/germany50", changes=changes, designs=("ecmp", "optimum"))

@@ -84,6 +84,7 @@ def test_the_base_compares_generated_problems(system: str, tmp_path: Path) -> No
     assert (tmp_path / "page.html").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "feature", "module", "extra"),
     [

@@ -70,6 +70,7 @@ def test_an_id_is_never_a_path(number: str, tmp_path: Path) -> None:
         stored_results.find([tmp_path], number)
 
 
+@pytest.mark.slow
 def test_faults_are_one_line(answer: worker.Answer, tmp_path: Path) -> None:
     store = tmp_path / "store"
     with pytest.raises(InputError, match="name: is missing"):
@@ -95,6 +96,7 @@ def test_faults_are_one_line(answer: worker.Answer, tmp_path: Path) -> None:
         stored_results.load([store], number, tmp_path, tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_a_result_can_be_saved_as_each_format(answer: worker.Answer) -> None:
     starts = {"pdf": b"%PDF-", "pptx": b"PK", "html": b"<!DOCTYPE html>", "zip": b"PK", "toml": b"system"}
     for key, start in starts.items():

@@ -15,6 +15,7 @@ from planner.scenarios.catalogue import find_system
 from planner_dashboard.through_time import tasks
 
 
+@pytest.mark.slow
 def test_a_failed_link_is_absent_from_its_window_on(tmp_path: Path) -> None:
     asked = tasks.Course(scenario="traffic/abilene", designs=(), windows=3)
     described = tasks.describe(asked, tmp_path)
@@ -65,6 +66,7 @@ def test_a_simulation_has_its_verdict_above_its_page(tmp_path: Path) -> None:
     assert all(frame.value is not None for frame in frames)
 
 
+@pytest.mark.slow
 def test_frames_show_what_the_scenario_fails(tmp_path: Path) -> None:
     link = tasks.describe(
         tasks.Course(scenario="traffic/flow_simulation", designs=(), windows=1), tmp_path

@@ -24,6 +24,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> work.FoundPurchases:
     return work.find_purchases(OWN_DATA, folder, "optimum", 2, folder / "purchases")
 
 
+@pytest.mark.slow
 def test_steps_rise_to_what_the_plan_delivers(found: work.FoundPurchases) -> None:
     parts = [step.part for step in found.steps]
     assert parts == sorted(parts)

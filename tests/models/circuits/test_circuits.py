@@ -58,6 +58,7 @@ def test_writes_to_the_next_rack_end_sooner_than_to_random_racks() -> None:
         assert ring[design]["metrics"]["done_us"] < drawn[design]["metrics"]["done_us"]
 
 
+@pytest.mark.slow
 def test_more_information_serves_more_and_takes_more_signalling() -> None:
     runs = compare(SCENARIOS / "coordination.toml", "--set", "designs.optimum.steps=200")
     order = ["packet_only", "strobe", "solstice_queues", "solstice_units"]
@@ -100,6 +101,7 @@ def test_a_small_trace_rolls_window_by_window(tmp_path: Path) -> None:
     assert {"switch", "start_us", "end_us", "input_port", "output_port"} == set(pd.read_csv(ports[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("PLANNER_TRACES" not in os.environ, reason="PLANNER_TRACES names no folder of traces")
 def test_the_last_minutes_of_a_real_trace(tmp_path: Path) -> None:
     """Facebook's coflows, minute by minute: all is served, sooner than without circuits."""

@@ -31,6 +31,7 @@ def start(body: str, command: str = "solve") -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "sigtimedwait"), reason="needs sigtimedwait")
 def test_ctrl_c_ends_a_command_in_a_kernel() -> None:
     process = start(HELD)

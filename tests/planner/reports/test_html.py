@@ -80,6 +80,7 @@ def test_a_report_is_whole_and_reads_without_scripts(scenario: Path, tmp_path: P
     assert all(figure["data"] for figure in figures.values())
 
 
+@pytest.mark.slow
 def test_solve_explain_and_reproduce_write_reports_too(scenario: Path, tmp_path: Path) -> None:
     for name, command in (
         ("solve", ["solve", scenario]),

@@ -138,6 +138,7 @@ def test_a_simulation_has_a_chart_of_its_metrics() -> None:
     assert len(repr(result).splitlines()) <= MOST_LINES
 
 
+@pytest.mark.slow
 def test_the_report_of_a_simulation_begins_with_a_frame_of_the_best_design() -> None:
     problem = planner.generate("traffic", "abilene")
     times = {"until_s": 0.1, "warm_up_s": 0.05}

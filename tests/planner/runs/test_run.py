@@ -46,6 +46,7 @@ def test_compare_measures_every_design_alike(scenario: Any) -> None:
     assert metrics["violations"].tolist() == [0, 2, 0]
 
 
+@pytest.mark.slow
 def test_a_bound_over_some_paths_is_no_bound_on_the_others(scenario: Any) -> None:
     result = planner.compare(scenario, designs=["two", "ecmp"])
     assert result.reference is None

@@ -191,6 +191,7 @@ def test_a_problem_without_a_plan_tries_nothing() -> None:
     assert "No failure was tried." in result.verdict
 
 
+@pytest.mark.slow
 def test_the_command_fits_a_terminal_and_answers_as_python() -> None:
     done = commands.planner("failures", "traffic/abilene", "--kinds", "link", "--design", "ecmp")
     assert done.code == 0, done.err

@@ -21,6 +21,7 @@ def found() -> Upgrades:
     return planner.upgrades(PROBLEM, changes=CHANGES)
 
 
+@pytest.mark.slow
 def test_the_list_is_the_plan(found: Upgrades) -> None:
     plan = found.run.plan
     assert found.cost == pytest.approx(found.run.metrics["purchase_cost"])

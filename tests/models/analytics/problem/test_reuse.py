@@ -44,6 +44,7 @@ def test_an_ad_hoc_query_reads_stored_data_once() -> None:
     assert not take_intervals(problem, np.array([0])).is_asked[0, 3]
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(problems(sites=3, queries=3))
 def test_a_query_that_uses_data_adds_its_value_and_sends_nothing(problem: Analytics) -> None:

@@ -119,6 +119,7 @@ def test_churn_keeps_most_blocks_where_blocks_went_before() -> None:
     assert none.proof.status is Status.INFEASIBLE
 
 
+@pytest.mark.slow
 def test_the_last_plan_limits_the_next() -> None:
     problem = writes()
     first = operation.run_shifted_placement(problem, shift=2)

@@ -174,6 +174,7 @@ def test_a_formal_model_of_too_many_days_is_refused() -> None:
         formulation(problem)
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(problem=tiny_problems("all"), dark=st.sampled_from(["all", "changed"]))
 def test_more_switches_shorter_nights_and_circuits_that_stay_up_never_hurt(

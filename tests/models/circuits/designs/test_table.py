@@ -200,6 +200,7 @@ def test_ports_serve_one_pair_a_day_and_switch() -> None:
     assert upper_bound.bound_by_ports(twice) == pytest.approx(100 * 8 * 1000.0 / 44.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(problem=problems())
 def test_the_bound_by_ports_is_a_bound(problem: Circuits) -> None:

@@ -55,6 +55,7 @@ def test_names_are_unique_even_of_racks_with_arrows() -> None:
     assert changed.bits.sum() == problem.bits.sum() + 2.0
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(problems(max_racks=4, plain=False), st.sampled_from(["solstice", "eclipse", "strobe", "packet_only"]))
 def test_what_carries_pairs_and_what_uses_racks_adds_up(problem: Circuits, name: str) -> None:

@@ -15,6 +15,7 @@ from planner_models.coflows.problem.generators import mapreduce
 from tests.models.coflows.instances import problem_of, problems
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(problems())
 def test_both_parts_carry_all_within_limits_and_beat_no_bound(problem: CoflowsInTime) -> None:

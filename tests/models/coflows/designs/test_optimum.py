@@ -19,6 +19,7 @@ from planner_models.coflows.plan.order_bound import least_sum_ms
 from tests.models.coflows.instances import best_by_enumeration, problem_of, problems
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(problems(most_flows=4))
 def test_with_one_circuit_for_each_flow_it_is_the_best_of_all_orders(problem: CoflowsInTime) -> None:

@@ -133,6 +133,7 @@ def test_better_terms_never_cost_more(problem: Month, contract: int) -> None:
     assert bill_of(problem.with_contracts(commitment_mbps=commitment))[1] <= before * (1 + SLACK) + 0.02
 
 
+@pytest.mark.slow
 @settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
 @given(months(windows=24))
 def test_looser_shares_never_cost_more(problem: Month) -> None:
@@ -153,6 +154,7 @@ def test_the_95_5_bill_is_never_above_the_bill_by_peak(problem: Month) -> None:
         assert bill(problem, load)["amount"].sum() <= bill(problem, load, billing=PEAK)["amount"].sum() + 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(months(windows=30))
 def test_no_plan_is_below_the_bound_and_none_beats_the_optimum(problem: Month) -> None:

@@ -66,6 +66,7 @@ def test_a_limit_of_zero_keeps_traffic_where_it_is() -> None:
     assert least_bill(adjust(problem, max_moved_percent=0)) == pytest.approx((100.0, 100.0), rel=1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=4, suppress_health_check=[HealthCheck.too_slow])
 @given(months(windows=20), LIMITS)
 def test_the_formal_model_has_the_same_least_bill(problem: Month, percent: float) -> None:
@@ -88,6 +89,7 @@ def test_looser_limits_never_cost_more(problem: Month, percent: float) -> None:
     assert least_bill(looser)[1] <= least_bill(tight)[0] + 0.03
 
 
+@pytest.mark.slow
 @settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 @given(months(windows=24), LIMITS, st.booleans())
 def test_no_plan_moves_more_than_it_may(problem: Month, percent: float, with_shares: bool) -> None:
@@ -103,6 +105,7 @@ def test_no_plan_moves_more_than_it_may(problem: Month, percent: float, with_sha
         assert not len(check(limited, plan))
 
 
+@pytest.mark.slow
 def test_a_month_too_long_for_one_program_keeps_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = generators.month(clients=2_000, cdns=5, days=2, window_minutes=30, seed=3)
     limited = adjust(problem, max_moved_percent=5)

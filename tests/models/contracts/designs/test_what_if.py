@@ -26,6 +26,7 @@ def least_bill(problem: Month) -> float:
     return bill
 
 
+@pytest.mark.slow
 def test_savings_are_those_of_the_least_bills_with_changed_terms() -> None:
     problem = make(TRAFFIC, CONTRACTS)
     explained = planner.explain(problem, design="optimum", again=10)

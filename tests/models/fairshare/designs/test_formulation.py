@@ -29,6 +29,7 @@ def test_the_program_as_printed_leaves_capacity_that_a_tenant_wants() -> None:
     assert [pyo.value(model.x[t]) for t in model.T] == pytest.approx([2.0, 5.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mix", ["fixed", "elastic"])
 def test_the_model_has_the_optimum(mix: str) -> None:
     for seed in range(3):

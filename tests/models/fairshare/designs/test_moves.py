@@ -62,6 +62,7 @@ def draw_store(seed: int) -> SharedStore:
     return store
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(st.integers(0, 10_000), st.sampled_from([0.05, 0.2, 0.5]))
 def test_the_bound_is_below_the_least_data_that_moves(seed: int, slack: float) -> None:

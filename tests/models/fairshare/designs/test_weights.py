@@ -39,6 +39,7 @@ def best_slack(fair: np.ndarray, capacity: np.ndarray, demand: np.ndarray, prese
     return float(-solved.fun)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.integers(0, 10_000))
 def test_flows_reach_the_largest_least_slack(seed: int) -> None:

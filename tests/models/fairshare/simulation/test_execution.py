@@ -78,6 +78,7 @@ def test_deficit_round_robin_errs_by_at_most_one_round(
     assert rounds.max() - rounds.min() <= 1.0 + 2.0 / quantum.min()
 
 
+@pytest.mark.slow
 def test_first_come_first_served_shares_by_requests_outstanding() -> None:
     problem = make_store([9.0, 9.0, 9.0], outstanding=[5, 10, 25])
     served = run(problem, [1, 1, 1], until_s=4.0, queueing=FIRST_COME).observe().served[:, 0]
@@ -129,6 +130,7 @@ def test_windows_rise_where_latency_is_low() -> None:
     assert low + high == pytest.approx(2.0)
 
 
+@pytest.mark.slow
 def test_weights_that_are_exchanged_make_rates_fairer() -> None:
     problem = zipf(tenants=6, partitions=8, nodes=4, weights="equal", load=2.0, seed=5)
     problem = problem.with_nodes(rate_kops=problem.nodes["rate_kops"] / 20.0)

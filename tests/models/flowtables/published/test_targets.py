@@ -35,6 +35,7 @@ def test_every_published_value_has_one_verdict_and_others_a_reason() -> None:
             assert row.ours is not None or row.note or row.verdict is Verdict.NOT_AVAILABLE, row.id
 
 
+@pytest.mark.slow
 def test_optimizations_lower_flow_setups() -> None:
     values = find_table_1(Quick()).values  # type: ignore[arg-type]
     flows = {

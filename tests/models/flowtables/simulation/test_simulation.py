@@ -108,6 +108,7 @@ def test_counts_are_those_of_a_plain_cache(design: str, micro: int) -> None:
     assert result.metrics["hit_rate"] == pytest.approx(100 * (1 - plain["misses"] / plain["packets"]))
 
 
+@pytest.mark.slow
 def test_stale_entries_last_until_revalidation() -> None:
     problem = make_switch()
     for design in ("all", "pool", "merged"):

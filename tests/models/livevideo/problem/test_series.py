@@ -68,6 +68,7 @@ def test_windows_come_in_order() -> None:
     assert len(set(halves)) == len(halves)
 
 
+@pytest.mark.slow
 def test_an_interrupted_roll_keeps_finished_windows(tmp_path: Path) -> None:
     scenario = load("livevideo/sessions", changes={"problem.window_s": 200.0}, options=QUICK)
     begun = iter(rolling.start_roll(scenario, designs=["vdn_steady"], out=tmp_path))

@@ -34,6 +34,7 @@ def simulate(
     )
 
 
+@pytest.mark.slow
 def test_the_shipped_scenario_shows_who_reacts_to_the_failure() -> None:
     scenario = load("livevideo/testbed_failure", changes={"problem.videos": 30, "problem.link_mbps": 15})
     assert [entry.design.name for entry in scenario.designs] == list(SIMULATION.designs)

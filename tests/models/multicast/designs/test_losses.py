@@ -83,6 +83,7 @@ def test_plans_around_failures_keep_the_limit_in_many_problems() -> None:
         require_limits(problem, fail_some(problem, seed), (0, 5, 40))
 
 
+@pytest.mark.slow
 def test_no_plan_loses_less_than_the_best_of_all_places() -> None:
     problem = datacenter(k=4, aggregation_copies=1, tenants=1, groups=3, largest_tenant=10)
     broken = problem.with_failed(["aggregation-0-0"], [("aggregation-1-1", "core-3")])

@@ -127,6 +127,7 @@ def require_packets(problem: Multicast, plan: Channels, packet_bytes: int) -> No
     assert found["host_traffic_mbps"] == pytest.approx(hosts)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 999), st.integers(8, 40), st.integers(0, 3), st.integers(0, 6), st.integers(0, 3))
 def test_packets_do_what_is_measured(seed: int, size: int, pods: int, redundancy: int, table: int) -> None:

@@ -41,6 +41,7 @@ def test_mean_capacities_have_the_optimum_of_the_network_in_time(problem: RotorN
     assert fast.objective == pytest.approx(in_time.objective, rel=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(problem=networks())
 def test_no_design_beats_a_bound(problem: RotorNetwork) -> None:

@@ -58,6 +58,7 @@ def test_the_gap_of_the_options_is_reached() -> None:
     assert proof.gap <= 0.05
 
 
+@pytest.mark.slow
 def test_lengths_may_underflow() -> None:
     # delta is 1e-400 here, and lengths grow by as much
     problem = network(

@@ -154,6 +154,7 @@ def test_fewer_failures_have_no_worse_worst_case(problem: Traffic) -> None:
     assert min(some, default=0.0) >= min(delivered) - 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_warm", [False, True])
 @settings(max_examples=8)
 @given(problem=problems(max_nodes=5))

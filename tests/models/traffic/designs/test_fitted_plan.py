@@ -35,6 +35,7 @@ def test_what_survives_is_a_plan_that_delivers_as_much(problem: Traffic, factor:
     assert sent == pytest.approx(delivered_rates(problem, flow).tolist(), rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(
     problem=problems(), factor=st.sampled_from([1.0, 3.0, 10.0]), rates=st.lists(st.floats(-8, 2), min_size=5)
 )

@@ -34,6 +34,7 @@ def test_one_meaning_in_two_expressions(commodity: Commodity, goal: Objective, p
         assert reference.objective == pytest.approx(fast.objective, rel=1e-6, abs=1e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(problem=problems(costs=True), factor=st.sampled_from([1.0, 5.0]))
 def test_the_cheapest_plan_that_delivers_the_most_in_two_expressions(problem: Traffic, factor: float) -> None:

@@ -47,6 +47,7 @@ def test_small_networks_are_solved_as_by_trying_everything() -> None:
     assert float(plan.links["utilization"].max()) <= best + 1e-9
 
 
+@pytest.mark.slow
 @given(problems(), st.integers(0, 20), st.sampled_from(["utilization", "congestion"]))
 def test_plan_weights_and_claims_agree(problem: Traffic, seed: int, goal: link_weights.Goal) -> None:
     decision = link_weights.route(problem, goal=goal, evaluations=60, largest=8, seed=seed)

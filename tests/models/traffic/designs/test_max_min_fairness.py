@@ -80,6 +80,7 @@ def weights_of(problem: Traffic, of: str) -> np.ndarray:
     return problem.demand_weight if of == "weighted" else np.ones(len(problem.demands))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     problems(max_nodes=5, max_demands=5),

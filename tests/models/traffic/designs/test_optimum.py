@@ -286,6 +286,7 @@ def by_all_paths(problem: Traffic, goal: str) -> float:
     return float(result.fun)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", ["delivered", *OBJECTIVES])
 @given(problem=problems(max_nodes=5, costs=True))
 def test_equals_the_best_mix_of_all_simple_paths(goal: str, problem: Traffic) -> None:
@@ -326,6 +327,7 @@ def test_twice_the_demand_is_half_the_growth(problem: Traffic, factor: float) ->
         assert other.proof.gap <= 1e-6
 
 
+@pytest.mark.slow
 @given(problem=problems())
 def test_the_names_and_order_of_nodes_mean_nothing(problem: Traffic) -> None:
     renamed = Traffic.from_tables(
@@ -338,6 +340,7 @@ def test_the_names_and_order_of_nodes_mean_nothing(problem: Traffic) -> None:
     assert objective(optimum.route(renamed)) == pytest.approx(objective(optimum.route(problem)), rel=1e-6)
 
 
+@pytest.mark.slow
 @given(problem=problems(), link=st.integers(0, 100))
 def test_more_capacity_never_hurts(problem: Traffic, link: int) -> None:
     links = problem.links.copy()
@@ -420,6 +423,7 @@ def test_the_same_input_gives_the_same_plan() -> None:
     pd.testing.assert_frame_equal(one.flows, other.flows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [0.7, 3.0])
 def test_the_total_by_columns_is_that_of_the_linear_program(factor: float) -> None:
     problem = generators.germany50().scale_demands(factor)

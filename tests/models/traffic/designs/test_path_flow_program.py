@@ -68,6 +68,7 @@ def test_a_hop_limit_is_kept_and_the_fewest_hops_are_found(problem: Traffic, lim
     assert set(found.demand.tolist()) == set(range(len(problem.demands)))
 
 
+@pytest.mark.slow
 def test_a_short_path_is_found_behind_many_light_long_ones() -> None:
     rungs = [(f"{side}{i}", f"{other}{i + 1}", 1.0) for i in range(4) for side in "ab" for other in "ab"]
     ends = [("s", "a0", 1.0), ("s", "b0", 1.0), ("a4", "t", 1.0), ("b4", "t", 1.0), ("s", "t", 1.0)]

@@ -24,6 +24,7 @@ def as_flows_per_target(problem: Traffic, plan: Routing) -> Routing:
     return replace(routing.routing_by_target(problem, flow), shed=plan.shed)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(problems(), st.sampled_from([0.5, 3.0, 20.0]), st.booleans())
 def test_paths_carry_what_the_plan_delivers(problem: Traffic, factor: float, by_target: bool) -> None:

@@ -109,6 +109,7 @@ def test_plans_without_demand_carry_no_traffic(design: Design) -> None:
     assert run.plan.links["load_mbps"].tolist() == [0.0, 0.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [11, 27])
 def test_designs_keep_limits_of_routes_or_say_that_they_ignore_them(seed: int) -> None:
     problem = draw_network(seed, tunnels=True)

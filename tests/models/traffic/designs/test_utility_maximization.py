@@ -73,6 +73,7 @@ def test_proportional_is_what_clarabel_finds(problem: Traffic) -> None:
     assert run.proof.bound >= best * (1 - 1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(problems(max_nodes=5, max_demands=4))
 def test_max_min_begins_where_concurrent_flow_ends_and_leaves_nothing(problem: Traffic) -> None:

@@ -43,6 +43,7 @@ def test_by_default_traffic_goes_by_way_of_the_cores() -> None:
         assert {problem.nodes["node"].iloc[row].partition("-")[0] for row in middle} == {kind}
 
 
+@pytest.mark.slow
 @given(problems(), st.booleans(), st.integers(0, 50))
 def test_every_demand_arrives(problem: Traffic, split: bool, seed: int) -> None:
     plan = valiant.route(problem, split=split, seed=seed).plan

@@ -34,6 +34,7 @@ def is_legal(problem: Traffic, tables: dict[str, pd.DataFrame]) -> bool:
     return bool(same and np.allclose(links, alone.links.sort_values(ends)[["load_mbps", "utilization"]]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 def test_no_corruption_goes_unnoticed(name: str) -> None:
     design = SYSTEM.design(name.partition("_")[0])

@@ -134,6 +134,7 @@ def test_equals_the_twin_in_plain_python(problem: Traffic, factor: float) -> Non
         assert delivered(problem, decision.plan) == pytest.approx(expected, rel=1e-8, abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(problem=problems(max_nodes=6, max_demands=8), factor=st.sampled_from([0.5, 2.0, 10.0]))
 def test_flows_by_target_deliver_as_much_as_flows_by_demand(problem: Traffic, factor: float) -> None:

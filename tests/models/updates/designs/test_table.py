@@ -46,6 +46,7 @@ def test_rounds_lie_between_the_bound_and_the_fewest_by_search(problem: Update) 
     assert rounds(problem, "decentral") >= max(fewest)
 
 
+@pytest.mark.slow
 @PROFILE
 @given(problem=updates(most_switches=5, classes=1, single=False))
 def test_the_formal_order_has_the_fewest_rounds(problem: Update) -> None:

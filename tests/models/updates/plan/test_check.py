@@ -63,6 +63,7 @@ def test_mixtures_that_are_named_exist_and_random_orders_meet_no_others(problem:
                 assert possible or share[group] == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(problem=updates(classes=3))
 def test_two_phases_never_mix(problem: Update) -> None:

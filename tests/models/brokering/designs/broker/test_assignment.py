@@ -76,6 +76,7 @@ def test_no_assignment_is_better(problem: Brokering) -> None:
         assert decision.proof.objective == pytest.approx(least, rel=1e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(markets(max_clients=2), st.sampled_from([0.3, 0.6]))
 def test_no_assignment_sheds_fewer_or_costs_less(problem: Brokering, scale: float) -> None:
@@ -262,6 +263,7 @@ def test_a_region_without_a_contract_is_explained() -> None:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(markets(max_clients=4, tight=False))
 def test_performance_alone_has_no_lower_objective_and_proves_no_bound(problem: Brokering) -> None:

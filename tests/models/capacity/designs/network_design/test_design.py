@@ -104,6 +104,7 @@ def test_least_cost_is_that_of_the_plain_program(instance: Instance) -> None:
     check_plan(instance, solution)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(instances(max_nodes=4))
 def test_most_traffic_within_a_budget_is_that_of_the_plain_program(instance: Instance) -> None:

@@ -86,6 +86,7 @@ def test_more_capacity_never_lowers_the_optimum(one: LiveVideo, seed: int) -> No
     assert after >= before - 1e-9
 
 
+@pytest.mark.slow
 def test_the_plan_is_a_point_of_the_explicit_program() -> None:
     one = generators.heavy_tail(
         videos=300, requests_per_video=2.0, source_gbps=0.5, sources=1, reflectors=4, groups=300, seed=3

@@ -62,6 +62,7 @@ def test_many_port_sets_merge_as_well_as_by_the_whole_greedy(size: int) -> None:
     assert traffic[1] <= greedy * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_search_comes_near_to_what_is_proven() -> None:
     p_median.certify(*busy_switch(12, 4), table_size=4)  # compiles before the time limits
     gaps = []

@@ -56,6 +56,7 @@ def solve(problem: Traffic, system: System = SYSTEM, **parameters: Any) -> Any:
 # --- the same optimum ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(problems(max_nodes=7, max_demands=6))
 @settings(max_examples=20, deadline=None)
 def test_bounds_hold_at_every_iteration_and_meet_the_optimum(problem: Traffic) -> None:
@@ -122,6 +123,7 @@ def test_few_sources_root_the_trees(search_by: str, monkeypatch: pytest.MonkeyPa
 # --- plans per target ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(problems(max_nodes=6, max_demands=6))
 @settings(max_examples=25, deadline=None)
 def test_plans_per_target_and_per_pair_have_the_same_metrics(problem: Traffic) -> None:

@@ -43,6 +43,7 @@ def check_optimum(problem: Traffic) -> None:
     assert value == pytest.approx(decision.proof.objective, rel=1e-9)
 
 
+@pytest.mark.slow
 @given(problems(max_nodes=7, max_demands=4))
 @settings(max_examples=60, deadline=None)
 def test_small_networks_keep_their_optimum(problem: Traffic) -> None:

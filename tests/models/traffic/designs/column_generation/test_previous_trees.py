@@ -51,6 +51,7 @@ def test_the_start_does_not_change_the_optimum(problem: Traffic, seed: int) -> N
                     assert check(other, warm.plan).frame.empty
 
 
+@pytest.mark.slow
 def test_trees_save_iterations_after_other_demands_and_a_failed_link() -> None:
     problem = Traffic.from_tables(topohub.read("sndlib/germany50", seed=1))
     before = column_generation.route(problem)

@@ -149,6 +149,7 @@ def test_the_risk_is_that_of_all_scenarios(problem: Traffic, availability: float
     assert measure(problem, plan, None)[metric] == pytest.approx(decision.proof.objective, abs=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(risky(), st.sampled_from([0.5, 0.9]))
 def test_what_is_guaranteed_arrives_for_that_part_of_the_time(problem: Traffic, availability: float) -> None:

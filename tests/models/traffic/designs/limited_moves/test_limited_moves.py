@@ -196,6 +196,7 @@ def test_is_the_optimum_of_a_program_over_all_paths(problem: Traffic, data: st.D
             assert made.proof.bound == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(
     problems(max_nodes=5, max_demands=4, costs=True), st.sampled_from(["delivered", "utilization", "cost"])
@@ -213,6 +214,7 @@ def test_a_larger_limit_is_never_worse(problem: Traffic, objective: str) -> None
         assert (steps >= -1e-6 * abs(values[-1])).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(class_problems(max_nodes=4, max_demands=3), st.sampled_from([0.0, 0.2]))
 def test_classes_keep_their_order(problem: Traffic, share: float) -> None:

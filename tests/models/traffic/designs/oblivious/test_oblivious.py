@@ -181,6 +181,7 @@ def test_hose_of_all_pairs_is_the_optimum(seed: int) -> None:
     assert best * (1 - 2e-4) <= made.proof.bound <= best * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(problems(max_nodes=4, max_demands=4), st.integers(0, 2**32 - 1))
 def test_matrices_are_the_optimum_and_fewer_are_never_worse(problem: Traffic, seed: int) -> None:

@@ -56,6 +56,7 @@ def test_over_tunnels(seed: int) -> None:
     assert warm.proof.objective == pytest.approx(before.proof.objective, rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_plan_before_saves_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Traffic.from_tables(topohub.read("sndlib/germany50", seed=1))
     before = optimum.route(problem, objective="concurrent", paths=4).plan

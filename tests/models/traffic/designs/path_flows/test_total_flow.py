@@ -41,6 +41,7 @@ def test_incumbent_and_bound_enclose_the_linear_program(problem: Traffic, factor
     assert measure(problem, decision.plan, None)["delivered_mbps"] == pytest.approx(decision.proof.objective)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(problems(), st.sampled_from([1.0, 3.0, 20.0]), st.integers(1, 3))
 def test_the_simplex_method_ends_a_search_at_the_optimum(
@@ -56,6 +57,7 @@ def test_the_simplex_method_ends_a_search_at_the_optimum(
     assert check(problem, decision.plan).frame.empty
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(problems(), st.integers(0, 100))
 def test_more_capacity_never_hurts(problem: Traffic, link: int) -> None:
@@ -144,6 +146,7 @@ def test_the_incumbent_stays_a_flow_while_the_search_goes_on() -> None:
     assert is_later_best, "incumbents are replaced, and kept while others are no better"
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(problems(), st.sampled_from([0.3, 1.0, 3.0, 20.0]), st.integers(0, 2**16))
 def test_a_start_from_the_plan_before_does_not_change_the_optimum(

@@ -106,6 +106,7 @@ def test_classes_with_limits_of_their_own_get_what_programs_of_all_routes_give(s
         )
 
 
+@pytest.mark.slow
 @given(seeds)
 @settings(max_examples=3, deadline=None)
 def test_designs_under_limits_by_class_stay_within_the_proven_bounds(seed: int) -> None:

@@ -108,6 +108,7 @@ def test_the_scheme_keeps_its_ratio_and_its_bound(seed: int, tunnels: bool, obje
     assert low >= 0.9**3 * high * (1 - 1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(seeds, st.sampled_from(["optimum", "utility", "fptas"]), st.data())
 def test_more_tunnels_looser_latency_and_more_capacity_never_hurt(

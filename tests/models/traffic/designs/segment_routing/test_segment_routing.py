@@ -135,6 +135,7 @@ def test_the_limit_on_moved_demands_and_its_bound(problem: Traffic, most: int) -
     assert bound <= least_split(lists, most) * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(problems(max_nodes=6))
 def test_more_segments_never_hurt_the_bound_and_no_routing_beats_it(problem: Traffic) -> None:

@@ -124,6 +124,7 @@ def test_a_file_without_read_permission(tmp_path: Path, name: str) -> None:
     assert faults(tmp_path / name) == (f"{tmp_path / name}: may not be read",)
 
 
+@pytest.mark.slow
 def test_importing_readers_does_not_import_their_sources() -> None:
     modules = ("topohub", "graphml", "sndlib", "repetita", "gravity_demands", "shortest_path_load")
     readers = ", ".join(f"planner_models.traffic.problem.readers.{module}" for module in modules)
