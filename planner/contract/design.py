@@ -18,6 +18,7 @@ from planner.contract.proof import Proof
 from planner.contract.signalling import Signalling
 from planner.errors import InputError
 from planner.options import Options, Service
+from planner.threads import limit_blas
 
 if TYPE_CHECKING:
     from planner.backends.linear_program import LinearProgram
@@ -135,7 +136,8 @@ class Design(Generic[ProblemT, PlanT]):
         """
         context = {"options": options or Options(), "previous": previous}
         passed = {name: value for name, value in context.items() if name in self._arguments}
-        return self.decide(observed, **passed, **(parameters or {}))
+        with limit_blas(None if options is None else options.threads):
+            return self.decide(observed, **passed, **(parameters or {}))
 
     def formal_model(
         self, observed: ProblemT, *, service: Service = "best", parameters: Mapping[str, Any] | None = None

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.threads import limit_blas
 from planner_models.analytics.designs.choices import Interval
 from planner_models.analytics.designs.compiled import kernel
 
@@ -56,14 +57,15 @@ def find_prices(
         if temperature is None or most == 0:
             continue
         smooth = _Smoothed(interval, temperature, scale)
-        found = minimize(
-            smooth,
-            price / scale,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, None)] * interval.links,
-            options={"maxiter": most, "maxcor": MEMORY, "ftol": 1e-9, "gtol": 1e-7},
-        )
+        with limit_blas():
+            found = minimize(
+                smooth,
+                price / scale,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, None)] * interval.links,
+                options={"maxiter": most, "maxcor": MEMORY, "ftol": 1e-9, "gtol": 1e-7},
+            )
         bound, _ = evaluate_bound(interval, found.x * scale)
         if bound < best or not price.any():
             best, price = bound, found.x * scale

@@ -31,12 +31,12 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 from pydantic import Field
-from threadpoolctl import threadpool_limits
 
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.design import Decision
 from planner.contract.progress import report
 from planner.options import Options
+from planner.threads import limit_blas
 from planner_models.traffic.designs.column_generation import (
     coordinate_descent,
     gradient_projection,
@@ -123,7 +123,7 @@ def route(
     gap = DEFAULT_GAP if options.gap is None else options.gap
     reduced = ReducedProblem.of(problem, symmetry=symmetry)
     start = None if _uses_paths(reduced) else previous_trees.find_trees(reduced, previous)
-    with threadpool_limits(limits=options.threads or 1, user_api="blas"):
+    with limit_blas(options.threads):
         result = search(
             reduced,
             start=start,

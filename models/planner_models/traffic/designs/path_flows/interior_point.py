@@ -24,12 +24,12 @@ from typing import Final, NamedTuple
 import numba
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from threadpoolctl import threadpool_limits
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.backends import Solution
 from planner.contract.proof import Status
 from planner.options import Options
+from planner.threads import limit_blas
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.problem.problem import Traffic
 
@@ -117,7 +117,7 @@ def _solve(columns: Columns, capacity: Floats, options: Options, *, is_total: bo
     until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
     gap = DEFAULT_GAP if options.gap is None else options.gap
     offered = float(columns.amount.sum())
-    with threadpool_limits(limits=options.threads or 1, user_api="blas"):
+    with limit_blas(options.threads):
         state = _InteriorPoint(columns, capacity, is_total)
         best = state.evaluate()
         for _ in range(MAX_ITERATIONS):

@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from pydantic import Field
-from threadpoolctl import threadpool_limits
 
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract import progress
@@ -27,6 +26,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
+from planner.threads import limit_blas
 from planner_models.traffic.designs.column_generation.decision import (
     decide_without_demand,
     refuse_solver_options,
@@ -125,7 +125,7 @@ def route(
     search = _Search(problem, middle, max_segments, most_moved_demands, seed, until)
     search.gap = DEFAULT_GAP if options.gap is None else options.gap
     search.has_its_nodes = most_intermediate_nodes is None
-    with threadpool_limits(limits=options.threads or 1, user_api="blas"):
+    with limit_blas(options.threads):
         search.start_from(previous)
         search.descend(FIRST_ERROR, DESCENT_PASSES)
         flow = search.solve_splittable(min(BOUND_GAP, search.gap / 2))
