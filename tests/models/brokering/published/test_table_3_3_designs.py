@@ -10,7 +10,7 @@ from planner.scenarios.scenario import load
 from planner_models.brokering.published.table_3_3_designs import at_equal
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_orders_of_table_3_3_that_hold_in_single_markets() -> None:
     several, guessing = ["multicluster_2", "multicluster_100"], ["dynamic_multicluster", "best_lookup"]
     for seed in (1, 4, 7):
