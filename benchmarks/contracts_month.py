@@ -46,7 +46,7 @@ MONTHS = (
     Case("three days", {"days": 3}),
     Case("commitments of all traffic", {"committed": 1.0}),
     Case("no commitments", {"committed": 0.0}, gap=0.03),
-    Case("capacity 1.2 of the busiest hour", {"capacity": 1.2}),
+    Case("capacity 1.2 of the busiest hour", {"capacity": 1.2}, gap=0.03),
     Case("capacity 4 times the busiest hour", {"capacity": 4.0}),
     Case("two price steps", {"tiers": 2}),
     *(Case(f"all by the {rule}", {}, billing=rule, gap=0.02) for rule in BILLING),
