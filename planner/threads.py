@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 def limit_blas(threads: int | None = None) -> AbstractContextManager[Any]:
     """Limit the threads of BLAS to a number, by default to 1, while the context is open."""
-    return _libraries().limit(limits=threads or 1, user_api="blas")
+    limit: AbstractContextManager[Any] = _libraries().limit(limits=threads or 1, user_api="blas")
+    return limit
 
 
 @cache
