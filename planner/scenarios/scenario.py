@@ -75,7 +75,7 @@ class Scenario:
 
     @property
     def is_consecutive(self) -> bool:
-        """Whether the source gives consecutive problems, for `planner roll`, and no single one."""
+        """True where the source gives consecutive problems, for `planner roll`, and no single one."""
         return _is_consecutive(self.system, self.raw)
 
     def entry(self, label: str) -> Entry:

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.compiled import kernel
 from planner_models.analytics.designs import search
 from planner_models.analytics.designs.choices import Interval
-from planner_models.analytics.designs.compiled import kernel
 from planner_models.analytics.designs.exchange import exchange
 from planner_models.analytics.designs.prices import Priced
 from planner_models.analytics.designs.search import Found, Steps, fill, find_left

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planner.arrays import Floats, Ints
-from planner_models.analytics.designs.compiled import kernel
+from planner.compiled import kernel
 
 TOLERANCE: Final = 1e-9  # of a link's capacity
 PASSES: Final = 3

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.compiled import kernel
 from planner.threads import limit_blas
 from planner_models.analytics.designs.choices import Interval
-from planner_models.analytics.designs.compiled import kernel
 
 TEMPERATURES: Final = (3e-3, 3e-4, 5e-5)
 """Of the soft maximum, as parts of the bound over the number of maxima."""

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.compiled import kernel
 from planner_models.analytics.designs.choices import Interval, Separate
-from planner_models.analytics.designs.compiled import kernel
 from planner_models.analytics.designs.exchange import exchange
 from planner_models.analytics.designs.prices import Priced, best_answers
 

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.compiled import kernel
 from planner_models.analytics.designs.choices import Separate
-from planner_models.analytics.designs.compiled import kernel
 
 TOLERANCE: Final = 1e-9  # of a link's capacity
 

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.compiled import kernel
 from planner_models.analytics.designs import prices
 from planner_models.analytics.designs.choices import Choices
-from planner_models.analytics.designs.compiled import kernel
 from planner_models.analytics.problem.problem import Analytics
 
 MOST_STEPS: Final = 80

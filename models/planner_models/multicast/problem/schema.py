@@ -8,14 +8,6 @@ import pandera.pandas as pa
 
 from planner.contract.tables import Table, label, number
 
-
-def _optional_label(about: str) -> pa.Column:
-    """Return an optional text column that is not empty."""
-    return pa.Column(
-        str, pa.Check(lambda s: s != "", error="must not be empty"), required=False, description=about
-    )
-
-
 MOST_MBPS: Final = 1e12  # an exabit per second
 LEAST_MBPS: Final = 1e-15  # but 0; less has no meaning, and its ratios overflow
 MOST_ENTRIES: Final = 1e9
@@ -56,7 +48,7 @@ SWITCHES: Final = Table(
     "number), edge-0-1",
     columns={
         "switch": label("its name"),
-        "layer": _optional_label("core, aggregation or edge; for trees"),
+        "layer": label("core, aggregation or edge; for trees", optional=True),
         "pod": number("its pod, from 0; for trees, any number for cores", optional=True),
         "entries": _count("table entries, instead of its layer's", optional=True),
         "occupied": _count("entries that others occupy", optional=True, default=0.0),
@@ -108,7 +100,7 @@ HOSTS: Final = Table(
         "host": label("its name"),
         "pod": number("pod, from 0", at_least=0, optional=True),
         "edge": number("edge switch of the pod, from 0", at_least=0, optional=True),
-        "switch": _optional_label("its edge switch, instead of pod and edge"),
+        "switch": label("its edge switch, instead of pod and edge", optional=True),
         "port": number("port of the edge switch, from 0", at_least=0),
     },
     key=("host",),
@@ -126,7 +118,7 @@ GROUPS: Final = Table(
     columns={
         "group": label("its name"),
         "rate_mbps": _rate("traffic sent to it, Mbit/s", more_than=0),
-        "tenant": _optional_label("its tenant; its members are among the tenant's hosts"),
+        "tenant": label("its tenant; its members are among the tenant's hosts", optional=True),
     },
     key=("group",),
 )

@@ -1,4 +1,4 @@
-"""Whether capacities carry the demands in every state, and the rows that they miss where they do not."""
+"""A check that capacities carry the demands in every state, and the rows that they miss where they do not."""
 
 from __future__ import annotations
 

@@ -89,9 +89,8 @@ class SurvivableRates:
             few = FIT_SHARE * gap * min([self.bound, *(value for _, value in self._held)])
             if sum(lost.values()) <= few:
                 lost = self._ask(some, rates, np.arange(len(self._networks)), until)
-                if (
-                    sum(lost.values()) <= few
-                ):  # what the least rates add may lose more than the rates themselves
+                # what the least rates add may lose more than the rates themselves
+                if sum(lost.values()) <= few:
                     lost = self._ask(rates, rates, np.arange(len(self._networks)), until)
                 self._fit(rates, lost, gap, until)
             if self._is_late(until):
