@@ -38,6 +38,19 @@ ANSWERED: Final = """() => {
         && !text.includes('solving,') && !text.includes('waiting for a free worker,');
 }"""
 """Script: true when a page shows the answer for the settings of its forms."""
+IDLE_SCRIPT_MS: Final = 300
+IDLE_SCRIPT: Final = """shortest => {
+    const app = document.querySelector('[data-testid="stApp"]');
+    if (app?.dataset.testScriptState !== 'notRunning') {
+        delete window.scriptEnded;
+        return false;
+    }
+    window.scriptEnded ??= performance.now();
+    return performance.now() - window.scriptEnded >= shortest;
+}"""
+"""Script: true when the script of a page has not run for a number of milliseconds."""
+ATTEMPTS: Final = 20
+"""Times that a text is typed before a choice counts as missing."""
 
 
 def chromium() -> str | None:
@@ -162,8 +175,12 @@ def wait_for_answer(page: Any) -> None:
 
 
 def wait_for_script(page: Any) -> None:
-    """Wait until the page's script has ended: streamlit may lose events of a page whose script starts."""
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    """Wait until the page's script has ended and does not start again for a while.
+
+    Streamlit may lose events of a page whose script starts, as it does shortly after a change.
+    """
+    page.evaluate("delete window.scriptEnded")
+    page.wait_for_function(IDLE_SCRIPT, arg=IDLE_SCRIPT_MS)
 
 
 # --- a network of a user ------------------------------------------------------------------
@@ -202,17 +219,30 @@ def write_tables(folder: Path) -> list[Path]:
 
 
 def choose(page: Any, field: str, text: str, *, place: int = 0) -> None:
-    """Choose what begins with a text in a field of choices, by the keyboard."""
+    """Choose what begins with a text in a field of choices, by the keyboard.
+
+    Types the text again where the page was drawn anew meanwhile, which closes the list of choices.
+    """
+    from playwright.sync_api import TimeoutError as PageTimeoutError
+
     box = page.get_by_role("combobox", name=field).nth(place)
-    box.click()
-    box.fill(text)
-    page.get_by_role("option").filter(has_text=text).first.wait_for()
+    option = page.get_by_role("option").filter(has_text=text).first
+    for attempt in range(ATTEMPTS):
+        wait_for_script(page)
+        box.click()
+        box.fill(text)
+        try:
+            option.wait_for(timeout=TIME_LIMIT_MS / ATTEMPTS)
+            break
+        except PageTimeoutError:
+            if attempt == ATTEMPTS - 1:
+                raise
+            page.keyboard.press("Escape")
     page.keyboard.press("Enter")
 
 
 def select_element(page: Any, text: str) -> None:
     """Select an element of the problem by its name, and wait for its panel."""
-    wait_for_script(page)
     choose(page, "Find", text)
     page.get_by_role("button", name="Close", exact=True).wait_for()
 

@@ -71,7 +71,6 @@ def play_market(page: Any, url: str, report: Report) -> None:
     act(page, "Raise its price by 20%")
     assert verdict(page) != before
     report("market 3 price")
-    wait_for_script(page)
     choose(page, "Compare with", "Compare with the plan before")
     page.get_by_text("What changed").wait_for()
     report("market 4 changed")
@@ -99,7 +98,6 @@ def play_live_video(page: Any, url: str, report: Report) -> None:
     act(page, "Double the capacity")
     assert "cannot serve 4 clients" in verdict(page), verdict(page)
     report("live 4 larger")
-    wait_for_script(page)
     choose(page, "Compare with", "Compare with the plan before")
     page.get_by_text("What changed").wait_for()
     report("live 5 changed")

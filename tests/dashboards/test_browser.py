@@ -121,7 +121,6 @@ def test_two_plans_are_compared_and_pinned(page: Any, address: str) -> None:
     page.keyboard.press("Enter")
     page.get_by_text("today", exact=True).first.wait_for()
     assert "name%3Dtoday" in page.url, "the address keeps the pin"
-    pages.wait_for_script(page)
     pages.choose(page, "Compare with", "Compare with ecmp")
     page.get_by_text("What changed").wait_for()
     page.get_by_text("Side by side", exact=True).click()
