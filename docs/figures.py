@@ -14,7 +14,7 @@ from typing import Any, Final
 import pandas as pd
 
 import planner
-from planner.contract.drawing import Curve
+from planner.contract.drawing import Curve, Points
 from planner.reports.drawing_svg import drawing_svg
 from planner.reports.pdf import png
 
@@ -23,6 +23,8 @@ SCENARIOS: Final = Path(__file__).parents[1] / "data" / "scenarios"
 WIDTH: Final = 1_400
 MOVES: Final = (0, 5, 10, 20, 40, 60, 100, 200)
 """Limits on links made anew, of the figure on what moving links gains."""
+THREE_REPLICAS: Final = 3
+"""Replicas of each partition, among which routers choose, of the figure on messages."""
 
 
 def draw_crossover() -> Curve:
@@ -40,6 +42,22 @@ def draw_topology_gain() -> Curve:
     frame = _measure("topology/jupiter", "problem.move_limit", MOVES, "demand_scale")
     title = "Times the demand that is carried, by links made anew"
     return Curve(title=title, frame=frame, units={"move_limit": "links"})
+
+
+def draw_messages() -> Points:
+    """Return the share of the bound that designs reach, against the messages of their control planes."""
+    result = planner.compare(
+        "fairshare/coordination",
+        designs=["unmodified", "static_rates", "fq_pp", "fq_pp_rs", "fq_pp_wa",
+                 "fq_pp_wa_flow", "pisces", "optimum"],
+        changes={"problem.replicas": THREE_REPLICAS},
+    )  # fmt: skip
+    bound = result["optimum"].proof.bound
+    frame = result.metrics[["messages", "min_share"]].astype(float).rename_axis("design").reset_index()
+    share = frame.pop("min_share") * 100.0 / bound
+    frame["share of the bound"] = share
+    title = "Least share of a tenant, of the proven bound, by messages of control planes"
+    return Points(title=title, frame=frame, units={"share of the bound": "%"})
 
 
 def _measure(
@@ -62,7 +80,8 @@ def _measure(
     return pd.DataFrame(rows)
 
 
-FIGURES: Final[dict[str, Callable[[], Curve]]] = {
+FIGURES: Final[dict[str, Callable[[], Curve | Points]]] = {
+    "fairshare_messages": draw_messages,
     "rotors_crossover": draw_crossover,
     "topology_gain": draw_topology_gain,
 }

@@ -31,6 +31,10 @@ LETTER: Final = 0.47
 """Mean width of a letter, as a share of its size."""
 PLOT: Final = 96.0
 """Height of the plot of lines and points."""
+LEFT: Final = 34.0
+"""Left end of the plot."""
+DOT: Final = 3.2
+"""Radius of a dot with a name."""
 MOST_BARS: Final = 40
 MOST_LINES: Final = 12
 """More lines cannot be told apart; the title says how many are not drawn."""
@@ -245,7 +249,7 @@ def _lines(curve: Curve, width: float) -> str:
     canvas = Canvas(width, 0.0)
     top = _write_title(canvas, _title_lines(curve.title, unit, len(series) - len(drawn), width))
     canvas.height = top + PLOT + 30 + 11 * len(rows)
-    across = _scale(x_values, 34, width - 8, is_log=curve.log_x)
+    across = _scale(x_values, LEFT, width - 8, is_log=curve.log_x)
     every = np.concatenate(list(y_values.values())) if y_values else np.zeros(1)
     up = _scale(every, top + PLOT, top + 4, is_log=curve.log_y)
     _axes(canvas, across, up, _name(first, curve.units), "")
@@ -273,29 +277,58 @@ def _points(points: Points, width: float) -> str:
     canvas = Canvas(width, 0.0)
     top = _write_title(canvas, _title_lines(points.title, "", 0, width)) + 10
     canvas.height = top + PLOT + 30
-    across = _scale(points.frame[across_name], 34, width - 8, margin=0.1)
+    across = _scale(points.frame[across_name], LEFT, width - 8, margin=0.1)
     up = _scale(points.frame[up_name], top + PLOT, top + 4, margin=0.15)
     _axes(canvas, across, up, _name(across_name, points.units), _name(up_name, points.units))
+    dots = [(across.at(float(row[1])), up.at(float(row[2]))) for row in points.frame.itertuples(index=False)]
+    for place, (x, y) in enumerate(dots):
+        canvas.dot(x, y, COLOURS[place % len(COLOURS)], DOT)
     taken: list[tuple[float, float, float]] = []
-    for place, (row, text) in enumerate(
-        zip(points.frame.itertuples(index=False), points.labels(), strict=True)
-    ):
-        x, y = across.at(float(row[1])), up.at(float(row[2]))
-        canvas.dot(x, y, COLOURS[place % len(COLOURS)], 3.2)
-        if not text:
-            continue
-        wide = _width(text)
-        is_left = x + 5 + wide > width - 4
-        start = x - 6 - wide if is_left else x + 6
-        for shift in (2.8, -6.0, 11.0, -14.0, 19.0):
-            if all(
-                abs(y + shift - other_y) > SIZE or start > other_end or start + wide < other_start
-                for other_start, other_end, other_y in taken
-            ):
-                taken.append((start, start + wide, y + shift))
-                canvas.text(start, y + shift, text)
-                break
+    for own, text in zip(dots, points.labels(), strict=True):
+        if text and (start := _place_label(own, _width(text), dots, taken, width)) is not None:
+            taken.append(start)
+            canvas.text(start[0], start[2], text)
     return canvas.svg()
+
+
+def _place_label(
+    dot: tuple[float, float],
+    wide: float,
+    dots: Sequence[tuple[float, float]],
+    taken: Sequence[tuple[float, float, float]],
+    width: float,
+) -> tuple[float, float, float] | None:
+    """Return the left end, right end and baseline of a dot's label; None where it would cover others.
+
+    The label is to the right or left of its dot, as near as possible; it covers no other dot if it can.
+
+    dots   places of all dots
+    taken  left end, right end and baseline of the labels that are placed already
+    """
+    x, y = dot
+    places = [
+        (start, start + wide, y + shift)
+        for shift in (2.8, -6.0, 11.0, -14.0, 19.0)
+        for start in (x + 6, x - 6 - wide)
+        if start >= LEFT and start + wide <= width - 4
+    ]
+    free = [
+        (start, end, base)
+        for start, end, base in places
+        if all(
+            abs(base - other_base) > SIZE or start > other_end or end < other_start
+            for other_start, other_end, other_base in taken
+        )
+    ]
+    clear = [
+        (start, end, base)
+        for start, end, base in free
+        if not any(
+            start - DOT < other_x < end + DOT and base - SIZE < other_y + 0.5 < base + DOT
+            for other_x, other_y in dots
+        )
+    ]
+    return next(iter(clear or free), None)
 
 
 def _distribution(drawing: Distribution, width: float) -> str:
@@ -314,7 +347,7 @@ def _distribution(drawing: Distribution, width: float) -> str:
     every = np.concatenate(
         [*drawn.values(), np.zeros(0 if drawing.limit is None else 1) + (drawing.limit or 0)]
     )
-    across = _scale(every, 34, width - 8, is_log=drawing.log_x)
+    across = _scale(every, LEFT, width - 8, is_log=drawing.log_x)
     up = Scale(0.0, 100.0, top + PLOT, top + 4)
     what = f"{drawing.what} ({drawing.unit})" if drawing.unit else drawing.what
     _axes(canvas, across, up, what, "% at most so large")

@@ -239,6 +239,23 @@ def test_bars_are_as_long_as_their_values() -> None:
     assert "Delivered [Gbit/s]" in svg
 
 
+def test_labels_of_points_cover_no_other_point() -> None:
+    frame = pd.DataFrame(
+        {"design": ["first_design", "second", "third"], "x": [0.0, 5.0, 50.0], "y": [1.0, 1.0, 0.0]}
+    )
+    svg = chart_svg(Points(title="Points", frame=frame))
+    dots = [(float(x), float(y)) for x, y in re.findall(r'<circle cx="([^"]*)" cy="([^"]*)"', svg)]
+    places = {
+        text: (float(x), float(y))
+        for x, y, text in re.findall(r'<text x="([^"]*)" y="([^"]*)"[^>]*>(first_design|second|third)<', svg)
+    }
+    assert set(places) == set(frame["design"])
+    (_, height), (second, _), _ = dots
+    x, y = places["first_design"]
+    assert x < second  # beside its own point, where the next one would be covered at the same height
+    assert abs(y - height) > 4
+
+
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, 1.0], [-2.0, 0.0, 1e12], [float("nan")] * 2])
 def test_any_values_make_a_chart(values: list[float]) -> None:
     frame = pd.DataFrame({"x": range(len(values)), "y": pd.Series(values, dtype=float)})

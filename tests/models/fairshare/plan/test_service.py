@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+import planner
 from planner_models.fairshare import SharedStore
 from planner_models.fairshare.plan.plan import EVEN, FAIR_QUEUING, FIRST_COME, WINDOWS, sum_by_node
 from planner_models.fairshare.plan.service import serve, split_evenly
@@ -143,3 +144,15 @@ def test_a_store_of_all_figures_is_served() -> None:
     for preset in (generators.figure_3, generators.figure_4a, generators.drf):
         problem = preset(seed=1)
         assert problem.size()["tenants"] > 0
+
+
+@pytest.mark.slow
+def test_replica_selection_without_weights_that_follow_lowers_the_least_share() -> None:
+    problem = generators.zipf(tenants=100, partitions=20, nodes=20, replicas=3, seed=1)
+    runs = {name: planner.solve(problem, design=name) for name in ("fq_pp", "fq_pp_rs", "pisces")}
+    share = {name: run.metrics["min_share"] or 0.0 for name, run in runs.items()}
+    assert share["fq_pp_rs"] < share["fq_pp"] - 0.1
+    assert share["pisces"] > 0.98
+    served = {name: run.metrics["throughput_kops"] or 0.0 for name, run in runs.items()}
+    assert served["fq_pp_rs"] > served["fq_pp"]
+    assert runs["fq_pp_rs"].metrics["messages"] == runs["fq_pp"].metrics["messages"]
