@@ -17,6 +17,14 @@ import numpy as np
 
 from planner.arrays import Bools, Ints
 from planner.compiled import inner, kernel
+from planner_models.updates.designs.union_order import (
+    Order,
+    admit,
+    clear_order,
+    has_new,
+    has_old,
+    start_order,
+)
 from planner_models.updates.plan.replay import Network
 
 LEAVES_FIRST: Final = 0
@@ -42,11 +50,18 @@ def order_all(net: Network, classes: Ints, tries: int, prove: bool) -> tuple[Int
     scratch = np.full((4, net.switches), 0)
     slot_at = np.full(net.switches, -1)
     done = np.zeros(len(net.switch), dtype=np.int64)
+    order = Order(
+        np.full(net.switches, -1),
+        np.full(net.switches, -1),
+        np.zeros(net.switches, dtype=np.bool_),
+        np.full(net.switches, 0),
+        np.full(net.switches, 0),
+    )
     for one in classes:
         low, high = net.start[one], net.start[one + 1]
         for slot in range(low, high):
             slot_at[net.switch[slot]] = slot
-        first = _order_one(net, one, slot_at, done, scratch, EGRESS_FIRST, 0)
+        first = _order_one(net, one, slot_at, done, scratch, order, EGRESS_FIRST, 0)
         most[one] = first
         rounds[low:high] = done[low:high]
         if prove:
@@ -54,7 +69,7 @@ def order_all(net: Network, classes: Ints, tries: int, prove: bool) -> tuple[Int
             for number in range(1, tries):
                 if most[one] <= least[one]:
                     break
-                found = _order_one(net, one, slot_at, done, scratch, number % 2, number)
+                found = _order_one(net, one, slot_at, done, scratch, order, number % 2, number)
                 if found < most[one]:
                     most[one] = found
                     rounds[low:high] = done[low:high]
@@ -91,7 +106,9 @@ def _depths(net: Network, one: int, slot_at: Ints, depth: Ints) -> None:
 
 
 @inner
-def _order_one(net: Network, one: int, slot_at: Ints, done: Ints, scratch: Ints, way: int, seed: int) -> int:  # noqa: C901
+def _order_one(  # noqa: C901
+    net: Network, one: int, slot_at: Ints, done: Ints, scratch: Ints, order: Order, way: int, seed: int
+) -> int:
     """Fill `done` with the round of each slot of a class, and return the number of rounds."""
     low, high = net.start[one], net.start[one + 1]
     if net.ingress[one] >= 0 and not forwards_both(net, one, slot_at):
@@ -114,6 +131,8 @@ def _order_one(net: Network, one: int, slot_at: Ints, done: Ints, scratch: Ints,
             key[place] += np.random.random() * (1 + abs(depth))  # noqa: NPY002
     waiting[:left] = waiting[:left][np.argsort(key, kind="mergesort")]
     single = net.ingress[one] >= 0
+    if not single:
+        start_order(net, one, slot_at, order)
     visit = scratch[1]
     visit[:] = 0
     mark = 0
@@ -124,12 +143,13 @@ def _order_one(net: Network, one: int, slot_at: Ints, done: Ints, scratch: Ints,
         for place in range(left):
             slot = waiting[place]
             done[slot] = -number  # in this round
-            mark += 1
             if single:
+                mark += 2
                 fits = is_safe_from(net, one, slot_at, done, visit, mark, scratch[2], scratch[3])
-                mark += 1
             else:
-                fits = is_safe_at(net, one, slot, slot_at, done, visit, mark, scratch[2])
+                fits = has_rules(net, one, slot, slot_at, done) and admit(
+                    net, one, slot, slot_at, done, order
+                )
             if not fits:
                 done[slot] = 0
                 waiting[kept] = slot
@@ -138,8 +158,11 @@ def _order_one(net: Network, one: int, slot_at: Ints, done: Ints, scratch: Ints,
             if done[slot] == -number:
                 done[slot] = number
         if kept == left:  # no switch can change: there is no order
-            return 1 << 30
+            number = 1 << 30
+            break
         left = kept
+    if not single:
+        clear_order(net, one, order)
     return number
 
 
@@ -166,16 +189,6 @@ def _open_or_close(net: Network, one: int, slot_at: Ints, done: Ints) -> int:
 
 
 @inner
-def _has_old(net: Network, slot: int, done: Ints) -> bool:
-    return bool(done[slot] <= 0 and net.old_start[slot + 1] > net.old_start[slot])
-
-
-@inner
-def _has_new(net: Network, slot: int, done: Ints) -> bool:
-    return bool(done[slot] != 0 and net.new_start[slot + 1] > net.new_start[slot])
-
-
-@inner
 def _lacks_rule(net: Network, slot: int, done: Ints) -> bool:
     """Return whether a switch has no rule at some time of the round."""
     if slot < 0:
@@ -190,7 +203,53 @@ def _lacks_rule(net: Network, slot: int, done: Ints) -> bool:
 
 
 @inner
-def is_safe_at(  # noqa: C901
+def _is_next_hop(net: Network, one: int, slot: int, done: Ints) -> bool:
+    """Return whether another switch may send packets of the class to that of a slot in the round."""
+    at = net.switch[slot]
+    for other in range(net.start[one], net.start[one + 1]):
+        if other == slot:
+            continue
+        if has_old(net, other, done) and _leads_to(
+            net.old_hop, net.old_start[other], net.old_start[other + 1], at
+        ):
+            return True
+        if has_new(net, other, done) and _leads_to(
+            net.new_hop, net.new_start[other], net.new_start[other + 1], at
+        ):
+            return True
+    return False
+
+
+@inner
+def _leads_to(hops: Ints, first: int, last: int, at: int) -> bool:
+    found = False
+    for place in range(first, last):
+        found |= hops[place] == at
+    return found
+
+
+@inner
+def has_rules(net: Network, one: int, slot: int, slot_at: Ints, done: Ints) -> bool:
+    """Return whether no packet meets a missing rule at a switch, or at its new next hops, if it changes now.
+
+    Packets enter at every switch with a rule.
+    """
+    has_next = net.new_start[slot + 1] > net.new_start[slot]
+    begins = net.old_start[slot + 1] == net.old_start[slot]
+    if (begins or not has_next) and _is_next_hop(net, one, slot, done):
+        return False
+    for place in range(net.new_start[slot], net.new_start[slot + 1]):
+        hop = net.new_hop[place]
+        if hop == net.egress[one] or not _lacks_rule(net, slot_at[hop], done):
+            continue
+        # where no packet comes before the next round, next hops may get their rule in this one
+        if not begins or net.entering[slot] or done[slot_at[hop]] == 0:
+            return False
+    return True
+
+
+@inner
+def is_safe_at(
     net: Network,
     one: int,
     slot: int,
@@ -200,37 +259,17 @@ def is_safe_at(  # noqa: C901
     mark: int,
     stack: Ints,
 ) -> bool:
-    """Return whether a switch may change in the round, where packets enter at every switch with a rule."""
+    """Return whether a switch may change in the round, where packets enter at every switch with a rule.
+
+    Needs no order of the union, which `admit` keeps: for states that do not follow one another.
+    """
+    if not has_rules(net, one, slot, slot_at, done):
+        return False
     at, egress = net.switch[slot], net.egress[one]
-    has_new = net.new_start[slot + 1] > net.new_start[slot]
-    if not has_new or net.old_start[slot + 1] == net.old_start[slot]:
-        # a rule that ends or begins: none may send packets to it in the round
-        for other in range(net.start[one], net.start[one + 1]):
-            if other == slot:
-                continue
-            if _has_old(net, other, done):
-                for place in range(net.old_start[other], net.old_start[other + 1]):
-                    if net.old_hop[place] == at:
-                        return False
-            if _has_new(net, other, done):
-                for place in range(net.new_start[other], net.new_start[other + 1]):
-                    if net.new_hop[place] == at:
-                        return False
-        if not has_new:
-            return True
-    begins = net.old_start[slot + 1] == net.old_start[slot]
     size = 0
     for place in range(net.new_start[slot], net.new_start[slot + 1]):
         hop = net.new_hop[place]
-        if hop == egress:
-            continue
-        if begins and not net.entering[slot]:  # no packet comes before the next round
-            if _lacks_rule(net, slot_at[hop], done) and done[slot_at[hop]] == 0:
-                return False
-            continue
-        if _lacks_rule(net, slot_at[hop], done):
-            return False
-        if visit[hop] != mark:
+        if hop != egress and visit[hop] != mark:
             visit[hop] = mark
             stack[size] = hop
             size += 1
@@ -241,12 +280,10 @@ def is_safe_at(  # noqa: C901
             return False
         here = slot_at[node]
         for rule in range(2):
-            if not (_has_old(net, here, done) if rule == 0 else _has_new(net, here, done)):
+            if not (has_old(net, here, done) if rule == 0 else has_new(net, here, done)):
                 continue
             first = net.old_start[here] if rule == 0 else net.new_start[here]
             last = net.old_start[here + 1] if rule == 0 else net.new_start[here + 1]
-            if rule == 1 and net.same[here]:
-                continue
             for place in range(first, last):
                 hop = net.old_hop[place] if rule == 0 else net.new_hop[place]
                 if hop != egress and visit[hop] != mark and slot_at[hop] >= 0:
@@ -280,8 +317,8 @@ def is_safe_from(
     while depth > 0:
         node = stack[depth - 1]
         here = slot_at[node]
-        olds = net.old_start[here + 1] - net.old_start[here] if _has_old(net, here, done) else 0
-        news = net.new_start[here + 1] - net.new_start[here] if _has_new(net, here, done) else 0
+        olds = net.old_start[here + 1] - net.old_start[here] if has_old(net, here, done) else 0
+        news = net.new_start[here + 1] - net.new_start[here] if has_new(net, here, done) else 0
         if edge[depth - 1] >= olds + news:
             visit[node] = mark + 1
             depth -= 1

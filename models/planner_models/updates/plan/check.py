@@ -346,7 +346,7 @@ def _load_links(done: Evaluation) -> dict[int, Floats]:
         part[stamped] = share[stamped]
         for group in groups[~done.is_stamped[one] & (problem.traffic_mbps[one] > 0)].tolist():
             name = int(done.classes[group])
-            ends = [np.asarray(side[:, [name]].todense()).ravel() for side in (old, new)]
+            ends = [_column(side, name) for side in (old, new)]
             present = held.pop(name, ends[0])
             if problem.ingress[name] >= 0:
                 peak = np.zeros(len(problem.links))
@@ -361,6 +361,14 @@ def _load_links(done: Evaluation) -> dict[int, Floats]:
             change += (ends[1] if is_last else peak) - present
         found[step] = loads + rise
         loads = loads + change
+    return found
+
+
+def _column(matrix: sp.csc_array, column: int) -> Floats:
+    """Return a column as an array with zeros; much faster than slicing, which makes a matrix first."""
+    found = np.zeros(matrix.shape[0])
+    rows = slice(matrix.indptr[column], matrix.indptr[column + 1])
+    found[matrix.indices[rows]] = matrix.data[rows]
     return found
 
 

@@ -62,7 +62,7 @@ class Operations(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What packets can meet in each group of changes, G of them.
+    """Loops, losses and mixtures that packets can meet in each group of changes, G of them.
 
     bits   (G,) sum of LOOPS, HOLES, MIXES and MISSES
     where  (G, 4) switch at which a packet loops, is lost, leaves after rules of both, or misses a waypoint;
@@ -95,7 +95,7 @@ class State(NamedTuple):
 
 
 class Network(NamedTuple):
-    """What a search needs to know of a problem, as arrays: see `Slots` and `Update`.
+    """The rules of a problem as arrays for searches: see `Slots` and `Update`.
 
     ways, way_start  waypoints of the classes, (C + 1,) starts
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from planner_models.updates.designs.loop_free_order import find_rounds
 from planner_models.updates.plan.plan import as_network
 from planner_models.updates.problem import generators
 from planner_models.updates.problem.adjustments import adjust
-from tests.models.updates.updates import fewest_batches, fewest_rounds, updates
+from tests.models.updates.updates import fewest_batches, fewest_rounds, hops_of, updates
 
 PROFILE = settings(max_examples=15, deadline=None, derandomize=True)
 
@@ -44,6 +45,28 @@ def test_rounds_lie_between_the_bound_and_the_fewest_by_search(problem: Update) 
     assert exact.proof.status is Status.OPTIMAL
     assert rounds(problem, "ordered") >= max(fewest)
     assert rounds(problem, "decentral") >= max(fewest)
+
+
+@PROFILE
+@given(problem=updates(most_switches=14, classes=1, single=False))
+def test_rounds_are_free_of_loops_and_no_later_change_fits(problem: Update) -> None:
+    slots = problem.slots
+    rounds = find_rounds(as_network(problem), slots.changes).of_slot
+    names = problem.switch_index
+    now, after = hops_of(problem.now, "c0"), hops_of(problem.next, "c0")
+
+    def has_loop(number: int, extra: int = -1) -> bool:
+        union = nx.DiGraph()
+        for slot, at in enumerate(names[slots.switch].tolist()):
+            if rounds[slot] >= number or slots.same[slot]:
+                union.add_edges_from((at, hop) for hop in now[at])
+            if 0 < rounds[slot] <= number or slot == extra:
+                union.add_edges_from((at, hop) for hop in after[at])
+        return not nx.is_directed_acyclic_graph(union)
+
+    for number in range(1, int(rounds.max(initial=0)) + 1):
+        assert not has_loop(number)
+        assert all(has_loop(number, later) for later in np.flatnonzero(rounds > number).tolist())
 
 
 @pytest.mark.slow
