@@ -6,7 +6,7 @@ from typing import Final
 
 import pandera.pandas as pa
 
-from planner.contract.tables import Table, label, number
+from planner.contract.tables import Table, choice, label, number
 from planner_models.networks.classes import CLASSES as NETWORK_CLASSES
 from planner_models.networks.classes import MOST_PRIORITY
 from planner_models.networks.nodes import NODE_COLUMNS
@@ -34,12 +34,6 @@ def _rate(about: str, *, optional: bool = False, usual: tuple[float, float] | No
 def _cost(about: str) -> pa.Column:
     """Return an optional column of costs; 0 where it is absent."""
     return number(about, at_least=0, at_most=MOST_COST, least=LEAST_COST, optional=True, default=0.0)
-
-
-def _choice(about: str, values: tuple[str, ...]) -> pa.Column:
-    """Return an optional column that holds one of the given words."""
-    rule = "must be " + ", ".join(values[:-1]) + " or " + values[-1]
-    return pa.Column(str, pa.Check.isin(values, error=rule), required=False, description=about)
 
 
 ENDS: Final = {
@@ -244,14 +238,16 @@ NETWORK: Final = Table(
     name="network",
     about="rules for all links, in one row",
     columns={
-        "direction": _choice(
+        "direction": choice(
             "undirected (also where absent): the traffic of both directions shares a link's capacity; "
             "bidirected: each direction has the capacity; directed: traffic goes from tail to head only",
             DIRECTIONS,
+            optional=True,
         ),
-        "modules_per_link": _choice(
+        "modules_per_link": choice(
             "any (also where absent): any number of each module on a link; one: at most one module in all",
             MODULES_PER_LINK,
+            optional=True,
         ),
         "budget": number(
             "most that purchases may cost, setup included, in all years; blank: unlimited",

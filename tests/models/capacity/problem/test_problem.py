@@ -104,7 +104,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a direction that is none": (
         {"network": [{"direction": "both"}]},
-        "network row 1: direction is 'both', must be undirected, bidirected or directed",
+        "network row 1: direction is 'both', must be one of undirected, bidirected, directed",
     ),
     "two rows of rules": (
         {"network": [{"direction": "directed"}, {"direction": "directed"}]},

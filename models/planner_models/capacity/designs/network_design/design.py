@@ -57,6 +57,10 @@ FIRST_NODES = 200
 """Nodes of the first branch and bound on the whole master program; each next one has more."""
 
 NODE_GROWTH = 2.0
+LEAST_GAIN = 0.02
+"""Share of the distance between plan and bound by which a branch and bound is to raise the bound, else no
+longer one follows."""
+
 WHOLE_SHARE = 0.35
 """Share of the time that is left that one branch and bound with a limit of nodes may compute."""
 
@@ -131,6 +135,7 @@ class _Search:
         self.plans = PlanBuilder(self.feasibility, neighbourhoods)
         self.search = PlanSearch(self.plans, self.compact, neighbourhoods)
         self.last_searches: dict[bool, Search | None] = {False: None, True: None}
+        self.last_gain = 1.0  # of the bound, in the last one, as a share of its distance from the plan
 
     def _report_to(self, report: Report) -> Report:
         """Return the report of values of the master program that reports objective values."""
@@ -161,6 +166,9 @@ class _Search:
         for count in range(MAX_SEARCHES):
             nodes = None if self._is_steady() else int(FIRST_NODES * NODE_GROWTH**count)
             share = SEARCH_SHARE if nodes else LAST_SEARCH_SHARE
+            if nodes and self._is_repeating():
+                self.search.improve(relaxed, math.inf, 1.0)
+                break
             self.search.improve(relaxed, self._expected_work(nodes), share)
             if self.incumbent.is_done() or self._search_all(nodes, relaxed):
                 break
@@ -180,6 +188,19 @@ class _Search:
         """Return whether one branch and bound should run to its end: it is small and needs no more rows."""
         master = self._whole_program()
         return len(self.states) == 1 and 0 < master.columns - master.pooled <= MAX_STEADY_COLUMNS
+
+    def _is_repeating(self) -> bool:
+        """Return whether the next branch and bound on the whole program is expected to find little new.
+
+        It begins again at its root: with less time than the last one, which time ended, it is of no use; and
+        where the last one hardly raised the bound, neighbourhoods use a long time better.
+        """
+        last = self.last_searches[self._whole_program().has_flow]
+        if last is None or self.incumbent.best is None:
+            return False
+        left_s = WHOLE_SHARE * (1.0 - SEARCH_SHARE) * self.incumbent.left_s()
+        is_long = NODE_GROWTH * last.seconds > left_s
+        return (is_long and self.last_gain < LEAST_GAIN) or (last.is_cut_short and left_s <= last.seconds)
 
     def _expected_work(self, nodes: int | None) -> float:
         """Return the work that the next branch and bound on the whole program is expected to take."""
@@ -212,7 +233,9 @@ class _Search:
             if self.incumbent.best is None:
                 self.incumbent.bound = math.inf
             return True
+        open_gap = math.inf if best is None else best.value - bound
         self.incumbent.raise_bound(result.bound)
+        self.last_gain = (self.incumbent.bound - bound) / max(open_gap, 1e-9)
         is_late = not self.plans.take_points([point[: self.master.columns] for point in result.points])
         if self.incumbent.best is best:
             self.incumbent.current = kept

@@ -29,6 +29,7 @@ class Incumbent:
 
     current the plan that is improved: the best one, or a later start of the search
     bound   no plan has a smaller value
+    limit_s the time limit, inf without one
     step    a number that all values of plans are multiples of, 0 where there is none
     report  called with each better plan and bound
     """
@@ -39,7 +40,8 @@ class Incumbent:
         self.best: Plan | None = None
         self.current: Plan | None = None
         self.bound, self.step, self.gap = bound, step, gap
-        self.deadline = time.perf_counter() + (math.inf if time_limit_s is None else time_limit_s)
+        self.limit_s = math.inf if time_limit_s is None else time_limit_s
+        self.deadline = time.perf_counter() + self.limit_s
         self._report = report
 
     @property

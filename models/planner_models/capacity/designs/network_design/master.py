@@ -25,6 +25,9 @@ VIOLATION = 1e-6
 CUT_OFF = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kObjectiveBound)
 """Ends of a search with a cutoff that found no point below it: there is none."""
 
+OUT_OF_TIME = (highspy.HighsModelStatus.kInterrupt, highspy.HighsModelStatus.kTimeLimit)
+"""Ends of a search by its limit of time."""
+
 HEURISTIC_EFFORT = {True: 0.02, False: 0.05}
 """Share of a branch and bound that the solver's heuristics take, on all columns and on some: plans come from
 those on some."""
@@ -32,6 +35,9 @@ those on some."""
 
 ROOT_ITERATIONS = 2500.0
 """Simplex iterations that take as long as the rest of the work at a root, where all columns are free."""
+
+PRESOLVED_SHARE = 0.1
+"""Share of this work where presolving ends the search, without any iteration."""
 
 
 class Search(NamedTuple):
@@ -43,6 +49,8 @@ class Search(NamedTuple):
     work           simplex iterations times rows, which unlike seconds are the same on every machine; the
                    rest of the work at the root counts as iterations
     nodes          nodes of its tree
+    seconds        time that it computed
+    is_cut_short   whether its limit of time ended it
     """
 
     points: list[Floats]
@@ -50,6 +58,8 @@ class Search(NamedTuple):
     is_infeasible: bool
     work: float
     nodes: int
+    seconds: float
+    is_cut_short: bool
 
 
 class Master:
@@ -160,7 +170,14 @@ class Master:
         )
         return most
 
-    def _load(self, matrix: sp.csr_array, lower: Floats, upper: Floats, limits: Floats) -> highspy.Highs:
+    def _load(
+        self,
+        matrix: sp.csr_array,
+        lower: Floats,
+        upper: Floats,
+        limits: Floats,
+        cost: Floats | None = None,
+    ) -> highspy.Highs:
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
         highs.setOptionValue("threads", 1)
@@ -171,7 +188,7 @@ class Master:
             int(highspy.MatrixFormat.kRowwise),
             int(highspy.ObjSense.kMinimize),
             0.0,
-            self.cost,
+            self.cost if cost is None else cost,
             np.zeros(self.columns),
             limits,
             lower,
@@ -306,6 +323,24 @@ class Master:
             )
         highs.addRow(-np.inf, float(radius), modules, first + at, np.ones(modules))
 
+    def _begin_around(
+        self, highs: highspy.Highs, around: Floats, free: Bools | None, radius: int | None
+    ) -> None:
+        """Fix columns that are not free to a point, or begin the search there; limit the distance from it."""
+        if free is None:
+            given = np.arange(min(len(around), self.columns), dtype=np.int32)
+            highs.setSolution(len(given), given, around[given])
+        else:
+            fixed = np.flatnonzero(~free).astype(np.int32)
+            highs.changeColsBounds(len(fixed), fixed, around[fixed], around[fixed])
+        if radius is not None:
+            self._stay_near(highs, around, radius)
+
+    def _close_arcs(self, highs: highspy.Highs, arcs: Bools) -> None:
+        """Keep flow off all but some arcs (K, A)."""
+        closed = (self.pooled + np.flatnonzero(~arcs)).astype(np.int32)
+        highs.changeColsBounds(len(closed), closed, np.zeros(len(closed)), np.zeros(len(closed)))
+
     def search(
         self,
         *,
@@ -317,6 +352,8 @@ class Master:
         around: Floats | None = None,
         radius: int | None = None,
         cutoff: float | None = None,
+        cost: Floats | None = None,
+        arcs: Bools | None = None,
         relaxed: Floats,
     ) -> Search:
         """Return what branch and bound finds within limits.
@@ -326,7 +363,10 @@ class Master:
         free    (M + Y,) columns that may differ from `around`; None for all
         around  a point: columns that are not free keep its values, and the search starts from it
         radius  most modules together by which points may differ from `around`; None for any
-        cutoff  value below which points are searched for
+        cutoff  value below which points are searched for, at `cost`
+        cost    (columns,) in place of the program's, of which the bound then is; None for the program's
+        arcs    (K, A) arcs that the flow of each root may take, None for all; with fewer, the bound is not of
+                the program
         relaxed optimal point of the linear relaxation, near whose rows the search takes
         """
         matrix, limits = self._rows_near(relaxed, around, is_whole=free is None)
@@ -335,33 +375,33 @@ class Master:
         blocks, lower, upper = [self._static, matrix], [self._static_lower, limits], [self._static_upper]
         upper.append(np.full(len(limits), np.inf))
         highs = self._load(
-            sp.csr_array(sp.vstack(blocks)), np.concatenate(lower), np.concatenate(upper), self.upper
+            sp.csr_array(sp.vstack(blocks)), np.concatenate(lower), np.concatenate(upper), self.upper, cost
         )
+        if arcs is not None:
+            self._close_arcs(highs, arcs)
         whole = np.flatnonzero(self.integer).astype(np.int32)
         kind = np.full(len(whole), highspy.HighsVarType.kInteger)
         highs.changeColsIntegrality(len(whole), whole, kind)
-        if free is not None and around is not None:
-            fixed = np.flatnonzero(~free).astype(np.int32)
-            highs.changeColsBounds(len(fixed), fixed, around[fixed], around[fixed])
-        elif around is not None:
-            given = np.arange(min(len(around), self.columns), dtype=np.int32)
-            highs.setSolution(len(given), given, around[given])
-        if radius is not None and around is not None:
-            self._stay_near(highs, around, radius)
-        highs.setOptionValue("time_limit", max(0.01, time_limit_s))
-        highs.setOptionValue("mip_rel_gap", max(gap, 1e-9))
-        highs.setOptionValue("mip_abs_gap", 1e-9)
-        highs.setOptionValue("mip_heuristic_effort", HEURISTIC_EFFORT[free is None])
-        if cutoff is not None:
-            highs.setOptionValue("objective_bound", cutoff)
-        if nodes is not None:
-            highs.setOptionValue("mip_max_nodes", nodes)
+        if around is not None:
+            self._begin_around(highs, around, free, radius)
+        limits_of = {
+            "time_limit": max(0.01, time_limit_s),
+            "mip_rel_gap": max(gap, 1e-9),
+            "mip_abs_gap": 1e-9,
+            "mip_heuristic_effort": HEURISTIC_EFFORT[free is None],
+            "objective_bound": cutoff,
+            "mip_max_nodes": nodes,
+        }
+        for option, value in limits_of.items():
+            if value is not None:
+                highs.setOptionValue(option, value)
         points: list[Floats] = []
         highs.cbMipImprovingSolution.subscribe(
             lambda event: points.append(np.array(event.data_out.mip_solution)[: self.columns])
         )
+        begin = time.thread_time()
         if cpu_limit_s is not None:
-            end = time.thread_time() + cpu_limit_s
+            end = begin + cpu_limit_s
             highs.cbMipInterrupt.subscribe(
                 lambda event: event.interrupt() if time.thread_time() > end else None
             )
@@ -371,12 +411,21 @@ class Master:
             point[self.integer] = np.round(point[self.integer])
         infeasible = status == highspy.HighsModelStatus.kInfeasible
         if cutoff is not None:  # the solver may end with a point above it, and says optimal
-            points = [point for point in points if float(self.cost @ point) <= cutoff]
+            price = self.cost if cost is None else cost
+            points = [point for point in points if float(price @ point) <= cutoff]
             infeasible |= not points and status in CUT_OFF
         bound = float(highs.getInfo().mip_dual_bound)
         self._need_violated(points)
         share = 1.0 if free is None else float(free[: self.opened.stop].mean())
-        iterations = float(highs.getInfo().simplex_iteration_count) + ROOT_ITERATIONS * share
-        work = iterations * highs.getNumRow()
-        seen = max(1, int(highs.getInfo().mip_node_count))
-        return Search(points[::-1], np.inf if infeasible else bound, infeasible, work, seen)
+        iterations = float(highs.getInfo().simplex_iteration_count)
+        at_root = ROOT_ITERATIONS * share * (1.0 if iterations else PRESOLVED_SHARE)
+        work = (iterations + at_root) * highs.getNumRow()
+        return Search(
+            points=points[::-1],
+            bound=np.inf if infeasible else bound,
+            is_infeasible=infeasible,
+            work=work,
+            nodes=max(1, int(highs.getInfo().mip_node_count)),
+            seconds=time.thread_time() - begin,
+            is_cut_short=status in OUT_OF_TIME,
+        )

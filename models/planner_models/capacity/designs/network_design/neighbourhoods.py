@@ -65,9 +65,9 @@ class Neighbourhoods:
         edges, rng = len(capacity), self.rng
         others = [one for one in self.known if not np.array_equal(one.capacity, capacity)]
         kind = rng.integers(4 if others else 3)
-        if kind == 0:  # around a node
-            order = np.argsort(self._distance_of_any() + 0.9 * rng.random(edges))
-        elif kind == 1:  # where the relaxation disagrees
+        if kind == 0:
+            return self.choose_near_node(edges, count)
+        if kind == 1:  # where the relaxation disagrees
             away = np.abs(capacity - relaxed)
             order = np.argsort(-away * (0.3 + rng.random(edges)))
         elif kind == 2:
@@ -76,6 +76,13 @@ class Neighbourhoods:
             other = others[rng.integers(len(others))].capacity
             rank = self._distance_of_any() * rng.random() + 0.9 * rng.random(edges)
             order = np.lexsort((rank, capacity == other))
+        free = np.zeros(edges, dtype=bool)
+        free[order[:count]] = True
+        return free
+
+    def choose_near_node(self, edges: int, count: int) -> Bools:
+        """Return `count` links near a random node, shape (E,)."""
+        order = np.argsort(self._distance_of_any() + 0.9 * self.rng.random(edges))
         free = np.zeros(edges, dtype=bool)
         free[order[:count]] = True
         return free

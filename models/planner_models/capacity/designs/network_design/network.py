@@ -148,6 +148,20 @@ class Network:
             np.minimum(distance, distance[:, via, None] + distance[None, via, :], out=distance)
         return distance
 
+    def detours(self, lengths: Floats, usable: Bools) -> Floats:
+        """Return how much longer paths from each root become by way of each arc, (K, A), inf where none is.
+
+        lengths  (R,) of each capacity row
+        usable   (E,) links that can be used
+        """
+        distance = self.distances(lengths, usable)[self.roots]
+        along = distance[:, self.arc_tail] + lengths[self.arc_capacity]
+        to_head = distance[:, self.arc_head]
+        is_reached = usable[self.arc_edge] & np.isfinite(along) & np.isfinite(to_head)
+        detours: Floats = np.full(along.shape, np.inf)
+        detours[is_reached] = along[is_reached] - to_head[is_reached]
+        return detours
+
     def demand_distances(self, lengths: Floats, up: Bools) -> Floats:
         """Return the length of the shortest path of each demand (D,), inf where it has none.
 

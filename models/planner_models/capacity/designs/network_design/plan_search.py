@@ -4,7 +4,8 @@ Links are searched by branch and bound: a few links with all others fixed, or al
 change (local branching). Where a plan is no longer improved, the search begins again with another one, and
 later combines both: where they agree, links keep their modules.
 
-Reference: Fischetti and Lodi, "Local branching", Mathematical Programming 98, 2003.
+Reference: Fischetti and Lodi, "Local branching", Mathematical Programming 98, 2003; Lourenco, Martin and
+Stuetzle, "Iterated local search", Handbook of Metaheuristics, 2003.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Literal
 
 import numpy as np
 
+from planner_models.capacity.designs.network_design.arc_choice import ArcChoice
+from planner_models.capacity.designs.network_design.incumbent import Plan
 from planner_models.capacity.designs.network_design.master import Master
 from planner_models.capacity.designs.network_design.neighbourhoods import Neighbourhoods
 from planner_models.capacity.designs.network_design.network import Bools, Floats
@@ -31,6 +34,9 @@ NEIGHBOURHOOD_NODES = {False: 200, True: 60}
 
 NEIGHBOURHOOD_SHARE = 0.05
 """Share of the time that is left that the branch and bounds on one neighbourhood may compute."""
+
+LEAST_LEFT = 0.3
+"""Share of the time limit that counts as left where less is: neighbourhoods need some time to be useful."""
 
 IDLE_SHARE = 0.3
 """Work of neighbourhoods per work that the next branch and bound on the whole program is expected to take,
@@ -61,14 +67,41 @@ MAX_PATH_SEARCHES = 2_000_000
 PATH_SEARCHES_GROWTH = 1.5
 PATHS_PER_S = 100_000.0
 """Searches for paths in a second, before they were timed."""
-WORK_PER_PATH = 20.0
+WORK_PER_PATH = 60.0
 """Work of one search for a path, in simplex iterations times rows."""
 
-ROUTED_STARTS = 0.5
-"""Share of later plans that begin with annealed routes; the others with the relaxation, rounded at random."""
+START_NODES = 20
+"""Nodes of the branch and bound with flow that finds a plan to begin with."""
+
+START_NOISE = 0.1
+"""Relative spread of the costs with which it finds another plan each time."""
+
+START_SHARE = 0.15
+"""Share of the time that is left that it may compute."""
+
+KICK_NOISE = 0.4
+"""Relative spread of the costs at which a kick changes links near a node."""
+
+KICK_GAP = 0.001
+"""Gap at which searches at such costs end."""
+
+KICK_SIZE = 0.6
+"""Links of a kick, relative to those of the one before, and of the first to those of a neighbourhood."""
+
+MAX_KICKS = 4
+"""Nodes that are tried until one has links that change."""
+
+STARTS_BETWEEN = 4
+"""Later plans of which one begins in a way that was not tried yet, the others in the best way so far."""
+
+ACCEPTED_ABOVE = 0.003
+"""Value of the last plan above the best one, relative to it, up to which a kick changes the last plan."""
 
 IDLE_TO_GAINING = 0.7
 """Work without a gain, per work with gains before it, after which the search begins with another plan."""
+
+LEAST_VAIN = 6
+"""Neighbourhoods without a gain after which the search may begin with another plan."""
 
 MAX_COOLING = 1.5
 """Powers of ten by which an annealing from the best plan may start cooler than the first one."""
@@ -80,6 +113,11 @@ LEAST_RADIUS = 3
 RADIUS_NODES = 20
 """Nodes of the branch and bound on all links, of which few change."""
 
+Start = Literal["kick", "program", "routes", "rounding"]
+"""How a later plan begins: by branch and bound with flow at perturbed costs, on links near a node of the last
+plan (iterated local search) or on all; by annealed routes; or by the relaxation, rounded at random.
+"""
+
 Model = Literal["capacities", "flow", "routes", "radius"]
 """What a neighbourhood of a plan is searched in: the master program, the one with flow, single routes, or the
 master program with all links free, of which few may change.
@@ -87,12 +125,16 @@ master program with all links free, of which few may change.
 
 
 class PlanSearch:
-    """Searches neighbourhoods of the current plan, in the model that worked least since its last gain.
+    """Searches neighbourhoods of the current plan, more often in models that gained more often.
 
     compact    the master program with flow, or the one without where there is none
     gaining    work from the start of the current plan to its last gain
     idle       work since then
-    idle_work  work of each model since its last gain
+    vain       neighbourhoods since then
+    idle_work  work of each model since its last gain, of any plan
+    gains      neighbourhoods of each model that held a better plan
+    started    cost of the last plan that began in each way, where it was tried
+    begun      number of later plans
     """
 
     def __init__(self, plans: PlanBuilder, compact: Master, neighbourhoods: Neighbourhoods) -> None:
@@ -104,8 +146,13 @@ class PlanSearch:
         self.radius = FIRST_RADIUS
         self.models = self._models()
         self.idle_work: dict[Model, float] = dict.fromkeys(self.models, 0.0)
-        self.gaining, self.idle = 0.0, 0.0
+        self.gains: dict[Model, int] = dict.fromkeys(self.models, 0)
+        self.gaining, self.idle, self.vain = 0.0, 0.0, 0
         self.routes = RouteSearch(self.instance, plans.network) if "routes" in self.models else None
+        self.arcs = ArcChoice(self.feasibility, plans.repairing.weights_by_link)
+        self.starts = self._starts()
+        self.started: dict[Start, float] = {}
+        self.begun = 0
         self.path_searches = PATH_SEARCHES_PER_LINK * self.instance.edges
         self.paths_per_s = PATHS_PER_S
         self.neighbourhood_work = 0.0
@@ -154,45 +201,122 @@ class PlanSearch:
     def _count_work(self, model: Model, work: float, *, is_better: bool) -> None:
         """Count the work of a neighbourhood."""
         self.idle += work
+        self.vain += 1
         self.idle_work[model] += work
         if is_better:
             self.gaining += self.idle
-            self.idle = self.idle_work[model] = 0.0
+            self.gains[model] += 1
+            self.idle, self.vain, self.idle_work[model] = 0.0, 0, 0.0
 
     def _is_exhausted(self) -> bool:
-        """Return whether all models worked in vain, for long beside the work that improved the plan."""
-        has_tried = min(self.idle_work.values()) > 0
-        return self.budget is None and has_tried and self.idle > IDLE_TO_GAINING * self.gaining
+        """Return whether the search gained nothing for long beside the work that improved the plan."""
+        is_idle = self.vain >= LEAST_VAIN and self.idle > IDLE_TO_GAINING * self.gaining
+        return self.budget is None and is_idle
 
     def start_anew(self, relaxed: Floats) -> None:
-        """Combine a later plan that is no longer improved with the best one, and begin with another plan."""
+        """Combine a plan that is no longer improved with the best one; if that gains nothing, begin anew."""
         incumbent = self.incumbent
         assert incumbent.best is not None
         assert incumbent.current is not None
-        if incumbent.current is not incumbent.best:
-            modules = self.instance.modules
-            here, there = incumbent.best.point[:modules], incumbent.current.point[:modules]
-            edges = self.instance.capacity(here) != self.instance.capacity(there)
+        self.idle, self.gaining, self.vain = 0.0, 0.0, 0
+        self.path_searches = PATH_SEARCHES_PER_LINK * self.instance.edges
+        last = incumbent.current
+        if last is not incumbent.best and self._combine(relaxed):
+            return
+        if last.value > (1.0 + ACCEPTED_ABOVE) * incumbent.best.value:
+            last = incumbent.best
+        is_turn = self.begun % STARTS_BETWEEN == 0
+        self.begun += 1
+        untried = [kind for kind in self.starts if is_turn and kind not in self.started]
+        usual = min(self.started, key=lambda kind: self.started[kind], default=None)
+        kind = untried[0] if untried else usual
+        assert kind is not None
+        self._start(kind, last, relaxed)
+        if usual is not None and self.started[kind] > self.started[usual]:
+            self._start(usual, last, relaxed)
+        if incumbent.current is None:
             incumbent.current = incumbent.best
-            self._search_neighbourhood(edges, relaxed, with_flow=False)
-        incumbent.current = None
-        self.neighbourhoods.forget()  # or else other plans lead back to them
-        if self.routes is not None and self.rng.random() < ROUTED_STARTS:
+
+    def _starts(self) -> list[Start]:
+        """Return the ways in which later plans begin."""
+        starts: list[Start] = ["rounding"]
+        if self.routes is not None:
+            starts.insert(0, "routes")
+        if self.compact is not self.master:
+            starts = ["kick", "program", *starts]
+        return starts
+
+    def _combine(self, relaxed: Floats) -> bool:
+        """Search the links in which the current plan and the best one differ; return whether that gains."""
+        incumbent, modules = self.incumbent, self.instance.modules
+        assert incumbent.best is not None
+        assert incumbent.current is not None
+        here, there = incumbent.best.point[:modules], incumbent.current.point[:modules]
+        edges = self.instance.capacity(here) != self.instance.capacity(there)
+        best = incumbent.current = incumbent.best
+        self._search_neighbourhood(edges, relaxed, with_flow=self.compact is not self.master)
+        return incumbent.best is not best
+
+    def _start(self, kind: Start, plan: Plan, relaxed: Floats) -> None:
+        """Begin with another plan, without one where none is found."""
+        self.incumbent.current = None
+        if kind != "kick":
+            self.neighbourhoods.forget()  # or else other plans lead back to them
+        if kind == "kick":
+            self._kick(plan, relaxed)
+        elif kind == "program":
+            self._search_perturbed(np.ones(self.instance.edges, dtype=bool), plan, START_NOISE, relaxed)
+        elif kind == "routes":
             self._search_routes(heat=1.0)
         else:
             self.plans.round_at_random(relaxed, self.rng)
-        if incumbent.current is None:
-            incumbent.current = incumbent.best
-        self.path_searches = PATH_SEARCHES_PER_LINK * self.instance.edges
-        self.idle = self.gaining = 0.0
-        self.idle_work = dict.fromkeys(self.models, 0.0)
-        self.free_links = dict.fromkeys(("capacities", "flow"), FIRST_FREE_LINKS)
-        self.radius = FIRST_RADIUS
+        self.started[kind] = self.incumbent.value
+
+    def _kick(self, plan: Plan, relaxed: Floats) -> None:
+        """Change a plan near a node, to what is cheaper there at costs that differ at random."""
+        links = self.free_links["flow"]
+        for _ in range(MAX_KICKS):
+            links = max(LEAST_FREE_LINKS, int(KICK_SIZE * links))
+            edges = self.neighbourhoods.choose_near_node(self.instance.edges, links)
+            self._search_perturbed(edges, plan, KICK_NOISE, relaxed)
+            if self.incumbent.current is not None or self.incumbent.left_s() <= 0.0:
+                return
+
+    def _search_perturbed(self, edges: Bools, plan: Plan, noise: float, relaxed: Floats) -> None:
+        """Search modules of some links (E,), others as in a plan, at costs that differ at random."""
+        program, is_whole = self.compact, bool(edges.all())
+        cost, modules = program.cost.copy(), slice(0, program.modules)
+        cost[modules] *= 1.0 + noise * (self.rng.random(program.modules) - 0.5)
+        usable = self.feasibility.capacity(relaxed) > 0 if is_whole else edges
+        kept_s = max(self.incumbent.left_s(), LEAST_LEFT * self.incumbent.limit_s)
+        known = float(cost[: program.pooled] @ plan.point[: program.pooled])
+        result = program.search(
+            time_limit_s=self.incumbent.left_s(),
+            cpu_limit_s=(START_SHARE if is_whole else NEIGHBOURHOOD_SHARE) * kept_s,
+            nodes=START_NODES if is_whole else NEIGHBOURHOOD_NODES[True],
+            gap=KICK_GAP,
+            free=None if is_whole else self._free_columns(program, edges),
+            around=None if is_whole else plan.point,
+            cutoff=None if is_whole else known - KICK_GAP * abs(known),
+            cost=cost,
+            arcs=self.arcs.choose(plan, usable),
+            relaxed=relaxed,
+        )
+        self.neighbourhood_work += result.work
+        self.plans.take_points([point[: self.master.columns] for point in result.points])
+
+    def _free_columns(self, program: Master, edges: Bools) -> Bools:
+        """Return the columns of a program that may change where modules of some links (E,) do."""
+        free = np.ones(program.columns, dtype=bool)
+        free[: program.modules] = edges[self.instance.module_edge]
+        free[program.opened] = edges[program.setup_edges]
+        return free
 
     def _choose_model(self) -> Model:
-        """Return the model that worked least since its last gain, of several at random."""
-        least = min(self.idle_work.values())
-        idlest = [model for model in self.models if self.idle_work[model] == least]
+        """Return the model that worked least since its last gain, relative to its number of gains."""
+        idle = {model: self.idle_work[model] / (1 + self.gains[model]) for model in self.models}
+        least = min(idle.values())
+        idlest = [model for model in self.models if idle[model] == least]
         return idlest[self.rng.integers(len(idlest))]
 
     def anneal_routes(self) -> None:
@@ -255,16 +379,22 @@ class PlanSearch:
             self.radius = max(LEAST_RADIUS, self.radius - 1)
 
     def _search_neighbourhood(
-        self, edges: Bools, relaxed: Floats, *, with_flow: bool, radius: int | None = None
+        self,
+        edges: Bools,
+        relaxed: Floats,
+        *,
+        with_flow: bool,
+        radius: int | None = None,
     ) -> str:
         """Search modules of some links; return "better", "none" or "limit"."""
         master = self.compact if with_flow else self.master
         assert self.incumbent.current is not None
-        free = np.ones(master.columns, dtype=bool)
-        free[: master.modules] = edges[self.instance.module_edge]
-        free[master.opened] = edges[master.setup_edges]
+        free = self._free_columns(master, edges)
         around = self.incumbent.current.point
-        end = time.thread_time() + NEIGHBOURHOOD_SHARE * self.incumbent.left_s()
+        arcs = self.arcs.choose(self.incumbent.current, edges) if master is not self.master else None
+        end = time.thread_time() + NEIGHBOURHOOD_SHARE * max(
+            self.incumbent.left_s(), LEAST_LEFT * self.incumbent.limit_s
+        )
         for _ in range(NEIGHBOURHOOD_ROUNDS):
             result = master.search(
                 time_limit_s=self.incumbent.left_s(),
@@ -275,6 +405,7 @@ class PlanSearch:
                 around=around,
                 radius=radius,
                 cutoff=self.incumbent.cutoff(),
+                arcs=arcs,
                 relaxed=relaxed,
             )
             self.neighbourhood_work += result.work

@@ -162,15 +162,27 @@ def _workspace(nodes):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True)
-def _write_prices(graph, steps, routing, factor, price):  # type: ignore[no-untyped-def]
-    """Write prices (R, 2) of a unit of traffic on each row, times a factor (R,)."""
-    for row in range(len(price)):
-        edge = graph.edge[row]
+def _smoothed_prices(steps):  # type: ignore[no-untyped-def]
+    """Return the mean cost of a unit of capacity over the staircase of each link, (E,)."""
+    each = np.zeros(len(steps.first) - 1)
+    for edge in range(len(each)):
         low, high = steps.first[edge], steps.first[edge + 1] - 1
         size = steps.capacity[high] - steps.capacity[low]
-        each = (steps.cost[high] - steps.cost[low]) / size if size > 0 else 0.0
-        price[row, 0] = routing[edge] + SLACK_PRICE * each * factor[row] + 1e-9
-        price[row, 1] = each * factor[row]
+        if size > 0:
+            each[edge] = (steps.cost[high] - steps.cost[low]) / size
+    return each
+
+
+@numba.njit(cache=True)
+def _write_prices(graph, routing, each, factor, price):  # type: ignore[no-untyped-def]
+    """Write prices (R, 2) of a unit of traffic on each row, times a factor (R,).
+
+    each  (E,) smoothed price of capacity
+    """
+    for row in range(len(price)):
+        edge = graph.edge[row]
+        price[row, 0] = routing[edge] + SLACK_PRICE * each[edge] * factor[row] + 1e-9
+        price[row, 1] = each[edge] * factor[row]
 
 
 @numba.njit(cache=True)
@@ -179,7 +191,7 @@ def route_all(graph, steps, routes, pieces, routing, capacity):  # type: ignore[
     rows = len(routes.load)
     work = _workspace(len(graph.first) - 1)
     price = np.empty((rows, 2))
-    _write_prices(graph, steps, routing, np.ones(rows), price)
+    _write_prices(graph, routing, _smoothed_prices(steps), np.ones(rows), price)
     for edge in range(len(routes.step)):
         at = _step_of(steps, edge, capacity[edge], steps.first[edge])
         routes.step[edge] = at if at >= 0 else steps.first[edge + 1] - 1
@@ -256,53 +268,71 @@ def _choose_pieces(graph, routes, ruined, chosen, rng):  # type: ignore[no-untyp
 
 
 @numba.njit(cache=True)
-def _recreate(graph, steps, routes, pieces, routing, chosen, price, work, rng):  # type: ignore[no-untyped-def]
-    """Route chosen pieces, large ones first, more or less; return the change of cost, infinite for none."""
+def _recreate(  # type: ignore[no-untyped-def]
+    graph, steps, routes, pieces, routing, chosen, price, work, most, rng
+):
+    """Route chosen pieces, large ones first, more or less.
+
+    Returns the change of cost, infinite where it is above `most` or there is no path, and how many pieces
+    were tried.
+    """
     noise, blend, change = rng.random(), rng.random() ** 2, 0.0
     key = np.empty(len(chosen))
     for i in range(len(chosen)):
         key[i] = -pieces.rate[chosen[i]] * (1.0 + noise * (rng.random() - 0.5))
+    tried = 0
     for i in np.argsort(key):
         piece = chosen[i]
+        tried += 1
         if not _find_path(graph, steps, routes, pieces, piece, price, blend, work):
-            return np.inf
+            return np.inf, tried
         change += _add(graph, steps, routes, piece, pieces.rate[piece], routing)
-    return change
+        if change > most:
+            return np.inf, tried
+    return change, tried
 
 
 @numba.njit(cache=True)
 def anneal(  # type: ignore[no-untyped-def]
-    graph, steps, routes, pieces, routing, path_searches, hot, cold, rng
+    graph, steps, routes, pieces, routing, path_searches, hot, cold, smoothed, rng
 ):
-    """Search by annealing from temperature `hot` to `cold`; leave the best routes, and return their cost."""
+    """Search by annealing from temperature `hot` to `cold`; leave the best routes, and return their cost.
+
+    smoothed  price of load that is added to costs at first and then falls to 0, relative to the smoothed
+              price of capacity: staircases alone do not say which of two loads is nearer to a lower step
+    """
     rows = len(routes.load)
     work = _workspace(len(graph.first) - 1)
     price, factor = np.empty((rows, 2)), np.empty(rows)
     path, hops = routes.path, routes.hops
-    cost = _total_cost(graph, steps, routes, routing)
-    best, best_path, best_hops = cost, path.copy(), hops.copy()
+    best, best_path, best_hops = _total_cost(graph, steps, routes, routing), path.copy(), hops.copy()
+    each, of_load = _smoothed_prices(steps), routing.copy()
     old_path, old_hops = path.copy(), hops.copy()
     old_load, old_step = routes.load.copy(), routes.step.copy()
     chosen, ruined = np.empty(len(hops), np.int64), np.zeros(rows, np.bool_)
     done = 0
     while done < path_searches:
         temperature = hot * (cold / hot) ** (done / path_searches)
+        of_load[:] = routing + smoothed * (1.0 - done / path_searches) * each
         _choose_rows(graph, routes, ruined, rng)
         count = _choose_pieces(graph, routes, ruined, chosen, rng)
-        done += 1 + count
         old_load[:], old_step[:] = routes.load, routes.step
         change = 0.0
         for piece in chosen[:count]:
             old_hops[piece] = hops[piece]
             old_path[piece, : hops[piece]] = path[piece, : hops[piece]]
-            change += _add(graph, steps, routes, piece, -pieces.rate[piece], routing)
+            change += _add(graph, steps, routes, piece, -pieces.rate[piece], of_load)
         spread = PRICE_NOISE * rng.random()
         for row in range(rows):
             factor[row] = 1.0 + spread * (rng.random() - 0.5)
-        _write_prices(graph, steps, routing, factor, price)
-        change += _recreate(graph, steps, routes, pieces, routing, chosen[:count], price, work, rng)
-        if change <= -temperature * np.log(1.0 - rng.random()):
-            cost += change
+        _write_prices(graph, of_load, each, factor, price)
+        most = -temperature * np.log(1.0 - rng.random()) - change
+        added, tried = _recreate(
+            graph, steps, routes, pieces, of_load, chosen[:count], price, work, most, rng
+        )
+        done += 1 + tried
+        if added <= most:
+            cost = _total_cost(graph, steps, routes, routing)
             if cost < best - 1e-9 * abs(best):
                 best = cost
                 best_path[:], best_hops[:] = path, hops

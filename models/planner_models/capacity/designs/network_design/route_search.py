@@ -34,6 +34,9 @@ INITIAL_TEMPERATURE = 1.0
 
 FINAL_TEMPERATURE = 0.05
 
+SMOOTHED_PRICE = 1.0
+"""First price of load in the annealing, relative to the smoothed price of capacity."""
+
 
 class RouteSearch:
     """Routes of all demands of a network without failures and tunnels, and their local search."""
@@ -72,8 +75,9 @@ class RouteSearch:
         assert self.routes is not None
         hot, cold = heat * self.scale * INITIAL_TEMPERATURE, heat * self.scale * FINAL_TEMPERATURE
         price = self.instance.routing_cost
+        graph, steps, pieces = self.graph, self.steps, self.pieces
         return float(
-            anneal(self.graph, self.steps, self.routes, self.pieces, price, path_searches, hot, cold, rng)
+            anneal(graph, steps, self.routes, pieces, price, path_searches, hot, cold, SMOOTHED_PRICE, rng)
         )
 
     def capacity(self) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from planner_models.capacity.designs.network_design.neighbourhoods import (
 from planner_models.capacity.designs.network_design.network import Network
 from planner_models.capacity.designs.network_design.reduction import reduce_instance
 from tests.models.capacity.designs.network_design.instances import instances
+from tests.models.capacity.designs.network_design.test_design import dense
 
 
 def ring(links: int) -> Instance:
@@ -94,6 +96,22 @@ def test_a_search_finds_points_below_its_cutoff_or_proves_that_there_are_none(
     assert found.is_infeasible == (share < 1.0)
     if share > 1.0:
         assert float(master.cost @ found.points[0]) == pytest.approx(least)
+
+
+def test_a_search_at_other_costs_finds_what_is_cheapest_at_them() -> None:
+    instance = reduce_instance(dense(4), merge=True).instance
+    network, rng = Network(instance), np.random.default_rng(4)
+    cost = instance.module_cost * rng.uniform(0.5, 2.0, instance.modules)
+    priced = Master(replace(instance, module_cost=cost), network, None, with_flow=True)
+    master, relaxed = Master(instance, network, None, with_flow=True), np.zeros(priced.columns)
+    least = without_cutoff(priced, relaxed)
+    assert least is not None
+    assert least != pytest.approx(without_cutoff(master, relaxed))
+    found = master.search(time_limit_s=10.0, relaxed=relaxed, cost=priced.cost)
+    assert float(priced.cost @ found.points[0]) == pytest.approx(least)
+    below = master.search(time_limit_s=10.0, relaxed=relaxed, cost=priced.cost, cutoff=0.99 * least)
+    assert below.is_infeasible
+    assert not below.points
 
 
 @settings(max_examples=8, deadline=None)
