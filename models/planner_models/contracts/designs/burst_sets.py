@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner_models.contracts.designs.program import Region, group_windows
@@ -38,130 +39,241 @@ class BurstSets(NamedTuple):
     cost: float
 
 
-class _Groups(NamedTuple):
+class _Short(NamedTuple):
     """Groups of windows with traffic above the billed levels; A of them, n contracts that may be free.
 
-    members  (A,) windows of each group, in descending order of traffic
-    traffic  (A,) largest traffic above the levels, Mbit/s
-    gain     (A, n) what each contract adds where it is free, Mbit/s
-    mean     (A, J) most load of each contract billed by the mean, above its least, Mbit/s
+    groups       (A,) numbers of the groups
+    members      (A,) windows of each group, in descending order of traffic
+    sizes        (A,) number of windows
+    traffic      (A,) largest traffic above the levels, Mbit/s
+    gain         (A, n) what each contract adds where it is free, Mbit/s
+    mean         (A, J) most load of each contract billed by the mean, above its least, Mbit/s
+    may_be_free  (n,) contracts
+    slots        (n,) their free windows
+    forced       (W, N) windows that are free because a least share is above the level
+    fixed        bill of the levels
     """
 
+    groups: Ints
     members: list[Ints]
+    sizes: Floats
     traffic: Floats
     gain: Floats
     mean: Floats
+    may_be_free: Ints
+    slots: Ints
+    forced: Bools
+    fixed: float
+
+
+class _Master(NamedTuple):
+    """Solution of a master program.
+
+    groups, sets  the columns: number of the group, and (columns, N) which contracts are free
+    numbers       how many windows use each column
+    dual          (N,) price of a free window of each contract
+    mean_dual     (J,) price of a Mbit/s in one window of each contract billed by the mean
+    cost          bill, with that of the levels
+    """
+
+    groups: Ints
+    sets: Bools
+    numbers: Floats
+    dual: Floats
+    mean_dual: Floats
+    cost: float
+
+
+class MasterProgram:
+    """The master program of one region, for one level after the other.
+
+    It starts from the columns of the last levels that were kept.
+    """
+
+    def __init__(self, region: Region, groups: int) -> None:
+        self.region = region
+        group = group_windows(region.traffic, groups)
+        order = np.argsort(-region.traffic, kind="stable")
+        self.order = order[np.argsort(group[order], kind="stable")]
+        self.starts = np.concatenate([[0], np.cumsum(np.bincount(group))[:-1]])
+        self.members = np.split(self.order, self.starts[1:])
+        self.mean = np.flatnonzero(region.is_mean)
+        self.price = SHORT_PRICE * max(float(prices.max()) for _, prices in region.steps) / len(group)
+        self.kept: _Master | None = None
+
+    def choose(self, level: Floats) -> BurstSets:
+        """Return the free windows (W, N) for billed levels (N,)."""
+        short = self._find_short(level)
+        is_free = short.forced
+        if not len(short.groups):
+            return BurstSets(is_free, short.fixed)
+        solved = self._solve(short)
+        row_of = np.zeros(len(self.members), dtype=np.int64)
+        row_of[short.groups] = np.arange(len(short.groups))
+        sets = list(zip(row_of[solved.groups].tolist(), solved.sets[:, short.may_be_free], strict=True))
+        is_free[:, short.may_be_free] |= _round(short, sets, solved.numbers, len(is_free))
+        return BurstSets(is_free, solved.cost)
+
+    def rate(self, level: Floats, below: float = np.inf) -> float:
+        """Return the cost of levels (N,), and keep their columns and prices where that is below `below`.
+
+        Where the Lagrangian bound at the kept prices is not below it, that is returned instead.
+        """
+        short = self._find_short(level)
+        if not len(short.groups):
+            return short.fixed
+        if self.kept is not None:
+            least = self._lagrangian_bound(short, self.kept)
+            if least >= below:
+                return least
+        solved = self._solve(short)
+        if solved.cost < below:
+            self.kept = solved
+        return solved.cost
+
+    def _find_short(self, level: Floats) -> _Short:
+        """Return the groups of windows with traffic above levels (N,)."""
+        region = self.region
+        count = region.most.shape[1]
+        paid = ~region.is_mean
+        forced = paid & (region.least > level * (1 + 1e-9))  # least shares above the level
+        base = np.where(
+            region.is_mean, region.least, np.maximum(region.least, np.minimum(region.most, level))
+        )
+        base = np.where(forced, region.most, base)
+        slots = np.maximum(region.free - forced.sum(axis=0), 0)
+        above = region.traffic - base.sum(axis=1)
+        largest = np.maximum.reduceat(above[self.order], self.starts)
+        rows = np.flatnonzero(largest > 0)
+        top = self.order[self.starts]
+        gain = np.where(slots > 0, region.most[top] - base[top], 0.0)
+        may_be_free = np.flatnonzero(gain.max(axis=0) > LEAST_GAIN * float(region.traffic.max()))
+        members = [self.members[row] for row in rows]
+        return _Short(
+            groups=rows,
+            members=members,
+            sizes=np.array([len(one) for one in members], dtype=float),
+            traffic=largest[rows],
+            gain=gain[np.ix_(rows, may_be_free)],
+            mean=(region.most - base)[np.ix_(top[rows], self.mean)],
+            may_be_free=may_be_free,
+            slots=slots[may_be_free],
+            forced=forced,
+            fixed=sum(region.amount(row, float(level[row]) if paid[row] else 0.0) for row in range(count)),
+        )
+
+    def _lagrangian_bound(self, short: _Short, known: _Master) -> float:
+        """Return the least cost of the master program at known prices, as the dynamic program finds it."""
+        dual = known.dual[short.may_be_free]
+        chosen = _best_sets(short, dual, known.mean_dual, self.price)
+        load, missing = _fill_mean(short, chosen, known.mean_dual, np.arange(len(chosen)))
+        value = short.sizes @ (missing * self.price + chosen @ dual + load @ known.mean_dual)
+        value -= short.slots @ dual
+        for mean_dual, (prepaid, starts, ends, prices) in zip(
+            known.mean_dual, self._volume_steps(), strict=True
+        ):
+            value -= mean_dual * prepaid
+            gains = np.maximum(mean_dual - prices, 0.0)
+            value -= float(np.where(gains > 0, ends - starts, 0.0) @ gains)
+        return float(short.fixed + value)
+
+    def _volume_steps(self) -> list[tuple[float, Floats, Floats, Floats]]:
+        """Return the prepaid volume above the least of each contract billed by the mean, and its price steps.
+
+        Volumes are sums over the windows. Those beyond least shares and commitments are paid for.
+        """
+        windows, found = len(self.region.traffic), []
+        for row in self.mean.tolist():
+            least = float(self.region.least[:, row].sum())
+            prepaid = max(float(self.region.commitment[row]) * windows, least)
+            volumes, prices = self.region.steps[row]
+            starts = np.maximum(volumes * windows, prepaid)
+            ends = np.append(volumes[1:], np.inf) * windows
+            used = ends > starts
+            found.append((prepaid - least, starts[used], ends[used], prices[used] / windows))
+        return found
+
+    def _solve(self, short: _Short) -> _Master:
+        """Solve the master program by column generation."""
+        many, contracts = short.gain.shape
+        highs = self._build(short)
+        first, rows, sets = highs.getNumCol(), np.zeros(0, dtype=np.int64), np.zeros((0, contracts), bool)
+        dual, mean_dual, group_dual = np.zeros(contracts), self._least_prices(), np.full(many, np.inf)
+        at, chosen = np.arange(many), np.zeros((many, contracts), dtype=bool)
+        if self.kept is not None:
+            mean_dual, own = self.kept.mean_dual, np.isin(self.kept.groups, short.groups)
+            at = np.append(at, np.searchsorted(short.groups, self.kept.groups[own]))
+            chosen = np.vstack([chosen, self.kept.sets[np.ix_(own, short.may_be_free)]])
+        known: set[bytes] = set()
+        last = np.inf
+        for turn in range(MOST_ROUNDS):
+            if turn:
+                at, chosen = np.arange(many), _best_sets(short, dual, mean_dual, self.price)
+            load, missing = _fill_mean(short, chosen, mean_dual, at)
+            reduced = missing * self.price + chosen @ dual + load @ mean_dual - group_dual[at]
+            if turn and float(-np.minimum(reduced, 0.0) @ short.sizes) <= TOLERANCE * max(last, 1e-9):
+                break
+            keys = [row.tobytes() for row in np.hstack([at[:, None], chosen, np.round(load, 6)])]
+            first_of = {keys[row]: row for row in np.flatnonzero(reduced < 0)[::-1].tolist()}
+            new = [row for key, row in first_of.items() if key not in known]
+            if not new:
+                break
+            known.update(first_of)
+            _add_columns(highs, at[new], many, np.hstack([chosen[new], load[new]]), missing[new] * self.price)
+            rows, sets = np.append(rows, at[new]), np.vstack([sets, chosen[new]])
+            highs.run()
+            last = float(highs.getInfo().objective_function_value)
+            duals = np.array(highs.getSolution().row_dual)
+            group_dual, dual = duals[:many], np.maximum(-duals[many : many + contracts], 0.0)
+            mean_dual = np.maximum(-duals[many + contracts :], 0.0)
+        numbers = np.array(highs.getSolution().col_value)[first:]
+        used = numbers > 1e-9
+        every = np.zeros((int(used.sum()), len(self.region.free)), dtype=bool)
+        every[:, short.may_be_free] = sets[used]
+        prices = np.zeros(len(self.region.free))
+        prices[short.may_be_free] = dual
+        return _Master(short.groups[rows[used]], every, numbers[used], prices, mean_dual, short.fixed + last)
+
+    def _build(self, short: _Short) -> Any:
+        """Return the master program without columns of groups: rows of groups, contracts, mean volumes."""
+        import highspy
+
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("threads", 1)
+        for size in short.sizes.tolist():
+            highs.addRow(size, size, 0, [], [])
+        for slot in short.slots.tolist():
+            highs.addRow(-np.inf, float(slot), 0, [], [])
+        for prepaid, starts, ends, prices in self._volume_steps():
+            row = highs.getNumRow()
+            highs.addRow(-np.inf, prepaid, 0, [], [])
+            for start, end, price in zip(starts.tolist(), ends.tolist(), prices.tolist(), strict=True):
+                highs.addCol(price, 0.0, end - start, 1, [row], [-1.0])
+        return highs
+
+    def _least_prices(self) -> Floats:
+        """Return the first price of each contract billed by the mean, of a Mbit/s in one window."""
+        return np.array([self.region.steps[row][1][0] for row in self.mean]) / len(self.region.traffic)
 
 
 def choose(region: Region, level: Floats, *, groups: int) -> BurstSets:
     """Return the free windows (W, N) for billed levels (N,), by column generation over `groups` groups."""
-    windows, count = region.most.shape
-    paid = ~region.is_mean
-    forced = paid & (region.least > level * (1 + 1e-9))  # least shares above the level
-    base = np.where(region.is_mean, region.least, np.maximum(region.least, np.minimum(region.most, level)))
-    base = np.where(forced, region.most, base)
-    slots = np.maximum(region.free - forced.sum(axis=0), 0)
-    group = group_windows(region.traffic, groups)
-    order = np.argsort(-region.traffic, kind="stable")
-    order = order[np.argsort(group[order], kind="stable")]
-    members = np.split(order, np.cumsum(np.bincount(group))[:-1])
-    top = np.array([one[0] for one in members])
-    above = region.traffic - base.sum(axis=1)
-    largest = np.array([above[one].max() for one in members])
-    gain = np.where(slots > 0, region.most - base, 0.0)[top]
-    may_be_free = np.flatnonzero(gain.max(axis=0) > LEAST_GAIN * float(region.traffic.max()))
-    rows = np.flatnonzero(largest > 0)
-    mean = np.flatnonzero(region.is_mean)
-    short = _Groups(
-        members=[members[row] for row in rows],
-        traffic=largest[rows],
-        gain=gain[np.ix_(rows, may_be_free)],
-        mean=(region.most - base)[np.ix_(top[rows], mean)],
-    )
-    fixed = sum(region.amount(row, float(level[row]) if paid[row] else 0.0) for row in range(count))
-    if not len(rows):
-        return BurstSets(forced, fixed)
-    sets, numbers, cost = _solve_master(region, short, slots[may_be_free], mean)
-    is_free = forced.copy()
-    chosen = _round(short, sets, numbers, slots[may_be_free], windows)
-    is_free[:, may_be_free] |= chosen
-    return BurstSets(is_free, fixed + cost)
+    return MasterProgram(region, groups).choose(level)
 
 
-def _solve_master(
-    region: Region, short: _Groups, slots: Ints, mean: Ints
-) -> tuple[list[tuple[int, Bools]], Floats, float]:
-    """Return the columns (group, set), how many windows use each, and the cost beyond the levels'."""
-    import highspy
-
-    windows = len(region.traffic)
-    many, contracts = short.gain.shape
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("threads", 1)
-    infinite = highspy.kHighsInf
-    for one in short.members:
-        highs.addRow(float(len(one)), float(len(one)), 0, [], [])
-    for slot in slots.tolist():
-        highs.addRow(-infinite, float(slot), 0, [], [])
-    _add_volumes(highs, region, mean, many + contracts)
-    first = highs.getNumCol()
-    price = SHORT_PRICE * max(float(prices.max()) for _, prices in region.steps) / windows
-    sets: list[tuple[int, Bools]] = []
-    known: set[tuple[int, bytes, bytes]] = set()
-    dual = np.zeros(contracts)
-    mean_dual = np.array([region.steps[row][1][0] / windows for row in mean])
-    group_dual = np.zeros(many)
-    last = np.inf
-    for turn in range(MOST_ROUNDS):
-        chosen = _best_sets(short, dual, mean_dual, price) if turn else np.zeros(short.gain.shape, dtype=bool)
-        load, missing = _fill_mean(short, chosen, mean_dual)
-        if turn:
-            reduced = missing * price + chosen @ dual + load @ mean_dual - group_dual
-            sizes = np.array([len(one) for one in short.members])
-            if float(-np.minimum(reduced, 0.0) @ sizes) <= TOLERANCE * max(last, 1e-9):
-                break
-        else:
-            reduced = np.full(many, -1.0)
-        for row in np.flatnonzero(reduced < 0).tolist():
-            key = (row, chosen[row].tobytes(), np.round(load[row], 6).tobytes())
-            if key in known:
-                continue
-            known.add(key)
-            members = np.flatnonzero(chosen[row])
-            carrying = np.flatnonzero(load[row] > 0)
-            places = [row, *(many + members).tolist(), *(many + contracts + carrying).tolist()]
-            values = [1.0] * (1 + len(members)) + load[row, carrying].tolist()
-            highs.addCol(float(missing[row]) * price, 0.0, infinite, len(places), places, values)
-            sets.append((row, chosen[row]))
-        highs.run()
-        last = float(highs.getInfo().objective_function_value)
-        duals = np.array(highs.getSolution().row_dual)
-        group_dual, dual = duals[:many], np.maximum(-duals[many : many + contracts], 0.0)
-        mean_dual = np.maximum(-duals[many + contracts :], 0.0)
-    numbers = np.array(highs.getSolution().col_value)[first:]
-    return sets, numbers, last
+def _add_columns(highs: Any, rows: Ints, many: int, values: Floats, cost: Floats) -> None:
+    """Add columns with a 1 in the row of their group, and (columns, n + J) values after `many` rows."""
+    count = len(rows)
+    one = sp.csr_array((np.ones(count), (np.arange(count), rows)), shape=(count, many))
+    entries = sp.hstack([one, sp.csr_array(values)]).tocsr()
+    highs.addCols(
+        count, cost, np.zeros(count), np.full(count, np.inf), entries.nnz,
+        entries.indptr[:-1].astype(np.int32), entries.indices.astype(np.int32), entries.data,
+    )  # fmt: skip
 
 
-def _add_volumes(highs: Any, region: Region, mean: Ints, first_row: int) -> None:
-    """Add a row for the volume of each contract billed by the mean, and a column for each of its prices.
-
-    Volumes beyond least shares and commitments are paid for.
-    """
-    windows = len(region.traffic)
-    for place, row in enumerate(mean.tolist()):
-        least = float(region.least[:, row].sum())
-        prepaid = max(float(region.commitment[row]) * windows, least)
-        highs.addRow(-np.inf, prepaid - least, 0, [], [])
-        volumes, prices = region.steps[row]
-        starts = np.maximum(volumes * windows, prepaid)
-        ends = np.append(volumes[1:], np.inf) * windows
-        for start, end, price in zip(starts.tolist(), ends.tolist(), prices.tolist(), strict=True):
-            if end > start:
-                highs.addCol(price / windows, 0.0, end - start, 1, [first_row + place], [-1.0])
-
-
-def _best_sets(short: _Groups, dual: Floats, mean_dual: Floats, price: float) -> Bools:
+def _best_sets(short: _Short, dual: Floats, mean_dual: Floats, price: float) -> Bools:
     """Return the set of least reduced cost for each group, (A, n), by a dynamic program over cells."""
     many, contracts = short.gain.shape
     unit = short.traffic / CELLS
@@ -188,32 +300,33 @@ def _best_sets(short: _Groups, dual: Floats, mean_dual: Floats, price: float) ->
     return chosen
 
 
-def _fill_mean(short: _Groups, chosen: Bools, mean_dual: Floats) -> tuple[Floats, Floats]:
-    """Return the loads (A, J) of contracts billed by the mean beside the sets, and what remains, (A,)."""
-    rest = np.maximum(short.traffic - (short.gain * chosen).sum(axis=1), 0.0)
-    load = np.zeros_like(short.mean)
+def _fill_mean(short: _Short, chosen: Bools, mean_dual: Floats, rows: Ints) -> tuple[Floats, Floats]:
+    """Return the loads of contracts billed by the mean beside sets (K, n) in groups (K,), and what remains.
+
+    Shapes are (K, J) and (K,).
+    """
+    rest = np.maximum(short.traffic[rows] - (short.gain[rows] * chosen).sum(axis=1), 0.0)
+    load = np.zeros((len(rows), short.mean.shape[1]))
     for place in np.argsort(mean_dual, kind="stable").tolist():
-        load[:, place] = np.minimum(rest, short.mean[:, place])
+        load[:, place] = np.minimum(rest, short.mean[rows, place])
         rest = rest - load[:, place]
     return load, rest
 
 
-def _round(
-    short: _Groups, sets: list[tuple[int, Bools]], numbers: Floats, slots: Ints, windows: int
-) -> Bools:
+def _round(short: _Short, sets: list[tuple[int, Bools]], numbers: Floats, windows: int) -> Bools:
     """Return the free windows of each contract, (W, n), for fractional numbers of windows of each column.
 
     Numbers are rounded down; windows that remain take the largest set of their group with free windows left.
     In a group, windows of more traffic take the sets that cover more.
     """
-    left = slots.astype(float).copy()
+    left = short.slots.astype(float)
     whole = np.floor(numbers + 1e-6).astype(np.int64)
     by_group: list[list[int]] = [[] for _ in short.members]
     for column, (row, members) in enumerate(sets):
         if numbers[column] > 1e-9:
             by_group[row].append(column)
             left -= whole[column] * members
-    free = np.zeros((windows, len(slots)), dtype=bool)
+    free = np.zeros((windows, len(left)), dtype=bool)
     for row in range(len(short.members) - 1, -1, -1):  # the groups of most traffic first
         own = short.members[row]
         gains = {column: float(short.gain[row] @ sets[column][1]) for column in by_group[row]}
@@ -233,7 +346,7 @@ def _round(
     return free
 
 
-def _smallest_cover(short: _Groups, row: int, left: Floats) -> Bools:
+def _smallest_cover(short: _Short, row: int, left: Floats) -> Bools:
     """Return contracts with free windows left that cover a group's traffic, the largest first."""
     members = np.zeros(len(left), dtype=bool)
     rest = float(short.traffic[row] - short.mean[row].sum())

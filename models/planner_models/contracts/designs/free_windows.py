@@ -21,7 +21,6 @@ from planner_models.contracts.designs.program import Region
 
 SEARCH_GROUPS: Final = 240  # of windows, in the search
 FINAL_GROUPS: Final = 960  # of windows, for the levels that the search ends with
-MOST_PAIRS: Final = 20_000  # windows times contracts up to which two levels are changed together
 FITS: Final = 1e-9  # relative to the traffic
 STEPS: Final = (0.1, 0.03, 0.01, 0.003, 0.001)  # of the largest most load, in the coordinate search
 LEAST_CHANGE: Final = 1e-6  # of the cost: smaller improvements are none
@@ -196,9 +195,7 @@ def levels_of(region: Region, load: Floats) -> Floats:
 def search(
     region: Region, level: Floats, *, is_enough: Callable[[float], bool], time_left: Callable[[], float]
 ) -> Floats:
-    """Return levels (N,) that the master program rates no worse, by changing one at a time.
-
-    Where the month is small, also two against each other.
+    """Return levels (N,) that the master program rates no worse, by changing one or two at a time.
 
     is_enough  function that returns whether a cost ends the search
     time_left  function that returns the seconds left
@@ -207,31 +204,29 @@ def search(
     floor = np.maximum(least, np.minimum(region.commitment, most))
     paid = np.flatnonzero(~region.is_mean)
     level = np.maximum(level, floor)
-    is_small = region.most.size <= MOST_PAIRS
-    cost = burst_sets.choose(region, level, groups=SEARCH_GROUPS).cost
+    master = burst_sets.MasterProgram(region, SEARCH_GROUPS)
+    cost = master.rate(level)
     for step in STEPS:
         is_better = True
         while is_better:
             is_better = False
             for contract in paid.tolist():
                 size = step * float(most[paid].max())
-                for changed in _changed_levels(level, contract, size, floor, most, pairs=is_small):
+                for changed in _changed_levels(level, contract, size, floor, most):
                     if is_enough(cost) or time_left() <= 0:
                         return level
-                    now = burst_sets.choose(region, changed, groups=SEARCH_GROUPS).cost
-                    if now < cost * (1 - LEAST_CHANGE):
+                    lower = cost * (1 - LEAST_CHANGE)
+                    now = master.rate(changed, lower)
+                    if now < lower:
                         cost, level, is_better = now, changed, True
                         break
     return level
 
 
 def _changed_levels(
-    level: Floats, contract: int, size: float, floor: Floats, most: Floats, *, pairs: bool
+    level: Floats, contract: int, size: float, floor: Floats, most: Floats
 ) -> Iterator[Floats]:
-    """Yield levels with a contract's lower or higher by `size`.
-
-    With `pairs`, also with another contract's higher by as much as this one's is lower.
-    """
+    """Yield levels with a contract's lower or higher by `size`, or lower and another's higher by as much."""
     lower = level.copy()
     lower[contract] = max(level[contract] - size, floor[contract])
     change = level[contract] - lower[contract]
@@ -241,7 +236,7 @@ def _changed_levels(
     higher[contract] = min(level[contract] + size, most[contract])
     if higher[contract] > level[contract]:
         yield higher
-    if change <= 0 or not pairs:
+    if change <= 0:
         return
     for other in range(len(level)):
         if other != contract and level[other] < most[other]:

@@ -179,10 +179,10 @@ def _plan_freely(region: Region, *, method: Method, options: Options, time_limit
     def time_left() -> float:
         return until - time.perf_counter()
 
-    level, bound, backend = _rate_relaxations(region, relaxed, time_left)
+    levels, bound, backend = _rate_relaxations(region, relaxed, time_left)
     nothing_free = np.zeros(region.most.shape, dtype=bool)  # only by rounding: the highest levels carry all
     highest = free_windows.fill(region, region.level_limits[1], nothing_free)
-    best = free_windows.complete(region, level, relaxed) or highest
+    best = free_windows.complete(region, levels[0], relaxed) or highest
 
     def is_open() -> bool:
         return bound is None or best.cost > bound * (1 + gap) + CENT
@@ -192,15 +192,14 @@ def _plan_freely(region: Region, *, method: Method, options: Options, time_limit
         bound = max((one for one in (bound, exact.bound) if one is not None), default=None)
         if exact.load is not None and exact.cost is not None and exact.cost < best.cost:
             best = free_windows.Filling(exact.load, 0.0, exact.cost)
-    if is_open() and time_left() > 0 and (region.free > 0).any():
-        enough = 0.0 if bound is None else bound * (1 + gap)
-        level = free_windows.search(
-            region,
-            level,
-            is_enough=lambda cost: cost <= enough,
-            time_left=lambda: time_left() - KEPT * time_limit_s,
-        )
-        best = _better(best, free_windows.complete(region, level, relaxed))
+    best = _search_levels(
+        region,
+        levels,
+        best,
+        enough=0.0 if bound is None else bound * (1 + gap),
+        options=relaxed,
+        time_left=lambda: time_left() - KEPT * time_limit_s,
+    )
     if bound is not None and is_open() and time_left() > 0:
         bound, other = interval_bound.find_bound(
             region, known=bound, enough=best.cost / (1 + gap), options=relaxed, time_left=time_left
@@ -210,6 +209,28 @@ def _plan_freely(region: Region, *, method: Method, options: Options, time_limit
     return RegionDecision(best.load, best.cost, bound, backend)
 
 
+def _search_levels(
+    region: Region,
+    levels: list[Floats],
+    best: free_windows.Filling,
+    *,
+    enough: float,
+    options: Options,
+    time_left: Callable[[], float],
+) -> free_windows.Filling:
+    """Return the best of a filling and those of searches from each of `levels`.
+
+    enough     cost at which the searches end
+    time_left  function that returns the seconds left
+    """
+    for level in levels if (region.free > 0).any() else ():
+        if best.cost <= enough + CENT or time_left() <= 0:
+            break
+        found = free_windows.search(region, level, is_enough=lambda cost: cost <= enough, time_left=time_left)
+        best = _better(best, free_windows.complete(region, found, options))
+    return best
+
+
 def _better(best: free_windows.Filling, other: free_windows.Filling | None) -> free_windows.Filling:
     """Return the filling of less cost."""
     return best if other is None or other.cost >= best.cost else other
@@ -217,12 +238,16 @@ def _better(best: free_windows.Filling, other: free_windows.Filling | None) -> f
 
 def _rate_relaxations(
     region: Region, options: Options, time_left: Callable[[], float]
-) -> tuple[Floats, float | None, str]:
-    """Return the levels of the relaxation that the master program rates best, the bound, and the backend.
+) -> tuple[list[Floats], float | None, str]:
+    """Return levels to search from, the bound, and the backend.
 
-    The relaxation with all free windows gives the bound; the others give levels that need fewer of them.
+    First the levels of the relaxation that the master program rates best, then those of the relaxation with
+    all free windows, which gives the bound: these need more windows than there are, but a search from them
+    often ends lower.
     """
-    best, level, bound, backend = np.inf, region.level_limits[1], None, ""
+    rated: list[tuple[float, Floats]] = []
+    bound, backend = None, ""
+    master = burst_sets.MasterProgram(region, free_windows.SEARCH_GROUPS)
     for free_share in FREE_SHARES:
         built = program.build(region, free_share=free_share)
         solution = backends.solve(built.program, options)
@@ -231,13 +256,15 @@ def _rate_relaxations(
             bound = solution.bound
         if solution.x is None:
             continue
-        levels = built.levels(solution.x)
-        cost = burst_sets.choose(region, levels, groups=free_windows.SEARCH_GROUPS).cost
-        if cost < best:
-            best, level = cost, levels
-        if (region.free == 0).all() or time_left() <= 0 or cost > WORSE * best:
+        level = built.levels(solution.x)
+        rated.append((master.rate(level), level))
+        best = min(cost for cost, _ in rated)
+        if (region.free == 0).all() or time_left() <= 0 or rated[-1][0] > WORSE * best:
             break
-    return level, bound, backend
+    if not rated:
+        return [region.level_limits[1]], bound, backend
+    best_at = min(range(len(rated)), key=lambda at: rated[at][0])
+    return [rated[at][1] for at in sorted({best_at, 0}, reverse=True)], bound, backend
 
 
 def _solve_exactly(region: Region, options: Options, until: float) -> RegionDecision:

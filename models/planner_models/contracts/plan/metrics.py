@@ -38,7 +38,7 @@ METRICS: Final = (
     less("unused_commitments", "", "the part of the bill that is for committed traffic that was not sent"),
     less("mean_price", "/Mbit/s", "the bill over the mean traffic that CDNs carry"),
     Metric(
-        name="free_windows",
+        name="unbilled_bursts",
         unit="windows",
         better="more",
         about="windows in which a contract carries more than is billed, over all contracts",
@@ -71,7 +71,7 @@ HEADLINE: Final = Headline(
         "unused_commitments",
         "mean_price",
         "bill_by_peak",
-        "free_windows",
+        "unbilled_bursts",
         "most_moved_percent",
     ),
 )
@@ -120,7 +120,7 @@ def measure(
         "bill_by_peak": round(float(bill(problem, load, billing=PEAK)["amount"].sum()), 2),
         "unused_commitments": round(float(bills["unused"].sum()), 2),
         "mean_price": total / delivered if delivered > 0 else None,
-        "free_windows": float(bills["free_windows"].sum()),
+        "unbilled_bursts": float(bills["free_windows"].sum()),
         "cdns_used": float(problem.contracts["cdn"][used].nunique()),
         "moved_percent": moved,
         "most_moved_percent": most_moved,

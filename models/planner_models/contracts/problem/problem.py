@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 
 from planner.arrays import Floats, Ints
 from planner.contract.tables import (
     Table,
+    choice,
     file_name,
     label,
     number,
@@ -54,10 +54,8 @@ CONTRACTS: Final = Table(
     columns={
         "cdn": label("CDN"),
         "region": label("region of the clients"),
-        "billing": pa.Column(
-            str,
-            pa.Check.isin(BILLING, error="must be one of " + ", ".join(BILLING)),
-            description="traffic that is billed: the mean, the 95th percentile or the peak of the windows",
+        "billing": choice(
+            "traffic that is billed: the mean, the 95th percentile or the peak of the windows", BILLING
         ),
         "price_per_mbps": number(
             "price of a billed Mbit/s for all windows, such as a month", at_least=0, at_most=MOST_PRICE,

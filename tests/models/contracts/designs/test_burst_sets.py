@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,3 +61,18 @@ def test_a_relaxation_with_fewer_free_windows_leads_to_a_complete_plan() -> None
     assert free_windows.is_complete(region, filling)
     assert (filling.load <= region.most * (1 + 1e-9)).all()
     assert (filling.load >= region.least - 1e-9).all()
+
+
+@settings(max_examples=12)
+@given(months(windows=40), st.floats(min_value=0.3, max_value=0.9), st.floats(min_value=0.9, max_value=1.1))
+def test_kept_columns_and_prices_rate_other_levels_alike(problem: Month, part: float, change: float) -> None:
+    region = Region.of(problem, 0)
+    low, high = region.level_limits
+    level = np.maximum(low, part * high)
+    other = np.clip(level * change, low, high)
+    master = burst_sets.MasterProgram(region, 40)
+    master.rate(level)
+    anew = burst_sets.MasterProgram(region, 40).rate(other)
+    assert master.rate(other) == pytest.approx(anew, rel=1e-3)
+    assert master.rate(other, 0.99 * anew) >= 0.99 * anew * (1 - 1e-9)
+    assert master.rate(level, 0.0) <= burst_sets.MasterProgram(region, 40).rate(level) * (1 + 1e-3)
