@@ -9,18 +9,33 @@ import numpy as np
 from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
-from planner.formatting import amount
+from planner.formatting import amount, few
 from planner.options import Options
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.metrics import LIMITS, least_share
-from planner_models.fairshare.plan.plan import FAIR_QUEUING, PLANNED, Replicas, Sharing, make_plan
+from planner_models.fairshare.plan.plan import (
+    FAIR_QUEUING,
+    PLANNED,
+    Replicas,
+    Sharing,
+    make_plan,
+    place_as,
+)
 from planner_models.fairshare.plan.service import Served
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 PLACES: Final = frozenset({"placed", "pinned"})
 """Constraints that hold only where memory and nodes are enough for all replicas."""
 EQUAL: Final = 1e-7
-MOST_NAMES: Final = 4
+MOST_NAMES: Final = 5
+
+Previous = Decision[Sharing] | None
+"""The decision in place, whose replicas are where data lies now."""
+
+
+def start_from(problem: SharedStore, previous: Previous) -> SharedStore:
+    """Return the problem with the replicas of the decision in place; unchanged where there is none."""
+    return problem if previous is None or previous.plan is None else place_as(problem, previous.plan)
 
 
 def decide(
@@ -82,10 +97,9 @@ def _prove_short(problem: SharedStore, replicas: Replicas, rate: Floats, bound: 
     memory = float(problem.memory_gb.sum())
     if size > memory * (1 + 1e-9):
         working = np.flatnonzero(~problem.is_failed)
-        named = ", ".join(str(name) for name in problem.node_names[working[:MOST_NAMES]])
-        more = ", ..." if len(working) > MOST_NAMES else ""
+        named = few([str(name) for name in problem.node_names[working]], MOST_NAMES)
         reasons.append(
-            f"all replicas take {amount(size, 'GB')}; all {len(working)} nodes that work ({named}{more}) "
+            f"all replicas take {amount(size, 'GB')}; all {len(working)} nodes that work ({named}) "
             f"have {amount(memory, 'GB')} of memory"
         )
     if reasons:

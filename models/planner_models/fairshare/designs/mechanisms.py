@@ -16,7 +16,7 @@ from pydantic import Field
 from planner.arrays import Bools, Floats
 from planner.contract.design import Decision
 from planner.options import Options
-from planner_models.fairshare.designs.decision import decide
+from planner_models.fairshare.designs.decision import Previous, decide, start_from
 from planner_models.fairshare.designs.moves import move_least
 from planner_models.fairshare.designs.optimum import Seed, fair_load_kops
 from planner_models.fairshare.designs.placement import complete, place_by_load, place_uniformly
@@ -57,14 +57,18 @@ Slack = Annotated[
 
 
 def serve_first_come(
-    problem: SharedStore, *, seed: Seed = 0, options: Options = Options()
+    problem: SharedStore, *, seed: Seed = 0, previous: Previous = None, options: Options = Options()
 ) -> Decision[Sharing]:
     """Serve requests first come, first served, over uniform placement: an unmodified store."""
+    problem = start_from(problem, previous)
     return _run(problem, _place_alike(problem, seed), None, FIRST_COME, EVEN, options)
 
 
-def queue_fairly(problem: SharedStore, *, seed: Seed = 0, options: Options = Options()) -> Decision[Sharing]:
+def queue_fairly(
+    problem: SharedStore, *, seed: Seed = 0, previous: Previous = None, options: Options = Options()
+) -> Decision[Sharing]:
     """Share each node by deficit round robin with uniform local weights, over uniform placement."""
+    problem = start_from(problem, previous)
     replicas = _place_alike(problem, seed)
     return _run(
         problem,
@@ -77,19 +81,23 @@ def queue_fairly(problem: SharedStore, *, seed: Seed = 0, options: Options = Opt
 
 
 def queue_by_weight(
-    problem: SharedStore, *, seed: Seed = 0, options: Options = Options()
+    problem: SharedStore, *, seed: Seed = 0, previous: Previous = None, options: Options = Options()
 ) -> Decision[Sharing]:
     """Share each node by deficit round robin with each tenant's weight, without coordination."""
+    problem = start_from(problem, previous)
     replicas = _place_alike(problem, seed)
     weight = np.where(find_present(problem, replicas), problem.weight[:, None], 0.0)
     return _run(problem, replicas, weight, FAIR_QUEUING, EVEN, options)
 
 
-def limit_rates(problem: SharedStore, *, seed: Seed = 0, options: Options = Options()) -> Decision[Sharing]:
+def limit_rates(
+    problem: SharedStore, *, seed: Seed = 0, previous: Previous = None, options: Options = Options()
+) -> Decision[Sharing]:
     """Limit each replica to an equal part of its tenant's contract, whatever others leave.
 
     The contract is the tenant's weight over all weights, of all nodes.
     """
+    problem = start_from(problem, previous)
     replicas = _place_alike(problem, seed)
     count = np.bincount(problem.tenant[replicas.partition], minlength=len(problem.tenants))
     each = contract_kops(problem) / np.maximum(count, 1)
@@ -100,9 +108,10 @@ def limit_rates(problem: SharedStore, *, seed: Seed = 0, options: Options = Opti
 
 def place_fairly(
     problem: SharedStore, *, placement: Replaced = "auto", slack: Slack = MOST_SLACK, seed: Seed = 0,
-    options: Options = Options(),
+    previous: Previous = None, options: Options = Options(),
 ) -> Decision[Sharing]:  # fmt: skip
     """Place partitions by their fair-share demand, then share nodes with uniform local weights."""
+    problem = start_from(problem, previous)
     replicas = _place(problem, placement, slack, seed)
     return _run(
         problem,
@@ -116,9 +125,10 @@ def place_fairly(
 
 def swap(
     problem: SharedStore, *, placement: Replaced = "auto", slack: Slack = MOST_SLACK, seed: Seed = 0,
-    options: Options = Options(),
+    previous: Previous = None, options: Options = Options(),
 ) -> Decision[Sharing]:  # fmt: skip
     """Place partitions by fair-share demand, then exchange local weights between pairs of tenants."""
+    problem = start_from(problem, previous)
     replicas = _place(problem, placement, slack, seed)
     weight = allocate_by_swaps(
         problem,
@@ -130,9 +140,10 @@ def swap(
 
 def exchange_by_flow(
     problem: SharedStore, *, placement: Replaced = "auto", slack: Slack = MOST_SLACK, seed: Seed = 0,
-    options: Options = Options(),
+    previous: Previous = None, options: Options = Options(),
 ) -> Decision[Sharing]:  # fmt: skip
     """Place partitions by fair-share demand, then exchange local weights among all tenants by flows."""
+    problem = start_from(problem, previous)
     replicas = _place(problem, placement, slack, seed)
     demand = demand_at_nodes(problem, replicas, split_evenly(replicas, len(problem.partitions)))
     return _run(problem, replicas, allocate_by_flow(problem, replicas, demand), FAIR_QUEUING, EVEN, options)
@@ -140,9 +151,10 @@ def exchange_by_flow(
 
 def select_replicas(
     problem: SharedStore, *, placement: Replaced = "auto", slack: Slack = MOST_SLACK, seed: Seed = 0,
-    options: Options = Options(),
+    previous: Previous = None, options: Options = Options(),
 ) -> Decision[Sharing]:  # fmt: skip
     """Place partitions by fair-share demand, and let routers choose replicas by latency."""
+    problem = start_from(problem, previous)
     replicas = _place(problem, placement, slack, seed)
     weight = spread_evenly(contract_kops(problem), find_present(problem, replicas))
     return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options)
@@ -158,9 +170,11 @@ def combine(
         Field(description="how local weights are exchanged: by maximum flow or by swaps"),
     ] = "flow",
     seed: Seed = 0,
+    previous: Previous = None,
     options: Options = Options(),
 ) -> Decision[Sharing]:
     """Place partitions, exchange local weights and let routers choose replicas: all mechanisms of Pisces."""
+    problem = start_from(problem, previous)
     replicas = _place(problem, placement, slack, seed)
     weight = spread_evenly(contract_kops(problem), find_present(problem, replicas))
     split = split_evenly(replicas, len(problem.partitions))

@@ -18,11 +18,11 @@ from numba import njit
 from planner.arrays import Floats, Ints
 from planner_models.fairshare.designs.placement import Rules, State, may_be, put
 
-CLASSES: Final = 64
-CELLS: Final = 1_000  # of the largest limit: loads that are taken are rounded down to whole ones
+CLASSES: Final = 128
+CELLS: Final = 2_000  # of the largest limit: loads that are taken are rounded down to whole ones
 CHOSEN: Final = 6  # replicas with most load of a node that leave or stay one by one; of others, so many leave
 MOST_ROUNDS: Final = 3_000
-MOST_WORK: Final = 200_000_000
+MOST_WORK: Final = 400_000_000
 STALL_ROUNDS: Final = 40
 SHORTER: Final = 0.7  # factor on the step where the bound stalls
 LEAST_STEP: Final = 1e-3
@@ -277,11 +277,14 @@ def price_moves(slack: Floats, most: Floats, items: Items, missing_load: Floats,
 
 
 @njit(cache=True, nogil=True)
-def pack(rules: Rules, state: State, load: Floats, most: Floats, leaving: Ints, order: Ints) -> int:
+def pack(
+    rules: Rules, state: State, load: Floats, most: Floats, leaving: Ints, order: Ints, makes_space: bool
+) -> int:
     """Take replicas away and put all that are missing where they fit best; return those without a node.
 
-    leaving  slots of replicas
-    order    (P,) partitions, those with most load first
+    leaving      slots of replicas
+    order        (P,) partitions, those with most load first
+    makes_space  whether one that fits nowhere goes where others leave, with the least data, and fit elsewhere
     """
     width = state.node.shape[1]
     old = np.full(state.node.shape, -1)
@@ -289,18 +292,135 @@ def pack(rules: Rules, state: State, load: Floats, most: Floats, leaving: Ints, 
         p, r = slot // width, slot % width
         old[p, r] = state.node[p, r]
         put(rules, state, load, p, r, -1)
-    left = 0
+    missing = 0
+    for p in order:
+        for r in range(rules.wanted[p]):
+            missing += state.node[p, r] < 0
+    waiting, left = np.empty(missing, dtype=np.int64), 0
     for p in order:
         for r in range(rules.wanted[p]):
             if state.node[p, r] >= 0:
                 continue
-            best, tightest = -1, np.inf
-            for n in range(len(most)):
-                free = most[n] - state.load[n] - load[p]
-                if n != old[p, r] and 0 <= free < tightest and may_be(rules, state, p, r, n, 0.0):
-                    best, tightest = n, free
+            best = find_tightest(rules, state, load, most - state.load, p, r, old[p, r])
             if best < 0:
+                waiting[left] = p * width + r
                 left += 1
             else:
                 put(rules, state, load, p, r, best)
+    if left == 0 or not makes_space:
+        return left
+    return place_by_making_space(rules, state, load, most, waiting[:left], order, old)
+
+
+@njit(cache=True, nogil=True)
+def place_by_making_space(
+    rules: Rules, state: State, load: Floats, most: Floats, waiting: Ints, order: Ints, old: Ints
+) -> int:
+    """Put replicas on the nodes that others leave with the least data; return those without a node.
+
+    waiting  slots of the replicas
+    """
+    width = state.node.shape[1]
+    first, slots = list_by_node(rules, state, load, order)
+    left = 0
+    for slot in waiting:
+        p, r = slot // width, slot % width
+        best, least = -1, np.inf
+        for n in range(len(most)):
+            if n != old[p, r] and may_be(rules, state, p, r, n, np.inf):
+                gb = make_space(rules, state, load, most, first, slots, old, p, n, least, False)
+                if gb < least:
+                    best, least = n, gb
+        if best >= 0:
+            make_space(rules, state, load, most, first, slots, old, p, best, np.inf, True)
+        if best >= 0 and may_be(rules, state, p, r, best, 0.0):
+            put(rules, state, load, p, r, best)
+        else:
+            left += 1
     return left
+
+
+@njit(cache=True, nogil=True)
+def find_tightest(
+    rules: Rules, state: State, load: Floats, free: Floats, p: int, r: int, other_than: int
+) -> int:
+    """Return the node with the least slack on which a replica fits; -1 for none.
+
+    free  (N,) slack of nodes
+    """
+    best, tightest = -1, np.inf
+    for n in range(len(free)):
+        if n != other_than and load[p] <= free[n] < tightest and may_be(rules, state, p, r, n, 0.0):
+            best, tightest = n, free[n]
+    return best
+
+
+@njit(cache=True, nogil=True)
+def list_by_node(rules: Rules, state: State, load: Floats, order: Ints) -> tuple[Ints, Ints]:
+    """Return the slots of replicas that have load and may go, by node, most load first, and their starts."""
+    width = state.node.shape[1]
+    first = np.zeros(len(rules.rate) + 1, dtype=np.int64)
+    for turn in range(2):
+        if turn == 1:
+            slots, place = np.empty(first[-1], dtype=np.int64), first[:-1].copy()
+        for p in order:
+            for r in range(width):
+                n = state.node[p, r]
+                if n < 0 or load[p] <= 0 or state.is_pinned[p, r]:
+                    continue
+                if turn == 0:
+                    first[n + 1] += 1
+                else:
+                    slots[place[n]] = p * width + r
+                    place[n] += 1
+        if turn == 0:
+            first = np.cumsum(first)
+    return first, slots
+
+
+@njit(cache=True, nogil=True)
+def make_space(
+    rules: Rules,
+    state: State,
+    load: Floats,
+    most: Floats,
+    first: Ints,
+    slots: Ints,
+    old: Ints,
+    p: int,
+    n: int,
+    limit: float,
+    moves: bool,
+) -> float:
+    """Return the data of replicas that leave a node for others, so that one of a partition fits on it.
+
+    Those with most load that fit elsewhere leave first. Infinite where they do not suffice, or from `limit`
+    on.
+
+    first, slots  replicas by node
+    old           (P, largest number of replicas) nodes that replicas have left; these cost nothing
+    moves         whether they are moved
+    """
+    width = state.node.shape[1]
+    free = most - state.load
+    need, gb = load[p] - free[n], 0.0
+    free[n] = -np.inf
+    largest = free.max()
+    for k in range(first[n], first[n + 1]):
+        if need <= 0 or gb >= limit:
+            break
+        q, s = slots[k] // width, slots[k] % width
+        if state.node[q, s] != n or q == p or load[q] > largest:
+            continue
+        m = find_tightest(rules, state, load, free, q, s, old[q, s])
+        if m < 0:
+            continue
+        need -= load[q]
+        gb += rules.size[q] if old[q, s] < 0 else 0.0
+        free[m] -= load[q]
+        largest = free.max()
+        if moves:
+            if old[q, s] < 0:
+                old[q, s] = n
+            put(rules, state, load, q, s, m)
+    return gb if need <= 0 else np.inf

@@ -18,7 +18,7 @@ from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
-from planner_models.fairshare.designs.decision import decide
+from planner_models.fairshare.designs.decision import Previous, decide, start_from
 from planner_models.fairshare.designs.move_prices import list_items, pack, price_moves
 from planner_models.fairshare.designs.optimum import Seed, fair_load_kops, solve_given
 from planner_models.fairshare.designs.placement import (
@@ -64,6 +64,7 @@ def rebalance(
         float, Field(ge=0, le=10, description="utilization above the least possible that nodes may have")
     ] = 0.02,
     seed: Seed = 0,
+    previous: Previous = None,
     options: Options = Options(),
 ) -> Decision[Sharing]:
     """Move the least data until the fair-share demand of all tenants fits, then share nodes exactly.
@@ -73,6 +74,7 @@ def rebalance(
 
     returns  Decision with Sharing; objective and bound are of metric "moved_gb"
     """
+    problem = start_from(problem, previous)
     moved = move_least(problem, fair_load_kops(problem), slack=slack, seed=seed)
     served = solve_given(problem, moved.replicas, options)
     weight = sum_by_node(problem, moved.replicas, served.kops)
@@ -106,7 +108,7 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
         return Moved(replicas, _is_within(problem, replicas, load_kops, limit), 0.0, limit)
     rules = find_rules(problem)
     state = start_state(problem, rules, load_kops)
-    keep_all(rules, state, load_kops, partition, node)
+    keep_all(rules, state, load_kops, partition, node, False)
     gb = copied_gb(rules, state, partition, node)
     bound = bound_moves(rules, state, load_kops, gb, limit)
     first = np.searchsorted(partition, np.arange(len(load_kops) + 1))
@@ -126,15 +128,19 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
         least = min((moved for is_within, moved, _ in found if is_within), default=np.inf)
         if least <= bound * (1 + (CLOSE if len(slots) else FAR)) + ROUNDING:
             break
-        trial = copy_state(state)
-        if pack(rules, trial, load_kops, most, slots, order):
-            insert_greedily(rules, trial, load_kops, order, choose_nodes(rules, load_kops, trial))
-            insert_by_ejection(rules, trial, load_kops)
-        lower_excess(rules, trial, load_kops, most, first, node, MOST_STEPS)
-        replicas = list_replicas(trial)
-        counted = count_moves(problem, replicas)
-        is_within = _is_within(problem, replicas, load_kops, limit)
-        found.append((is_within, counted[1] if counted else 0.0, replicas))
+        for makes_space in (False, True):
+            trial = copy_state(state)
+            left = pack(rules, trial, load_kops, most, slots, order, makes_space)
+            if left:
+                insert_greedily(rules, trial, load_kops, order, choose_nodes(rules, load_kops, trial))
+                insert_by_ejection(rules, trial, load_kops)
+            lower_excess(rules, trial, load_kops, most, first, node, MOST_STEPS)
+            replicas = list_replicas(trial)
+            counted = count_moves(problem, replicas)
+            is_within = _is_within(problem, replicas, load_kops, limit)
+            found.append((is_within, counted[1] if counted else 0.0, replicas))
+            if left == 0:
+                break
     is_within, _, replicas = min(found, key=lambda one: (not one[0], one[1]))
     return Moved(replicas, is_within, bound, limit)
 
@@ -213,6 +219,23 @@ def gb_moved(first: Ints, homes: Ints, size: Floats, p: int, old: int, new: int)
     return moved
 
 
+@njit(cache=True, nogil=True, inline="always")
+def remove(row: Ints, count: int, place: int) -> None:
+    """Remove one of the first `count` entries of a row; the others keep their order."""
+    for i in range(place, count - 1):
+        row[i] = row[i + 1]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def insert(row: Ints, count: int, slot: int, load: Floats, width: int) -> None:
+    """Insert a slot behind those with at least as much load, of the first `count` entries of a row."""
+    i = count
+    while i > 0 and load[row[i - 1] // width] < load[slot // width]:
+        row[i] = row[i - 1]
+        i -= 1
+    row[i] = slot
+
+
 @njit(cache=True, nogil=True)
 def lower_excess(  # noqa: C901 - one compiled loop
     rules: Rules, state: State, load: Floats, most: Floats, first: Ints, homes: Ints, steps: int
@@ -228,15 +251,16 @@ def lower_excess(  # noqa: C901 - one compiled loop
         for r in range(width):
             if state.node[p, r] >= 0:
                 count[state.node[p, r]] += 1
-    members = np.full((nodes, 2 * count.max() + 64), -1)
+    members = np.full((nodes, 2 * count.max() + 64), -1)  # those with most load first
     count[:] = 0
-    for p in range(partitions):
+    for p in np.argsort(-load):
         for r in range(width):
             n = state.node[p, r]
             if n >= 0 and load[p] > 0 and not state.is_pinned[p, r]:
                 members[n, count[n]] = p * width + r
                 count[n] += 1
     is_stuck = np.zeros(nodes, dtype=np.bool_)
+    gb_of = np.empty(HOTTEST)
     for step in range(steps):
         h, worst = -1, 0.0
         for n in range(nodes):
@@ -246,12 +270,7 @@ def lower_excess(  # noqa: C901 - one compiled loop
             return step
         best, tightest = 0.0, np.inf
         chosen, target, other = -1, -1, -1
-        loads = np.empty(count[h])
         for i in range(count[h]):
-            loads[i] = load[members[h, i] // width]
-        order = np.argsort(-loads)
-        for a in range(count[h]):
-            i = order[a]
             p, r = members[h, i] // width, members[h, i] % width
             ended = min(load[p], worst)
             for n in range(nodes):
@@ -264,22 +283,27 @@ def lower_excess(  # noqa: C901 - one compiled loop
                     continue
                 if may_be(rules, state, p, r, n, 0.0):
                     best, tightest, chosen, target, other = value, load[p], i, n, -1
-        for a in range(min(HOTTEST, count[h])):
-            i = order[a]
-            p, r = members[h, i] // width, members[h, i] % width
-            for n in range(nodes):
-                free = most[n] - state.load[n]
-                if n == h or free < 0:
+        hottest = min(HOTTEST, count[h])
+        for n in range(nodes):
+            free = most[n] - state.load[n]
+            if n == h or free < 0:
+                continue
+            for i in range(hottest):
+                gb_of[i] = gb_moved(first, homes, rules.size, members[h, i] // width, h, n)
+            for j in range(count[n]):
+                q, s = members[n, j] // width, members[n, j] % width
+                if load[members[h, 0] // width] <= load[q]:
                     continue
-                gb_p = gb_moved(first, homes, rules.size, p, h, n)
-                for j in range(count[n]):
-                    q, s = members[n, j] // width, members[n, j] % width
+                if load[members[h, hottest - 1] // width] - load[q] > free:
+                    break
+                gb_q = gb_moved(first, homes, rules.size, q, n, h)
+                for i in range(hottest):
+                    p, r = members[h, i] // width, members[h, i] % width
                     delta = load[p] - load[q]
-                    if delta <= 0 or delta > free or q == p:
-                        continue
-                    gb = max(gb_p + gb_moved(first, homes, rules.size, q, n, h), 0.0)
-                    value = min(delta, worst) / max(gb, 1e-9)
-                    if value <= best * (1 + 1e-12):
+                    if delta <= 0:
+                        break
+                    gb = max(gb_of[i] + gb_q, 1e-9)
+                    if delta > free or q == p or min(delta, worst) <= best * (1 + 1e-12) * gb:
                         continue
                     if not may_be(rules, state, p, r, n, rules.size[q]):
                         continue
@@ -287,23 +311,26 @@ def lower_excess(  # noqa: C901 - one compiled loop
                     fits = may_be(rules, state, q, s, h, 0.0)
                     put(rules, state, load, p, r, h)
                     if fits:
-                        best, tightest, chosen, target, other = value, load[p], i, n, j
+                        best, chosen, target, other = min(delta, worst) / gb, i, n, j
         if chosen < 0:
             is_stuck[h] = True
             continue
         mine = members[h, chosen]
         put(rules, state, load, mine // width, mine % width, target)
+        if count[target] == members.shape[1]:
+            wider = np.full((nodes, 2 * members.shape[1]), -1)
+            wider[:, : members.shape[1]] = members
+            members = wider
         if other >= 0:
             theirs = members[target, other]
             put(rules, state, load, theirs // width, theirs % width, h)
-            members[h, chosen], members[target, other] = theirs, mine
+            remove(members[target], count[target], other)
+            insert(members[target], count[target] - 1, mine, load, width)
+            remove(members[h], count[h], chosen)
+            insert(members[h], count[h] - 1, theirs, load, width)
         else:
+            remove(members[h], count[h], chosen)
             count[h] -= 1
-            members[h, chosen] = members[h, count[h]]
-            if count[target] == members.shape[1]:
-                wider = np.full((nodes, 2 * members.shape[1]), -1)
-                wider[:, : members.shape[1]] = members
-                members = wider
-            members[target, count[target]] = mine
+            insert(members[target], count[target], mine, load, width)
             count[target] += 1
     return steps

@@ -11,7 +11,7 @@ from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.fairshare.designs import program
-from planner_models.fairshare.designs.decision import decide
+from planner_models.fairshare.designs.decision import Previous, decide, start_from
 from planner_models.fairshare.designs.placement import complete, place_by_load
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.max_min import share_max_min
@@ -44,7 +44,12 @@ def fair_load_kops(problem: SharedStore) -> Floats:
 
 
 def share(
-    problem: SharedStore, *, placement: Placement = "auto", seed: Seed = 0, options: Options = Options()
+    problem: SharedStore,
+    *,
+    placement: Placement = "auto",
+    seed: Seed = 0,
+    previous: Previous = None,
+    options: Options = Options(),
 ) -> Decision[Sharing]:
     """Place replicas and share nodes so that the least share of any tenant is the largest.
 
@@ -53,6 +58,7 @@ def share(
 
     returns  Decision with Sharing; objective and bound are of metric "min_share"
     """
+    problem = start_from(problem, previous)
     load = fair_load_kops(problem)
     if placement == "exact":
         return _solve_exactly(problem, options)

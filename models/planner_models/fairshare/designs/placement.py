@@ -291,13 +291,10 @@ def start_state(problem: SharedStore, rules: Rules, load: Floats, kept: Replicas
         is_pinned=np.zeros((partitions, width), dtype=bool),
     )
     if problem.is_pinned is not None:
-        for p, n in np.argwhere(problem.is_pinned).tolist():
-            slot = int(np.argmax(state.node[p] < 0))
-            if state.node[p, slot] < 0 and slot < rules.wanted[p] and may_be(rules, state, p, slot, n, 0.0):
-                put(rules, state, load, p, slot, n)
-                state.is_pinned[p, slot] = True
+        partition, node = np.divmod(np.flatnonzero(problem.is_pinned), nodes)
+        keep_all(rules, state, load, partition, node, True)
     if kept is not None:
-        keep_all(rules, state, load, kept.partition, kept.node)
+        keep_all(rules, state, load, kept.partition, kept.node, False)
     return state
 
 
@@ -314,7 +311,7 @@ def copy_state(state: State) -> State:
 
 
 @njit(cache=True, nogil=True)
-def keep_all(rules: Rules, state: State, load: Floats, partition: Ints, node: Ints) -> None:
+def keep_all(rules: Rules, state: State, load: Floats, partition: Ints, node: Ints, must_stay: bool) -> None:
     """Put replicas where they are placed, as far as the rules allow it."""
     for k in range(len(partition)):
         p, n = partition[k], node[k]
@@ -327,6 +324,7 @@ def keep_all(rules: Rules, state: State, load: Floats, partition: Ints, node: In
                 slot = r
         if slot >= 0 and not is_there and may_be(rules, state, p, slot, n, 0.0):
             put(rules, state, load, p, slot, n)
+            state.is_pinned[p, slot] = must_stay
 
 
 def list_replicas(state: State) -> Replicas:

@@ -18,16 +18,17 @@ from planner_models.fairshare.information.signalling import (
 
 PISCES: Final = "Shue, Freedman, Shaikh 2013 (Pisces)"
 
-_alone = partial(Design, signalling=no_signalling)
+_of_store = partial(Design, keeps_previous=lambda parameters: True)  # noqa: ARG005 - data stays where it is
+_alone = partial(_of_store, signalling=no_signalling)
 _placed = partial(
-    Design,
+    _of_store,
     observe=observe_demand,
     mechanism=Mechanism.HIERARCHICAL_PARTITIONING,
     messages="nodes report demand; the controller sends them the placement",
 )
 
 DESIGNS: Final = (
-    Design(
+    _of_store(
         name="optimum",
         decide=optimum.share,
         observe=observe_demand,
@@ -77,7 +78,7 @@ DESIGNS: Final = (
         signalling=count_placement,
     ),
     _placed(name="pisces", decide=mechanisms.combine, source=PISCES, signalling=count_flow_weights),
-    Design(
+    _of_store(
         name="rebalance",
         decide=moves.rebalance,
         observe=observe_demand,

@@ -13,9 +13,10 @@ from pydantic import Field
 from planner.contract.metrics import more
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
+from planner.formatting import few
 from planner.options import Options
 from planner_models.fairshare.plan.fair_shares import fair_share_kops, pool_level
-from planner_models.fairshare.plan.max_min import share_max_min
+from planner_models.fairshare.plan.max_min import Level, share_max_min
 from planner_models.fairshare.plan.metrics import METRICS, find_unsatisfied, measure
 from planner_models.fairshare.plan.plan import Content, Sharing, read_plan
 from planner_models.fairshare.problem.adjustments import adjust
@@ -23,7 +24,8 @@ from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 LARGER: Final = 1.5
 LESS_WEIGHT: Final = 0.5
-MOST_NAMES: Final = 4
+MOST_NAMES: Final = 5
+BUSY: Final = 0.95  # utilization above which a faster node is tried
 MOST_LEVELS: Final = 12
 MOST_LEVEL_PARTITIONS: Final = 300_000
 
@@ -63,7 +65,8 @@ def explain(
         before = measure(problem, decided.baseline, None)["min_share"]
         now = decided.metrics["min_share"]
         sentences.append(f"The least share is {now:.1%}; with {decided.baseline_name} it is {before:.1%}.")
-    sections = [*_levels(problem, content), _tabulate(problem, rate, fair)]
+    levels = _find_levels(problem, content)
+    sections = [*_list_levels(problem, levels), _tabulate(problem, rate, fair)]
     again = Reoptimization(
         decided,
         metric=next(one for one in METRICS if one.name == "least_level_kops"),
@@ -71,7 +74,7 @@ def explain(
         options=options,
     )
     for more_of, what, changes in (
-        ("rate", "faster node", list(_faster(problem, content, upgrades))),
+        ("rate", "faster node", list(_faster(problem, content, levels, upgrades))),
         ("memory", "larger node", list(_larger(problem, content, upgrades))),
     ):
         if changes and len(wants):
@@ -103,10 +106,15 @@ def _tabulate(problem: SharedStore, rate: np.ndarray, fair: np.ndarray) -> Secti
     return Section(title="Tenants, the least share first", frame=frame, units=units)
 
 
-def _levels(problem: SharedStore, content: Content) -> Iterator[Section]:
-    """Yield the levels of the fairest rates for the plan's replicas, with the full nodes of each."""
+def _find_levels(problem: SharedStore, content: Content) -> list[Level]:
+    """Return the levels of the fairest rates for the replicas, lowest first; none of a large problem."""
     if problem.capacity.shape[1] > 1 or len(problem.partitions) > MOST_LEVEL_PARTITIONS:
-        return
+        return []
+    return [one for one in share_max_min(problem, content.replicas).levels if len(one.tenants)]
+
+
+def _list_levels(problem: SharedStore, levels: list[Level]) -> Iterator[Section]:
+    """Yield the tenants and the full nodes of each level."""
     pool = pool_level(problem)
     rows = [
         (
@@ -116,9 +124,8 @@ def _levels(problem: SharedStore, content: Content) -> Iterator[Section]:
             len(one.nodes),
             _name(problem.node_names, one.nodes),
         )
-        for one in share_max_min(problem, content.replicas).levels
-        if len(one.tenants)
-    ][:MOST_LEVELS]
+        for one in levels[:MOST_LEVELS]
+    ]
     if rows:
         columns = ["level", "tenants", "such_as", "full_nodes", "these_nodes"]
         yield Section(
@@ -130,18 +137,26 @@ def _levels(problem: SharedStore, content: Content) -> Iterator[Section]:
 
 
 def _name(names: np.ndarray, rows: np.ndarray) -> str:
-    shown = ", ".join(str(name) for name in names[rows[:MOST_NAMES]])
-    return shown + (", ..." if len(rows) > MOST_NAMES else "")
+    return few([str(name) for name in names[rows]], MOST_NAMES)
 
 
-def _faster(problem: SharedStore, content: Content, most: int) -> Iterator[Change[SharedStore]]:
+def _faster(
+    problem: SharedStore, content: Content, levels: list[Level], most: int
+) -> Iterator[Change[SharedStore]]:
+    """Yield full nodes with more rate: those of the lowest level first, by the requests that they lack."""
+    nth = np.full(len(problem.nodes), len(levels))
+    for k in reversed(range(len(levels))):
+        nth[levels[k].nodes] = k
     load = add_up(content.replicas.node, weights=content.kops, minlength=len(problem.nodes))
     rate = problem.rate_kops
     full = np.divide(load, rate, out=np.zeros_like(rate), where=rate > 0)
-    for n in np.argsort(-full, kind="stable")[:most].tolist():
-        if full[n] > 0.95:
-            name = str(problem.node_names[n])
-            yield Change(name=f"node {name}", problem=adjust(problem, rate_factors={name: LARGER}))
+    partition, node = content.replicas
+    served = add_up(partition, weights=content.kops, minlength=len(problem.partitions))
+    unmet = add_up(node, weights=(problem.demand_kops - served)[partition], minlength=len(rate))
+    busy = np.flatnonzero(full > BUSY)
+    for n in busy[np.lexsort((-unmet[busy], nth[busy]))][:most].tolist():
+        name = str(problem.node_names[n])
+        yield Change(name=f"node {name}", problem=adjust(problem, rate_factors={name: LARGER}))
 
 
 def _larger(problem: SharedStore, content: Content, most: int) -> Iterator[Change[SharedStore]]:

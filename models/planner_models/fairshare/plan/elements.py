@@ -22,12 +22,17 @@ NODE_ACTIONS: Final = (
     Action(
         name="Double its rate", state="at double rate", parameter="rate_factors", value=2.0, role="upgrade"
     ),
-    Action(name="Double its memory", state="with double memory", parameter="memory_factors", value=2.0),
+    Action(name="Double its memory", state="at double memory", parameter="memory_factors", value=2.0),
 )
 TENANT_ACTIONS: Final = (
-    Action(name="Double its demand", state="with double demand", parameter="demand_factors", value=2.0),
+    Action(name="Double its demand", state="at double demand", parameter="demand_factors", value=2.0),
     Action(name="Leave it out", state="left out", parameter="demand_factors", value=0.0),
-    Action(name="Weigh it 10", state="of weight 10", parameter="weights", value=10.0),
+    Action(
+        name="Weigh it 10 times as much",
+        state="at 10 times its weight",
+        parameter="weight_factors",
+        value=10.0,
+    ),
 )
 
 

@@ -26,6 +26,7 @@ from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 RESOLUTION: Final = 2.0**50  # units of flow in all capacity together: maximum flows are of whole numbers
 UNLIMITED: Final = 1 << 53
+MOST_NUMBER: Final = 1 << 62
 FEASIBLE: Final = 1e-9  # part of the flow that may be missing: capacities are rounded to whole units
 EQUAL: Final = 1e-12  # relative difference of levels, and of rates and demands, that is rounding
 
@@ -61,7 +62,7 @@ class Network:
 
     Of M pairs:
 
-    pair          (P,) pair of each partition; -1 without demand
+    pair, count   (P,) pair of each partition, -1 without demand; its replicas
     owner, group  (M,) tenant; number of the set of nodes
     demand_kops   (M,) sum over the partitions
     share         (M,) part of the tenant's requests
@@ -82,7 +83,7 @@ class Network:
         self.demand_kops = add_up(pair, problem.demand_kops[asked], len(found))
         self.share = add_up(pair, problem.share_of_tenant[asked], len(found))
         self.is_fixed = problem.is_fixed[self.owner]
-        count = np.bincount(replicas.partition, minlength=partitions)
+        self.count = count = np.bincount(replicas.partition, minlength=partitions)
         first = np.cumsum(count) - count
         like = np.zeros(groups, dtype=np.int64)
         like[group_of] = np.arange(partitions)  # a partition of each set
@@ -97,14 +98,14 @@ class Network:
 
     def split(self, entry_kops: Floats) -> Floats:
         """Return rates of replicas (K,) from those of entries (E,): partitions of a pair by their demand."""
-        partition = self.replicas.partition
-        count = np.bincount(partition, minlength=len(self.pair))
-        nth = np.arange(len(partition)) - (np.cumsum(count) - count)[partition]
-        pair = self.pair[partition]
-        used = np.flatnonzero(pair >= 0)
-        kops = np.zeros(len(partition))
-        part = self.problem.demand_kops[partition[used]] / self.demand_kops[pair[used]]
-        kops[used] = entry_kops[self.entry_start[pair[used]] + nth[used]] * part
+        has_pair = self.pair >= 0
+        first, part = np.zeros(len(self.pair), dtype=np.int64), np.zeros(len(self.pair))
+        pair = self.pair[has_pair]
+        first[has_pair] = self.entry_start[pair]
+        part[has_pair] = self.problem.demand_kops[has_pair] / self.demand_kops[pair]
+        count = np.where(has_pair, self.count, 0)
+        kops = np.zeros(len(self.replicas.partition))
+        kops[np.repeat(has_pair, self.count)] = entry_kops[_ranges(first, count)] * np.repeat(part, count)
         return kops
 
 
@@ -124,10 +125,12 @@ def number_sets(replicas: Replicas, partitions: int, nodes: int) -> Ints:
     place = np.arange(len(replicas.partition)) - np.repeat(np.cumsum(count) - count, count)
     table = np.full((partitions, max(width, 1)), -1)
     table[replicas.partition, place] = replicas.node
-    numbers = np.zeros(partitions, dtype=np.int64)
-    for column in table.T:  # renumbered after each column, so that products stay small
-        numbers = np.unique(numbers * (nodes + 1) + column + 1, return_inverse=True)[1].astype(np.int64)
-    return numbers
+    numbers, below = np.zeros(partitions, dtype=np.int64), 1
+    for column in table.T:
+        if below * (nodes + 1) >= MOST_NUMBER:
+            numbers, below = np.unique(numbers, return_inverse=True)[1], partitions
+        numbers, below = numbers * (nodes + 1) + column + 1, below * (nodes + 1)
+    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
 
 
 class _Region(NamedTuple):
@@ -137,6 +140,17 @@ class _Region(NamedTuple):
     pairs: Bools
     nodes: Bools
     highest: float
+
+
+class _Pairs(NamedTuple):
+    """Pairs (M,) of free elastic tenants of a region: those in it, and those out of it.
+
+    direct  rows of pairs in the region whose requests follow from the rates of tenants
+    """
+
+    through: Bools
+    leaving: Bools
+    direct: Ints
 
 
 class _Solved(NamedTuple):
@@ -181,11 +195,11 @@ class _Search:
             region.highest,
         )
 
-    def is_through(self, region: _Region) -> tuple[Bools, Bools]:
-        """Return which pairs free elastic tenants send requests through: in the region, and out of it."""
-        network = self.network
-        mine = region.tenants[network.owner] & ~network.is_fixed & self.open_pair
-        return mine & region.pairs, mine & ~region.pairs
+    def divide(self, region: _Region) -> _Pairs:
+        """Return the pairs of a region, divided by how their requests are given."""
+        mine = region.tenants[self.network.owner] & ~self.network.is_fixed & self.open_pair
+        through = mine & region.pairs
+        return _Pairs(through, mine & ~region.pairs, np.flatnonzero(region.pairs & ~through))
 
     def direct_kops(self, pairs: Ints, rate: Floats) -> Floats:
         """Return what pairs are served by rates of tenants, of fixed mix or held: (len(pairs),)."""
@@ -196,25 +210,23 @@ class _Search:
         )
         return np.asarray(served)
 
-    def level_of(self, region: _Region) -> float:
+    def level_of(self, region: _Region, pairs: _Pairs) -> float:
         """Return the level at which a region is just full."""
-        network, tenants = self.network, len(self.demand)
-        through, leaving = self.is_through(region)
-        direct = np.flatnonzero(region.pairs & ~through)
-        rises = self.is_free[network.owner[direct]] & network.is_fixed[direct]
-        cost = add_up(network.owner[direct[rises]], network.share[direct[rises]], tenants)
-        cost[region.tenants] += 1.0
-        capacity = float(self.rate_kops[region.nodes].sum()) + float(network.demand_kops[leaving].sum())
-        capacity -= float(self.direct_kops(direct[~rises], self.rate).sum())
+        network, direct = self.network, pairs.direct
+        cost = region.tenants.astype(float)
+        capacity = float(self.rate_kops[region.nodes].sum()) + float(network.demand_kops[pairs.leaving].sum())
+        if len(direct):
+            rises = self.is_free[network.owner[direct]] & network.is_fixed[direct]
+            cost += add_up(network.owner[direct[rises]], network.share[direct[rises]], len(cost))
+            capacity -= float(self.direct_kops(direct[~rises], self.rate).sum())
         return fill_level(cost, np.where(self.is_free, self.demand, 0.0), self.due, max(capacity, 0.0))
 
-    def solve(self, region: _Region, level: float) -> _Solved:
+    def solve(self, region: _Region, level: float, pairs: _Pairs) -> _Solved:
         """Return the maximum flow of a region at a level."""
         network, rate = self.network, self.rates(level)
-        through, leaving = self.is_through(region)
+        through, leaving, direct = pairs
         tenants = np.flatnonzero(region.tenants)
         nodes = np.flatnonzero(region.nodes)
-        direct = np.flatnonzero(region.pairs & ~through)
         sent = self.direct_kops(direct, rate)
         sent_of = add_up(network.group[direct], sent, network.groups)
         groups = np.flatnonzero(sent_of > 0)
@@ -233,7 +245,9 @@ class _Search:
         pair_at[wide] = bases[1] + np.arange(len(wide))
         group_at[groups] = bases[2] + np.arange(len(groups))
         node_at[nodes] = bases[3] + np.arange(len(nodes))
-        places = np.flatnonzero((group_at > 0)[network.place_group] & region.nodes[network.place_node])
+        places = groups[:0]
+        if len(groups):
+            places = np.flatnonzero((group_at > 0)[network.place_group] & region.nodes[network.place_node])
         demand = self._units(network.demand_kops)
         out = np.bincount(network.owner[leaving], weights=demand[leaving], minlength=len(rate)).astype(
             np.int64
@@ -332,10 +346,11 @@ class _Search:
             if not tenants.any():
                 stack.pop()
                 continue
-            level = self.level_of(region)
+            pairs = self.divide(region)
+            level = self.level_of(region, pairs)
             is_full = level < region.highest * (1 - EQUAL)
             level = min(level, region.highest)
-            solved = self.solve(region, level)
+            solved = self.solve(region, level, pairs)
             if solved.carries:
                 stack.pop()
                 if is_full or np.isinf(level) or int(self.is_free.sum()) == before:
@@ -347,7 +362,7 @@ class _Search:
                 self.hold(region, level, solved.entry_kops)
         if most_levels is None and self.open_pair.any():  # of held tenants, served in full
             rest = self.everything()
-            self.hold(rest, np.inf, self.solve(rest, np.inf).entry_kops)
+            self.hold(rest, np.inf, self.solve(rest, np.inf, self.divide(rest)).entry_kops)
 
     def _is_smaller(self, cut: _Region, region: _Region) -> bool:
         """Return whether a cut has tenants to hold, and is not the whole region."""

@@ -16,28 +16,32 @@ def find_flow(count: int, tail: Ints, head: Ints, capacity: Ints, enough: int) -
     """Return the largest flow from vertex 0 to vertex 1, that of each arc, and the smallest source side.
 
     count                 number of vertices
-    tail, head, capacity  (A,) of the arcs
+    tail, head, capacity  (A,) of the arcs, fewer than 2**30
     enough                flow at which the search may end; the source side is then vertex 0 alone
     """
     arcs = len(tail)
-    starts = np.zeros(count + 1, dtype=np.int64)
+    starts = np.zeros(count + 2, dtype=np.int32)
     for a in range(arcs):
+        starts[tail[a] + 2] += 1
+        starts[head[a] + 2] += 1
+    for v in range(count):
+        starts[v + 2] += starts[v + 1]
+    to = np.empty(2 * arcs, dtype=np.int32)  # residual arcs, those that leave a vertex side by side
+    opposite = np.empty(2 * arcs, dtype=np.int32)
+    free = np.zeros(2 * arcs, dtype=np.int64)
+    place_of = np.empty(arcs, dtype=np.int32)
+    for a in range(arcs):
+        forward, backward = starts[tail[a] + 1], starts[head[a] + 1]
         starts[tail[a] + 1] += 1
         starts[head[a] + 1] += 1
-    for v in range(count):
-        starts[v + 1] += starts[v]
-    place = starts[:-1].copy()
-    of = np.empty(2 * arcs, dtype=np.int64)  # residual arcs of each vertex: 2a forward, 2a + 1 backward
-    for a in range(arcs):
-        of[place[tail[a]]] = 2 * a
-        place[tail[a]] += 1
-        of[place[head[a]]] = 2 * a + 1
-        place[head[a]] += 1
-    free = np.zeros(2 * arcs, dtype=np.int64)
-    free[::2] = capacity
-    distance = np.empty(count, dtype=np.int64)
-    queue = np.empty(count, dtype=np.int64)
-    path = np.empty(count + 1, dtype=np.int64)
+        to[forward], to[backward] = head[a], tail[a]
+        opposite[forward], opposite[backward] = backward, forward
+        free[forward] = capacity[a]
+        place_of[a] = forward
+    place = np.empty(count, dtype=np.int32)
+    distance = np.empty(count, dtype=np.int32)
+    queue = np.empty(count, dtype=np.int32)
+    path = np.empty(count + 1, dtype=np.int32)
     total = 0
     while total < enough:
         distance[:] = -1  # to the sink
@@ -47,16 +51,15 @@ def find_flow(count: int, tail: Ints, head: Ints, capacity: Ints, enough: int) -
         while first < last and distance[0] < 0:
             v = queue[first]
             first += 1
-            for i in range(starts[v], starts[v + 1]):
-                r = of[i]
-                u = head[r >> 1] if r & 1 == 0 else tail[r >> 1]
-                if distance[u] < 0 and free[r ^ 1] > 0:
+            for r in range(starts[v], starts[v + 1]):
+                u = to[r]
+                if distance[u] < 0 and free[opposite[r]] > 0:
                     distance[u] = distance[v] + 1
                     queue[last] = u
                     last += 1
         if distance[0] < 0:
             break
-        place[:] = starts[:-1]
+        place[:] = starts[:count]
         v, depth = 0, 0
         while True:
             if v == 1:
@@ -67,16 +70,15 @@ def find_flow(count: int, tail: Ints, head: Ints, capacity: Ints, enough: int) -
                 cut = 0
                 for i in range(depth - 1, -1, -1):
                     free[path[i]] -= least
-                    free[path[i] ^ 1] += least
+                    free[opposite[path[i]]] += least
                     if free[path[i]] == 0:
                         cut = i
-                r = path[cut]
-                v, depth = (tail[r >> 1] if r & 1 == 0 else head[r >> 1]), cut
+                v, depth = to[opposite[path[cut]]], cut
             found = False
             while place[v] < starts[v + 1]:
-                r = of[place[v]]
-                u = head[r >> 1] if r & 1 == 0 else tail[r >> 1]
-                if free[r] > 0 and distance[u] == distance[v] - 1:
+                r = place[v]
+                u = to[r]
+                if distance[u] == distance[v] - 1 and free[r] > 0:
                     path[depth] = r
                     depth += 1
                     v = u
@@ -89,22 +91,23 @@ def find_flow(count: int, tail: Ints, head: Ints, capacity: Ints, enough: int) -
                 break
             distance[v] = -1
             depth -= 1
-            r = path[depth]
-            v = tail[r >> 1] if r & 1 == 0 else head[r >> 1]
+            v = to[opposite[path[depth]]]
+    flow = np.empty(arcs, dtype=np.int64)
+    for a in range(arcs):
+        flow[a] = capacity[a] - free[place_of[a]]
     inside = np.zeros(count, dtype=np.bool_)
     inside[0] = True
     if total >= enough:
-        return total, free[1::2].copy(), inside
+        return total, flow, inside
     queue[0] = 0
     first, last = 0, 1
     while first < last:
         v = queue[first]
         first += 1
-        for i in range(starts[v], starts[v + 1]):
-            r = of[i]
-            u = head[r >> 1] if r & 1 == 0 else tail[r >> 1]
+        for r in range(starts[v], starts[v + 1]):
+            u = to[r]
             if not inside[u] and free[r] > 0:
                 inside[u] = True
                 queue[last] = u
                 last += 1
-    return total, free[1::2].copy(), inside
+    return total, flow, inside

@@ -9,7 +9,7 @@ import numpy as np
 from planner.arrays import Bools, Floats
 from planner.contract.metrics import Headline, less, more
 from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_level
-from planner_models.fairshare.plan.plan import Replicas, Sharing, read_plan
+from planner_models.fairshare.plan.plan import Replicas, Sharing, place_as, read_plan
 from planner_models.fairshare.plan.robustness import find_isolation, least_share_after_loss
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 
@@ -114,12 +114,8 @@ def count_moves(problem: SharedStore, replicas: Replicas) -> tuple[int, float] |
     return int(new.sum()), float(problem.size_gb[replicas.partition[new]].sum())
 
 
-def measure(
-    problem: SharedStore,
-    plan: Sharing,
-    previous: Sharing | None,  # noqa: ARG001 - the signature of `measure`
-) -> dict[str, float | None]:
-    """Return a value for every metric."""
+def measure(problem: SharedStore, plan: Sharing, previous: Sharing | None) -> dict[str, float | None]:
+    """Return a value for every metric; moves are from the plan before, else from table placed."""
     content = read_plan(problem, plan)
     partition, node = content.replicas
     served = add_up(problem.tenant[partition], weights=content.kops, minlength=len(problem.tenants))
@@ -135,7 +131,7 @@ def measure(
     largest = float(share.max(initial=0.0))
     squares = float((share**2).sum())
     count = np.bincount(partition, minlength=len(problem.partitions))
-    moves = count_moves(problem, content.replicas)
+    moves = count_moves(problem if previous is None else place_as(problem, previous), content.replicas)
     demand, total = float(problem.demand_kops.sum()), float(served.sum())
     is_even = not len(share) or largest <= 0
     least = least_share(served, fair)

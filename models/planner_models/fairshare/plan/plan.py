@@ -8,10 +8,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 
 from planner.arrays import Floats, Ints
-from planner.contract.tables import Table, label, number, validate
+from planner.contract.tables import Table, choice, label, number, validate
 from planner.errors import InputError, PlanRejected
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 from planner_models.fairshare.problem.tables import MOST_KOPS, MOST_NODES
@@ -78,13 +77,9 @@ SERVICE: Final = Table(
     name="service",
     about="one row: how nodes share their capacity, and how requests choose a replica",
     columns={
-        "queueing": pa.Column(
-            str, pa.Check.isin(QUEUEING, error="must be one of " + ", ".join(QUEUEING)),
-            description="discipline of the nodes",
-        ),
-        "replica_choice": pa.Column(
-            str, pa.Check.isin(CHOICES, error="must be one of " + ", ".join(CHOICES)),
-            description="even: each replica alike; windows: by latency; as planned: by the plan's split",
+        "queueing": choice("discipline of the nodes", QUEUEING),
+        "replica_choice": choice(
+            "even: each replica alike; windows: by latency; as planned: by the plan's split", CHOICES
         ),
     },
 )  # fmt: skip
@@ -143,6 +138,13 @@ def sum_by_node(problem: SharedStore, replicas: Replicas, values: Floats) -> Flo
     tenants, nodes = len(problem.tenants), len(problem.nodes)
     key = problem.tenant[replicas.partition] * nodes + replicas.node
     return add_up(key, weights=values, minlength=tenants * nodes).reshape(tenants, nodes)
+
+
+def place_as(problem: SharedStore, plan: Sharing) -> SharedStore:
+    """Return the problem with replicas placed as in a plan, of the partitions and nodes that it has."""
+    placed = plan.placement[["tenant", "partition", "node"]]
+    exists = (problem.find_partitions(placed) >= 0) & (problem.find_nodes(placed["node"]) >= 0)
+    return problem.with_placed(placed[exists].reset_index(drop=True))
 
 
 def make_plan(

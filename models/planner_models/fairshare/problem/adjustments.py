@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
@@ -31,6 +30,9 @@ def adjust(
     weights: Annotated[
         dict[str, Positive], Field(description="tenants, and weights that replace those of the table")
     ] = {},  # noqa: B006 - never changed
+    weight_factors: Annotated[
+        dict[str, Positive], Field(description="tenants, and what their weights are multiplied by")
+    ] = {},  # noqa: B006 - never changed
     demand_factors: Annotated[
         dict[str, Factor], Field(description="tenants, and what their demands are multiplied by")
     ] = {},  # noqa: B006 - never changed
@@ -52,6 +54,7 @@ def adjust(
     tenants, nodes = set(problem.tenant_names.tolist()), set(problem.node_names.tolist())
     domains = set(problem.nodes["domain"].dropna().astype(str)) - {""} if "domain" in problem.nodes else set()
     _require("weights", weights, tenants, "tenant")
+    _require("weight_factors", weight_factors, tenants, "tenant")
     _require("demand_factors", demand_factors, tenants, "tenant")
     _require("rate_factors", rate_factors, nodes, "node")
     _require("memory_factors", memory_factors, nodes, "node")
@@ -65,11 +68,12 @@ def adjust(
             changed = changed.with_events(
                 problem.events.assign(demand_kops=problem.events["demand_kops"] * each)
             )
-    if weights:
+    if weights or weight_factors:
         weight = [
-            weights.get(name, old) for name, old in zip(problem.tenant_names, problem.weight, strict=True)
+            weights.get(name, old) * weight_factors.get(name, 1.0)
+            for name, old in zip(problem.tenant_names, problem.weight, strict=True)
         ]
-        changed = replace(changed, tenants=problem.tenants.assign(weight=np.array(weight, dtype=float)))
+        changed = changed.with_tenants(weight=np.array(weight, dtype=float))
     if rate_scale != 1 or rate_factors:
         faster = np.array([rate_factors.get(name, 1.0) for name in problem.node_names]) * rate_scale
         changed = changed.with_nodes(rate_kops=changed.nodes["rate_kops"] * faster)

@@ -31,8 +31,8 @@ def list_changes(problem: SharedStore) -> Iterator[tuple[float, Floats]]:
     whole = (events["partition"].astype(str) == ANY).to_numpy()
     values, times = events["demand_kops"].to_numpy(float), events["at_s"].to_numpy(float)
     tenants = events["tenant"].astype(str).to_list()
-    for at_s in np.unique(times).tolist():
-        for k in np.flatnonzero(times == at_s).tolist():
+    for at_s, first_row, end in _group(times):
+        for k in range(first_row, end):
             if not whole[k]:
                 demand[rows[k]] = values[k]
                 continue
@@ -40,3 +40,9 @@ def list_changes(problem: SharedStore) -> Iterator[tuple[float, Floats]]:
             total = float(demand[mine].sum())
             demand[mine] = values[k] * (demand[mine] / total if total > 0 else proportions[mine])
         yield at_s, demand.copy()
+
+
+def _group(times: Floats) -> Iterator[tuple[float, int, int]]:
+    """Yield each of the ascending times, with its first row and that after its last."""
+    values, starts = np.unique(times, return_index=True)
+    yield from zip(values.tolist(), starts.tolist(), [*starts[1:].tolist(), len(times)], strict=True)

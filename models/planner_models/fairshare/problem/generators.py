@@ -11,7 +11,9 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
+from planner.errors import InputError
 from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import MOST_PARTITIONS
 
 KEYS: Final = 100_000
 EXPONENT: Final = 0.99
@@ -72,6 +74,11 @@ def zipf(
     seed: Seed = 0,
 ) -> SharedStore:
     """Generate tenants with 100,000 keys each, of Zipf popularity 0.99, hashed to their partitions."""
+    if tenants * partitions > MOST_PARTITIONS:
+        raise InputError(
+            f"partitions: {partitions:,} for each of {tenants:,} tenants are {tenants * partitions:,}, "
+            f"must be up to {MOST_PARTITIONS:,}"
+        )
     random = np.random.default_rng(seed)
     heavy, middle = max(tenants // 16, 1), 5 * tenants // 16
     weight = np.ones(tenants)

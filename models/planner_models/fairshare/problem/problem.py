@@ -228,16 +228,23 @@ class SharedStore:
         """Return (P, N) whether a table of rules names a partition and a node; None without rules."""
         if table is None or not len(table):
             return None
+        tenant, partition = (table[name].astype(str).to_numpy(object) for name in ("tenant", "partition"))
+        any_tenant, any_partition = tenant == ANY, partition == ANY
+        node = self.find_nodes(table["node"])
+        has_node = node >= 0  # else it is any
+        name_of, names = pd.factorize(self.partition_names)
         marked = np.zeros((len(self.partitions), len(self.nodes)), dtype=bool)
-        named = [table[name].astype(str) for name in ("tenant", "partition", "node")]
-        for tenant, partition, node in zip(*named, strict=True):
-            rows = np.ones(len(self.partitions), dtype=bool)
-            if tenant != ANY:
-                rows &= self.tenant_names[self.tenant] == tenant
-            if partition != ANY:
-                rows &= self.partition_names == partition
-            columns = np.ones(len(self.nodes), dtype=bool) if node == ANY else self.node_names == node
-            marked |= rows[:, None] & columns[None, :]
+        for chosen, row, group_of in (
+            (~any_tenant & ~any_partition, self.find_partitions(table), np.arange(len(marked))),
+            (~any_tenant & any_partition, pd.Index(self.tenant_names).get_indexer(tenant), self.tenant),
+            (any_tenant & ~any_partition, pd.Index(names).get_indexer(partition), name_of),
+            (any_tenant & any_partition, np.zeros(len(table), dtype=np.int64), np.zeros_like(name_of)),
+        ):
+            if chosen.any():
+                groups = np.zeros((int(group_of.max()) + 1, len(self.nodes)), dtype=bool)
+                groups[row[chosen & ~has_node]] = True
+                groups[row[chosen & has_node], node[chosen & has_node]] = True
+                marked |= groups[group_of]
         return marked
 
     @cached_property

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-import pandera.pandas as pa
-
-from planner.contract.tables import Table, label, number
+from planner.contract.tables import Table, choice, label, number
 
 ELASTIC, FIXED = "elastic", "fixed"
 MIXES: Final = (ELASTIC, FIXED)
 ANY: Final = "*"
 REQUESTS: Final = "requests"
 MOST_NODES: Final = 10_000
+MOST_TENANTS: Final = 1_000_000
 MOST_PARTITIONS: Final = 2_000_000
+MOST_EVENTS: Final = 100_000
+MOST_REPLICAS: Final = 20_000_000
+"""Of all partitions, if each had as many as the one with most."""
+MOST_PAIRS: Final = 20_000_000
+"""Of tenants and nodes."""
+MOST_PLACES: Final = 500_000_000
+"""Of partitions and nodes, where rules say which are possible."""
 MOST_OUTSTANDING: Final = 1_000_000
 MOST_S: Final = 1e9
 MOST_KOPS: Final = 1e9
@@ -35,9 +41,9 @@ NODES: Final = Table(
             at_most=MOST_KOPS, least=LEAST_KOPS,
         ),
         "memory_gb": number("memory for partitions, GB", more_than=0, at_most=MOST_GB, least=LEAST_GB),
-        "domain": pa.Column(
-            str, required=False, nullable=True,
-            description="rack or zone that fails as one; replicas of a partition are in distinct ones",
+        "domain": label(
+            "rack or zone that fails as one; replicas of a partition are in distinct ones",
+            optional=True, may_be_blank=True,
         ),
         "failed": number(
             "1: does not work, 0: works", at_least=0, at_most=1, whole=True, optional=True, default=0.0
@@ -54,11 +60,9 @@ TENANTS: Final = Table(
             "part of the store that it is due, relative to the weights of others", more_than=0,
             at_most=MOST_WEIGHT, least=LEAST_WEIGHT,
         ),
-        "mix": pa.Column(
-            str,
-            pa.Check.isin(MIXES, error="must be one of " + ", ".join(MIXES)),
-            description="elastic: each partition is served up to its own demand; fixed: requests keep their "
-            "proportions, so that the slowest partition holds back all others",
+        "mix": choice(
+            "elastic: each partition is served up to its own demand; fixed: requests keep their "
+            "proportions, so that the slowest partition holds back all others", MIXES,
         ),
         "replicas": number(
             "copies of each partition, on distinct nodes", at_least=1, at_most=MOST_NODES, whole=True,

@@ -11,7 +11,17 @@ import pandas as pd
 from planner.contract.tables import SHOWN_ROWS, file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
 from planner.formatting import amount
-from planner_models.fairshare.problem.tables import ANY, MOST_NODES, MOST_PARTITIONS, REQUESTS
+from planner_models.fairshare.problem.tables import (
+    ANY,
+    MOST_EVENTS,
+    MOST_NODES,
+    MOST_PAIRS,
+    MOST_PARTITIONS,
+    MOST_PLACES,
+    MOST_REPLICAS,
+    MOST_TENANTS,
+    REQUESTS,
+)
 
 if TYPE_CHECKING:
     from planner_models.fairshare.problem.problem import SharedStore
@@ -19,17 +29,49 @@ if TYPE_CHECKING:
 
 def find_faults(problem: SharedStore) -> list[str]:
     """Return every fault of tables whose rows are valid by themselves."""
-    faults = list(_find_sizes(problem)) + list(_find_unknown(problem))
+    faults = list(_find_sizes(problem)) or list(_find_unknown(problem))
     if not faults:
         faults += [*_find_tenants(problem), *_find_partitions(problem), *_find_rules(problem)]
     return faults
 
 
 def _find_sizes(problem: SharedStore) -> Iterator[str]:
-    for name, most in (("nodes", MOST_NODES), ("partitions", MOST_PARTITIONS)):
+    is_large = False
+    for name, most in (
+        ("nodes", MOST_NODES),
+        ("tenants", MOST_TENANTS),
+        ("partitions", MOST_PARTITIONS),
+        ("events", MOST_EVENTS),
+    ):
         frame = getattr(problem, name)
-        if len(frame) > most:
+        if frame is not None and len(frame) > most:
+            is_large = True
             yield f"{file_name(frame, name)}: has {len(frame):,} rows, must have up to {most:,}"
+    if is_large:
+        return
+    nodes, tenants, partitions = (
+        len(frame) for frame in (problem.nodes, problem.tenants, problem.partitions)
+    )
+    where = file_name(problem.tenants, "tenants")
+    if tenants * nodes > MOST_PAIRS:
+        yield (
+            f"{where}: {tenants:,} tenants on {nodes:,} nodes are {tenants * nodes:,} pairs, must be up to "
+            f"{MOST_PAIRS:,}"
+        )
+    row = int(problem.tenants["replicas"].to_numpy(float).argmax()) if tenants else 0
+    replicas = int(problem.tenants["replicas"].iloc[row]) if tenants else 0
+    if partitions * replicas > MOST_REPLICAS:
+        yield (
+            f"{row_name(problem.tenants, 'tenants', row)}: replicas is {replicas}, must be at most "
+            f"{MOST_REPLICAS // partitions} with {partitions:,} partitions"
+        )
+    for name in ("pinned", "forbidden"):
+        rules = getattr(problem, name)
+        if rules is not None and len(rules) and partitions * nodes > MOST_PLACES:
+            yield (
+                f"{file_name(rules, name)}: {partitions:,} partitions on {nodes:,} nodes are "
+                f"{partitions * nodes:,} pairs, must be up to {MOST_PLACES:,} with such rules"
+            )
 
 
 def _find_unknown(problem: SharedStore) -> Iterator[str]:
@@ -92,7 +134,8 @@ def _find_tenants(problem: SharedStore) -> Iterator[str]:
             f"{row_name(frame, 'tenants', row)}: replicas is {replicas[row]:g}, must be at most {domains}, "
             f"the number of {noun}"
         )
-    for row in np.flatnonzero(problem.most_nodes < replicas)[:SHOWN_ROWS].tolist():
+    possible = np.minimum(replicas, domains)  # more are a fault of their own
+    for row in np.flatnonzero(problem.most_nodes < possible)[:SHOWN_ROWS].tolist():
         yield (
             f"{row_name(frame, 'tenants', row)}: most_nodes is {problem.most_nodes[row]}, must be at least "
             f"replicas, {replicas[row]:g}"

@@ -16,6 +16,7 @@ from planner.contract.design import Decision, Design, Mechanism
 from planner.contract.drawing import Curve
 from planner.contract.metrics import Headline, less, more
 from planner.contract.simulation import Simulation, SimulationResult
+from planner.contract.tables import row_name
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.fairshare.designs import mechanisms
@@ -195,11 +196,12 @@ def _require_times(problem: SharedStore, duration_s: float, measured_from_s: flo
             f"be at most {MOST_REQUESTS:.0e}; lower duration_s, or scale and rate_scale of the problem"
         )
     if problem.events is not None and len(problem.events):
-        last = float(problem.events["at_s"].max())
+        row = int(problem.events["at_s"].to_numpy(float).argmax())
+        last = float(problem.events["at_s"].iloc[row])
         if last >= duration_s:
             faults.append(
-                f"events: the last change is at {last:g} s, must be before the end of the simulation, "
-                f"{duration_s:g} s"
+                f"{row_name(problem.events, 'events', row)}: at_s is {last:g}, must be before the end of the "
+                f"simulation, {duration_s:g} s; raise duration_s"
             )
     if faults:
         raise InputError(*faults)

@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from planner_models.fairshare import SharedStore
+from planner_models.fairshare import SYSTEM, SharedStore
 from planner_models.fairshare.designs.moves import move_least
 from planner_models.fairshare.designs.optimum import fair_load_kops
-from planner_models.fairshare.plan.metrics import count_moves
+from planner_models.fairshare.plan.metrics import count_moves, measure
 from planner_models.fairshare.problem import generators
+from planner_models.fairshare.problem.adjustments import adjust
+from tests.models.fairshare.stores import make
 
 
 def least_moved_gb(problem: SharedStore, load_kops: np.ndarray, limit: float) -> float | None:
@@ -91,3 +93,36 @@ def test_moves_are_near_the_bound() -> None:
     assert moved.bound_gb <= counted[1] * (1 + 1e-9)
     assert counted[1] <= 1.15 * moved.bound_gb
     assert moved.bound_gb / problem.size_gb[0] == pytest.approx(round(moved.bound_gb / problem.size_gb[0]))
+
+
+@pytest.mark.parametrize("name", ["rebalance", "optimum", "fq"])
+def test_replicas_of_the_decision_in_place_stay(name: str) -> None:
+    problem, design = generators.sample(), SYSTEM.design(name)
+    lost = adjust(problem, fail_nodes=(str(problem.node_names[0]),))
+    moved = []
+    previous = design.run(problem)
+    for _ in range(2):
+        decision = design.run(lost, previous=previous)
+        assert previous.plan is not None
+        assert decision.plan is not None
+        moved.append(measure(lost, decision.plan, previous.plan)["moved_partitions"])
+        previous = decision
+    on_lost = measure(problem, previous.plan, design.run(problem).plan)["moved_partitions"]
+    assert moved[0] is not None
+    assert moved[0] > 0
+    assert on_lost == moved[0]
+    assert moved[1] == 0
+
+
+def test_a_replica_that_fits_nowhere_takes_the_place_of_small_ones() -> None:
+    large, small = (12.0, "n0"), (2.0, "n1")
+    own = {"x": large, "y": (10.0, "n0"), **{f"s{k}": small for k in range(6)}, "z": (12.0, "n2")}
+    problem = make({"n0": 20.0, "n1": 20.0, "n2": 20.0}, {"A": (1.0, "elastic", own)})
+    load = np.array([demand for demand, _ in own.values()])
+    done = move_least(problem, load, slack=0.1)
+    counted = count_moves(problem, done.replicas)
+    assert counted is not None
+    limit = done.limit * 20.0
+    assert done.is_within
+    assert np.bincount(done.replicas.node, weights=load[done.replicas.partition]).max() <= limit * (1 + 1e-9)
+    assert counted[1] == pytest.approx(least_moved_gb(problem, load, done.limit))

@@ -46,3 +46,15 @@ def test_the_weight_that_costs_others_most_is_named() -> None:
     assert frame["change"].tolist()[0] == "tenant A"
     assert frame["others_gain"].tolist() == pytest.approx([2.0, 10 / 11, 10 / 11])  # 8 to 6; 2 to 12/11
     assert "tenant A costs others most: they get 2 kops more" in " ".join(sentences)
+
+
+def test_a_plan_of_the_practice_is_not_compared_to_itself() -> None:
+    problem = generators.sample()
+    said = {
+        design: " ".join(
+            planner.explain(problem, design=design, upgrades=0, heaviest=0).explanation.sentences
+        )
+        for design in ("unmodified", "fq")
+    }
+    assert "with an unmodified store it is" in said["fq"]
+    assert "with an unmodified store" not in said["unmodified"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from planner.errors import InputError
 from planner_models.fairshare import SharedStore
+from planner_models.fairshare.problem import generators, validation
 from planner_models.fairshare.problem.adjustments import adjust
 
 Tables = dict[str, pd.DataFrame]
@@ -115,6 +117,60 @@ def test_resources_need_their_tables() -> None:
         SharedStore.from_tables(given)
 
 
+@pytest.mark.parametrize(
+    ("limit", "most", "message"),
+    [
+        ("MOST_NODES", 2, "nodes: has 3 rows, must have up to 2"),
+        ("MOST_TENANTS", 1, "tenants: has 2 rows, must have up to 1"),
+        ("MOST_PAIRS", 5, "tenants: 2 tenants on 3 nodes are 6 pairs, must be up to 5"),
+        ("MOST_REPLICAS", 5, "tenants row 2: replicas is 2, must be at most 1 with 3 partitions"),
+        (
+            "MOST_PLACES",
+            8,
+            "forbidden: 3 partitions on 3 nodes are 9 pairs, must be up to 8 with such rules",
+        ),
+    ],
+)
+def test_a_store_that_would_need_too_much_memory_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, limit: str, most: int, message: str
+) -> None:
+    given = tables()
+    rules("forbidden", ("B", "p", "n2"))(given)
+    monkeypatch.setattr(validation, limit, most)
+    with pytest.raises(InputError) as raised:
+        SharedStore.from_tables(given)
+    assert raised.value.faults == (message,)
+
+
+def test_a_generator_refuses_too_many_partitions() -> None:
+    with pytest.raises(InputError, match="10,000 for each of 1,000 tenants are 10,000,000, must be up to"):
+        generators.zipf(tenants=1_000, partitions=10_000)
+
+
+def test_rules_mark_the_places_that_they_name() -> None:
+    random = np.random.default_rng(1)
+    for _ in range(30):
+        given = tables()
+        names = {
+            "tenant": ["Ünïcode", "B", "*"], "partition": ["p", "q", "*"], "node": ["n1", "n2", "n3", "*"],
+        }  # fmt: skip
+        rows = {tuple(random.choice(values) for values in names.values()) for _ in range(3)}
+        rows -= {row for row in rows if row[:2] == ("Ünïcode", "q")}
+        if not rows:
+            continue
+        rules("forbidden", *sorted(rows))(given)
+        problem = SharedStore.from_tables(given)
+        marked = [
+            [
+                any(t in (owner, "*") and p in (name, "*") and n in (node, "*") for t, p, n in rows)
+                for node in problem.node_names
+            ]
+            for owner, name in zip(problem.tenant_names[problem.tenant], problem.partition_names, strict=True)
+        ]
+        assert problem.is_forbidden is not None
+        assert problem.is_forbidden.tolist() == marked
+
+
 def test_adjustments() -> None:
     problem = SharedStore.from_tables(tables())
     changed = adjust(
@@ -122,13 +178,14 @@ def test_adjustments() -> None:
         scale=2.0,
         rate_scale=0.5,
         weights={"B": 10.0},
+        weight_factors={"B": 0.5},
         demand_factors={"B": 0.5},
         rate_factors={"n2": 4.0},
         fail_nodes=("b",),
     )
     assert changed.demand_kops.tolist() == [10.0, 5.0, 5.0]
     assert changed.rate_kops.tolist() == [5.0, 20.0, 0.0]
-    assert changed.weight.tolist() == [1.0, 10.0]
+    assert changed.weight.tolist() == [1.0, 5.0]
     assert changed.wanted_replicas.tolist() == [1, 1, 1]  # one domain is left
 
 
@@ -136,6 +193,7 @@ def test_adjustments() -> None:
     ("given", "message"),
     [
         ({"weights": {"Bb": 2.0}}, "weights: 'Bb' is no tenant; did you mean 'B'?"),
+        ({"weight_factors": {"C": 2.0}}, "weight_factors: 'C' is no tenant; valid: B, Ünïcode"),
         ({"rate_factors": {"n": 2.0}}, "rate_factors: 'n' is no node; did you mean"),
         ({"fail_nodes": ("n7",)}, "fail_nodes: 'n7' is no node; valid: a, b, n1"),
     ],

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import planner
 from planner.errors import InputError
 from planner.options import Options
 from planner.scenarios.scenario import load
@@ -167,13 +168,11 @@ def test_wrong_times_are_refused(given: dict[str, Any], words: str) -> None:
         )
 
 
-def test_an_event_after_the_end_is_refused() -> None:
+def test_an_event_after_the_end_is_refused_once_for_all_designs() -> None:
     events = pd.DataFrame({"at_s": [90.0], "tenant": ["t0"], "partition": ["*"], "demand_kops": [0.3]})
-    with pytest.raises(InputError, match=r"the last change is at 90 s, must be before the end"):
-        study.simulate(
-            make_store([0.1], events=events), design=SYSTEM.design("fq"), information={},
-            decision_parameters={}, options=Options(),
-        )  # fmt: skip
+    with pytest.raises(InputError) as caught:
+        planner.simulate(make_store([0.1], events=events), designs="fq,unmodified")
+    assert [words.split(", must")[0] for words in caught.value.faults] == ["events row 1: at_s is 90"]
 
 
 @pytest.mark.parametrize(
