@@ -4,6 +4,9 @@
 
 Generated rule sets of three kinds, with 8,000 connections. Times are of the processor, after compiling.
 
+A million packets, each of a new connection, are replayed among 100,000 rules, with `all` and with `pool`.
+Least specific masks are compared with those of the fewest bits, by integer programs.
+
 Asserted: every entry passes the check, no design beats the bound, a planned pool is the best of all designs,
 and a least specific mask among 10,000 rules takes less than 1 ms. Misses by the size of a cache are those of
 a simulation, and modules on different fields have an entry for each pair in one table.
@@ -15,16 +18,22 @@ import time
 from collections import OrderedDict
 
 import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from benchmarks.common import machine, parser_of
-from planner_models.flowtables import SYSTEM, check, measure
-from planner_models.flowtables.designs.reactive import make_least_masks
+from planner_models.flowtables import SYSTEM, FlowTables, check, measure
+from planner_models.flowtables.designs.cover import group_headers
+from planner_models.flowtables.designs.reactive import MASKS_OF_MISSES, fill_by_misses, make_least_masks
 from planner_models.flowtables.plan.cache_sizes import count_misses
+from planner_models.flowtables.plan.check import count_wrong
+from planner_models.flowtables.plan.classification import classify
+from planner_models.flowtables.plan.lookup import find_all
 from planner_models.flowtables.problem import generators
-from planner_models.flowtables.problem.fields import make_layout
+from planner_models.flowtables.problem.fields import Words, make_layout
 from planner_models.flowtables.problem.policies import merge_modules
 
 DESIGNS = ("tuple_search", "all", "least_specific", "pool", "replanned", "merged")
+MORE_TRIALS = 2_000  # of the local search of `merged`
 MOST_SECONDS_PER_MASK = 1e-3
 MASKS = 2_000
 ENTRIES = 200_000  # of the cache whose sizes are compared
@@ -59,8 +68,13 @@ def main() -> None:
         assert min(costs.values()) >= bound * (1 - 1e-9)
         assert costs["merged"] == min(costs.values())
         print(f"{kind:<10}" + "".join(f"{cell:>24}" for cell in cells) + f"{bound:>10.3f}")
+        search_longer(kind, problem, costs["merged"])
+        compare_misses(kind, problem)
     time_sizes(1_000_000 if quick else 10_000_000)
     time_merging(50 if quick else 200, 500 if quick else 5_000)
+    compare_exact(200 if quick else 10_000, 20 if quick else 100)
+    for name in ("all", "pool"):
+        time_replay(name, 2_000 if quick else 100_000, 20_000 if quick else 1_000_000)
     for rules in (200, 1_000) if quick else (1_000, 10_000, 30_000, 100_000):
         problem = generators.acl(rules=rules, connections=MASKS, seed=1)
         make_masks = make_least_masks(problem, True)
@@ -70,6 +84,116 @@ def main() -> None:
         entries = problem.size()["entries"]
         print(f"least specific mask among {entries:,} entries: {1e6 * seconds:.0f} us")
         assert entries > 15_000 or seconds < MOST_SECONDS_PER_MASK
+
+
+def search_longer(kind: str, problem: FlowTables, cost_us: float) -> None:
+    """Time a longer local search of `merged`, from the same masks."""
+    start = time.process_time()
+    decision = SYSTEM.design("merged").run(problem, parameters={"trials": MORE_TRIALS})
+    seconds = time.process_time() - start
+    assert decision.plan is not None
+    assert decision.proof.objective is not None
+    assert not len(check(problem, decision.plan)), f"{kind}: wrong entries"
+    assert decision.proof.objective <= cost_us * (1 + 1e-9)
+    print(f"{kind}: merged, {MORE_TRIALS:,} trials: {decision.proof.objective:.2f} us, {seconds:.1f} s")
+
+
+def compare_misses(kind: str, problem: FlowTables) -> None:
+    """Time a cover of all headers by few entries, and compare its misses with their bound."""
+    start = time.process_time()
+    decision = SYSTEM.design("fewest_misses").run(problem)
+    seconds = time.process_time() - start
+    proof = decision.proof
+    assert decision.plan is not None
+    assert proof.objective is not None
+    assert proof.bound is not None
+    assert not len(check(problem, decision.plan)), f"{kind}: wrong entries"
+    assert proof.objective >= proof.bound
+    print(f"{kind}: fewest misses {proof.objective:,.0f}, at least {proof.bound:,.0f}, {seconds:.1f} s")
+
+
+def time_replay(name: str, rules: int, packets: int) -> None:
+    """Time a cache that misses fill, each packet of a new connection, and check some of its entries."""
+    problem = generators.acl(rules=rules, connections=packets, seed=1)
+    entries, headers = problem.entries, problem.headers
+    make_masks = MASKS_OF_MISSES[name](problem)
+    start = time.process_time()
+    table = fill_by_misses(problem, make_masks, reuse=name == "pool")
+    seconds = time.process_time() - start
+    count, masks = table.counts.tolist()
+    print(
+        f"{name}: {packets:,} packets replayed among {len(entries.action):,} entries: {seconds:.1f} s, "
+        f"{count:,} misses, {masks:,} masks"
+    )
+    assert (np.asarray(find_all(table, headers[:10_000])[0]) >= 0).all()
+    random = np.random.default_rng(1)
+    for row in random.permutation(count)[:200].tolist():
+        value, mask = table.value[row], table.masks[table.mask_of[row]]
+        action = problem.actions[int(classify(value[None, :], entries)[0])]
+        assert not count_wrong(problem, value, mask, action, random), f"{name}: a wrong entry"
+
+
+def compare_exact(rules: int, packets: int) -> None:
+    """Compare the bits of least specific masks with the fewest that keep a packet's action."""
+    problem = generators.acl(rules=rules, connections=packets, seed=2)
+    headers = group_headers(problem).words
+    masks = make_least_masks(problem, False)(headers)
+    start = time.process_time()
+    exact = np.array([count_fewest_bits(problem, header) for header in headers])
+    seconds = (time.process_time() - start) / len(headers)
+    found = np.bitwise_count(masks).sum(axis=1)
+    assert (found >= exact).all()
+    more = 100 * (found.sum() / exact.sum() - 1)
+    print(
+        f"bits of least specific masks of {len(headers)} packets among {rules:,} rules: {found.mean():.2f}, "
+        f"at least {exact.mean():.2f} ({more:.2f}% more); exact: {1e3 * seconds:.0f} ms"
+    )
+
+
+def count_fewest_bits(problem: FlowTables, header: Words) -> int:
+    """Return the fewest bits of a mask that keeps a header's action in one flow table, by integer programs.
+
+    One for each entry that matches the header and has its action, the anchor: the mask has the anchor's bits
+    and, for each entry before it of another action, a bit in which the header differs from it.
+    """
+    rules = problem.entries
+    action = int(classify(header[None, :], rules)[0])
+    matches = ((header ^ rules.value) & rules.mask == 0).all(axis=1)
+    anchors = np.flatnonzero(matches & (rules.action == action)).tolist()
+    none = np.zeros_like(header)
+    candidates = [(rules.mask[row], row) for row in anchors]
+    if action == 0:
+        candidates.append((none, len(rules.action)))  # packets without a match are dropped
+    best = 64 * len(header)
+    for anchor, end in candidates:
+        bits = int(np.bitwise_count(anchor).sum())
+        differs = (header ^ rules.value[:end]) & rules.mask[:end]
+        differs = np.unique(differs[(rules.action[:end] != action) & ~(differs & anchor).any(axis=1)], axis=0)
+        if not len(differs) or bits >= best:
+            best = min(best, bits)
+            continue
+        if not differs.any(axis=1).all():
+            continue  # a header of the anchor that an entry of another action holds
+        hits = np.unpackbits(keep_minimal(differs).astype(">u8").view(np.uint8), axis=1)
+        used = np.flatnonzero(hits.any(axis=0))
+        result = milp(
+            np.ones(len(used)),
+            constraints=LinearConstraint(hits[:, used], lb=1),
+            integrality=np.ones(len(used)),
+            bounds=Bounds(0, 1),
+        )
+        assert result.success
+        best = min(best, bits + round(result.fun))
+    return best
+
+
+def keep_minimal(sets: Words) -> Words:
+    """Return the sets of bits (n, words) that contain no other one."""
+    rest, kept = sets[np.argsort(np.bitwise_count(sets).sum(axis=1), kind="stable")], []
+    while len(rest):
+        kept.append(rest[0])
+        rest = rest[((rest & rest[0]) != rest[0]).any(axis=1)]
+    return np.array(kept)
 
 
 def time_sizes(count: int) -> None:

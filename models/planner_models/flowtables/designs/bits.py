@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
@@ -19,14 +18,4 @@ def _count_ones(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
     return types.uint64(types.uint64), generate
 
 
-def _count_leading_zeros(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
-    """Return the zeros before the first one of a word; 64 for 0."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.uint64(types.uint64), generate
-
-
 count_ones = cast("Callable[[Any], Any]", intrinsic(_count_ones))
-count_leading_zeros = cast("Callable[[Any], Any]", intrinsic(_count_leading_zeros))

@@ -23,8 +23,13 @@ MOST_ENTRIES_TRIED = 64
 
 
 def bound_cost(problem: FlowTables, incompatible: int) -> float:
-    """Return the least CPU time of a connection, us: a lookup, and upcalls of incompatible headers."""
-    return problem.probe_us + problem.cost("upcall_us") * incompatible / len(problem.flows)
+    """Return the least CPU time of a connection, us: a lookup, and upcalls of incompatible headers.
+
+    A cache without entries has no masks, so that each connection takes an upcall and no lookup.
+    """
+    upcall_us = problem.cost("upcall_us")
+    with_entries_us = problem.probe_us + upcall_us * incompatible / len(problem.flows)
+    return min(with_entries_us, upcall_us)
 
 
 def find_incompatible(problem: FlowTables, headers: Headers, specific: Ints) -> Ints:

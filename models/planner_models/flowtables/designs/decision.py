@@ -40,8 +40,9 @@ def decide(
     plan = make_plan(problem, value, mask_of, table.masks[:masks].copy(), action)
     objective = measure(problem, plan, None)[metric]
     assert objective is not None
-    is_optimal = bound is not None and objective - bound <= max(options.gap or 0.0, EQUAL) * max(
-        objective, 1e-9
+    # a bound above the objective value is wrong, and is left for the engine to refuse
+    is_optimal = bound is not None and (
+        -EQUAL <= (objective - bound) / max(objective, 1e-9) <= max(options.gap or 0.0, EQUAL)
     )
     proof = Proof(
         status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,

@@ -120,13 +120,22 @@ def fill_by_misses(
     headers = problem.headers
     table = make_table(headers.shape[1], len(headers), len(headers))
     weight = weigh_bits(problem, by_entropy=True) if reuse else np.zeros(64 * headers.shape[1])
+    if reuse:
+        start, none = 0, headers[:0]
+        while True:  # masks are made only for headers for which no mask in use is valid
+            start += int(install_all(table, headers[start:], none, problem.entries, weight, True))
+            if start == len(headers):
+                return table
+            one = headers[start : start + 1]
+            install_all(table, one, make_masks(one), problem.entries, weight, True)
+            start += 1
     for start in range(0, len(headers), CHUNK):
         chunk = headers[start : start + CHUNK]
         entry, _ = find_all(table, chunk)
         missed = np.flatnonzero(entry < 0)
         wanted = np.zeros_like(chunk)
         wanted[missed] = make_masks(chunk[missed])
-        install_all(table, chunk, wanted, problem.entries, weight, reuse)
+        install_all(table, chunk, wanted, problem.entries, weight, False)
     return table
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from planner.contract.design import Design, Mechanism
-from planner_models.flowtables.designs import merged, reactive, replanned
+from planner_models.flowtables.designs import fewest_misses, merged, reactive, replanned
 from planner_models.flowtables.information.observe import observe_trace
 from planner_models.flowtables.information.signalling import count_installs
 
@@ -51,6 +51,14 @@ DESIGNS: Final = (
         signalling=count_installs,
         messages="userspace knows the actions of all rules; each miss installs an entry",
         source=f"{PAPER}, 5.1: the open problem of least specific entries",
+    ),
+    Design(
+        name="fewest_misses",
+        decide=fewest_misses.cover_trace,
+        mechanism=Mechanism.TRANSPARENCY,
+        signalling=count_installs,
+        messages="userspace knows the actions of all rules and all connections to come",
+        source=f"{PAPER}, 5.1: the open problem of least specific entries, for a trace",
     ),
     _reacts(name="all", decide=reactive.combine_all, source=f"{PAPER}, 5.2 to 5.4"),
     _reacts(name="prefix", decide=reactive.track_prefixes, source=f"{PAPER}, 5.4"),

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from planner.arrays import Ints, Ints32
+from planner.arrays import Bools, Ints, Ints32
 from planner.compiled import inner, kernel
-from planner_models.flowtables.designs.bits import count_leading_zeros
 from planner_models.flowtables.problem.fields import STAGES, Words
 from planner_models.flowtables.problem.problem import FlowTables
 
@@ -25,11 +24,13 @@ class TupleSpace(NamedTuple):
     highest       (K,) highest priority
     table         (T + 1,) first tuple of each flow table
     length        (K, P) prefix length of each field with a trie; 0: not matched
-    trie_entry    (Q,) an entry with each prefix, by flow table and field
-    trie_length   (Q,)
-    trie_start    (T, P + 1) first prefix of each flow table and field
+    slots         (s,) an entry with each tuple, stage and value up to the stage: a hash table; -1 for none
+    slot_of       (s,) tuple and stage of each place: stages times the tuple, plus the stage
+    root          (T, P) first node of the trie of each flow table and field
+    child         (Q, 2) next node of a trie where the next bit is 0, is 1; -1 for none
+    is_prefix     (Q,) whether an entry matches the bits up to a node
     word, offset, bits, stage  (P,) of the fields with a trie
-    stage_mask    (4, words) bits of all fields up to each stage
+    stage_mask    (S, words) bits of all fields up to each stage; one row without stages
     """
 
     entry: Ints32
@@ -38,9 +39,11 @@ class TupleSpace(NamedTuple):
     highest: Ints
     table: Ints
     length: Ints
-    trie_entry: Ints32
-    trie_length: Ints
-    trie_start: Ints
+    slots: Ints32
+    slot_of: Ints32
+    root: Ints
+    child: Ints32
+    is_prefix: Bools
     word: Ints
     offset: Ints
     bits: Ints
@@ -75,55 +78,125 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
         dtype=np.int64,
     ).reshape(len(mask), len(fields))
     own_length = length[place[group]]
-    entries, lengths, starts = [], [], np.zeros((len(rules.start) - 1, len(fields) + 1), dtype=np.int64)
-    total = 0
+    word = np.array([field.word for field in fields], dtype=np.int64)
+    offset = np.array([field.offset for field in fields], dtype=np.int64)
+    root = np.zeros((len(rules.start) - 1, len(fields)), dtype=np.int64)
+    values, lengths, tries = [np.zeros((0, layout.words), np.uint64)], [], []
     for row in range(len(rules.start) - 1):
         first, last = int(rules.start[row]), int(rules.start[row + 1])
         for column, field in enumerate(fields):
-            starts[row, column] = total
+            root[row, column] = row * len(fields) + column
             own = layout.to_words([layout.full_mask([field.name])])[0]
             prefixes = np.column_stack(
                 [rules.value[first:last] & own, own_length[first:last, column].astype(np.uint64)]
             )
             _, at = np.unique(prefixes, axis=0, return_index=True)
             at = at[own_length[first:last, column][at] > 0] + first
-            entries.append(at)
+            values.append(rules.value[at])
             lengths.append(own_length[at, column])
-            total += len(at)
-        starts[row, -1] = total
+            tries.append(np.full(len(at), root[row, column]))
     stages = [
         layout.to_words([layout.full_mask([one.name for one in layout.fields if one.stage <= stage])])[0]
         for stage in range(len(STAGES))
     ]
+    stage_mask = np.array(stages if is_staged else [problem.full_mask], dtype=np.uint64)
     none = np.zeros(0, dtype=np.int64)
+    child, is_prefix = make_tries(
+        np.concatenate(values), np.concatenate([none, *lengths]), np.concatenate([none, *tries]), root.size,
+        word, offset,
+    )  # fmt: skip
+    start = np.searchsorted(place[group][entry], np.arange(len(unique) + 1)).astype(np.int64)
+    slots, slot_of = hash_stages(rules.value, mask, stage_mask, entry, start)
     return TupleSpace(
         entry=entry.astype(np.int32),
-        start=np.searchsorted(place[group][entry], np.arange(len(unique) + 1)).astype(np.int64),
+        start=start,
         mask=mask,
         highest=highest[by_priority],
         table=np.searchsorted(unique[by_priority, 0].astype(np.int64), np.arange(len(rules.start))).astype(
             np.int64
         ),
         length=length,
-        trie_entry=np.concatenate([none, *entries]).astype(np.int32),
-        trie_length=np.concatenate([none, *lengths]).astype(np.int64),
-        trie_start=starts,
-        word=np.array([field.word for field in fields], dtype=np.int64),
-        offset=np.array([field.offset for field in fields], dtype=np.int64),
+        slots=slots,
+        slot_of=slot_of,
+        root=root,
+        child=child,
+        is_prefix=is_prefix,
+        word=word,
+        offset=offset,
         bits=np.array([field.bits for field in fields], dtype=np.int64),
         stage=np.array([field.stage if is_staged else 0 for field in fields], dtype=np.int64),
-        stage_mask=np.array(stages if is_staged else [problem.full_mask] * len(STAGES), dtype=np.uint64),
+        stage_mask=stage_mask,
     )
 
 
 @inner
-def find_common_length(header: Any, value: Any, word: Any, offset: Any, bits: Any) -> Any:
-    """Return the number of equal bits of a field before the first that differs."""
-    differing = (header[word] ^ value[word]) << np.uint64(offset)
-    common = np.int64(count_leading_zeros(differing))
-    if common == 64 and bits > 64:
-        common += np.int64(count_leading_zeros(header[word + 1] ^ value[word + 1]))
-    return min(common, bits)
+def get_bit(header: Any, word: Any, bit: Any) -> Any:
+    """Return a bit of a header, counted from the first bit of a word."""
+    return np.int64((header[word + (bit >> 6)] >> np.uint64(63 - (bit & 63))) & np.uint64(1))
+
+
+@kernel
+def make_tries(value: Any, length: Any, trie: Any, count: Any, word: Any, offset: Any) -> Any:
+    """Return the nodes of tries of prefixes, the roots first: `child` (Q, 2) and `is_prefix` (Q,).
+
+    value, length, trie  (q, words), (q,), (q,) of each prefix: its bits, how many, and its trie's number,
+                         which is that of its field modulo the number of fields
+    """
+    most = count + length.sum()
+    child, is_prefix = np.full((most, 2), -1, np.int32), np.zeros(most, np.bool_)
+    used = count
+    for q in range(len(length)):
+        node, p = trie[q], trie[q] % len(word)
+        for depth in range(length[q]):
+            bit = get_bit(value[q], word[p], offset[p] + depth)
+            if child[node, bit] < 0:
+                child[node, bit] = used
+                used += 1
+            node = np.int64(child[node, bit])
+        is_prefix[node] = True
+    return child[:used].copy(), is_prefix[:used].copy()
+
+
+@inner
+def find_stage(
+    header: Any, value: Any, mask: Any, stage_mask: Any, slots: Any, slot_of: Any, k: Any, stage: Any
+) -> Any:
+    """Return the place in the hash table for a header's bits of a tuple up to a stage."""
+    number = k * len(stage_mask) + stage
+    key = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
+    for w in range(len(header)):
+        key = (key ^ (header[w] & mask[k, w] & stage_mask[stage, w])) * np.uint64(0xBF58476D1CE4E5B9)
+        key ^= key >> np.uint64(29)
+    last = np.int64(len(slots) - 1)
+    place = np.int64(key >> np.uint64(7)) & last
+    while slots[place] >= 0:
+        same = slot_of[place] == number
+        if same:
+            for w in range(len(header)):
+                if (header[w] ^ value[slots[place], w]) & mask[k, w] & stage_mask[stage, w]:
+                    same = False
+                    break
+        if same:
+            break
+        place = (place + 1) & last
+    return place
+
+
+@kernel
+def hash_stages(value: Any, mask: Any, stage_mask: Any, entry: Any, start: Any) -> Any:
+    """Return the hash table of all tuples and stages: the first entry with each value, and which tuple's."""
+    size = 8
+    while size < 2 * len(entry) * len(stage_mask):
+        size *= 2
+    slots, slot_of = np.full(size, -1, np.int32), np.zeros(size, np.int32)
+    for k in range(len(mask)):
+        for e in range(start[k], start[k + 1]):
+            for stage in range(len(stage_mask)):
+                place = find_stage(value[entry[e]], value, mask, stage_mask, slots, slot_of, k, stage)
+                if slots[place] < 0:
+                    slots[place] = entry[e]
+                    slot_of[place] = k * len(stage_mask) + stage
+    return slots, slot_of
 
 
 @inner
@@ -139,7 +212,7 @@ def add_prefix(mask: Any, length: Any, word: Any, offset: Any) -> Any:
 
 
 @inner
-def look_up_prefixes(header: Any, rules: Any, space: Any, table: Any, needed: Any, is_possible: Any) -> Any:
+def look_up_prefixes(header: Any, space: Any, table: Any, needed: Any, is_possible: Any) -> Any:
     """Find, for each field with a trie, the bits to match and the lengths of prefixes that match.
 
     needed       (P,) bits of the field that settle which prefixes match (Pfaff et al. 2015, Figure 3)
@@ -148,37 +221,28 @@ def look_up_prefixes(header: Any, rules: Any, space: Any, table: Any, needed: An
     for p in range(len(space.word)):
         needed[p] = 0
         is_possible[p, :] = False
-        for q in range(space.trie_start[table, p], space.trie_start[table, p + 1]):
-            length = space.trie_length[q]
-            value = rules.value[space.trie_entry[q]]
-            common = find_common_length(header, value, space.word[p], space.offset[p], space.bits[p])
-            needed[p] = max(needed[p], min(common + 1, length))
-            if common >= length:
-                is_possible[p, length] = True
+        node, depth = space.root[table, p], 0
+        while space.child[node, 0] >= 0 or space.child[node, 1] >= 0:
+            needed[p] = depth + 1
+            node = np.int64(space.child[node, get_bit(header, space.word[p], space.offset[p] + depth)])
+            if node < 0:
+                break
+            depth += 1
+            is_possible[p, depth] = space.is_prefix[node]
 
 
 @inner
 def count_stages(header: Any, rules: Any, space: Any, k: Any) -> Any:
     """Return how many stages of tuple k match before the first one without a match, and its first match."""
-    passed, best = 0, -1
-    for e in range(space.start[k], space.start[k + 1]):
-        i = space.entry[e]
-        stage = 0
-        while stage < len(space.stage_mask):
-            differs = False
-            for w in range(len(header)):
-                if (header[w] ^ rules.value[i, w]) & rules.mask[i, w] & space.stage_mask[stage, w]:
-                    differs = True
-                    break
-            if differs:
-                break
-            stage += 1
-        if stage > passed:
-            passed = stage
-        if stage == len(space.stage_mask):
-            best = i
-            break
-    return passed, best
+    stages, found = len(space.stage_mask), np.int64(-1)
+    for stage in range(stages):
+        place = find_stage(
+            header, rules.value, space.mask, space.stage_mask, space.slots, space.slot_of, k, stage
+        )
+        found = np.int64(space.slots[place])
+        if found < 0:
+            return stage, found
+    return stages, found
 
 
 @kernel
@@ -197,7 +261,7 @@ def consult(headers: Any, rules: Any, space: Any, by_priority: Any, by_prefix: A
         header, mask, table = headers[h], masks[h], 0
         while table >= 0:
             if by_prefix:
-                look_up_prefixes(header, rules, space, table, needed, is_possible)
+                look_up_prefixes(header, space, table, needed, is_possible)
             best = -1
             for k in range(space.table[table], space.table[table + 1]):
                 if by_priority and best >= 0 and rules.priority[best] >= space.highest[k]:

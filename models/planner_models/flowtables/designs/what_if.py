@@ -12,20 +12,25 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.studies import Decided, Explanation, Section
 from planner.errors import InputError
+from planner.formatting import sizes
 from planner.options import Options
 from planner_models.flowtables.designs.cover import Headers, group_headers
 from planner_models.flowtables.designs.reactive import make_least_masks
 from planner_models.flowtables.plan.cache_sizes import find_size_curve
 from planner_models.flowtables.plan.check import follow
+from planner_models.flowtables.plan.classification import classify
 from planner_models.flowtables.plan.metrics import measure
 from planner_models.flowtables.plan.plan import Cache
 from planner_models.flowtables.problem.fields import Words
-from planner_models.flowtables.problem.goto_merging import find_mergings
+from planner_models.flowtables.problem.goto_merging import Paths, choose_merging, find_mergings
 from planner_models.flowtables.problem.problem import FlowTables, match_any
 
 MOST_HEADERS: Final = 500  # whose masks are taken apart
 MOST_ROWS: Final = 8
-NOTE: Final = "each rule is left out by itself and the design decides again; packets then get other actions"
+NOTE: Final = (
+    "each rule is left out, or moved behind all others of its table, and the design decides again; "
+    "forced: connections with bits that the rule forces; differ: connections that then get another action"
+)
 
 
 def explain(
@@ -33,7 +38,8 @@ def explain(
     decided: Decided,
     *,
     rules: Annotated[
-        int, Field(ge=0, le=100, description="rules that force the most bits, left out one at a time")
+        int,
+        Field(ge=0, le=100, description="rules that force the most bits, each left out and moved last"),
     ] = 3,
     connections_per_s: Annotated[
         float,
@@ -46,7 +52,8 @@ def explain(
     """Explain the time of a connection, the masks, the size of the cache, and which rules force bits.
 
     A rule forces a bit into a header's mask where the bit is the only one that tells the header from packets
-    of this rule, which has another action. What a rule costs is found by deciding again without it.
+    of this rule, which has another action. What a rule costs is found by deciding again without it, and with
+    it behind all other rules of its table.
     """
     plan: Cache = decided.decision.plan  # type: ignore[assignment]
     now = measure(problem, plan, None)
@@ -55,7 +62,7 @@ def explain(
         before = measure(problem, decided.baseline, None)
         sentences.append(
             f"{decided.baseline_name[0].upper()}{decided.baseline_name[1:]}: "
-            f"{_us(before)} us, {before['misses']:,.0f} misses and {before['masks']:,.0f} masks."
+            f"{_us(before)} us, {sizes(_counts(before))}."
         )
     sections = [_tabulate_masks(problem, plan)] if len(plan.masks) else []
     if len(plan.megaflows):
@@ -63,16 +70,18 @@ def explain(
         sentences.append(sentence)
         sections.append(section)
     if len(problem.table_numbers) > 1:
+        sentences.append(_say_merging(problem))
         sections.append(_tabulate_mergings(problem))
     forced = count_forced(problem, sample_headers(problem))
-    frame = _try_without(problem, decided, forced, rules, float(now["cpu_per_connection_us"] or 0.0), options)
+    frame = _try_changes(problem, decided, forced, rules, float(now["cpu_per_connection_us"] or 0.0), options)
     if len(frame):
         best = frame.iloc[0]
         sentences.append(
             f"Rule {best['rule']:.0f} ({best['match'] or 'all packets'}) forces bits into the masks of "
-            f"{best['connections']:.1f}% of connections; without it a connection takes {best['time']:.4g} us."
+            f"{best['forced']:.1f}% of connections; {best['change']}, a connection takes "
+            f"{best['time']:.4g} us, and {best['differ']:.1f}% of connections get another action."
         )
-        units = {"connections": "%", "time": "us", "saves": "%"}
+        units = {"forced": "%", "differ": "%", "time": "us", "saves": "%"}
         sections.append(Section(title="Rules that force bits", frame=frame, units=units, note=NOTE))
     elif rules:
         sentences.append("No rule alone forces a bit into a mask.")
@@ -118,6 +127,10 @@ def _us(metrics: dict[str, float | None]) -> str:
     return f"{metrics['cpu_per_connection_us'] or 0.0:.4g}"
 
 
+def _counts(measured: dict[str, float | None]) -> dict[str, int]:
+    return {name: round(measured[name] or 0.0) for name in ("misses", "masks")}
+
+
 def _say_time(problem: FlowTables, now: dict[str, float | None]) -> str:
     """Return what a connection takes, in lookups and in misses."""
     misses, masks = now["misses"] or 0.0, now["masks"] or 0.0
@@ -126,7 +139,7 @@ def _say_time(problem: FlowTables, now: dict[str, float | None]) -> str:
     lookups = (now["cpu_per_connection_us"] or 0.0) - lost
     return (
         f"A new connection takes {_us(now)} us of CPU time: {lookups:.4g} us for lookups and "
-        f"{lost:.4g} us for misses, {misses:,.0f} of {per_miss:.4g} us each in {masks:,.0f} masks."
+        f"{lost:.4g} us for {sizes(_counts(now)).replace(', ', ' in ')}, each miss {per_miss:.4g} us."
     )
 
 
@@ -173,6 +186,18 @@ def _tabulate_sizes(problem: FlowTables, plan: Cache, connections_per_s: float) 
     )
 
 
+def _say_merging(problem: FlowTables) -> str:
+    """Return which flow tables the plan merges, and their entries before and after."""
+    count, merging = len(problem.table_numbers), choose_merging(problem)
+    before = sum(len(table) for table in Paths(problem).tables)
+    if merging.lookups == count:
+        return f"No two of the {count} flow tables can be merged without more than {before:,} entries."
+    return (
+        f"The {count} flow tables have {before:,} entries, with one in each for packets without a match; "
+        f"merged into {merging.lookups}, which is the layout of the plan, they have {sum(merging.entries):,}."
+    )
+
+
 def _tabulate_mergings(problem: FlowTables) -> Section:
     """Return the entries of the switch's own tables, where neighbours are merged into fewer."""
     numbers = problem.table_numbers
@@ -196,27 +221,62 @@ def _tabulate_mergings(problem: FlowTables) -> Section:
     )
 
 
-def _try_without(
+def leave_out(problem: FlowTables, rule: int) -> FlowTables | None:
+    """Return the problem without a rule; None where a rule goes to its table, which would be empty."""
+    try:
+        return replace(problem, rules=problem.rules.drop(problem.rules.index[rule]), changes=None)
+    except InputError:
+        return None
+
+
+def move_last(problem: FlowTables, rule: int) -> FlowTables | None:
+    """Return the problem with a rule after all others of its table but those that match all packets.
+
+    None where it is there already. The priorities of its table are numbered again.
+    """
+    rules = problem.rules.reset_index(drop=True)
+    own = np.flatnonzero(rules["table"].to_numpy() == rules["table"].iloc[rule])
+    order = own[np.argsort(-rules["priority"].to_numpy(float)[own], kind="stable")].tolist()
+    others = [row for row in order if row != rule]
+    specific = [place for place, row in enumerate(others) if problem.matches[row]]
+    place = specific[-1] + 1 if specific else 0
+    moved = [*others[:place], rule, *others[place:]]
+    if place <= order.index(rule) or not problem.matches[rule]:
+        return None
+    priority = rules["priority"].to_numpy(float).copy()
+    priority[moved] = np.arange(len(moved), 0, -1)
+    return replace(problem, rules=rules.assign(priority=priority), changes=None)
+
+
+CHANGES: Final = {"left out": leave_out, "moved last": move_last}
+
+
+def _try_changes(
     problem: FlowTables, decided: Decided, forced: Floats, count: int, now_us: float, options: Options
 ) -> pd.DataFrame:
-    """Return the rules that force the most bits, with the time of a connection without each."""
+    """Return the rules that force the most bits, with the time of a connection where each is changed."""
     rows = []
     total = len(problem.flows)
+    before = _name_actions(problem, problem)
     for rule in np.argsort(-forced, kind="stable")[:count].tolist():
         if forced[rule] <= 0:
             break
-        try:
-            changed = replace(problem, rules=problem.rules.drop(problem.rules.index[rule]), changes=None)
-        except InputError:  # a rule goes to its table, which would be empty
-            continue
-        again = decided.design.run(changed, options=options, parameters=decided.parameters)
-        if again.plan is None:
-            continue
-        time_us = float(measure(changed, again.plan, None)["cpu_per_connection_us"] or 0.0)
-        saves = 100 * (now_us - time_us) / max(now_us, 1e-9)
-        row = problem.rules.iloc[rule]
-        match = problem.matches[rule]
-        rows.append((rule + 1.0, match, row["action"], 100 * forced[rule] / total, time_us, saves))
-    columns = ["rule", "match", "action", "connections", "time", "saves"]
+        for change, make in CHANGES.items():
+            changed = make(problem, rule)
+            again = changed and decided.design.run(changed, options=options, parameters=decided.parameters)
+            if not changed or not again or again.plan is None:
+                continue
+            time_us = float(measure(changed, again.plan, None)["cpu_per_connection_us"] or 0.0)
+            saves = 100 * (now_us - time_us) / max(now_us, 1e-9)
+            other = 100 * float((_name_actions(changed, problem) != before).mean())
+            forces = 100 * forced[rule] / total
+            rows.append((rule + 1.0, problem.matches[rule], forces, change, time_us, saves, other))
+    columns = ["rule", "match", "forced", "change", "time", "saves", "differ"]
     frame = pd.DataFrame(rows, columns=columns)
     return frame.sort_values("saves", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _name_actions(problem: FlowTables, traffic: FlowTables) -> np.ndarray:
+    """Return the name of the action that rules give each connection, (F,)."""
+    names = np.array(problem.actions, dtype=object)
+    return np.asarray(names[classify(traffic.headers, problem.entries)])

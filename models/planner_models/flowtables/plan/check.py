@@ -10,15 +10,19 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import pandas as pd
 
 from planner.arrays import Ints
 from planner.contract.plan import Violations
+from planner_models.flowtables.plan.layout import read_groups
 from planner_models.flowtables.plan.plan import Cache, read_plan
 from planner_models.flowtables.problem.fields import Words
+from planner_models.flowtables.problem.goto_merging import merge_groups
 from planner_models.flowtables.problem.problem import FlowTables, match_any
 
 RANDOM_HEADERS: Final = 16  # of each cube that rules do not settle
 MOST_WITNESSES: Final = 2_000  # of one cube
+MOST_MERGED: Final = 300  # connections, and entries of merged tables, that are tried
 SEED: Final = 7
 
 
@@ -28,6 +32,7 @@ def check(problem: FlowTables, plan: Cache) -> Violations:
     action        headers that an entry holds, and that rules give another action
     flow_limit    more entries than the flow limit
     revalidation  more time to check all entries again than there is
+    layout        headers that merged flow tables give another action
 
     PlanRejected where it is no plan: see `read_plan`.
     """
@@ -48,7 +53,30 @@ def check(problem: FlowTables, plan: Cache) -> Violations:
     time_s, most_s = entries * problem.cost("revalidate_us") / 1e6, problem.cost("revalidate_s")
     if time_s > most_s * (1 + 1e-9):
         found += Violations.of("revalidation", where=["cache"], amount=[time_s], allowed=most_s, unit="s")
+    if plan.layout is not None and (plan.layout["first_table"] < plan.layout["last_table"]).any():
+        wrong_headers = count_changed(problem, plan.layout, random)
+        if wrong_headers:
+            found += Violations.of(
+                "layout", where=["merged tables"], amount=[wrong_headers], allowed=0, unit="headers"
+            )
     return found
+
+
+def count_changed(problem: FlowTables, layout: pd.DataFrame, random: np.random.Generator) -> int:
+    """Return how many headers get another action from merged flow tables.
+
+    Tried are the first connections, and a header in the cube of each of some merged entries.
+    """
+    merged = merge_groups(problem, read_groups(problem, layout))
+    rows = random.permutation(len(merged.entries.action))[:MOST_MERGED]
+    value, mask = merged.entries.value[rows], merged.entries.mask[rows]
+    free = random.integers(0, 2**64, size=value.shape, dtype=np.uint64)
+    drawn = (free & ~mask & problem.full_mask) | value
+    headers = np.concatenate([problem.headers[:MOST_MERGED], drawn])
+    before, after = (
+        np.array(one.actions, dtype=object)[classify_headers(one, headers)] for one in (problem, merged)
+    )
+    return int((before != after).sum())
 
 
 def count_wrong(

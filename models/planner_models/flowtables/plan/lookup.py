@@ -131,12 +131,17 @@ def find_all(table: Any, headers: Any) -> Any:
 @inner
 def find_reusable(table: Any, header: Any, rules: Any) -> Any:
     """Return the place in the search of the lightest mask that keeps a header's action, -1 for none."""
-    best, least = -1, np.inf
-    for position in range(table.counts[1]):
-        mask = table.order[position]
-        if table.weight[mask] < least and is_valid(header, table.masks[mask], rules):
-            best, least = position, table.weight[mask]
-    return best
+    weight, tried = -np.inf, np.int64(-1)  # of the last mask that was tried, and its place
+    while True:
+        best, least = np.int64(-1), np.inf
+        for position in range(table.counts[1]):
+            own = table.weight[table.order[position]]
+            is_next = own > weight or (own == weight and position > tried)
+            if is_next and (best < 0 or own < least):
+                best, least = np.int64(position), own
+        if best < 0 or is_valid(header, table.masks[table.order[best]], rules):
+            return best
+        weight, tried = least, best
 
 
 @inner
@@ -167,14 +172,18 @@ def add_mask(table: Any, mask: Any, bit_weight: Any) -> Any:
 def install_all(table: Any, headers: Any, wanted: Any, rules: Any, bit_weight: Any, reuse: Any) -> Any:
     """Serve headers (n, words) in order; one without an entry gets one with its wanted mask (n, words).
 
+    wanted      (n, words), or (0, words): the first header that needs a mask of its own is the end
     bit_weight  (64 words,) of which the weight of a new mask is the sum
     reuse       whether the lightest mask in use that keeps the header's action is taken before the wanted one
+    returns     how many headers are served
     """
     for h in range(len(headers)):
         entry, searched = find_entry(table, headers[h])
         position = searched - 1
         if entry < 0:
             position = find_reusable(table, headers[h], rules) if reuse else -1
+            if position < 0 and len(wanted) == 0:
+                return h
             if position < 0:
                 position = add_mask(table, wanted[h], bit_weight)
             insert(table, headers[h], table.order[position])
@@ -184,6 +193,7 @@ def install_all(table: Any, headers: Any, wanted: Any, rules: Any, bit_weight: A
             table.order[position] = table.order[position - 1]
             table.order[position - 1] = chosen
             position -= 1
+    return len(headers)
 
 
 def order_masks(value: Words, mask_of: Ints32, masks: Words, headers: Words, weight: Floats) -> Ints:

@@ -42,6 +42,8 @@ METRICS: Final = (
     less("uncached", "connections", "connections whose entry the cache may not hold: each is a miss"),
     less("matched_bits", "", "bits that an entry matches; mean of entries"),
     less("stale_entries", "entries", "entries of the cache before that rules give another action now"),
+    less("tables", "tables", "flow tables that a miss is looked up in at most, neighbours merged"),
+    less("table_entries", "entries", "entries of all flow tables, neighbours merged"),
     less("revalidation_s", "s", "CPU time to check all entries against the rules again", f"{PAPER}, 6"),
 )
 HEADLINE: Final = Headline(
@@ -62,6 +64,7 @@ HEADLINE: Final = Headline(
 LIMITS: Final = {
     "action": "entries with packets of another action",
     "flow_limit": "more entries than the flow limit",
+    "layout": "headers that merged flow tables give another action",
     "revalidation": "more entries than can be checked in time",
 }
 
@@ -97,6 +100,8 @@ def measure(
         "uncached": float(uncached),
         "matched_bits": weigh_masks(content, np.ones(64 * len(problem.full_mask))),
         "stale_entries": None if previous is None else float(count_stale(problem, previous)),
+        "tables": float(len(problem.table_numbers) if plan.layout is None else len(plan.layout)),
+        "table_entries": None if plan.layout is None else float(plan.layout["entries"].sum()),
         "revalidation_s": entries * problem.cost("revalidate_us") / 1e6,
     }
 

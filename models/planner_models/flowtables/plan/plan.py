@@ -12,6 +12,7 @@ import pandas as pd
 from planner.arrays import Floats, Ints, Ints32
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError, PlanRejected
+from planner_models.flowtables.plan.layout import LAYOUT, make_layout, read_groups
 from planner_models.flowtables.plan.lookup import fill_table, find_all, order_masks
 from planner_models.flowtables.problem.fields import BadMatch, Words
 from planner_models.flowtables.problem.problem import FlowTables
@@ -44,7 +45,7 @@ MASKS: Final = Table(
     key=("position",),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (MEGAFLOWS, MASKS)
+PLAN_TABLES: Final = (MEGAFLOWS, MASKS, LAYOUT)
 
 
 class Content(NamedTuple):
@@ -71,18 +72,21 @@ class Service(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cache:
-    """Entries and masks of a cache.
+    """Entries and masks of a cache, and which flow tables behind it are merged.
 
     megaflows  match, action, connections
     masks      position, mask, megaflows, connections
+    layout     first_table, last_table, entries; None: all tables stay as they are
     """
 
     megaflows: pd.DataFrame
     masks: pd.DataFrame
+    layout: pd.DataFrame | None = None
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
-        return {"megaflows": self.megaflows, "masks": self.masks}
+        tables = {"megaflows": self.megaflows, "masks": self.masks}
+        return tables if self.layout is None else {**tables, "layout": self.layout}
 
 
 def make_plan(problem: FlowTables, value: Words, mask_of: Ints32, masks: Words, action: list[str]) -> Cache:
@@ -125,7 +129,7 @@ def make_plan(problem: FlowTables, value: Words, mask_of: Ints32, masks: Words, 
             "connections": np.bincount(content.mask_of, weights=hits, minlength=len(masks_as_numbers)),
         }
     ).astype({"mask": object})
-    plan = Cache(megaflows=megaflows, masks=frame)
+    plan = Cache(megaflows=megaflows, masks=frame, layout=make_layout(problem))
     _keep(plan, problem, content, service)
     return plan
 
@@ -160,7 +164,8 @@ def from_tables(problem: FlowTables, tables: Mapping[str, pd.DataFrame]) -> Cach
     """Return the plan in its tables.
 
     raises  InputError with every fault; PlanRejected for matches that have no meaning, masks that are not
-            those of the entries, positions that are not 1 to the number of masks, and wrong counts
+            those of the entries, positions that are not 1 to the number of masks, groups that are not all
+            flow tables in order, and wrong counts
     """
     for name in ("megaflows", "masks"):
         if name not in tables:
@@ -168,9 +173,12 @@ def from_tables(problem: FlowTables, tables: Mapping[str, pd.DataFrame]) -> Cach
     frames = {
         table.name: validate(table, tables[table.name], where=tables[table.name].attrs.get("where"))
         for table in PLAN_TABLES
+        if table.name in tables
     }
     plan = Cache(**{name: frame.reset_index(drop=True) for name, frame in frames.items()})
     read_plan(problem, plan)
+    if plan.layout is not None:
+        read_groups(problem, plan.layout)
     return plan
 
 

@@ -22,6 +22,14 @@ def adjust(
         int | None,
         Field(ge=0, le=MOST_ENTRIES, description="most entries, in place of the value in the table costs"),
     ] = None,
+    table_limit: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=MOST_ENTRIES,
+            description="most entries of all flow tables where neighbours are merged; 0: as without merging",
+        ),
+    ] = None,
     first_connections: Annotated[
         int | None, Field(ge=1, description="connections at the start of the table flows that are kept")
     ] = None,
@@ -32,6 +40,7 @@ def adjust(
         "upcall_us": upcall_us,
         "revalidate_us": revalidate_us,
         "flow_limit": flow_limit,
+        "table_limit": table_limit,
     }
     changed = problem.with_costs(**{name: float(value) for name, value in costs.items() if value is not None})
     if first_connections is not None and first_connections < len(changed.flows):

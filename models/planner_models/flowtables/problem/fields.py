@@ -259,6 +259,12 @@ def make_layout(fields: pd.DataFrame | None) -> Layout:
     )
 
 
+def extend_five_tuple(name: str, bits: int, stage: str) -> pd.DataFrame:
+    """Return the table `fields` of one field, matched in full, before those of the five-tuple."""
+    columns = ["field", "bits", "stage", "prefix"]
+    return pd.DataFrame([(name, bits, stage, False), *FIVE_TUPLE], columns=columns).astype({"prefix": int})
+
+
 def is_prefix(mask: int, bits: int) -> bool:
     """Return whether a mask of a field has all its ones before its zeros."""
     rest = mask ^ ((1 << bits) - 1)

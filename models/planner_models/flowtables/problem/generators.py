@@ -15,7 +15,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
-from planner_models.flowtables.problem.fields import IPV4, Layout, make_layout
+from planner_models.flowtables.problem.fields import IPV4, Layout, extend_five_tuple, make_layout
 from planner_models.flowtables.problem.policies import compile_rules
 from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.schema import ADD, MOST_CHANGES, PARALLEL, POLICIES, REMOVE
@@ -117,17 +117,7 @@ def table_1(*, connections: Connections = 20_000, seed: Seed = 0) -> FlowTables:
     hundred is ARP. The paper does not print its addresses.
     """
     random = np.random.default_rng(seed)
-    fields = pd.DataFrame(
-        [
-            ("eth_type", 16, "l2", 0),
-            ("ip_src", 32, "l3", 1),
-            ("ip_dst", 32, "l3", 1),
-            ("ip_proto", 8, "l3", 0),
-            ("tp_src", 16, "l4", 1),
-            ("tp_dst", 16, "l4", 1),
-        ],
-        columns=["field", "bits", "stage", "prefix"],
-    )
+    fields = extend_five_tuple("eth_type", 16, "l2")
     rules = pd.DataFrame(
         [
             (4, "arp", "out:1"),

@@ -25,8 +25,8 @@ Group = tuple[int, int]
 class Paths:
     """The entries of each table of a problem, and the paths through groups of tables."""
 
-    def __init__(self, problem: FlowTables) -> None:
-        self.problem = problem
+    def __init__(self, problem: FlowTables, most: int = MOST_ENTRIES) -> None:
+        self.problem, self.most = problem, most
         entries = problem.entries
         value, mask = (problem.layout.to_numbers(words) for words in (entries.value, entries.mask))
         self.following = entries.next.tolist()
@@ -71,7 +71,7 @@ class Paths:
         """Return the entries of the tables from a first to a last one in one table; None: too many."""
         total = 0
         for table in self.find_entrances((first, last)):
-            paths = self.list_paths((first, last), table, MOST_ENTRIES - total)
+            paths = self.list_paths((first, last), table, self.most - total)
             if paths is None:
                 return None
             total += len(paths)
@@ -83,7 +83,28 @@ def find_mergings(problem: FlowTables, *, memory: int | None = None) -> list[Mer
 
     memory  most entries of all tables together; a table never has more than 100,000
     """
-    return choose_groups(len(problem.table_numbers), Paths(problem).count, memory=memory)
+    most = MOST_ENTRIES if memory is None else min(memory, MOST_ENTRIES)
+    return choose_groups(len(problem.table_numbers), Paths(problem, most).count, memory=memory)
+
+
+def choose_merging(problem: FlowTables) -> Merging:
+    """Return the groups with the fewest tables for a miss within `table_limit` entries.
+
+    Where none fits, those with the fewest entries. They are found once for each problem.
+    """
+    kept = problem.__dict__.get("_merging")
+    if isinstance(kept, Merging):
+        return kept
+    count = len(problem.table_numbers)
+    if count == 1:
+        paths = Paths(problem)
+        chosen = Merging(groups=((0, 0),), entries=(len(paths.tables[0]),))
+    else:
+        limit = int(problem.cost("table_limit")) or sum(len(table) for table in Paths(problem).tables)
+        fitting = find_mergings(problem, memory=limit)
+        chosen = fitting[0] if fitting else min(find_mergings(problem), key=lambda one: sum(one.entries))
+    problem.__dict__["_merging"] = chosen
+    return chosen
 
 
 def merge_groups(problem: FlowTables, groups: Sequence[Group]) -> FlowTables:

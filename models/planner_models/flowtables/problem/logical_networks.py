@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner_models.flowtables.problem.fields import extend_five_tuple
 from planner_models.flowtables.problem.generators import Connections, Seed, Skew
 from planner_models.flowtables.problem.problem import FlowTables
 
@@ -40,17 +41,7 @@ def pipeline(
     control lists drops some ports in one of them, and forbids some sources in another one.
     """
     random = np.random.default_rng(seed)
-    fields = pd.DataFrame(
-        [
-            ("metadata", 16, "metadata", 0),
-            ("ip_src", 32, "l3", 1),
-            ("ip_dst", 32, "l3", 1),
-            ("ip_proto", 8, "l3", 0),
-            ("tp_src", 16, "l4", 1),
-            ("tp_dst", 16, "l4", 1),
-        ],
-        columns=["field", "bits", "stage", "prefix"],
-    )
+    fields = extend_five_tuple("metadata", 16, "metadata")
     rows: Rows = []
     last = tables - 1
     has_acl = np.zeros(datapaths, dtype=bool)

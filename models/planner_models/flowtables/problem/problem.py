@@ -53,8 +53,8 @@ class FlowTables:
     rules    priority, match, action, table
     flows    header, packets, start_s?: one row a connection
     fields   field, bits, stage, prefix; None: the five-tuple
-    costs    probe_ns, upcall_us, revalidate_us, revalidate_s, flow_limit, microflow_entries, idle_s, in one
-             row; None: as published
+    costs    probe_ns, upcall_us, revalidate_us, revalidate_s, flow_limit, table_limit, microflow_entries,
+             idle_s, in one row; None: as published
     changes  time_s, change, priority, match, action, table; None: rules stay
 
     raises   InputError with every fault

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import pandera.pandas as pa
-
-from planner.contract.tables import Table, label, number
+from planner.contract.tables import Table, choice, label, number
 from planner_models.flowtables.problem.fields import STAGES
 
 MOST_BITS: Final = 128
@@ -26,11 +24,7 @@ FIELDS: Final = Table(
     columns={
         "field": label("name of the field"),
         "bits": number("size of the field, bits", at_least=1, at_most=MOST_BITS, whole=True),
-        "stage": pa.Column(
-            str,
-            pa.Check.isin(STAGES, error="must be one of " + ", ".join(STAGES)),
-            description="layer of the field, in the order of staged lookup: metadata, l2, l3, l4",
-        ),
+        "stage": choice("layer of the field, in the order of staged lookup: metadata, l2, l3, l4", STAGES),
         "prefix": number(
             "1 where rules match the field by prefixes, so that a trie can track them; 0 elsewhere",
             at_least=0,
@@ -108,6 +102,10 @@ COSTS: Final = Table(
             "most entries that the cache may hold", at_least=0, at_most=MOST_ENTRIES, whole=True,
             optional=True, default=200_000.0,
         ),
+        "table_limit": number(
+            "most entries of all flow tables together where neighbours are merged; 0: as many as without "
+            "merging", at_least=0, at_most=MOST_ENTRIES, whole=True, optional=True, default=0.0,
+        ),
         "microflow_entries": number(
             "headers whose entry is remembered before masks are searched; 0: none. For simulations",
             at_least=0, at_most=MOST_ENTRIES, whole=True, optional=True, default=8_192.0,
@@ -125,11 +123,7 @@ CHANGES: Final = Table(
     about="a rule added or removed in time, for simulations; plans are for the rules before all changes",
     columns={
         "time_s": number("time of the change, s", at_least=0, at_most=1e9),
-        "change": pa.Column(
-            str,
-            pa.Check.isin((ADD, REMOVE), error=f"must be one of {ADD}, {REMOVE}"),
-            description="add, or remove: the rule of the same table, priority and match",
-        ),
+        "change": choice("add, or remove: the rule of the same table, priority and match", (ADD, REMOVE)),
         **RULES.columns,
     },
     may_be_empty=True,
@@ -149,11 +143,10 @@ POLICIES: Final = Table(
     about="a composition of modules and of policies before it; the switch has the rules of the last one",
     columns={
         "policy": label("name of the policy"),
-        "operator": pa.Column(
-            str,
-            pa.Check.isin(OPERATORS, error="must be one of " + ", ".join(OPERATORS)),
-            description="parallel: the actions of both; sequential: the first's, then the second's, "
+        "operator": choice(
+            "parallel: the actions of both; sequential: the first's, then the second's, "
             "where neither drops the packet; restrict: the first's on packets of a match",
+            OPERATORS,
         ),
         "first": label("module or policy"),
         "second": label("module or policy; for restrict, a match"),

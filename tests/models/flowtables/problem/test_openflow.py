@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -83,8 +85,9 @@ def test_faults_of_rules_name_the_line_of_the_file(tmp_path: Path) -> None:
         read_openflow(path=path)
 
 
-@pytest.mark.parametrize("problem", [small(), table_1(connections=100)], ids=["small", "table_1"])
-def test_written_rules_are_read_again(problem: FlowTables) -> None:
+@pytest.mark.parametrize("make", [small, partial(table_1, connections=100)], ids=["small", "table_1"])
+def test_written_rules_are_read_again(make: Callable[[], FlowTables]) -> None:
+    problem = make()
     rules, fields = read_rules(format_rules(problem), "rules")
     kind = "" if "eth_type" in problem.layout.by_name else "eth_type=0x0800 "
     headers = [kind + text for text in problem.flows["header"]]
