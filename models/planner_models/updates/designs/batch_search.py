@@ -10,6 +10,7 @@ source  Arora, Hazan and Kale 2012, "The multiplicative weights update method", 
 
 from __future__ import annotations
 
+import time
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ from planner.compiled import inner, kernel
 
 ITERATIONS: Final = 300
 SWEEPS: Final = 120
+QUICK_SWEEPS: Final = 15
+STALL_SWEEPS: Final = 40
 STARTS: Final = 6
 
 
@@ -84,11 +87,27 @@ def bound_excess(needs: Needs, batches: int, iterations: int = ITERATIONS) -> tu
     return best, chosen.argmax(axis=0).astype(np.int64)
 
 
-def find_batches(needs: Needs, batches: int, start: Ints, seed: int) -> Ints | None:
-    """Return the batch of each class, from 0, with K batches within all limits; None where none is found."""
+def find_batches(
+    needs: Needs,
+    batches: int,
+    start: Ints,
+    seed: int,
+    *,
+    starts: int = STARTS,
+    sweeps: int = SWEEPS,
+    until: float = np.inf,
+) -> Ints | None:
+    """Return the batch of each class, from 0, with K batches within all limits; None where none is found.
+
+    starts  number of starts: the given one, and random ones
+    sweeps  most sweeps over all classes from each
+    until   value of `time.perf_counter` after which no other one begins
+    """
     random = np.random.default_rng(seed)
     during, after = needs.during, needs.after
-    for turn in range(STARTS):
+    for turn in range(starts):
+        if turn > 0 and time.perf_counter() > until:
+            break
         first = start if turn == 0 else random.integers(batches, size=len(start))
         batch, excess = _descend(
             first.astype(np.int64),
@@ -102,7 +121,8 @@ def find_batches(needs: Needs, batches: int, start: Ints, seed: int) -> Ints | N
             after.indices.astype(np.int64),
             after.data,
             batches,
-            SWEEPS,
+            sweeps,
+            STALL_SWEEPS,
         )
         if excess <= 0:
             return batch
@@ -130,15 +150,19 @@ def _descend(  # noqa: C901
     after: Floats,
     batches: int,
     sweeps: int,
+    stall: int,
 ) -> tuple[Ints, float]:
-    """Return batches after moving classes in turn to the best batch, and the excess that is left."""
+    """Return batches after moving classes in turn to the best batch, and the excess that is left.
+
+    sweeps, stall  most sweeps over all classes, and most of them without less excess
+    """
     batch = batch.copy()
     load = np.zeros((batches, len(free)))
     for one in range(len(batch)):
         _put(load, one, batch[one], 1.0, during_start, during_row, during, after_start, after_row, after)
     cost = np.zeros(batches)
     weight = np.ones((batches, len(free)))  # of excess; grows where best responses get stuck
-    total = 0.0
+    total, least, since = 0.0, np.inf, 0
     for sweep in range(sweeps):
         total = 0.0
         for number in range(batches):
@@ -146,6 +170,10 @@ def _descend(  # noqa: C901
                 total += _over(load[number, row], free[row], scale[row])
         if total == 0.0:
             return batch, 0.0
+        since = 0 if total < least else since + 1
+        least = min(least, total)
+        if since > stall:
+            return batch, total
         moved = 0
         for one in order:
             _put(load, one, batch[one], -1.0, during_start, during_row, during, after_start, after_row, after)

@@ -23,7 +23,7 @@ from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.compiled import kernel
 from planner.contract.design import Decision
 from planner.options import Options
-from planner_models.updates.designs.batch_search import Needs, bound_excess, find_batches
+from planner_models.updates.designs.batch_search import QUICK_SWEEPS, Needs, bound_excess, find_batches
 from planner_models.updates.designs.decision import decide
 from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, phases, steps_of
 from planner_models.updates.plan.plan import UpdatePlan
@@ -213,36 +213,58 @@ class Search(NamedTuple):
     backend: str | None
 
 
-def search(needs: Needs, options: Options, *, exact: bool, most: int) -> Search:
+def search(needs: Needs, options: Options, *, exact: bool, most: int, known: Ints | None = None) -> Search:
     """Return batches for the least K at which some are found, and the bound on K.
 
+    A short search for each K finds some soon; then long ones look for fewer, until the time limit.
+
     exact  whether to solve the linear and the integer program where prices and best responses leave it open
+    known  batches to keep where they fit and no fewer are found
     """
     if not len(needs.classes):
         return Search(np.zeros(0, dtype=np.int64), 0, None)
+    if _fits_at_once(needs):
+        return Search(np.zeros(len(needs.classes), dtype=np.int64), 1, None)
     until = time.perf_counter() + (options.time_limit_s or DEFAULT_TIME_LIMIT_S)
     greedy = fill_greedily(needs)
-    last = most if greedy is None else min(int(greedy.max(initial=-1)), most)
-    least, backend = needs.minimum, None
-    for batches in range(needs.minimum, last + 1):
-        if batches == 1:
-            if _fits_at_once(needs):
-                return Search(np.zeros(len(needs.classes), dtype=np.int64), 1, None)
-            least = 2
-            continue
+    if known is not None and fits(needs, known) and (greedy is None or known.max() < greedy.max()):
+        greedy = known
+    last = most if greedy is None else min(int(greedy.max()), most)
+    best, least, starts = _search_soon(needs, last, options.seed or 0, until)
+    backend = None
+    for batches, start in starts.items():
         if time.perf_counter() > until:
             break
-        excess, start = bound_excess(needs, batches)
-        if excess > 1e-6:
-            least = max(least, batches + 1)
-            continue
-        found = find_batches(needs, batches, start, options.seed or 0)
+        found = find_batches(needs, batches, start, options.seed or 0, until=until)
         if found is None and exact:
             found, is_short, backend = _solve(needs, batches, options, until)
             least = batches + 1 if is_short and least == batches else least
         if found is not None:
             return Search(found, least, backend)
-    return Search(greedy, least, backend)
+    return Search(greedy if best is None else best, least, backend)
+
+
+def _search_soon(
+    needs: Needs, last: int, seed: int, until: float
+) -> tuple[Ints | None, int, dict[int, Ints]]:
+    """Return batches for the first K, of 2 to `last`, for which a short search finds some, or None.
+
+    Also the bound on K, and for smaller K that it does not exclude the batch that each class prefers.
+    """
+    least = 2
+    starts: dict[int, Ints] = {}
+    for batches in range(2, last + 1):
+        if time.perf_counter() > until:
+            break
+        excess, start = bound_excess(needs, batches)
+        if excess > 1e-6:
+            least = batches + 1
+            continue
+        found = find_batches(needs, batches, start, seed, starts=1, sweeps=QUICK_SWEEPS)
+        if found is not None:
+            return found, least, starts
+        starts[batches] = start
+    return None, least, starts
 
 
 def _solve(
@@ -268,6 +290,27 @@ def _solve(
     return None, False, backend
 
 
+def read_batches(problem: Update, needs: Needs, plan: UpdatePlan) -> Ints:
+    """Return the batch of each changed class in the plan of another update; the first where it moved none."""
+    moves = plan.operations[plan.operations["action"] == "flip"]
+    step = moves.groupby("class")["step"].min()
+    number = step.rank(method="dense").astype(int) - 1
+    first = number.reindex(problem.class_index[needs.classes]).fillna(0).to_numpy(np.int64)
+    found: Ints = np.unique(first, return_inverse=True)[1].astype(np.int64)
+    return found
+
+
+def fits(needs: Needs, batch: Ints) -> bool:
+    """Return whether batches are within all limits."""
+    free = needs.free.copy()
+    for number in range(int(batch.max(initial=-1)) + 1):
+        mine = batch == number
+        if (np.asarray(needs.during[:, mine].sum(axis=1)).ravel() > free + 1e-9).any():
+            return False
+        free -= np.asarray(needs.after[:, mine].sum(axis=1)).ravel()
+    return True
+
+
 def _fits_at_once(needs: Needs) -> bool:
     wanted = np.asarray(needs.during.sum(axis=1)).ravel()
     return bool((wanted <= needs.free + 1e-9).all())
@@ -278,13 +321,15 @@ def update_in_batches(
     *,
     drain_s: DrainS = None,
     most_batches: MostBatches = 40,
+    previous: Decision[UpdatePlan] | None = None,
     options: Options = Options(),
 ) -> Decision[UpdatePlan]:
     """Update the changed classes in few batches, in two phases each, so that no table overflows.
 
-    Prices of table space give the bound; see `batch_search`.
+    Prices of table space give the bound; see `batch_search`. The batches of `previous` are kept where they
+    fit and no fewer are found.
     """
-    return _decide(problem, False, False, drain_s, most_batches, options)
+    return _decide(problem, False, False, drain_s, most_batches, previous, options)
 
 
 def update_in_fewest_batches(
@@ -292,10 +337,11 @@ def update_in_fewest_batches(
     *,
     drain_s: DrainS = None,
     most_batches: MostBatches = 40,
+    previous: Decision[UpdatePlan] | None = None,
     options: Options = Options(),
 ) -> Decision[UpdatePlan]:
     """Update in the fewest batches under table space, and prove it by programs."""
-    return _decide(problem, True, False, drain_s, most_batches, options)
+    return _decide(problem, True, False, drain_s, most_batches, previous, options)
 
 
 def update_jointly(
@@ -303,20 +349,28 @@ def update_jointly(
     *,
     drain_s: DrainS = None,
     most_batches: MostBatches = 40,
+    previous: Decision[UpdatePlan] | None = None,
     options: Options = Options(),
 ) -> Decision[UpdatePlan]:
     """Update in the fewest batches so that no table overflows and no link is overloaded.
 
     Classes move whole. While one moves, it counts on every link with the larger of its loads before and
     after."""
-    return _decide(problem, True, True, drain_s, most_batches, options)
+    return _decide(problem, True, True, drain_s, most_batches, previous, options)
 
 
 def _decide(
-    problem: Update, exact: bool, links: bool, drain_s: float | None, most: int, options: Options
+    problem: Update,
+    exact: bool,
+    links: bool,
+    drain_s: float | None,
+    most: int,
+    previous: Decision[UpdatePlan] | None,
+    options: Options,
 ) -> Decision[UpdatePlan]:
     needs = find_needs(problem, links=links)
-    found = search(needs, options, exact=exact, most=most)
+    known = None if previous is None or previous.plan is None else read_batches(problem, needs, previous.plan)
+    found = search(needs, options, exact=exact, most=most, known=known)
     batch, claims = found.batch, [*CONSISTENT, "tables", *(["links"] if links else [])]
     is_within = batch is not None
     if batch is None and links:

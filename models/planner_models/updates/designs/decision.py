@@ -14,7 +14,7 @@ from planner_models.updates.plan.plan import Step, UpdatePlan, make_plan
 from planner_models.updates.problem.problem import Update
 
 ALWAYS = ("complete", "drain", "time")
-"""What every plan claims."""
+"""Guarantees that every plan claims."""
 
 
 def decide(

@@ -18,7 +18,7 @@ from planner_models.updates.plan.replay import ADD, FLIP, REMOVE, SWAP
 from planner_models.updates.problem.problem import Update
 
 CONSISTENT = ("loop", "black_hole", "waypoint", "mixture")
-"""What holds where each packet meets one configuration only."""
+"""Guarantees that hold where each packet meets one configuration only."""
 
 DrainS = Annotated[
     float | None,

@@ -38,7 +38,7 @@ def explain(
     plan: UpdatePlan = decided.decision.plan  # type: ignore[assignment]
     done = evaluate(problem, plan)
     figures = decided.metrics
-    sentences = [_say_steps(done, figures), *_say_mixtures(done)]
+    sentences = [_say_steps(done, figures), *_say_mixtures(done), *_say_divisions(done)]
     tables = _tabulate_tables(done)
     if len(tables):
         worst = tables.iloc[0]
@@ -98,6 +98,23 @@ def _say_mixtures(done: Evaluation) -> list[str]:
     return found[:MOST_MIXTURES] or ["No mixture of any step has a loop, a lost packet, or rules of both."]
 
 
+def _say_divisions(done: Evaluation) -> list[str]:
+    """Return into how many rules a split divides the rule of the class with the most, in words."""
+    problem, ops = done.problem, done.ops
+    if not (ops.parts > 1).any():
+        return []
+    most = int(ops.parts.argmax())
+    one, parts = int(problem.slots.owner[ops.slot[most]]), ops.parts[ops.slot == ops.slot[most]].max()
+    doors = int(((ops.step == ops.step[most]) & (problem.slots.owner[ops.slot] == one)).sum())
+    flows = int(np.ceil(problem.flows[one] / doors / parts - 1e-9))
+    words = f"{flows} flows, and new ones that begin before it expires" if flows > 1 else "one flow"
+    where = problem.switch_index[problem.slots.switch[ops.slot[most]]]
+    line = (
+        f"The present rule of class '{problem.class_index[one]}' at {where} is divided into {parts:,} rules"
+    )
+    return [f"{line}, each for {words}."]
+
+
 def _tabulate_tables(done: Evaluation, rows: int = 10) -> pd.DataFrame:
     problem = done.problem
     most = np.max(np.stack([problem.rules_now, *done.held.values()]), axis=0)
@@ -138,8 +155,11 @@ def _try_more(
     problem: Update, decided: Decided, tables: pd.DataFrame, links: pd.DataFrame, most: int, options: Options
 ) -> tuple[str, Section | None]:
     """Return what larger tables and links save, each solved again with the explained design."""
-    metric = next(one for one in METRICS if one.name == "batches")
-    solver: Reoptimization[Update] = Reoptimization(decided, metric=metric, measure=measure, options=options)
+    name = "seconds" if decided.decision.proof.metric == "seconds" else "batches"
+    metric = next(one for one in METRICS if one.name == name)
+    solver: Reoptimization[Update] = Reoptimization(
+        decided, metric=metric, measure=measure, options=options, warm=True
+    )
     kept = decided.decision.guarantees or frozenset()
     none = pd.DataFrame()
     tried = list(
@@ -154,11 +174,9 @@ def _try_more(
     if not saving:
         return "None of the larger tables and links that were tried saves a step.", section
     best = min(saving, key=lambda trial: order[trial.change.name])
-    name = best.change.name
-    return (
-        f"{name[0].upper()}{name[1:]} saves {best.gain:.0f} of {solver.value:.0f} batches.",
-        section,
-    )
+    gain, value = (amount(number or 0.0, metric.unit) for number in (best.gain, solver.value))
+    change = best.change.name
+    return f"{change[0].upper()}{change[1:]} saves {gain} of {value}.", section
 
 
 def _changes(

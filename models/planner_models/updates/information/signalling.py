@@ -12,7 +12,7 @@ RULE = 3 * NAME + FIGURE  # class, switch, next hop, and its share
 def count_commands(problem: Update, plan: UpdatePlan) -> Signalling:  # noqa: ARG001
     """Return one message to each switch in each step with its changes, and one answer when they are done."""
     asked = len(plan.operations[["step", "switch"]].drop_duplicates())
-    return Signalling(messages=2 * asked, bytes=len(plan.operations) * RULE + asked * NAME)
+    return Signalling(messages=2 * asked, bytes=int(plan.parts.sum()) * RULE + asked * NAME)
 
 
 def count_announcements(problem: Update, plan: UpdatePlan) -> Signalling:

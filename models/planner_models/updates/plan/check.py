@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
+from planner_models.updates.plan.flows import expiry_lives
 from planner_models.updates.plan.plan import (
     UpdatePlan,
     as_network,
@@ -126,7 +127,7 @@ class Evaluation:
     @cached_property
     def cut_flows(self) -> Bools:
         """(C,) classes of which flows must keep their path, and that are changed while flows last."""
-        needs = self.problem.guarantee == GUARANTEES.index(PER_FLOW)
+        needs = (self.problem.guarantee == GUARANTEES.index(PER_FLOW)) & self.problem.enters_now
         changed = np.zeros(len(needs), dtype=bool)
         changed[self.classes] = True
         kept = np.zeros(len(needs), dtype=bool)
@@ -289,20 +290,11 @@ def keeps_flows(done: Evaluation, one: int) -> bool:
     if any(SWAP in each for each in actions) or split is None or flip is None or flip <= split:
         return False
     waited = done.start_s[done.steps[groups[flip]]] - done.end_s[done.steps[groups[split]]]
-    return bool(waited >= flow_expiry_s(problem, one) * (1 - TOLERANCE) - 1e-9)
-
-
-def flow_expiry_s(problem: Update, one: int) -> float:
-    """Return the mean time until the last of a class's present flows has ended, s.
-
-    Lives are exponential: the largest of n has the mean life times 1 + 1/2 + ... + 1/n.
-    """
-    life = float(problem.classes["flow_life_s"].iloc[one])
-    flows = float(problem.classes["flows"].iloc[one]) if "flows" in problem.classes else 1.0
-    count = int(flows) if np.isfinite(flows) else 1
-    exact = min(count, 10_000)
-    harmonic = float((1 / np.arange(1, exact + 1)).sum())
-    return life * (harmonic + (np.log(count / exact) if count > exact else 0.0))
+    inner = slice(done.starts[groups[split]], done.starts[groups[split] + 1])
+    lives = expiry_lives(problem.flows[one], done.ops.parts[inner][done.ops.action[inner] == SPLIT])
+    if lives is None:
+        return False
+    return bool(waited >= lives * problem.flow_life_s[one] * (1 - TOLERANCE) - 1e-9)
 
 
 def _load_links(done: Evaluation) -> dict[int, Floats]:
@@ -474,7 +466,8 @@ def _check_mixtures(done: Evaluation) -> Violations:
 def _check_times(done: Evaluation) -> Violations:
     rows = []
     for step in np.unique(done.steps).tolist():
-        needed = work_s(done.problem, done.ops.slot[done.ops.step == step])
+        mine = done.ops.step == step
+        needed = work_s(done.problem, done.ops.slot[mine], done.ops.parts[mine])
         given = float(done.end_s[step] - done.start_s[step])
         if given < needed * (1 - TOLERANCE) - 1e-9:
             rows.append((step, given, needed))

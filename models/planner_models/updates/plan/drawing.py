@@ -34,11 +34,11 @@ def draw(problem: Update, plan: UpdatePlan) -> Sequence[Drawing]:
 
 def _draw_steps(problem: Update, plan: UpdatePlan) -> Timeline:
     """Draw what each of the switches with most operations does in each step."""
-    counts = plan.operations.groupby(["step", "switch"], sort=False, as_index=False).size()
+    counts = plan.operations.assign(rules=plan.parts).groupby(["step", "switch"], sort=False, as_index=False)
     busiest = plan.operations["switch"].value_counts(sort=True).index[:MOST_LANES].tolist()
     times = {row["step"]: row for row in plan.steps.to_dict(orient="records")}
     rows = []
-    for step, switch, count in counts.itertuples(index=False):
+    for step, switch, count in counts["rules"].sum().itertuples(index=False):
         if switch in busiest:
             row = times[step]
             rows.append(
@@ -47,7 +47,7 @@ def _draw_steps(problem: Update, plan: UpdatePlan) -> Timeline:
                     "start": row["start_s"],
                     "end": max(row["end_s"], row["start_s"] + 1e-9),
                     "what": row["kind"],
-                    "note": f"step {step:g}: {count:,} rules",
+                    "note": f"step {step:g}: {count:,.0f} rules",
                     "element": switch,
                 }
             )
@@ -56,7 +56,7 @@ def _draw_steps(problem: Update, plan: UpdatePlan) -> Timeline:
             continue
         rows.append(
             {
-                "lane": "packets leave",
+                "lane": "waiting",
                 "start": row["start_s"],
                 "end": row["end_s"],
                 "what": "drain",

@@ -37,10 +37,11 @@ def describe_switch(problem: Update, decided: Decided, name: str, options: Optio
         Fact(label="Most rules during the update", value=float(most), unit="rules"),
         Fact(label="Time for a rule", value=float(problem.rule_ms[switch]), unit="ms"),
     )
-    mine = plan.operations[plan.operations["switch"] == name]
+    mine = plan.operations.assign(rules=plan.parts)
+    mine = mine[mine["switch"] == name]
     if not len(mine):
         return ElementReport(facts=facts)
-    frame = mine.groupby(["step", "action"], as_index=False).size().rename(columns={"size": "rules"})
+    frame = mine.groupby(["step", "action"], as_index=False)["rules"].sum()
     held = {step + 1: int(rules[switch]) for step, rules in done.held.items()}
     frame = pd.DataFrame(
         {

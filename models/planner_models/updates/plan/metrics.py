@@ -120,7 +120,7 @@ def measure(
         "rounds": float(plan.rounds),
         "batches": float(_count_batches(done)),
         "seconds": float(done.end_s.max(initial=0.0)),
-        "operations": float(slots.rules[ops.slot].sum()),
+        "operations": float((slots.rules[ops.slot] * ops.parts).sum()),
         "extra_rules_share": float(extra.max(initial=0.0)),
         "overflow_rules": float(np.maximum(most - problem.rule_capacity, 0.0).sum()),
         "loops": float(done.classes_that(LOOPS).sum()),

@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import Table, label, number, validate
+from planner.contract.tables import Table, choice, label, number, validate
 from planner.errors import InputError, PlanRejected
-from planner_models.updates.plan.replay import ACTIONS, FLIP, REMOVE, SPLIT, SWAP, Network, Operations
+from planner_models.updates.plan.replay import ACTIONS, ADD, FLIP, REMOVE, SPLIT, SWAP, Network, Operations
 from planner_models.updates.problem.problem import Update, find_codes
+from planner_models.updates.problem.schema import MOST_FLOWS
 
 KINDS: Final = ("install", "flip", "swap", "split", "delete", "drain")
 DRAIN: Final = "drain"
@@ -27,12 +27,11 @@ STEPS: Final = Table(
     about="a step; its changes take effect in any order, and all of them before the next step",
     columns={
         "step": _STEP,
-        "kind": pa.Column(
-            str,
-            pa.Check.isin(list(KINDS), error=f"must be one of {', '.join(KINDS)}"),
-            description="install: rules are added; flip: ingresses stamp the new version; swap: rules take "
+        "kind": choice(
+            "install: rules are added; flip: ingresses stamp the new version; swap: rules take "
             "the place of others; split: ingresses stamp a share; delete: rules are removed; drain: "
             "packets leave",
+            KINDS,
         ),
         "start_s": number("start, s", at_least=0),
         "end_s": number("end, s", at_least=0),
@@ -47,11 +46,18 @@ OPERATIONS: Final = Table(
         "step": _STEP,
         "switch": label("the switch"),
         "class": label("the class"),
-        "action": pa.Column(
-            str,
-            pa.Check.isin(list(ACTIONS), error=f"must be one of {', '.join(ACTIONS)}"),
-            description="add: the next rule; remove: the present one; swap: the next in place of the "
+        "action": choice(
+            "add: the next rule; remove: the present one; swap: the next in place of the "
             "present; flip: packets that enter get the new version; split: a share of them does",
+            ACTIONS,
+        ),
+        "parts": number(
+            "of a split: rules in place of the present one, each for an equal part of its flows, until they "
+            "have ended; absent: 1",
+            at_least=1,
+            at_most=MOST_FLOWS,
+            whole=True,
+            optional=True,
         ),
     },
     key=("step", "switch", "class"),
@@ -87,7 +93,7 @@ class UpdatePlan:
     """Steps of an update.
 
     steps       step, kind, start_s, end_s
-    operations  step, switch, class, action
+    operations  step, switch, class, action, parts?
     tables      step, switch, rules: of steps with operations
     shares      step, class, share: of steps that split the packets of a class
     """
@@ -100,6 +106,13 @@ class UpdatePlan:
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
         return {table.name: getattr(self, table.name) for table in PLAN_TABLES}
+
+    @property
+    def parts(self) -> Floats:
+        """(M,) rules into which each operation divides a rule; 1 for those that divide none."""
+        if "parts" not in self.operations:
+            return np.ones(len(self.operations))
+        return self.operations["parts"].to_numpy(float)
 
     @cached_property
     def rounds(self) -> int:
@@ -115,6 +128,7 @@ class Step(NamedTuple):
     action  place in `ACTIONS`, one for all or (M,)
     wait_s  time after it until packets on the way have left; 0 for none
     share   of the classes whose packets are split, by class
+    parts   rules into which a split divides each present rule, one for all or (M,)
     """
 
     kind: str
@@ -122,25 +136,25 @@ class Step(NamedTuple):
     action: int | Ints
     wait_s: float = 0.0
     share: Mapping[int, float] = {}
+    parts: int | Ints = 1
 
 
 def make_plan(problem: Update, steps: Sequence[Step]) -> UpdatePlan:
     """Return the plan of steps, with times from the switches' work; empty steps are left out."""
     slots = problem.slots
     rows: list[tuple[str, float, float]] = []
-    parts: list[tuple[Ints, Ints, Ints]] = []
+    made: list[tuple[Ints, ...]] = []
     shares: list[tuple[int, int, float]] = []
     time_s = 0.0
     for step in steps:
         if not len(step.slot):
             continue
         number_ = len(rows)
-        end_s = time_s + work_s(problem, step.slot)
+        end_s = time_s + work_s(problem, step.slot, step.parts)
         rows.append((step.kind, time_s, end_s))
         count = len(step.slot)
-        parts.append(
-            (np.full(count, number_), step.slot, np.broadcast_to(step.action, count).astype(np.int64))
-        )
+        action, parts = (np.broadcast_to(one, count).astype(np.int64) for one in (step.action, step.parts))
+        made.append((np.full(count, number_), step.slot, action, parts))
         shares += [(number_, one, share) for one, share in step.share.items()]
         time_s = end_s
         if step.wait_s > 0:
@@ -149,10 +163,8 @@ def make_plan(problem: Update, steps: Sequence[Step]) -> UpdatePlan:
     if rows and rows[-1][0] == DRAIN:
         rows.pop()
     empty = np.zeros(0, dtype=np.int64)
-    step_, slot, action = (
-        (np.concatenate(part) for part in zip(*parts, strict=True)) if parts else (empty,) * 3
-    )
-    ops = _sorted(problem, Operations(step_, slot, action))
+    columns = [np.concatenate(part) for part in zip(*made, strict=True)] if made else [empty] * 4
+    ops = _sorted(problem, Operations(*columns))
     names = pd.Index(problem.switch_index), pd.Index(problem.class_index)
     frame = pd.DataFrame(rows, columns=["kind", "start_s", "end_s"])
     frame = frame.astype({"kind": "str", "start_s": float, "end_s": float})
@@ -165,6 +177,7 @@ def make_plan(problem: Update, steps: Sequence[Step]) -> UpdatePlan:
                 "switch": pd.Categorical.from_codes(slots.switch[ops.slot], names[0]).astype("str"),
                 "class": pd.Categorical.from_codes(slots.owner[ops.slot], names[1]).astype("str"),
                 "action": pd.Categorical.from_codes(ops.action, pd.Index(ACTIONS)).astype("str"),
+                **({"parts": ops.parts.astype(float)} if (ops.parts > 1).any() else {}),
             }
         ),
         tables=_tabulate(problem, count_rules(problem, ops)),
@@ -178,10 +191,14 @@ def make_plan(problem: Update, steps: Sequence[Step]) -> UpdatePlan:
     )
 
 
-def work_s(problem: Update, slot: Ints) -> float:
-    """Return the time in which switches change these slots, s; each changes its rules in turn."""
+def work_s(problem: Update, slot: Ints, parts: int | Ints = 1) -> float:
+    """Return the time in which switches change these slots, s; each writes its rules in turn.
+
+    parts  rules into which each is divided, one for all or (M,)
+    """
     slots = problem.slots
-    entries = np.bincount(slots.switch[slot], weights=slots.rules[slot], minlength=len(problem.switches))
+    written = slots.rules[slot] * parts
+    entries = np.bincount(slots.switch[slot], weights=written, minlength=len(problem.switches))
     return float((entries * problem.rule_ms).max(initial=0.0)) * S_PER_MS
 
 
@@ -204,12 +221,14 @@ def _tabulate(problem: Update, held: dict[int, Ints]) -> pd.DataFrame:
 def count_rules(problem: Update, ops: Operations) -> dict[int, Ints]:
     """Return the most rules that each switch holds during each step with operations, (S,) by step.
 
-    Within a step additions may come first. Steps without operations keep what they have.
+    Within a step additions may come first. Steps without operations keep what they have. A divided rule keeps
+    its parts until the rule changes again.
     """
     slots, switches = problem.slots, len(problem.switches)
     has_now, has_next = slots.now.has_rule(), slots.next.has_rule()
     held = problem.rules_now.astype(np.int64).copy()
     is_new = np.zeros(len(has_now), dtype=bool)
+    divided = np.zeros(len(has_now), dtype=np.int64)  # rules of a slot beyond those of one part
     found: dict[int, Ints] = {}
     if not len(ops.step):
         return found
@@ -218,16 +237,19 @@ def count_rules(problem: Update, ops: Operations) -> dict[int, Ints]:
         slot, action = ops.slot[first:last], ops.action[first:last]
         is_only = problem.ingress[slots.owner[slot]] == slots.switch[slot]
         takes_place = (action == SWAP) | ((action == FLIP) & is_only & ~is_new[slot])
-        arrives = (action == 0) | ((action == SPLIT) & is_only & has_next[slot] & ~is_new[slot])
+        arrives = (action == ADD) | ((action == SPLIT) & is_only & has_next[slot] & ~is_new[slot])
         adds = arrives | (takes_place & has_next[slot])
         removes = (action == REMOVE) | (takes_place & has_now[slot])
         weight = slots.rules[slot]
+        is_divided = (action == SPLIT) & has_now[slot]
+        more = weight * (ops.parts[first:last] - 1) * is_divided - divided[slot]
         # a rule that takes the place of another needs no space of its own
-        extra = weight * (adds & ~(takes_place & has_now[slot]))
+        extra = weight * (adds & ~(takes_place & has_now[slot])) + np.maximum(more, 0)
         peak = held + np.bincount(slots.switch[slot], weights=extra, minlength=switches).astype(np.int64)
-        change = weight * (adds.astype(np.int64) - removes)
+        change = weight * (adds.astype(np.int64) - removes) + more
         held = held + np.bincount(slots.switch[slot], weights=change, minlength=switches).astype(np.int64)
         is_new[slot[adds]] = True
+        divided[slot] += more
         found[int(ops.step[first])] = peak
     return found
 
@@ -295,7 +317,13 @@ def read_operations(problem: Update, plan: UpdatePlan) -> Operations:
             f"'{frame['switch'].iloc[row]}', neither now nor next"
         )
     action = pd.Categorical(frame["action"], categories=list(ACTIONS)).codes.astype(np.int64)
-    return _sorted(problem, Operations(step, slot, action))
+    parts = plan.parts
+    for row in np.flatnonzero((parts > 1) & (action != SPLIT))[:1].tolist():
+        raise PlanRejected(
+            f"operations row {row + 1}: parts is {parts[row]:g}, but action '{ACTIONS[action[row]]}' divides "
+            "no rule; only 'split' does"
+        )
+    return _sorted(problem, Operations(step, slot, action, parts.astype(np.int64)))
 
 
 def find_slots(problem: Update, frame: pd.DataFrame) -> Ints:

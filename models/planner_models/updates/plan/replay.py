@@ -45,11 +45,13 @@ class Operations(NamedTuple):
     step    (M,) number of the step, from 0
     slot    (M,) slot of the class and switch
     action  (M,) place in `ACTIONS`
+    parts   (M,) rules into which a split divides the present rule; 1 for other actions
     """
 
     step: Ints
     slot: Ints
     action: Ints
+    parts: Ints
 
     def groups(self, owner: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the changes of one class in one step: (G + 1,) their starts, (G,) steps and classes."""
@@ -65,8 +67,7 @@ class Outcome(NamedTuple):
     """Loops, losses and mixtures that packets can meet in each group of changes, G of them.
 
     bits   (G,) sum of LOOPS, HOLES, MIXES and MISSES
-    where  (G, 4) switch at which a packet loops, is lost, leaves after rules of both, or misses a waypoint;
-    -1
+    where  (G, 4) switch at which a packet loops, is lost, ends with rules of both, misses a waypoint; or -1
     reach_group, reach_link  (R,) links that packets of a group can take
     """
 

@@ -140,6 +140,21 @@ class Update:
         return self.classes["traffic_mbps"].to_numpy(float)
 
     @cached_property
+    def flows(self) -> Floats:
+        """(C,) flows of each class at a time; 1 where none are given."""
+        if "flows" not in self.classes:
+            return np.ones(len(self.classes))
+        whole: Floats = np.floor(self.classes["flows"].fillna(1.0).to_numpy(float))
+        return whole
+
+    @cached_property
+    def flow_life_s(self) -> Floats:
+        """(C,) mean life of the flows of each class, s; NaN where it is not given."""
+        if "flow_life_s" not in self.classes:
+            return np.full(len(self.classes), np.nan)
+        return self.classes["flow_life_s"].to_numpy(float)
+
+    @cached_property
     def rule_capacity(self) -> Floats:
         """(S,) most rules of each switch; inf without a limit."""
         return _limits(self.switches, "rule_capacity")

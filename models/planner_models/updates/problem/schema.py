@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import pandera.pandas as pa
-
-from planner.contract.tables import Table, label, number
+from planner.contract.tables import Table, choice, label, number
 
 MOST_RULES: Final = 1e8
+MOST_FLOWS: Final = 1e12
 MOST_MBPS: Final = 1e9
 MOST_MS: Final = 1e6
 MOST_S: Final = 1e7
@@ -100,20 +99,19 @@ CLASSES: Final = Table(
         "flows": number(
             "flows at a time; absent or blank: 1",
             at_least=1,
-            at_most=1e12,
+            at_most=MOST_FLOWS,
             optional=True,
             may_be_blank=True,
         ),
         "waypoints": label(
             "switches that its packets must pass, A > B; blank: none", optional=True, may_be_blank=True
         ),
-        "guarantee": pa.Column(
-            str,
-            pa.Check.isin([*GUARANTEES, ""], error=f"must be one of {', '.join(GUARANTEES)}, or blank"),
-            required=False,
-            nullable=True,
-            description="what holds for every packet during the update; blank: no_black_hole, and per_packet "
+        "guarantee": choice(
+            "what holds for every packet during the update; blank: no_black_hole, and per_packet "
             "for a class that is new or that ends",
+            GUARANTEES,
+            optional=True,
+            may_be_blank=True,
         ),
     },
     key=("class",),

@@ -1,4 +1,4 @@
-"""Updates from one plan of system `traffic` to another, as `planner solve --out` saves them."""
+"""Updates from one plan of system `traffic` to another, as `planner solve --out` saves them, and back."""
 
 from __future__ import annotations
 
@@ -74,6 +74,50 @@ def read(
     held = np.maximum(made.rules_now, made.rules_next)
     sized = made.switches.assign(rule_capacity=np.floor(held * (1 + headroom) + 1e-9))
     return replace(made, switches=sized)
+
+
+def to_flows(problem: Update, *, after: bool = True) -> pd.DataFrame:
+    """Return the table `flows` of system `traffic` of the rules after the update, or before it.
+
+    With it `planner check --plan` tests the routing that an update leads to on the problem of `traffic`.
+    Demands that a plan sheds have no rules: they are in its table `shed`.
+
+    raises  InputError for classes whose packets enter at several switches: the traffic of each is not known
+    """
+    many = np.flatnonzero(problem.ingress < 0)
+    if len(many):
+        raise InputError(
+            f"classes row {many[0] + 1}: class '{problem.class_index[many[0]]}' has no ingress; flows need "
+            "the source of all traffic"
+        )
+    slots = problem.slots
+    one, share = (slots.next if after else slots.now), problem.hop_shares[int(after)]
+    slot = np.repeat(np.arange(len(slots.owner)), np.diff(one.start))
+    owner, names = slots.owner[slot], problem.switch_index.to_numpy(object)
+    source, target = names[problem.ingress[owner]], names[problem.egress[owner]]
+    labels = [
+        _label(str(problem.class_index[row]), start, end)
+        for row, start, end in zip(owner.tolist(), source, target, strict=True)
+    ]
+    frame = pd.DataFrame(
+        {
+            "source": source,
+            "target": target,
+            "tail": names[slots.switch[slot]],
+            "head": names[one.hop],
+            "rate_mbps": problem.traffic_mbps[owner] * share,
+        }
+    )
+    if any(labels):
+        frame = frame.assign(**{"class": labels})
+    kept: pd.DataFrame = frame[frame["rate_mbps"] > 0].reset_index(drop=True)
+    return kept
+
+
+def _label(name: str, source: str, target: str) -> str:
+    """Return the class of traffic in the name that `_name` gave to a class of packets; "" for none."""
+    start = f"{source} > {target} ("
+    return name[len(start) : -1] if name.startswith(start) and name.endswith(")") else ""
 
 
 def key_columns(key: list[str]) -> list[str]:

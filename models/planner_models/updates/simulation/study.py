@@ -156,7 +156,7 @@ def draw_times(
     """
     problem, ops = done.problem, done.ops
     switch = problem.slots.switch[ops.slot]
-    mean_s = problem.rule_ms[switch] * problem.slots.rules[ops.slot] * S_PER_MS
+    mean_s = problem.rule_ms[switch] * problem.slots.rules[ops.slot] * ops.parts * S_PER_MS
     takes_s = mean_s * random.lognormal(-(spread**2) / 2, spread, len(mean_s))
     order = np.lexsort((random.random(len(switch)), switch, ops.step))
     total = np.cumsum(takes_s[order])

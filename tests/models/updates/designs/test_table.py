@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import given, settings
 import planner
 from planner.backends.pyomo import from_pyomo
 from planner.contract.proof import Status
+from planner.errors import PlanRejected
 from planner.options import Options
 from planner_models.updates import SYSTEM, Update, check, formulation, measure
 from planner_models.updates.designs.batch_search import bound_excess
@@ -17,7 +21,8 @@ from planner_models.updates.designs.batches import build_program, find_needs
 from planner_models.updates.designs.congestion_free import build_model, find_shares
 from planner_models.updates.designs.formulation import order_formulation, share_formulation
 from planner_models.updates.designs.loop_free_order import find_rounds
-from planner_models.updates.plan.plan import as_network
+from planner_models.updates.plan.flows import expiry_lives
+from planner_models.updates.plan.plan import as_network, from_tables
 from planner_models.updates.problem import generators
 from planner_models.updates.problem.adjustments import adjust
 from tests.models.updates.updates import fewest_batches, fewest_rounds, hops_of, updates
@@ -36,6 +41,17 @@ def rounds(problem: Update, name: str) -> float:
 @PROFILE
 @given(problem=updates(most_switches=5))
 def test_rounds_lie_between_the_bound_and_the_fewest_by_search(problem: Update) -> None:
+    compare_with_every_order(problem)
+
+
+@pytest.mark.exhaustive
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(problem=updates(most_switches=7, classes=1))
+def test_rounds_of_seven_switches_lie_between_the_bound_and_the_fewest(problem: Update) -> None:
+    compare_with_every_order(problem)
+
+
+def compare_with_every_order(problem: Update) -> None:
     found = find_rounds(as_network(problem), problem.slots.changes)
     exact = SYSTEM.design("ordered_exact").run(problem)
     fewest = [fewest_rounds(problem, name) for name in problem.class_index]
@@ -173,3 +189,68 @@ def test_flows_keep_their_replica() -> None:
     hasty = SYSTEM.design("two_phase_changed").run(problem)
     assert hasty.plan is not None
     assert set(check(problem, hasty.plan).frame["limit"]) == {"flows"}
+
+
+@pytest.mark.parametrize("space", [3, 7, 40])
+def test_old_rules_are_divided_so_that_the_update_ends_soonest(space: int) -> None:
+    """Against every number of rules of two classes that share an ingress, by the check alone."""
+    moved = generators.server_move(ingresses=2, flows=20, flow_life_s=1.0)
+    names = moved.switches["switch"]
+    problem = replace(
+        moved,
+        classes=moved.classes.assign(ingress="edge1", flows=[6.0, 4.0]),
+        now=moved.now.assign(switch=moved.now["switch"].replace("edge2", "edge1")),
+        next=moved.next.assign(switch=moved.next["switch"].replace("edge2", "edge1")),
+        switches=moved.switches.assign(rule_capacity=np.where(names == "edge1", float(space), np.nan)),
+    )
+    decision = SYSTEM.design("per_flow").run(problem)
+    plan = decision.plan
+    assert plan is not None
+    tables = plan.to_tables()
+    steps, operations = tables["steps"], tables["operations"].assign(parts=1.0)
+    length = np.array(steps["end_s"] - steps["start_s"])
+    is_split = operations["action"] == "split"
+    split = int(operations["step"][is_split].iloc[0])
+    least = np.inf
+    for parts in itertools.product(range(1, 7), range(1, 5)):
+        operations.loc[is_split, "parts"] = np.array(parts, dtype=float)
+        waits = [expiry_lives(flows, np.array([part])) for flows, part in zip((6, 4), parts, strict=True)]
+        length[split - 1], length[split] = sum(parts) * 2.5e-3, max(wait or 1e9 for wait in waits)
+        end = np.cumsum(length)
+        timed = steps.assign(end_s=end, start_s=end - length)
+        other = from_tables(problem, {"steps": timed, "operations": operations, "shares": plan.shares})
+        if end[-1] < least and not len(check(problem, other)):
+            least = float(end[-1])
+    if np.isfinite(least):
+        assert not len(check(problem, plan))
+        assert decision.proof.status is Status.OPTIMAL
+        assert decision.proof.objective == pytest.approx(least)
+    else:
+        assert set(check(problem, plan).frame["limit"]) == {"tables"}
+
+
+def test_a_rule_that_many_flows_match_does_not_expire() -> None:
+    problem = generators.server_move(ingresses=2, flows=100)
+    plan = SYSTEM.design("per_flow").run(problem).plan
+    assert plan is not None
+    tables = {name: frame for name, frame in plan.to_tables().items() if name != "tables"}
+    coarse = {**tables, "operations": tables["operations"].assign(parts=1.0)}
+    assert set(check(problem, from_tables(problem, coarse)).frame["limit"]) == {"flows"}
+    wrong = {**tables, "operations": tables["operations"].assign(parts=2.0)}
+    with pytest.raises(PlanRejected, match="divides no rule; only 'split' does"):
+        from_tables(problem, wrong)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_more_space_than_a_plan_needs_keeps_its_batches(seed: int) -> None:
+    problem = adjust(pairs(60, seed, slack=0.05), table_headroom=0.05)
+    decision = SYSTEM.design("optimum").run(problem)
+    assert decision.proof.objective is not None
+    for link in range(0, len(problem.links), 5):
+        wide = problem.capacity_mbps * np.where(np.arange(len(problem.links)) == link, 2.0, 1.0)
+        wider = replace(problem, links=problem.links.assign(capacity_mbps=wide))
+        again = SYSTEM.design("optimum").run(wider, previous=decision)
+        assert again.plan is not None
+        assert not len(check(wider, again.plan).of_limits(again.guarantees))
+        assert again.proof.objective is not None
+        assert again.proof.objective <= decision.proof.objective

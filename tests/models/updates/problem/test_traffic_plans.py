@@ -9,8 +9,9 @@ import pytest
 
 import planner
 from planner.errors import InputError
-from planner_models.updates import SYSTEM, check
-from planner_models.updates.problem import traffic_plans
+from planner_models import traffic
+from planner_models.updates import SYSTEM, Update, check
+from planner_models.updates.problem import generators, traffic_plans
 
 
 def save(folder: Path, design: str, **changes: object) -> Path:
@@ -40,6 +41,28 @@ def test_a_link_is_taken_out_of_service(tmp_path: Path) -> None:
         decision = SYSTEM.design(name).run(problem)
         assert decision.plan is not None
         assert not len(check(problem, decision.plan).of_limits(decision.guarantees)), name
+
+
+def test_the_rules_after_an_update_are_the_routing_that_it_was_made_for(tmp_path: Path) -> None:
+    changes = {"fail_links": ["CHINng->IPLSng", "IPLSng->CHINng"]}
+    folders = [save(tmp_path / "before", "ecmp"), save(tmp_path / "after", "ecmp", **changes)]
+    made = traffic_plans.read(before=folders[0], after=folders[1])
+    problem = Update.from_tables(made.to_tables())
+    for after, folder in enumerate(folders):
+        given = {f"problem.{key}": value for key, value in changes.items()} if after else {}
+        network = planner.load("traffic/abilene", changes=given).make_problem()
+        flows = traffic_plans.to_flows(problem, after=bool(after))
+        ours = traffic.SYSTEM.plan.from_tables(network, {"flows": flows})
+        theirs = traffic.SYSTEM.plan.from_tables(network, {"flows": pd.read_csv(folder / "flows.csv")})
+        loads = [plan.links.set_index(["tail", "head"])["load_mbps"] for plan in (ours, theirs)]
+        assert loads[0].to_numpy() == pytest.approx(loads[1].to_numpy(), rel=1e-6, abs=1e-6)
+        found = [traffic.SYSTEM.plan.check(network, plan) for plan in (ours, theirs)]
+        assert set(found[0].frame["limit"]) == set(found[1].frame["limit"]) == {"capacity"}
+
+
+def test_flows_need_the_source_of_all_traffic() -> None:
+    with pytest.raises(InputError, match="classes row 1: class 'tree' has no ingress; flows need the source"):
+        traffic_plans.to_flows(generators.small())
 
 
 def test_a_folder_without_a_plan_names_those_that_are_there(tmp_path: Path) -> None:
