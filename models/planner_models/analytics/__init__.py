@@ -25,20 +25,22 @@ site down a list of levels by its own bandwidth; `local_values` lets each site c
 also tells it the coarsest level that other sites would send.
 
 Data beyond an uplink's capacity waits in its queue; answers that come after their deadline have no value.
-Errors of levels are given in the tables; the presets compute them from generated records.
+Errors of levels are given in the tables; the presets compute them from generated records. What a datacenter
+can prove from the data that it gets may be far more (`proven_error`); `explain` shows both.
 
 Tables: `sites(site, pop, uplink_mbps, weight?, usd_per_gb?, storage_gb?)`,
 `pops(pop, uplink_mbps, merges, usd_per_gb?)`,
 `intervals(interval, start_s, length_s)`, `cubes(cube, aggregate)`,
 `volume(site, cube, interval, records, cells)`,
 `queries(query, cube, value_usd, combine, deadline_s, error_at_most?)`,
-`levels(query, level, operator, parameter?, bytes_per_record, bytes_per_cell, error, value_share)`, and
-optionally `bandwidth(link, interval, mbps)`, `merging(pop, query, level, merged_share)`,
+`levels(query, level, operator, parameter?, bytes_per_record, bytes_per_cell, error, value_share,
+proven_error?)`, and optionally `bandwidth(link, interval, mbps)`, `merging(pop, query, level, merged_share)`,
 `policies(query, step, level, until?)`, `backfill(query, window_s, half_life_s)`,
 `ad_hoc(query, interval, since?)`, `shares(query, uses)`, `pinned(site, query, level)`
 and `forbidden(site, query, level)`. A plan is `levels(interval, query, level, site)`,
-`answers(interval, query, level, error, value_usd)`, `prices(link, price_usd)` of the last interval, and
-`backfill(interval, sent, query, level, site)`.
+`answers(interval, query, level, error, value_usd)`, `prices(link, price_usd)` of the last interval,
+`backfill(interval, sent, query, level, site)`, `merged(interval, query, pop, at)` where the data of a query
+is merged, and `kept(interval, query, site, gb)` for later.
 
 Where table `backfill` has a query, finer data may be sent later: an answer improves, by a value that halves
 in each half-life. Design `backfill` sends it in the capacity that new data leaves, or in competition with new
@@ -73,7 +75,8 @@ from planner_models.analytics.designs.what_if import explain
 from planner_models.analytics.plan.check import check
 from planner_models.analytics.plan.drawing import draw, draw_demand
 from planner_models.analytics.plan.metrics import HEADLINE, LIMITS, METRICS, measure
-from planner_models.analytics.plan.plan import PLAN_TABLES, Levels, from_tables
+from planner_models.analytics.plan.plan import PLAN_TABLES, Levels
+from planner_models.analytics.plan.reading import from_tables
 from planner_models.analytics.problem.adjustments import adjust
 from planner_models.analytics.problem.generators import small
 from planner_models.analytics.problem.presets import PRESETS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ from planner_models.analytics.designs.choices import IMPOSSIBLE, Choices, Interv
 from planner_models.analytics.designs.decision import decide
 from planner_models.analytics.designs.shortage import explain_shortage
 from planner_models.analytics.designs.time_prices import Waiting, find_time_prices
+from planner_models.analytics.plan.backfill import tabulate_kept
 from planner_models.analytics.plan.metrics import measure
-from planner_models.analytics.plan.plan import Levels, tabulate_backfill
+from planner_models.analytics.plan.plan import Levels, read_backfill, tabulate_backfill
 from planner_models.analytics.problem.problem import Analytics
 
 BACKEND: Final = "prices and search"
@@ -156,12 +158,8 @@ def _send(problem: Analytics, order: Order, options: Options, waiting: Waiting |
         [names[row.query][row.level] for row in rows],
         [problem.site_names[row.site] for row in rows],
     )
-    plan = Levels(
-        levels=decision.plan.levels,
-        answers=decision.plan.answers,
-        prices=decision.plan.prices,
-        backfill=table,
-    )
+    plan = replace(decision.plan, backfill=table)
+    plan = replace(plan, kept=tabulate_kept(problem, read_backfill(problem, plan)))
     return Decision(plan=plan, proof=decision.proof)
 
 

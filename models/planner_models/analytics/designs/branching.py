@@ -26,7 +26,7 @@ from planner_models.analytics.designs.site_curves import Curves, bound_sites, fi
 TARGET_GAP: Final = 1e-4  # at which branching ends
 SEARCHED_GAP: Final = 1e-3  # above which local search follows
 MOST_LEAVES: Final = 20_000
-MOST_LEAF_WORK: Final = 1e9  # leaves times the numbers that one reads, where intervals are large
+MOST_LEAF_WORK: Final = 2e9  # leaves times the numbers that one reads, where intervals are large
 MOST_NODES: Final = 100_000  # that are open at once
 POOL: Final = 32  # prices
 

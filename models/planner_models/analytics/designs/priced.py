@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
+from pydantic import Field
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
@@ -20,16 +21,27 @@ from planner_models.analytics.problem.problem import Analytics
 
 BACKEND: Final = "prices"
 
+Headroom = Annotated[
+    float, Field(gt=0, le=1, description="part of the known bandwidth of each uplink that is planned with")
+]
+
 
 def choose_by_prices(
-    problem: Analytics, *, options: Options = Options(), previous: Decision[Levels] | None = None
+    problem: Analytics,
+    *,
+    headroom: Headroom = 1.0,
+    options: Options = Options(),
+    previous: Decision[Levels] | None = None,
 ) -> Decision[Levels]:
     """Let each query choose its levels by the prices of uplinks, then give way where one is overloaded.
 
     Prices start from those of the interval before, or of the previous plan, and change in a fixed number of
     rounds. An uplink that is still overloaded makes the queries coarser that lose least by it; what is left
-    goes to queries whose values add up.
+    goes to queries whose values add up. Of each uplink, the part `headroom` is used, so that data is not late
+    where bandwidth is less than is known.
     """
+    if headroom < 1:
+        problem = problem.with_capacity(problem.capacity_mbps * headroom, is_valid=True)
     choices = Choices(problem, must_answer=options.service == "all")
     chosen, price = [], read_prices(problem, previous)
     for k in range(len(problem.interval_numbers)):

@@ -105,9 +105,13 @@ class Waiting:
 
         first  intervals that pass at least
         """
-        cost = np.empty((self.window, *rows.value.shape))
-        for later in range(self.window):
-            cost[later] = self.costs(rows, k + 1 + later)
+        after = np.minimum(k + 1 + np.arange(self.window), len(self.byte_price) - 1)
+        own = self.byte_price[after]  # W, M
+        if len(rows.links):
+            cost = np.einsum("rlu,wru->wrl", rows.size, own[:, rows.links])
+        else:
+            cost = own @ rows.size.reshape(-1, own.shape[1]).T
+        cost = np.ascontiguousarray(cost.reshape(self.window, *rows.value.shape))
         return _find_gains(rows.value, rows.decay, cost, first)
 
     def bound(self, price: Floats) -> tuple[float, Floats]:

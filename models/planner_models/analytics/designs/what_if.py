@@ -1,4 +1,4 @@
-"""Explanation of a plan: uplinks that cost value, sites whose levels waste bytes, queries that lose."""
+"""Explanation of a plan: uplinks that limit answers, sites whose levels waste bytes, queries that lose."""
 
 from __future__ import annotations
 
@@ -11,10 +11,20 @@ from pydantic import Field
 
 from planner.arrays import Floats, Ints
 from planner.contract.studies import Decided, Explanation, Section
+from planner.formatting import amount
 from planner.options import Options
 from planner_models.analytics.designs import optimum, prices
 from planner_models.analytics.designs.choices import Choices
-from planner_models.analytics.plan.answers import find_answers, find_loads
+from planner_models.analytics.designs.waste import find_gain, tabulate_waste
+from planner_models.analytics.plan.answers import (
+    Answers,
+    find_answers,
+    find_loads,
+    find_proven_errors,
+    find_query_loads,
+    replay_queues,
+)
+from planner_models.analytics.plan.metrics import find_timely_value, find_usd_per_gb
 from planner_models.analytics.plan.plan import Levels, read_levels
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.windows import take_intervals
@@ -31,7 +41,7 @@ def explain(
     rows: Annotated[int, Field(ge=1, description="most rows of a table")] = 10,
     options: Options = Options(),
 ) -> Explanation:
-    """Explain what the answers lose, which uplinks cost most value, and which sites make bytes useless.
+    """Explain what the answers lose, which uplinks limit them most, and which sites make bytes useless.
 
     The value of an uplink is its price in the relaxation; for the first ones, the interval in which it is
     highest is solved again with a tenth more capacity.
@@ -45,48 +55,74 @@ def explain(
         if offered
         else "No query has data."
     ]
+    if metrics["late_loss"]:
+        sentences.append(f"{metrics['late_loss']:,.3g} USD are lost as data comes after deadlines.")
     sections = []
     sample = np.unique(np.linspace(0, len(chosen) - 1, min(len(chosen), MOST_INTERVALS)).astype(int))
     found = _find_prices(problem, sample)
     table = _tabulate_links(problem, sample, found, options, links)
     if len(table):
         first = table.iloc[0]
+        hour = problem.start_s[problem.interval_numbers == first["interval"]][0] / 3600
         sentences.append(
-            f"The uplink of {first['uplink']} costs most value: {first['price_usd']:,.3g} USD for all of its "
-            f"capacity, most in interval {first['interval']:g}; a tenth more there gains "
-            f"{first['gain_usd']:,.3g} USD, solved again."
+            f"The uplink of {first['uplink']} limits answers most: the shadow price of its capacity is "
+            f"{first['shadow_price_usd']:,.3g} USD, most in interval {first['interval']:g}, from hour "
+            f"{hour:.3g}. With a tenth more there, the optimum gains {first['gain_usd']:,.3g} USD, solved "
+            "again."
         )
         of_sample = (
             "" if len(sample) == len(chosen) else f"; prices of {len(sample)} intervals at equal distances"
         )
         sections.append(
             Section(
-                title="Uplinks that cost most value",
+                title="Uplinks that limit answers most",
                 frame=table,
-                units={"price_usd": "USD", "expected_usd": "USD", "gain_usd": "USD"},
-                note="expected_usd: at the price, for a tenth more capacity in the interval where the price "
-                f"is highest; gain_usd: solved again{of_sample}",
+                units={
+                    "shadow_price_usd": "USD",
+                    "price_usd_per_gb": "USD/GB",
+                    "expected_gain_usd": "USD",
+                    "gain_usd": "USD",
+                },
+                note="shadow price: of all capacity, in all intervals; price: of one more gigabyte in the "
+                "interval where it is highest; expected gain: at that price, for a tenth more capacity "
+                "there; gain: of the optimum, solved again" + of_sample,
             )
         )
     else:
-        sentences.append("No uplink limits the answers.")
-    wasted = metrics["wasted_percent"] or 0.0
-    blamed = _tabulate_waste(problem, chosen).head(rows)
-    if wasted > 0.05 and len(blamed):
-        one = blamed.iloc[0]
-        sentences.append(
-            f"{wasted:.3g}% of the bytes are finer than answers can use. Site {one['site']}, at coarse "
-            f"levels of {one['queries']:.0f} queries, makes most of them useless: {one['wasted_gb']:,.3g} GB."
+        sentences.append("No uplink limits answers.")
+    answers = find_answers(problem, chosen)
+    blamed = tabulate_waste(problem, chosen, answers, rows)
+    if len(blamed):
+        sentences += _explain_waste(
+            problem, chosen, answers, metrics["wasted_percent"] or 0.0, blamed, options
         )
         sections.append(
             Section(
                 title="Sites whose levels make bytes of others useless",
                 frame=blamed,
-                units={"wasted_gb": "GB"},
-                note="shared equally among the sites with the coarsest level of a query in an interval",
+                units={"wasted_percent": "%", "wasted_gb": "GB"},
+                note="wasted GB: shared equally among the sites with the coarsest level of a query in an "
+                "interval; wasted %: of the bytes of the other sites in these answers",
             )
         )
-    sections.append(_section_of_queries(problem, chosen, rows))
+    sent, cost = metrics["sent_gb"] or 0.0, metrics["transfer_cost"] or 0.0
+    if cost > 0 and value > 0:
+        sentences.append(
+            f"Sites send {amount(sent, 'GB')}, which costs {cost:,.3g} USD: {cost / value:.2g} USD for each "
+            "USD of value."
+        )
+    errors = _tabulate_errors(problem, chosen, answers)
+    if len(errors):
+        sentences.append(_explain_errors(errors))
+        sections.append(
+            Section(
+                title="Errors of answers, as measured and as proven",
+                frame=errors.head(rows),
+                note="largest of all answers; error: of the levels that sites send; proven error: bound that "
+                "the datacenter can prove from the data that it gets",
+            )
+        )
+    sections.append(_section_of_queries(problem, chosen, answers, rows))
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
@@ -120,51 +156,96 @@ def _tabulate_links(
         rows.append(
             {
                 "uplink": problem.link_names[link],
-                "price_usd": float(total[link]),
+                "shadow_price_usd": float(total[link]),
                 "interval": float(problem.interval_numbers[k]),
-                "expected_usd": MORE * float(price[place, link]),
+                "price_usd_per_gb": float(price[place, link]) / problem.capacity_bytes[k, link] * 1e9,
+                "expected_gain_usd": MORE * float(price[place, link]),
                 "gain_usd": gain,
             }
         )
     return pd.DataFrame(rows)
 
 
-def _tabulate_waste(problem: Analytics, chosen: Ints) -> pd.DataFrame:
-    """Return each site with the bytes of other sites that its coarse levels make useless, the most first."""
-    blame, queries = np.zeros(len(problem.site_names)), np.zeros(len(problem.site_names))
-    for query in np.flatnonzero(~problem.is_sum).tolist():
-        alone = np.full_like(chosen, -1)
-        alone[:, :, query] = chosen[:, :, query]
-        answers = find_answers(problem, alone)
-        wasted = find_loads(problem, alone, answers).wasted.sum(axis=1)
-        coarse = (chosen[:, :, query] == answers.level[:, [query]]) & problem.has_data[:, query]
-        part = np.where(wasted > 0, wasted / np.maximum(coarse.sum(axis=1), 1), 0.0)
-        blame += (coarse * part[:, None]).sum(axis=0)
-        queries += (coarse & (wasted > 0)[:, None]).any(axis=0)
-    order = np.argsort(-blame, kind="stable")
-    order = order[blame[order] > 0]
-    return pd.DataFrame(
+def _explain_waste(
+    problem: Analytics,
+    chosen: Ints,
+    answers: Answers,
+    wasted_percent: float,
+    blamed: pd.DataFrame,
+    options: Options,
+) -> list[str]:
+    """Return sentences on the site that makes most bytes useless, and on what these bytes could gain."""
+    one = blamed.iloc[0]
+    others = f"{one['other_sites']:.0f} other site" + ("" if one["other_sites"] == 1 else "s")
+    queries = f"{one['queries']:.0f} quer" + ("y" if one["queries"] == 1 else "ies")
+    first = (
+        f"{wasted_percent:.3g}% of the bytes are finer than answers can use. Site {one['site']}, at coarse "
+        f"levels of {queries}, makes most of them useless: of what {others} send to the same answers, "
+        f"{one['wasted_percent']:.3g}% is too fine."
+    )
+    gain = find_gain(problem, chosen, answers, options)
+    if gain is None or gain.usd.sum() <= 1e-6 * np.abs(answers.value_usd[gain.interval]).sum():
+        return [first]
+    most = int(gain.usd.argmax())
+    second = (
+        f"Coarser levels at other sites free {amount(gain.freed / 1e6, 'MB')} in interval "
+        f"{problem.interval_numbers[gain.interval]:g}. With these bytes, answers gain "
+        f"{gain.usd.sum():,.3g} USD and no query loses, solved again. Query "
+        f"{problem.query_names[most]} gains most: {gain.usd[most]:,.3g} USD."
+    )
+    return [first, second]
+
+
+def _tabulate_errors(problem: Analytics, chosen: Ints, answers: Answers) -> pd.DataFrame:
+    """Return the largest errors of queries whose answers all have a proven bound above the measured error."""
+    proven = find_proven_errors(problem, chosen, answers)
+    unknown = (answers.is_answered & np.isnan(proven)).any(axis=0)
+    known = np.flatnonzero(answers.is_answered.any(axis=0) & ~unknown)
+    frame = pd.DataFrame(
         {
-            "site": [problem.site_names[row] for row in order.tolist()],
-            "queries": queries[order],
-            "wasted_gb": blame[order] / 1e9,
+            "query": [problem.query_names[query] for query in known.tolist()],
+            "error": np.nanmax(answers.error[:, known], axis=0, initial=0.0),
+            "proven_error": np.nanmax(proven[:, known], axis=0, initial=0.0),
         }
+    )
+    frame = frame[frame["proven_error"] > frame["error"]]
+    return frame.sort_values("proven_error", ascending=False, kind="stable", ignore_index=True)
+
+
+def _explain_errors(errors: pd.DataFrame) -> str:
+    """Return a sentence on the query whose proven error is largest."""
+    one = errors.iloc[0]
+    return (
+        f"Answers of query {one['query']} have an error of up to {one['error']:.3g}, by their levels; the "
+        f"data that is sent proves an error of at most {one['proven_error']:.3g}."
     )
 
 
-def _section_of_queries(problem: Analytics, chosen: Ints, rows: int) -> Section:
-    """Return the table of the queries that lose most value."""
-    answers = find_answers(problem, chosen)
+def _section_of_queries(problem: Analytics, chosen: Ints, answers: Answers, rows: int) -> Section:
+    """Return the table of the queries that lose most value, with what their data costs."""
     full = problem.value_usd * problem.is_asked.sum(axis=0) * problem.has_data.any(axis=0)
-    lost = full - answers.value_usd.sum(axis=0)
+    delays = replay_queues(problem, find_loads(problem, chosen))
+    lost = full - find_timely_value(problem, chosen, answers, delays)[0].sum(axis=0)
     order = np.argsort(-lost, kind="stable")[:rows]
+    price, sites = find_usd_per_gb(problem), len(problem.site_names)
+    sent, cost = np.zeros(len(order)), np.zeros(len(order))
+    for place, query in enumerate(order.tolist()):
+        loads = find_query_loads(problem, chosen, query)
+        sent[place] = loads.sent.sum() / 1e9
+        cost[place] = loads.sent.sum(axis=0) @ price[:sites] / 1e9
+        cost[place] += loads.before_pop.sum(axis=0) @ price[sites:][problem.pop_of] / 1e9
     frame = pd.DataFrame(
         {
             "query": [problem.query_names[row] for row in order.tolist()],
             "lost_usd": lost[order],
             "kept_percent": 100 * (1 - lost[order] / np.maximum(full[order], 1e-300)),
+            "sent_gb": sent,
         }
     )
+    if cost.any():
+        frame["transfer_cost"] = cost
     return Section(
-        title="Queries that lose most value", frame=frame, units={"lost_usd": "USD", "kept_percent": "%"}
+        title="Queries that lose most value",
+        frame=frame,
+        units={"lost_usd": "USD", "kept_percent": "%", "sent_gb": "GB", "transfer_cost": "USD"},
     )

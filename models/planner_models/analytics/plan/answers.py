@@ -58,8 +58,7 @@ def find_answers(problem: Analytics, chosen: Ints) -> Answers:
         if problem.is_sum[query]:
             share = np.where(own >= 0, problem.value_share[query, own], 0.0)
             value[:, query] = share @ problem.site_value_usd[sites, query]
-            worst = np.where(sends, errors[query, own], -1.0).max(axis=1)
-            error[:, query] = np.where(worst >= 0, worst, np.nan)
+            error[:, query] = _find_largest(errors[query, own], sends)
             level[:, query] = np.where((own == own[:, :1]).all(axis=1), own[:, 0], -1)
             answered[:, query] = sends.any(axis=1)
             continue
@@ -73,6 +72,32 @@ def find_answers(problem: Analytics, chosen: Ints) -> Answers:
         error[:, query] = np.where(known, errors[query, joined], np.nan)
         answered[:, query] = known
     return Answers(level, error, value, answered)
+
+
+def _find_largest(errors: Floats, sends: Bools) -> Floats:
+    """Return the largest error of the sites that send data, of (K, n), (K,).
+
+    NaN without data, or where one of them is NaN.
+    """
+    largest = np.where(sends, errors, -1.0).max(axis=1)
+    return np.asarray(np.where(largest >= 0, largest, np.nan))
+
+
+def find_proven_errors(problem: Analytics, chosen: Ints, answers: Answers) -> Floats:
+    """Return the proven bounds on the errors of answers from levels (K, S, Q), (K, Q).
+
+    NaN without data, and where no bound is known.
+    """
+    proven = problem.level_column("proven_error")
+    found = np.full_like(answers.error, np.nan)
+    for query in range(len(problem.query_names)):
+        if problem.is_sum[query]:
+            own = chosen[:, :, query]
+            sends = (own >= 0) & ~problem.is_none[query, own] & problem.has_data[:, query]
+            found[:, query] = _find_largest(proven[query, own], sends & problem.is_asked[:, [query]])
+        else:
+            found[:, query] = proven[query, answers.level[:, query]]
+    return np.asarray(np.where(answers.is_answered, found, np.nan))
 
 
 def follow_sources(problem: Analytics, chosen: Ints) -> Ints:
@@ -90,26 +115,49 @@ def follow_sources(problem: Analytics, chosen: Ints) -> Ints:
     return found
 
 
+class QueryLoads(NamedTuple):
+    """Bytes of one query, (K, S) each.
+
+    sent       that each site sends
+    before_pop of these, after merging at its point of presence
+    wasted     of these, that the answer cannot use; 0 where the answers are not given
+    """
+
+    sent: Floats
+    before_pop: Floats
+    wasted: Floats
+
+
+def find_query_loads(
+    problem: Analytics, chosen: Ints, query: int, answers: Answers | None = None
+) -> QueryLoads:
+    """Return the bytes of one query from chosen levels (K, S, Q); none where it uses the data of another."""
+    own = chosen[:, :, query]
+    if problem.source_of[query] >= 0:
+        nothing = np.zeros(own.shape)
+        return QueryLoads(nothing, nothing, nothing)
+    per_record, per_cell = problem.level_column("bytes_per_record"), problem.level_column("bytes_per_cell")
+    sends = (own >= 0) & problem.has_data[:, query]
+    own_records, own_cells = problem.find_query_volume(query)
+    records = np.where(sends, own_records, 0.0)
+    cells = np.where(sends, own_cells, 0.0)
+    sent = records * per_record[query, own] + cells * per_cell[query, own]
+    before_pop = sent * problem.merged_share[problem.pop_of, query][np.arange(own.shape[1]), own]
+    wasted = np.zeros_like(sent)
+    if answers is not None and not problem.is_sum[query]:
+        wasted = sent - _needed(problem, query, answers, records, cells, sent)
+    return QueryLoads(sent, before_pop, wasted)
+
+
 def find_loads(problem: Analytics, chosen: Ints, answers: Answers | None = None) -> Loads:
     """Return the bytes on uplinks from chosen levels (K, S, Q); with answers, also those that are wasted."""
-    intervals, sites, queries = chosen.shape
-    per_record, per_cell = problem.level_column("bytes_per_record"), problem.level_column("bytes_per_cell")
-    site, before_pop = np.zeros((intervals, sites)), np.zeros((intervals, sites))
-    wasted = np.zeros((intervals, sites))
-    for query in range(queries):
-        own = chosen[:, :, query]
-        if problem.source_of[query] >= 0:
-            continue  # the data of another query is sent
-        sends = (own >= 0) & problem.has_data[:, query]
-        own_records, own_cells = problem.find_query_volume(query)
-        records = np.where(sends, own_records, 0.0)
-        cells = np.where(sends, own_cells, 0.0)
-        sent = records * per_record[query, own] + cells * per_cell[query, own]
-        site += sent
-        before_pop += sent * problem.merged_share[problem.pop_of, query][np.arange(sites), own]
-        if answers is not None and not problem.is_sum[query]:
-            wasted += sent - _needed(problem, query, answers, records, cells, sent)
-    pop = np.zeros((intervals, len(problem.pop_names)))
+    site, before_pop, wasted = (np.zeros(chosen.shape[:2]) for _ in range(3))
+    for query in range(chosen.shape[2]):
+        own = find_query_loads(problem, chosen, query, answers)
+        site += own.sent
+        before_pop += own.before_pop
+        wasted += own.wasted
+    pop = np.zeros((len(chosen), len(problem.pop_names)))
     np.add.at(pop.T, problem.pop_of, before_pop.T)
     shrunk = np.divide(before_pop, site, out=np.ones_like(site), where=site > 0)
     return Loads(site, pop, shrunk, wasted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from planner.arrays import Floats, Ints
 from planner_models.analytics.plan.answers import find_answers
@@ -38,6 +39,28 @@ def find_kept(problem: Analytics, late: Late) -> Floats:
     np.add.at(change, (late.interval, late.site), size)
     np.add.at(change, (late.sent, late.site), -size)
     return np.asarray(np.maximum(change.cumsum(axis=0)[:-1], 0.0))
+
+
+def tabulate_kept(problem: Analytics, late: Late) -> pd.DataFrame:
+    """Return the table of data that sites keep for a query at the end of an interval, to send it later."""
+    length = late.sent - late.interval
+    row = np.repeat(np.arange(len(length)), length)
+    first = np.repeat(length.cumsum() - length, length)
+    interval = late.interval[row] + np.arange(len(row)) - first
+    shape = (len(problem.interval_numbers), len(problem.query_names), len(problem.site_names))
+    place, inverse = np.unique(
+        np.ravel_multi_index((interval, late.query[row], late.site[row]), shape), return_inverse=True
+    )
+    size = np.bincount(inverse, weights=find_sizes(problem, late)[row], minlength=len(place))
+    k, query, site = np.unravel_index(place, shape)
+    return pd.DataFrame(
+        {
+            "interval": problem.interval_numbers[k],
+            "query": np.array(problem.query_names, dtype=object)[query],
+            "site": np.array(problem.site_names, dtype=object)[site],
+            "gb": size / 1e9,
+        }
+    )
 
 
 def find_gain(problem: Analytics, chosen: Ints, late: Late) -> float:

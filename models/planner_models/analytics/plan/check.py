@@ -12,7 +12,8 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
 from planner_models.analytics.plan.answers import find_answers, find_loads, follow_sources
-from planner_models.analytics.plan.backfill import find_kept, find_late_loads
+from planner_models.analytics.plan.backfill import find_kept, find_late_loads, tabulate_kept
+from planner_models.analytics.plan.merging import require_merged
 from planner_models.analytics.plan.plan import Levels, read_backfill, read_levels, tabulate_answers
 from planner_models.analytics.problem.problem import Analytics
 
@@ -28,13 +29,16 @@ def check(problem: Analytics, plan: Levels) -> Violations:
     storage   a site keeps more data, to send it later, than it can store
     rules     a site sends a level that tables `pinned` or `forbidden` rule out
 
-    PlanRejected where it is no plan, or where the answers are not those that the levels make.
+    PlanRejected where it is no plan, or where answers, places of merging or data that is kept are not those
+    that the levels and later data make.
     """
     chosen = read_levels(problem, plan)
     _require_answers(plan, tabulate_answers(problem, chosen))
+    require_merged(problem, chosen, plan.merged)
     answers = find_answers(problem, chosen)
     loads = find_loads(problem, chosen)
     late = read_backfill(problem, plan)
+    _require_kept(plan, tabulate_kept(problem, late))
     both = np.concatenate([loads.site, loads.pop], axis=1) + find_late_loads(problem, late)
     capacity = problem.capacity_bytes
     found = _places(
@@ -144,6 +148,26 @@ def _require_answers(plan: Levels, expected: pd.DataFrame) -> None:
                 f"answers: {column} is {one[place]:g}, must be {other[place]:g} for query '{row['query']}' "
                 f"in interval {row['interval']:g}"
             )
+
+
+def _require_kept(plan: Levels, expected: pd.DataFrame) -> None:
+    """Raise PlanRejected where the table of data that is kept is not what backfill makes."""
+    keys = ["interval", "query", "site"]
+    given = plan.kept.astype({"query": str, "site": str})
+    both = expected.astype({"query": str, "site": str}).merge(
+        given, on=keys, how="outer", suffixes=("", "_given")
+    )
+    differ = ~np.isclose(both["gb"].to_numpy(float), both["gb_given"].to_numpy(float), rtol=TOLERANCE, atol=0)
+    if differ.any():
+        row = both.iloc[int(np.argmax(differ))]
+        raise PlanRejected(
+            f"kept: gb is {_figure(row['gb_given'])} where site '{row['site']}' keeps "
+            f"{_figure(row['gb'])} of query '{row['query']}' at the end of interval {row['interval']:g}"
+        )
+
+
+def _figure(value: float) -> str:
+    return "none" if np.isnan(value) else f"{value:g}"
 
 
 def _places(

@@ -8,7 +8,14 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.contract.metrics import Headline, Metric, less
-from planner_models.analytics.plan.answers import Answers, Delays, find_answers, find_loads, replay_queues
+from planner_models.analytics.plan.answers import (
+    Answers,
+    Delays,
+    find_answers,
+    find_loads,
+    find_proven_errors,
+    replay_queues,
+)
 from planner_models.analytics.plan.backfill import find_gain, find_late_loads, find_sizes
 from planner_models.analytics.plan.plan import Levels, read_backfill, read_levels
 from planner_models.analytics.problem.problem import Analytics
@@ -41,7 +48,19 @@ METRICS: Final = (
         source=f"{PAPER}, section 3",
     ),
     Metric(name="total_value", unit="USD", better="more", about="value of answers in time and of backfill"),
-    less("error_p95", "", "95th percentile of the largest errors that answers may have"),
+    Metric(
+        name="promise_kept",
+        unit="",
+        better="more",
+        about="part of the answers whose error is as in the plan: all data that they need comes before the "
+        "deadline, and the error is no larger than the query allows",
+    ),
+    less("error_p95", "", "95th percentile of the errors of answers, by their levels and worst sites"),
+    less(
+        "proven_error_p95",
+        "",
+        "95th percentile of the proven bounds on the errors of answers, of those that have one",
+    ),
     less("freshness_p50_s", "s", "time from the end of an interval to its answer, median"),
     less("freshness_p99_s", "s", "time from the end of an interval to its answer, 99th percentile"),
     less("backlog_gb", "GB", "bytes that wait at uplinks, most of all ends of intervals", PAPER),
@@ -90,7 +109,7 @@ def measure(
             "total_value": (figures["value"] or 0.0) + gain,
             "sent_gb": (figures["sent_gb"] or 0.0) + float(find_sizes(problem, late).sum()) / 1e9,
             "transfer_cost": (figures["transfer_cost"] or 0.0)
-            + float(loads.sum(axis=0) @ _usd_per_gb(problem)) / 1e9,
+            + float(loads.sum(axis=0) @ find_usd_per_gb(problem)) / 1e9,
         }
     return figures
 
@@ -106,8 +125,8 @@ def measure_levels(problem: Analytics, chosen: Ints) -> dict[str, float | None]:
     empty = _value_without_data(problem, chosen, answers)
     sent = float(loads.site.sum())
     known = wait_s[np.isfinite(wait_s)]
-    errors = answers.error[~np.isnan(answers.error)]
-    price = _usd_per_gb(problem)
+    proven = find_proven_errors(problem, chosen, answers)
+    price = find_usd_per_gb(problem)
     carried = np.concatenate([loads.site, loads.pop], axis=1).sum(axis=0)
     late = planned - value
     return {
@@ -119,16 +138,24 @@ def measure_levels(problem: Analytics, chosen: Ints) -> dict[str, float | None]:
         "wasted_percent": 100 * float(loads.wasted.sum()) / sent if sent > 0 else 0.0,
         "backfill_value": 0.0,
         "total_value": value,
-        "error_p95": float(np.percentile(errors, 95)) if len(errors) else None,
-        "freshness_p50_s": float(np.percentile(known, 50)) if len(known) else None,
-        "freshness_p99_s": float(np.percentile(known, 99)) if len(known) else None,
+        "promise_kept": _find_promise_kept(problem, answers, wait_s),
+        "error_p95": _find_percentile(answers.error, 95),
+        "proven_error_p95": _find_percentile(proven, 95),
+        "freshness_p50_s": _find_percentile(known, 50),
+        "freshness_p99_s": _find_percentile(known, 99),
         "backlog_gb": float(delays.backlog.max(initial=0.0)) / 1e9,
         "sent_gb": sent / 1e9,
         "transfer_cost": float(carried @ price) / 1e9,
     }
 
 
-def _usd_per_gb(problem: Analytics) -> Floats:
+def _find_percentile(values: Floats, part: float) -> float | None:
+    """Return a percentile of the values that are not NaN; None without any."""
+    known = values[~np.isnan(values)]
+    return float(np.percentile(known, part)) if len(known) else None
+
+
+def find_usd_per_gb(problem: Analytics) -> Floats:
     """Return the price of a gigabyte on each uplink, (S + G,), USD."""
     return np.concatenate([frame["usd_per_gb"].to_numpy(float) for frame in (problem.sites, problem.pops)])
 
@@ -159,6 +186,24 @@ def find_timely_value(
         else:
             value[:, query] = np.where(in_time.all(axis=1), answers.value_usd[:, query], 0.0)
     return value, wait
+
+
+def _find_promise_kept(problem: Analytics, answers: Answers, wait_s: Floats) -> float | None:
+    """Return the part of all answers whose error holds, as all their data comes in time; None without any.
+
+    wait_s  (K, Q) wait for all data of an answer, s; NaN without one
+    """
+    answered = answers.is_answered
+    if not answered.any():
+        return None
+    deadline = problem.queries["deadline_s"].to_numpy(float)
+    in_time = wait_s + problem.length_s[:, None] <= deadline * (1 + 1e-9)
+    most = np.full(len(deadline), np.inf)
+    if "error_at_most" in problem.queries:
+        allowed = problem.queries["error_at_most"].to_numpy(float)
+        most[~np.isnan(allowed)] = allowed[~np.isnan(allowed)]
+    kept = in_time & (np.where(answered, answers.error, 0.0) <= most * (1 + 1e-6) + 1e-12)
+    return float(kept[answered].mean())
 
 
 def _value_without_data(problem: Analytics, chosen: Ints, answers: Answers) -> float:

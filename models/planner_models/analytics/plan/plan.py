@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -10,11 +10,14 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import Table, label, number, validate
-from planner.errors import InputError, PlanRejected
+from planner.contract.tables import Table, choice, label, number
+from planner.errors import PlanRejected
 from planner_models.analytics.plan.answers import find_answers, follow_sources
+from planner_models.analytics.plan.merging import PLACES, tabulate_merged
 from planner_models.analytics.problem.problem import Analytics, find_rows
 from planner_models.analytics.problem.schema import MOST_INTERVALS, MOST_USD
+
+MOST_GB: Final = 1e12
 
 LEVELS: Final = Table(
     name="levels",
@@ -67,7 +70,33 @@ BACKFILL: Final = Table(
     key=("interval", "query", "site"),
     may_be_empty=True,
 )
-PLAN_TABLES: Final = (LEVELS, ANSWERS, PRICES, BACKFILL)
+MERGED: Final = Table(
+    name="merged",
+    about="where the data of a query is merged: at a point of presence, where that leaves fewer bytes, or in "
+    "the datacenter",
+    columns={
+        "interval": number("number of the interval", at_least=1, at_most=MOST_INTERVALS, whole=True),
+        "query": label("query"),
+        "pop": label("point of presence; blank: all of them with data of the query", may_be_blank=True),
+        "at": choice("datacenter, or pop: the point of presence", PLACES),
+    },
+    key=("interval", "query", "pop"),
+    may_be_empty=True,
+    compact=False,
+)
+KEPT: Final = Table(
+    name="kept",
+    about="data that a site keeps at the end of an interval, to send it later",
+    columns={
+        "interval": number("number of the interval", at_least=1, at_most=MOST_INTERVALS, whole=True),
+        "query": label("query"),
+        "site": label("site"),
+        "gb": number("data that it keeps, GB", at_least=0, at_most=MOST_GB),
+    },
+    key=("interval", "query", "site"),
+    may_be_empty=True,
+)
+PLAN_TABLES: Final = (LEVELS, ANSWERS, PRICES, BACKFILL, MERGED, KEPT)
 MIXED: Final = "mixed"
 
 
@@ -79,12 +108,16 @@ class Levels:
     answers  interval, query, level, error, value_usd
     prices   link, price_usd, of the last interval; empty where the design finds none
     backfill interval, sent, query, level, site: data that is sent later; empty where the design sends none
+    merged   interval, query, pop, at; pop blank: all points of presence with data of the query
+    kept     interval, query, site, gb: data that is kept to be sent later
     """
 
     levels: pd.DataFrame
     answers: pd.DataFrame
     prices: pd.DataFrame = field(default_factory=lambda: pd.DataFrame({"link": [], "price_usd": []}))
     backfill: pd.DataFrame = field(default_factory=lambda: tabulate_backfill([], [], [], [], []))
+    merged: pd.DataFrame = field(default_factory=lambda: _make_empty(MERGED))
+    kept: pd.DataFrame = field(default_factory=lambda: _make_empty(KEPT))
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
@@ -93,7 +126,13 @@ class Levels:
             "answers": self.answers,
             "prices": self.prices,
             "backfill": self.backfill,
+            "merged": self.merged,
+            "kept": self.kept,
         }
+
+
+def _make_empty(table: Table) -> pd.DataFrame:
+    return pd.DataFrame({name: [] for name in table.columns})
 
 
 def make_plan(problem: Analytics, chosen: Ints, price: Floats | None = None) -> Levels:
@@ -126,12 +165,13 @@ def make_plan(problem: Analytics, chosen: Ints, price: Floats | None = None) -> 
             ),
         }
     )
-    answers = tabulate_answers(problem, chosen)
+    answers, merged = tabulate_answers(problem, chosen), tabulate_merged(problem, chosen)
+    plan = Levels(levels=frame, answers=answers, merged=merged)
     if price is None:
-        return Levels(levels=frame, answers=answers)
+        return plan
     used = np.flatnonzero(price > 0)
     prices = {"link": np.array(problem.link_names, dtype=object)[used], "price_usd": price[used]}
-    return Levels(levels=frame, answers=answers, prices=pd.DataFrame(prices))
+    return replace(plan, prices=pd.DataFrame(prices))
 
 
 def tabulate_answers(problem: Analytics, chosen: Ints) -> pd.DataFrame:
@@ -159,34 +199,6 @@ def _level_names(problem: Analytics) -> np.ndarray[Any, Any]:
     for query, own in enumerate(problem.level_names):
         names[query, : len(own)] = own
     return names
-
-
-def from_tables(problem: Analytics, tables: Mapping[str, pd.DataFrame]) -> Levels:
-    """Return the plan in its tables; without the table of answers, those that the levels make.
-
-    raises  InputError with every fault; PlanRejected for names and intervals that there are none of
-    """
-    if "levels" not in tables:
-        raise InputError("levels: is missing")
-    levels = validate(LEVELS, tables["levels"], where=tables["levels"].attrs.get("where"))
-    plan = Levels(levels=levels, answers=pd.DataFrame())
-    chosen = read_levels(problem, plan)
-    if "answers" in tables:
-        frame = tables["answers"]
-        answers = validate(ANSWERS, frame, where=frame.attrs.get("where"))
-    else:
-        answers = tabulate_answers(problem, chosen)
-    plan = Levels(levels=levels, answers=answers)
-    if "prices" in tables:
-        prices = validate(PRICES, tables["prices"], where=tables["prices"].attrs.get("where"))
-        unknown = find_rows(problem.link_names, prices["link"]) < 0
-        _refuse(prices, "prices", unknown, lambda row: f"there is no uplink of '{row['link']}'")
-        plan = replace(plan, prices=prices)
-    if "backfill" in tables:
-        frame = tables["backfill"]
-        plan = replace(plan, backfill=validate(BACKFILL, frame, where=frame.attrs.get("where")))
-        read_backfill(problem, plan)
-    return plan
 
 
 class Late(NamedTuple):
@@ -233,7 +245,7 @@ def read_backfill(problem: Analytics, plan: Levels) -> Late:
         (query < 0, lambda row: f"there is no query '{row['query']}'"),
         (site < 0, lambda row: f"there is no site '{row['site']}'"),
     ):
-        _refuse(frame, "backfill", bad, words)
+        refuse(frame, "backfill", bad, words)
     level = problem.find_level_names(query, frame["level"])
     for bad, words in (
         (level < 0, lambda row: f"query '{row['query']}' has no level '{row['level']}'"),
@@ -244,7 +256,7 @@ def read_backfill(problem: Analytics, plan: Levels) -> Late:
             lambda row: f"is sent after the window of query '{row['query']}'",
         ),
     ):
-        _refuse(frame, "backfill", bad, words)
+        refuse(frame, "backfill", bad, words)
     return Late(interval, sent, query, level, site)
 
 
@@ -263,19 +275,19 @@ def read_levels(problem: Analytics, plan: Levels) -> Ints:
     query = find_rows(problem.query_names, frame["query"])
     everywhere = (frame["site"].astype(str) == "").to_numpy()
     site = find_rows(problem.site_names, frame["site"])
-    _refuse(frame, "levels", interval < 0, lambda row: f"there is no interval {row['interval']:g}")
-    _refuse(frame, "levels", query < 0, lambda row: f"there is no query '{row['query']}'")
-    _refuse(frame, "levels", (site < 0) & ~everywhere, lambda row: f"there is no site '{row['site']}'")
-    _refuse(
+    refuse(frame, "levels", interval < 0, lambda row: f"there is no interval {row['interval']:g}")
+    refuse(frame, "levels", query < 0, lambda row: f"there is no query '{row['query']}'")
+    refuse(frame, "levels", (site < 0) & ~everywhere, lambda row: f"there is no site '{row['site']}'")
+    refuse(
         frame,
         "levels",
         ~problem.is_asked[interval, query],
         lambda row: f"query '{row['query']}' is not asked in interval {row['interval']:g}",
     )
     level = problem.find_level_names(query, frame["level"])
-    _refuse(frame, "levels", level < 0, lambda row: f"query '{row['query']}' has no level '{row['level']}'")
+    refuse(frame, "levels", level < 0, lambda row: f"query '{row['query']}' has no level '{row['level']}'")
     stray = ~everywhere & ~problem.has_data[site, query]
-    _refuse(
+    refuse(
         frame,
         "levels",
         stray,
@@ -287,7 +299,8 @@ def read_levels(problem: Analytics, plan: Levels) -> Ints:
     return chosen
 
 
-def _refuse(frame: pd.DataFrame, table: str, bad: Bools, words: Any) -> None:
+def refuse(frame: pd.DataFrame, table: str, bad: Bools, words: Any) -> None:
+    """Raise PlanRejected for the first row that is bad, (n,), in words about that row."""
     if bad.any():
         row = int(np.argmax(bad))
         raise PlanRejected(f"{table} row {row + 1}: {words(frame.iloc[row])}")

@@ -110,6 +110,33 @@ def _judge(counts: Floats, known: Floats, cells: Ints, k: int, sent: float, shor
     return TopK(cells, known[cells], sent, float(found.mean()), float(error.mean()), short / smallest)
 
 
+class Sketch(NamedTuple):
+    """Count-min sketch: sketches of sites with the same places merge by the sum of their rows.
+
+    rows   (depth, width) counts
+    place  (depth, D) column of each cell
+    """
+
+    rows: Floats
+    place: Ints
+
+    def estimate(self) -> Floats:
+        """Return the count of each cell, (D,); never below the true one."""
+        return np.asarray(np.take_along_axis(self.rows, self.place, axis=1).min(axis=0))
+
+
+def make_sketch(counts: Floats, width: int, depth: int, rng: np.random.Generator) -> Sketch:
+    """Return the sketch of the counts (D,), with hash functions that are drawn.
+
+    source  Cormode, Muthukrishnan 2005
+    """
+    cells = np.arange(1, len(counts) + 1, dtype=np.int64)
+    factor, shift = rng.integers(1, PRIME, size=(depth, 2)).T[:, :, None]
+    place = (factor * cells + shift) % PRIME % width
+    rows = np.stack([np.bincount(own, weights=counts, minlength=width) for own in place]).astype(float)
+    return Sketch(rows, place)
+
+
 def sketch_counts(counts: Floats, width: int, depth: int, rng: np.random.Generator) -> Floats:
     """Return the counts (D,) that a count-min sketch of the counts (D,) gives; never below the true ones.
 
@@ -117,14 +144,7 @@ def sketch_counts(counts: Floats, width: int, depth: int, rng: np.random.Generat
 
     source  Cormode, Muthukrishnan 2005
     """
-    cells = np.arange(1, len(counts) + 1, dtype=np.int64)
-    found = np.full(len(counts), np.inf)
-    for _ in range(depth):
-        factor, shift = rng.integers(1, PRIME, size=2).tolist()
-        place = (factor * cells + shift) % PRIME % width
-        rows = np.bincount(place, weights=counts, minlength=width)
-        found = np.minimum(found, rows[place])
-    return found
+    return make_sketch(counts, width, depth, rng).estimate()
 
 
 def sample_count(count: float, records: float, rate: float, rng: np.random.Generator) -> tuple[float, float]:

@@ -311,8 +311,13 @@ class Analytics:
         return rows
 
     def level_column(self, name: str) -> Floats:
-        """Return a column of numbers of `levels` by query and level, (Q, L); 0 where there is no level."""
-        values = self.levels[name].to_numpy(float)
+        """Return a column of numbers of `levels` by query and level, (Q, L); 0 where there is no level.
+
+        A column that the table does not have is NaN.
+        """
+        values = (
+            self.levels[name].to_numpy(float) if name in self.levels else np.full(len(self.levels), np.nan)
+        )
         return np.asarray(np.where(self.level_rows >= 0, values[self.level_rows], 0.0))
 
     @cached_property

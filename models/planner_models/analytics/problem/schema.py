@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import pandera.pandas as pa
 
-from planner.contract.tables import Table, label, number
+from planner.contract.tables import Table, choice, label, number
 
 COARSEST, SUM, WORST = "coarsest", "sum", "worst"
 COMBINE: Final = (COARSEST, SUM, WORST)
-"""How data of sites make an answer: at the coarsest level, each with a value of its own, or by the worst."""
+"""Ways to combine data of sites: at the coarsest level, each with a value of its own, or by the worst."""
 
 INTERVAL, DIMENSION, SAMPLE, TOP_K, BUCKETS, SKETCH, NO_DATA = (
     "interval",
@@ -37,11 +36,6 @@ MOST_USD: Final = 1e9
 LEAST_USD: Final = 1e-9
 
 
-def _choice(about: str, values: Sequence[str]) -> pa.Column:
-    rule = pa.Check.isin(values, error="must be one of " + ", ".join(values))
-    return pa.Column(str, rule, description=about)
-
-
 def _mbps(about: str) -> pa.Column:
     return number(about, at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS)
 
@@ -61,7 +55,7 @@ SITES: Final = Table(
     name="sites",
     about="a place where data is generated and stored, with an uplink to its point of presence",
     columns={
-        "site": label("site"),
+        "site": label("name of the site"),
         "pop": label("point of presence that its uplink ends at"),
         "uplink_mbps": _mbps("capacity of its uplink, where table bandwidth has none, Mbit/s"),
         "weight": number(
@@ -88,9 +82,9 @@ POPS: Final = Table(
     name="pops",
     about="a point of presence, with an uplink to the datacenter that answers queries",
     columns={
-        "pop": label("point of presence"),
+        "pop": label("name of the point of presence"),
         "uplink_mbps": _mbps("capacity of its uplink, where table bandwidth has none, Mbit/s"),
-        "merges": _choice("whether it can merge the cells of its sites", ("yes", "no")),
+        "merges": choice("whether it can merge the cells of its sites", ("yes", "no")),
         "usd_per_gb": _usd_per_gb(),
     },
     key=("pop",),
@@ -100,8 +94,8 @@ INTERVALS: Final = Table(
     about="a part of the time, for which each query has one answer",
     columns={
         "interval": number("number: 1, 2, 3 and so on", at_least=1, at_most=MOST_INTERVALS, whole=True),
-        "start_s": number("start, s", at_least=0, at_most=1e12),
-        "length_s": number("length, s", more_than=0, at_most=1e9, least=1e-3),
+        "start_s": number("start of the interval, s", at_least=0, at_most=1e12),
+        "length_s": number("length of the interval, s", more_than=0, at_most=1e9, least=1e-3),
     },
     key=("interval",),
 )
@@ -121,8 +115,8 @@ CUBES: Final = Table(
     name="cubes",
     about="a data cube: records of all sites, aggregated in cells",
     columns={
-        "cube": label("cube"),
-        "aggregate": _choice("statistic of a cell", AGGREGATES),
+        "cube": label("name of the cube"),
+        "aggregate": choice("statistic of a cell", AGGREGATES),
     },
     key=("cube",),
 )
@@ -133,25 +127,28 @@ VOLUME: Final = Table(
         "site": label("site"),
         "cube": label("cube"),
         "interval": number("number of the interval", at_least=1, at_most=MOST_INTERVALS, whole=True),
-        "records": number("records", at_least=0, at_most=MOST_RECORDS, least=1e-6),
-        "cells": number("cells with at least a record", at_least=0, at_most=MOST_RECORDS, least=1e-6),
+        "records": number("number of records", at_least=0, at_most=MOST_RECORDS, least=1e-6),
+        "cells": number(
+            "number of cells with at least a record", at_least=0, at_most=MOST_RECORDS, least=1e-6
+        ),
     },
     key=("site", "cube", "interval"),
     compact=True,
 )
 QUERIES: Final = Table(
     name="queries",
-    about="a standing query over the data of all sites that have its cube",
+    about="a query over the data of all sites that have its cube, with an answer in each interval unless "
+    "table ad_hoc names it",
     columns={
-        "query": label("query"),
-        "cube": label("cube"),
+        "query": label("name of the query"),
+        "cube": label("cube that it reads"),
         "value_usd": number(
             "value of an answer for one interval at full quality, USD",
             at_least=0,
             at_most=MOST_USD,
             least=LEAST_USD,
         ),
-        "combine": _choice(
+        "combine": choice(
             "how data of sites combine: coarsest: the answer has the coarsest level of any site; sum: each "
             "site adds a value of its own; worst: the answer has the error of the worst site",
             COMBINE,
@@ -174,7 +171,7 @@ LEVELS: Final = Table(
     columns={
         "query": label("query"),
         "level": label("name of the level, such as 5 s"),
-        "operator": _choice("what makes the data smaller; none: no data is sent", OPERATORS),
+        "operator": choice("what makes the data smaller; none: no data is sent", OPERATORS),
         "parameter": number(
             "of the operator: seconds of interval, number of buckets, part of sample, entries of top_k",
             at_least=0,
@@ -190,6 +187,14 @@ LEVELS: Final = Table(
         ),
         "error": number("error of an answer at this level", at_least=0, at_most=1e9),
         "value_share": number("part of the query's value at this level", at_least=0, at_most=1),
+        "proven_error": number(
+            "bound on the error that holds for any data, where the error itself is measured on some; blank: "
+            "none is known",
+            at_least=0,
+            at_most=1e9,
+            optional=True,
+            may_be_blank=True,
+        ),
     },
     key=("query", "level"),
 )

@@ -202,8 +202,11 @@ def _find_faulty_order(
 
 
 def _warn_of_dominated(levels: pd.DataFrame, query: str, rows: list[int]) -> None:
-    """Add a note for a level with more bytes, more error and no more value than another."""
+    """Add a note for a level with no fewer bytes, no less error and no more value than another."""
     figures = levels[["bytes_per_record", "bytes_per_cell", "error"]].to_numpy(float)[rows]
+    if "proven_error" in levels:
+        proven = levels["proven_error"].to_numpy(float)[rows]
+        figures = np.column_stack([figures, np.where(np.isnan(proven), np.inf, proven)])
     value = levels["value_share"].to_numpy(float)[rows]
     for place, row in enumerate(rows):
         better = (figures <= figures[place]).all(axis=1) & (value >= value[place])
@@ -212,7 +215,8 @@ def _warn_of_dominated(levels: pd.DataFrame, query: str, rows: list[int]) -> Non
             other = levels["level"].iloc[rows[int(np.flatnonzero(better)[0])]]
             add_note(
                 f"warning: {row_name(levels, 'levels', row)}: level '{levels['level'].iloc[row]}' of query "
-                f"'{query}' sends more and has more error than level '{other}'; it is never of use"
+                f"'{query}' has no fewer bytes, no less error and no more value than level '{other}'; it is "
+                "never of use"
             )
 
 

@@ -42,7 +42,7 @@ def find_queries(study: Study) -> TargetValues:  # noqa: ARG001 - always in full
     return TargetValues(
         values={
             "anal_design_choices": float(len(_list_design_choices())),
-            "anal_query_classes": None,
+            "anal_query_classes": float(len(_list_query_classes())),
             "anal_adapt_fine": min(periods),
             "anal_adapt_coarse": 60.0 / 60.0 if 60.0 in periods else None,
             "anal_fluctuation": 60.0 < BANDWIDTH_MEMORY_S <= 3600.0,
@@ -50,7 +50,7 @@ def find_queries(study: Study) -> TargetValues:  # noqa: ARG001 - always in full
         },
         notes={
             "anal_design_choices": "modelled by " + ", ".join(_list_design_choices()),
-            "anal_query_classes": "standing queries are modelled; ad-hoc ones are not",
+            "anal_query_classes": "modelled by " + ", ".join(_list_query_classes()),
             "anal_adapt_fine": AFTER,
             "anal_adapt_coarse": AFTER,
             "anal_fluctuation": "drawn bandwidth loses its autocorrelation in "
@@ -66,6 +66,11 @@ def _list_design_choices() -> list[str]:
     choices = (("sites", "storage_gb"), ("levels", "operator"), ("cubes", "aggregate"))
     columns = {table.name: table.columns for table in TABLES}
     return [f"{table}.{column}" for table, column in choices if column in columns.get(table, {})]
+
+
+def _list_query_classes() -> list[str]:
+    """Return the tables that model the classes of queries of section 2: standing and ad hoc."""
+    return [table.name for table in TABLES if table.name in ("queries", "ad_hoc")]
 
 
 def find_policy(study: Study) -> TargetValues:  # noqa: ARG001 - always in full

@@ -13,7 +13,8 @@ import pytest
 from planner.errors import PlanRejected
 from planner_models.analytics import SYSTEM, Analytics, check, measure
 from planner_models.analytics.designs.backfill import send_later
-from planner_models.analytics.plan.plan import Levels, from_tables
+from planner_models.analytics.plan.plan import Levels
+from planner_models.analytics.plan.reading import from_tables
 from planner_models.analytics.problem.generators import diurnal
 from tests.models.analytics.problems import tables
 
@@ -111,7 +112,9 @@ def best_of_all(problem: Analytics) -> float:
 
 
 @pytest.mark.parametrize("combine", ["coarsest", "sum", "worst"])
-@pytest.mark.parametrize("bytes_later", [1_200, 2_000, 2_600, 3_400])
+@pytest.mark.parametrize(
+    "bytes_later", [2_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (1_200, 2_600, 3_400))]
+)
 def test_foreseen_prices_bound_all_plans_of_two_intervals(combine: str, bytes_later: float) -> None:
     """Where the second interval carries little more than its own data, waiting competes with it."""
     problem = two_intervals(combine)

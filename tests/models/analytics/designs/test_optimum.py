@@ -13,12 +13,12 @@ from planner import backends
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.analytics import Analytics, check, measure
-from planner_models.analytics.designs import branching, optimum, prices
+from planner_models.analytics.designs import branching, optimum, priced, prices
 from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.program import build_interval
 from planner_models.analytics.designs.table import DESIGNS
 from planner_models.analytics.plan.plan import read_levels
-from planner_models.analytics.problem.generators import diurnal
+from planner_models.analytics.problem.generators import diurnal, small
 from tests.models.analytics.problems import make, problems
 
 EXACT = 1e-6
@@ -75,6 +75,15 @@ def test_the_optimum_is_that_of_all_choices(problem: Analytics) -> None:
 @settings(max_examples=10, deadline=None)
 @given(problems(sites=2, queries=3, levels=3))
 def test_the_optimum_with_more_levels_is_that_of_all_choices(problem: Analytics) -> None:
+    assert optimum.plan(problem).proof.objective == pytest.approx(
+        enumerate_levels(problem), rel=EXACT, abs=1e-9
+    )
+
+
+@pytest.mark.slow
+@settings(max_examples=6, deadline=None)
+@given(problems(sites=3, queries=3, levels=3))
+def test_the_optimum_of_three_sites_queries_and_levels_is_that_of_all_choices(problem: Analytics) -> None:
     assert optimum.plan(problem).proof.objective == pytest.approx(
         enumerate_levels(problem), rel=EXACT, abs=1e-9
     )
@@ -199,3 +208,17 @@ def test_merging_always_loses_where_merged_cells_are_more_bytes_than_what_sites_
         plan = optimum.plan(merged).plan
         assert plan is not None
         assert plan.answers["level"].tolist() == [level]
+
+
+def test_prices_with_headroom_keep_data_in_time_where_bandwidth_is_less_than_known() -> None:
+    problem = small()
+    actual = problem.with_capacity(problem.capacity_mbps * 0.8)
+    values = []
+    for headroom in (1.0, 0.8):
+        plan = priced.choose_by_prices(problem, headroom=headroom).plan
+        assert plan is not None
+        values.append(measure(actual, plan, None))
+    assert values[0]["late_loss"] or values[0]["promise_kept"] < 1  # type: ignore[operator]
+    assert values[1]["late_loss"] == 0
+    assert values[1]["promise_kept"] == 1
+    assert (values[1]["value"] or 0) > (values[0]["value"] or 0)

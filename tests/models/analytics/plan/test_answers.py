@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner_models.analytics import measure
+from planner_models.analytics import Analytics, measure
 from planner_models.analytics.designs import rules
 from planner_models.analytics.information.observe import observe_bandwidth
 from planner_models.analytics.plan.answers import find_loads, replay_queues
 from planner_models.analytics.plan.plan import make_plan
 from planner_models.analytics.problem.generated_queries import latency_histogram
 from planner_models.analytics.problem.generators import small
-from tests.models.analytics.problems import make
+from tests.models.analytics.problems import make, tables
 
 MBPS = 1600 * 8 / 60 / 1e6  # carries what a site sends at 1 s in an interval
 
@@ -60,6 +60,20 @@ def test_the_policy_of_the_paper_steps_down_as_bandwidth_falls() -> None:
     assert seen[0] == 0
     assert seen[-1] >= names.index("30 s, 10 buckets")
     assert names[:4] == ["1 s", "2 s", "6 s", "30 s"]
+
+
+@pytest.mark.parametrize(("second", "expected"), [(0.2, 0.2), (np.nan, None)])
+def test_proven_errors_are_those_of_the_joint_level_or_of_the_worst_site(
+    second: float, expected: float | None
+) -> None:
+    given = tables(combine=("coarsest", "sum"))
+    given["levels"]["proven_error"] = [0.1, second, 0.4, np.nan] * 2
+    problem = Analytics.from_tables(given)
+    chosen = np.array([[[0, 1], [1, 3]]])  # 1 s and 5 s make an answer of 5 s; the second site adds nothing
+    figures = measure(problem, make_plan(problem, chosen), None)
+    assert figures["error_p95"] == pytest.approx(0.2)
+    assert figures["proven_error_p95"] == (expected and pytest.approx(expected))
+    assert measure(make(), make_plan(make(), chosen[:, :, :1]), None)["proven_error_p95"] is None
 
 
 def test_observations_are_exact_or_late_noisy_or_coarse() -> None:

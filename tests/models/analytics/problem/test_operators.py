@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 
 from planner_models.analytics.problem import operators
 from planner_models.analytics.problem.generated_queries import cdn, latency_histogram, sensors
+from planner_models.analytics.problem.schema import MERGEABLE
 
 Counts = st.lists(st.lists(st.integers(0, 30), min_size=8, max_size=8), min_size=1, max_size=4)
 
@@ -46,16 +50,63 @@ def test_three_rounds_find_the_largest_cells_and_lists_keep_their_proven_error(
         assert (short <= lists.proven_error * largest[-1] + 1e-9).all()
 
 
+Records = st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), max_size=12)  # cell, value
+EDGES = np.array([-9.5, -4.5, -0.5, 3.5, 9.5])
+
+CELLS: dict[str, tuple[Callable[[list[int]], Any], Callable[[Any, Any], Any]]] = {
+    "count": (len, operator.add),
+    "max": (max, max),
+    "mean": (lambda own: np.array([sum(own), len(own)]), operator.add),
+    "quantile": (lambda own: np.histogram(own, bins=EDGES)[0], operator.add),
+    "distinct": (frozenset, operator.or_),
+}
+"""Of each aggregate: what a cell holds of its values, and how two cells merge."""
+
+
+def make_cube(aggregate: str, records: list[tuple[int, int]]) -> dict[int, Any]:
+    values: dict[int, list[int]] = {}
+    for cell, value in records:
+        values.setdefault(cell, []).append(value)
+    return {cell: CELLS[aggregate][0](own) for cell, own in values.items()}
+
+
+@pytest.mark.parametrize("aggregate", MERGEABLE)
+@settings(max_examples=30, deadline=None)
+@given(sites=st.lists(Records, min_size=1, max_size=4), order=st.randoms(use_true_random=False))
+def test_merged_cubes_are_the_cube_of_merged_data(
+    aggregate: str, sites: list[list[tuple[int, int]]], order: Any
+) -> None:
+    """In any order of sites; each aggregate that the schema calls mergeable."""
+    cubes = [make_cube(aggregate, records) for records in sites]
+    order.shuffle(cubes)
+    merged: dict[int, Any] = {}
+    for cube in cubes:
+        for cell, own in cube.items():
+            merged[cell] = CELLS[aggregate][1](merged[cell], own) if cell in merged else own
+    whole = make_cube(aggregate, [record for records in sites for record in records])
+    assert merged.keys() == whole.keys()
+    assert all(np.array_equal(merged[cell], whole[cell]) for cell in whole)
+
+
 @settings(max_examples=50, deadline=None)
-@given(Counts)
-def test_merged_cubes_are_the_cube_of_merged_data(rows: list[list[int]]) -> None:
-    """Counts, maxima and sketches merge cell by cell; so do the sums and counts of means."""
+@given(Counts, st.integers(0, 5))
+def test_merged_sketches_are_the_sketch_of_merged_counts(rows: list[list[int]], seed: int) -> None:
     counts = np.array(rows, dtype=float)
-    rng = [np.random.default_rng(1) for _ in range(len(rows) + 1)]
-    place = [(17 * np.arange(8) + 3) % operators.PRIME % 4 for _ in rng]
-    sketches = sum(np.bincount(place[0], weights=row, minlength=4) for row in counts)
-    assert np.array_equal(sketches, np.bincount(place[0], weights=counts.sum(axis=0), minlength=4))
-    assert counts.max(axis=0).tolist() == [max(column) for column in zip(*rows, strict=True)]
+    each = [operators.make_sketch(own, 4, 3, np.random.default_rng(seed)) for own in counts]
+    whole = operators.make_sketch(counts.sum(axis=0), 4, 3, np.random.default_rng(seed))
+    merged = whole._replace(rows=np.sum([one.rows for one in each], axis=0))
+    assert np.array_equal(merged.rows, whole.rows)
+    assert np.array_equal(
+        merged.estimate(), operators.sketch_counts(counts.sum(axis=0), 4, 3, np.random.default_rng(seed))
+    )
+
+
+def test_time_coarsened_in_nested_steps_is_that_of_one_step_and_otherwise_not() -> None:
+    values = np.random.default_rng(2).normal(size=60)
+    nested = operators.coarsen_time(operators.coarsen_time(values, 5), 10)
+    assert nested == pytest.approx(operators.coarsen_time(values, 10))
+    crossed = operators.coarsen_time(operators.coarsen_time(values, 2), 5)
+    assert crossed != pytest.approx(operators.coarsen_time(values, 5))
 
 
 def test_means_depend_on_the_order_in_the_last_bits() -> None:
@@ -114,6 +165,8 @@ def test_errors_of_generated_levels_rise_as_bytes_fall(preset: object) -> None:
         size = own["bytes_per_record"] + own["bytes_per_cell"]
         assert (np.diff(size) < 0).all()
         assert (np.diff(own["error"]) >= 0).all()
+        if "proven_error" in own:
+            assert (np.diff(own["proven_error"].dropna()) >= 0).all()
 
 
 @pytest.mark.slow

@@ -11,7 +11,8 @@ import pytest
 from planner.contract.notes import observe_notes
 from planner.errors import InputError, PlanRejected
 from planner_models.analytics import Analytics, check
-from planner_models.analytics.plan.plan import from_tables, make_plan
+from planner_models.analytics.plan.plan import make_plan
+from planner_models.analytics.plan.reading import from_tables
 from planner_models.analytics.problem.adjustments import adjust
 from tests.models.analytics.problems import make, tables
 
@@ -89,7 +90,7 @@ def test_a_level_that_is_never_of_use_gets_a_warning() -> None:
     with observe_notes(notes.append):
         Analytics.from_tables(given)
     assert notes[0].startswith(
-        "warning: levels row 2: level '5 s' of query 'q0' sends more and has more error"
+        "warning: levels row 2: level '5 s' of query 'q0' has no fewer bytes, no less error"
     )
 
 

@@ -15,7 +15,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner_models.analytics import SYSTEM, Analytics, check, formulation, measure
 from planner_models.analytics.designs import optimum
-from planner_models.analytics.plan.plan import from_tables
+from planner_models.analytics.plan.reading import from_tables
 from planner_models.analytics.problem.generators import diurnal
 from planner_models.analytics.problem.windows import take_intervals
 from tests.models.analytics.problems import problems, tables
