@@ -71,9 +71,3 @@ def aggregate(masks: Masks, rates: Floats, *, table_size: int, rounds: int = 1) 
             meta, traffic = found, reached
     used = np.bincount(meta) > 0
     return np.asarray((np.cumsum(used) - 1)[meta[place]], dtype=np.int64)
-
-
-# --- port sets that are alike ---------------------------------------------------------------
-
-
-# --- the search -----------------------------------------------------------------------------

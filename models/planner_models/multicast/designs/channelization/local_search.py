@@ -43,8 +43,10 @@ def search_assignment(
     found = np.unique(found, return_inverse=True)[1].astype(np.int64)
     unions, loads = _union_loads(sets, weights, found, max(int(found.max()) + 1, table_size))
     if len(unions) > table_size:
-        unions = merge_pairs(unions, loads, table_size)
-    return reassign_sets(sets, weights, unions)
+        merged = merge_pairs(unions, loads, table_size)
+        found = assign_smallest_union(unions, merged)[found]
+    move_sets(sets, weights, found, table_size, MAX_PASSES_AFTER_ANNEALING)
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -128,6 +130,9 @@ def _anneal(  # noqa: C901 - one compiled loop
             unused[free] = m
             free += 1
     exponential = -np.log((np.arange(4096) + 0.5) / 4096)  # quantiles
+    # unsigned, as each access by a signed index tests whether that is negative
+    place, alike = meta.astype(np.uint64), near.astype(np.uint64)
+    wide, few = np.uint64(like), np.uint64(min(CANDIDATES_PER_VISIT, like))
     temperature, state = INITIAL_TEMPERATURE * entry_price, np.uint64(seed)
     cooling_rate = (FINAL_TEMPERATURE / INITIAL_TEMPERATURE) ** (64.0 / max(visits, 64))
     for visit in range(visits):
@@ -135,9 +140,9 @@ def _anneal(  # noqa: C901 - one compiled loop
             temperature *= cooling_rate
             entry_price *= 1.0 + ENTRY_PRICE_STEP * (slots - free - table) / table
         state, drawn = next_random(state)
-        i = np.int64(((drawn >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
-        r = np.int64(((drawn & np.uint64(0xFFFFFFFF)) * np.uint64(like)) >> np.uint64(32))
-        a, mask, weight = int(meta[i]), sets[i], weights[i]
+        i = ((drawn >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)
+        r = ((drawn & np.uint64(0xFFFFFFFF)) * wide) >> np.uint64(32)
+        a, mask, weight = place[i], sets[i], weights[i]
         rest = union[a] & ~(mask & single[a])
         saved = load[a] * count_bits(union[a]) - (load[a] - weight) * count_bits(rest)
         if members[a] == 1:
@@ -146,17 +151,16 @@ def _anneal(  # noqa: C901 - one compiled loop
         least = saved + temperature * exponential[drawn >> np.uint64(52)]  # accepted below that
         if weight * count_bits(mask) >= least:
             continue  # it costs its own traffic anywhere
-        b = -1
-        for k in range(r, r + min(CANDIDATES_PER_VISIT, like)):
-            m = int(meta[near[i, k if k < like else k - like]])
-            size = count_bits(union[m] | mask)
-            cost = weight * size + load[m] * (size - count_bits(union[m]))
+        b = np.int64(-1)
+        for k in range(r, r + few):
+            m = place[alike[i, k if k < wide else k - wide]]
+            cost = weight * count_bits(union[m] | mask) + load[m] * count_bits(mask & ~union[m])
             if m != a and cost < least:
-                b, least = m, cost
+                b, least = np.int64(m), cost
         if free > 0 and members[a] > 1:
             cost = weight * count_bits(mask) + entry_price
             if cost < least:
-                b, least = int(unused[free - 1]), cost
+                b, least = np.int64(unused[free - 1]), cost
         if b < 0:
             continue
         union[a], single[a] = _count_set(counts[a], mask, False)
@@ -170,17 +174,19 @@ def _anneal(  # noqa: C901 - one compiled loop
         union[b], single[b] = _count_set(counts[b], mask, True)
         load[b] += weight
         members[b] += 1
-        meta[i] = b
+        place[i] = b
+    meta[:] = place
 
 
 MAX_PASSES: Final = 30
+MAX_PASSES_AFTER_ANNEALING: Final = 3
 STALL_DIVISOR: Final = 200  # stop where fewer than one set in so many moves
 
 
 def reassign_sets(sets: Masks, weights: Floats, unions: Masks) -> Ints:
     """Return the meta-group of each port set: its smallest covering union, then moves while they pay."""
     meta = assign_smallest_union(sets, unions)
-    move_sets(sets, weights, meta, len(unions))
+    move_sets(sets, weights, meta, len(unions), MAX_PASSES)
     return meta
 
 
@@ -238,15 +244,15 @@ def _find_join(unions: Masks, loads: Floats, mask: np.uint64, weight: float, but
 
 
 @njit(cache=True, nogil=True)
-def move_sets(sets: Masks, weights: Floats, meta: Ints, count: int) -> None:
-    """Move single sets to other meta-groups, in `meta`, while enough of the moves pay."""
+def move_sets(sets: Masks, weights: Floats, meta: Ints, count: int, passes: int) -> None:
+    """Move single sets to other meta-groups, in `meta`, while enough moves pay, in at most `passes`."""
     union, load = np.zeros(count, dtype=np.uint64), np.zeros(count)
     wanting = np.zeros((count, 64), dtype=np.int32)  # sets of a meta-group that want a port
     for i in range(len(sets)):
         union[meta[i]] |= sets[i]
         load[meta[i]] += weights[i]
         _count_ports(wanting, meta[i], sets[i], 1)
-    for _ in range(MAX_PASSES):
+    for _ in range(passes):
         moves = 0
         for i in range(len(sets)):
             a, mask, weight = meta[i], sets[i], weights[i]

@@ -196,7 +196,8 @@ def nearest_sets(sets: Masks, weights: Floats, entry: float, count: int) -> NDAr
     n = len(sets)
     near = np.repeat(np.arange(n, dtype=np.int32)[:, None], count, axis=1)  # itself, where there are too few
     # each heap holds every `heaps`-th set
-    prices, least = np.empty(n), np.empty(min(n - 1, 8 * count))
+    least = np.empty(min(n - 1, 8 * count))
+    prices = np.full(-(-n // max(len(least), 1)) * len(least), INFINITE_COST)
     _find_nearest(sets, weights, np.maximum(weights, entry), near, prices, least)
     return near
 
@@ -205,35 +206,43 @@ def nearest_sets(sets: Masks, weights: Floats, entry: float, count: int) -> NDAr
 def _find_nearest(
     sets: Masks, weights: Floats, heavy: Floats, near: NDArray[np.int32], prices: Floats, least: Floats
 ) -> None:
-    """Set `near`; `prices` and `least` are work space."""
+    """Set `near`; `prices`, as long as whole rows of `least`, and `least` are work space."""
     n, count = near.shape
     heaps = len(least)
+    classes, chosen = np.empty(heaps + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
     for i in range(n):
         _sharing_costs(sets, heavy, sets[i], weights[i], prices)
         prices[i] = INFINITE_COST
         _minimum_per_class(prices, least)
         most = _rank_threshold(least, count)  # so many heaps, and so sets, are as good at least
-        found, k = 0, i % heaps  # from anywhere, so that no sets are first everywhere
-        for _ in range(heaps):
-            if least[k] <= most:
-                for j in range(k, n, heaps):
-                    if prices[j] <= most and found < count:
-                        near[i, found] = j
-                        found += 1
+        few, k = 0, i % heaps  # from anywhere, so that no sets are first everywhere
+        for _ in range(heaps):  # without branches, as most of these would be predicted wrongly
+            classes[few] = k
+            few += 1 if least[k] <= most else 0
             k = k + 1 if k + 1 < heaps else 0
+        found = 0
+        for c in range(few):
+            for j in range(classes[c], n, heaps):
+                chosen[found] = j
+                found += 1 if prices[j] <= most else 0
+            if found >= count:
+                break
+        for c in range(min(found, count)):
+            near[i, c] = chosen[c]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
 def _rank_threshold(values: Floats, count: int) -> float:
     """Return a value that at least `count` values do not exceed, and few more."""
-    low, high = minimum(values, len(values)), 0.0
-    for value in values:
-        high = max(high, value) if value < INFINITE_COST else high
+    low, high = INFINITE_COST, 0.0
+    for i in range(len(values)):
+        low = min(low, values[i])
+        high = max(high, values[i] if values[i] < INFINITE_COST else 0.0)
     for _ in range(10):
         middle = (low + high) / 2
         reached = 0
-        for value in values:
-            reached += value <= middle
+        for i in range(len(values)):
+            reached += 1 if values[i] <= middle else 0
         if reached >= count:
             high = middle
         else:
@@ -243,9 +252,10 @@ def _rank_threshold(values: Floats, count: int) -> float:
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
 def _minimum_per_class(prices: Floats, least: Floats) -> None:
-    """Set `least` to the minimum of each residue class of places."""
+    """Set `least` to the minimum of each residue class of places; `prices` are whole rows of these."""
     heaps = len(least)
-    least[:] = INFINITE_COST
-    for begin in range(0, len(prices), heaps):
-        for k in range(min(heaps, len(prices) - begin)):
+    for k in range(heaps):
+        least[k] = prices[k]
+    for begin in range(heaps, len(prices), heaps):
+        for k in range(heaps):
             least[k] = min(least[k], prices[begin + k])
