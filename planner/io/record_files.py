@@ -124,7 +124,7 @@ def arrow_columns(path: Path) -> list[str]:
     is_parquet = path.suffix.lower() == ".parquet"
     try:
         if is_parquet:
-            return _arrow_header(path)[0]
+            return _parquet_header(path)[0]
         return [str(name) for name in feather.read_table(path, memory_map=True).column_names]
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         kind = "Parquet" if is_parquet else "Feather"
@@ -139,7 +139,7 @@ def read_arrow(table: Table, file: TableFile) -> RawTable:
     is_parquet = file.path.suffix.lower() == ".parquet"
     kind = "Parquet" if is_parquet else "Feather"
     try:
-        names, rows = _arrow_header(file.path) if is_parquet else ([], 0)
+        names, rows = _parquet_header(file.path) if is_parquet else _feather_header(file.path)
         if len(names) > MAX_COLUMNS:
             raise InputError(f"{file.name}: has {len(names):,} columns, must have at most {MAX_COLUMNS:,}")
         if rows > MAX_ROWS:
@@ -162,8 +162,20 @@ def read_arrow(table: Table, file: TableFile) -> RawTable:
     return RawTable(frame=frame, match=match, first_row=1)
 
 
-def _arrow_header(path: Path) -> tuple[list[str], int]:
+def _parquet_header(path: Path) -> tuple[list[str], int]:
     from pyarrow import parquet
 
     metadata = parquet.read_metadata(path)
     return metadata.schema.names, metadata.num_rows
+
+
+def _feather_header(path: Path) -> tuple[list[str], int]:
+    """Return names of columns and the number of rows of a Feather file whose buffers fit together.
+
+    Texts that begin or end outside of their buffer would end the process once pandas reads them.
+    """
+    from pyarrow import feather
+
+    table = feather.read_table(path, memory_map=True)
+    table.validate(full=True)
+    return table.column_names, table.num_rows

@@ -345,6 +345,8 @@ def _map_texts(frame: pd.DataFrame, pattern: str, change: Callable[[str], str]) 
         if isinstance(column.dtype, pd.CategoricalDtype):
             if any(isinstance(one, str) and expression.match(one) for one in column.cat.categories):
                 changed[name] = column.cat.rename_categories([map_one(one) for one in column.cat.categories])
+        elif isinstance(column.dtype, pd.StringDtype) and not column.str.match(pattern).any():
+            continue  # of all rows in one pass
         elif not pd.api.types.is_numeric_dtype(column):
             texts = column.map(map_one)
             if not texts.equals(column):

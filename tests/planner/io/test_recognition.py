@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,10 @@ from tests.fuzzing.bases import bases
 from tests.planner.io.test_table_files import VARIANTS, in_other_words, table_of, write
 
 SYSTEMS: Final = [find_system(name) for name in system_names()]
-BASES: Final = {base.system.name: base.tables for base in bases()}
+
+
+def tables_of(name: str) -> Mapping[str, pd.DataFrame]:
+    return next(base.tables for base in bases() if base.system.name == name)
 
 
 def recognize_files(*paths: Path) -> tuple[list[Sheet], Recognition]:
@@ -50,11 +54,11 @@ def test_a_spreadsheet_is_the_right_table_or_a_question(name: str, tmp_path: Pat
 @pytest.mark.parametrize("name", system_names())
 def test_the_tables_of_each_system_are_recognized(name: str, renamed: bool, tmp_path: Path) -> None:
     paths = []
-    for place, (table, frame) in enumerate(BASES[name].items()):
+    for place, (table, frame) in enumerate(tables_of(name).items()):
         if len(frame):
             paths.append(tmp_path / (f"sheet {place}.csv" if renamed else f"{table}.csv"))
             write_table(frame, paths[-1])
-    tables = [table for table, frame in BASES[name].items() if len(frame)]
+    tables = [table for table, frame in tables_of(name).items() if len(frame)]
     _, found = recognize_files(*paths)
     assert found.system == name, found
     reading = found.reading(name)
@@ -65,7 +69,7 @@ def test_the_tables_of_each_system_are_recognized(name: str, renamed: bool, tmp_
 
 @pytest.mark.parametrize("name", system_names())
 def test_the_workbook_of_a_stranger_is_recognized(name: str, tmp_path: Path) -> None:
-    sheets = {table.title(): in_other_words(frame) for table, frame in BASES[name].items() if len(frame)}
+    sheets = {table.title(): in_other_words(frame) for table, frame in tables_of(name).items() if len(frame)}
     write_workbook({**sheets, "Notes": pd.DataFrame({"who": ["me"]})}, tmp_path / "mine.xlsx")
     _, found = recognize_files(tmp_path / "mine.xlsx")
     assert found.system == name
@@ -94,7 +98,7 @@ def test_content_goes_before_the_name(tmp_path: Path) -> None:
 
 
 def test_a_name_that_contradicts_the_columns_is_a_question(tmp_path: Path) -> None:
-    frames = dict(BASES["circuits"])
+    frames = dict(tables_of("circuits"))
     coflow = pd.DataFrame({"coflow": ["c"], "source_rack": ["a"], "target_rack": ["b"], "bits": [1.0]})
     for table, frame in {**frames, "demands": coflow}.items():
         write_table(frame, tmp_path / f"{table}.csv")

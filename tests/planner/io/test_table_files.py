@@ -113,6 +113,21 @@ def ods(*rows: list[Any], name: str = "links") -> Content:
     return write
 
 
+def write_feather_of_far_texts(path: Path) -> None:
+    """Write a Feather file whose second text begins far outside of the buffer of texts."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import feather
+
+    names = ["a", "b", "a", "b"]
+    columns = {"tail": names, "head": names[::-1], "capacity_mbps": [1.0, 2.0, 3.0, 4.0]}
+    feather.write_feather(pa.table(columns), str(path), compression="uncompressed")
+    offsets, far = (np.array([0, second, 2, 3, 4], np.int32).tobytes() for second in (1, 9_000_000))
+    content = path.read_bytes()
+    assert content.count(offsets) == 2
+    path.write_bytes(content.replace(offsets, far, 1))
+
+
 def write_damaged_feather(path: Path) -> None:
     """Write a Feather file whose description for pandas lacks the types of its columns."""
     import pyarrow
@@ -596,6 +611,13 @@ VARIANTS: Final[Mapping[str, Variant]] = {
         file="links.feather",
         content=b"x" * 100,
         faults=("links.feather: is no Feather file (Not a Feather V1 or Arrow IPC file)",),
+    ),
+    "a Feather file with texts outside of it": Variant(
+        file="links.feather",
+        content=write_feather_of_far_texts,
+        faults=(
+            "links.feather: is no Feather file (Column 0: In chunk 0: Invalid: Offset invariant failure: offset for slot 1 out of bounds: 9000000 > 4)",
+        ),
     ),
     "a damaged Feather": Variant(
         file="links.feather",
