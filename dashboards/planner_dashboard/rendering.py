@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 import streamlit as st
 
-from planner.reports import run_pages
+from planner.reports import run_tables
 from planner.reports.document import Part, Table, Text, lines
 from planner_dashboard.session import escape_markdown
 
@@ -112,7 +112,7 @@ def show_metrics(answer: Answer, baseline: Answer | None, metrics: Sequence[Metr
     """Show metrics side by side, with their changes since the baseline."""
     earlier = {} if baseline is None else {one.label: one.figures.metrics for one in baseline.designs}
     designs = [replace(one.figures, earlier=earlier.get(one.label, {})) for one in answer.designs]
-    show_table(run_pages.metrics_table(designs, metrics, references=answer.references))
+    show_table(run_tables.metrics_table(designs, metrics, references=answer.references))
 
 
 def show_table(table: Table) -> None:

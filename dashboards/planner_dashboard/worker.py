@@ -20,9 +20,9 @@ from planner.contract.metrics import Metric
 from planner.contract.notes import notes_of
 from planner.errors import SolverFailure
 from planner.formatting import amount_or_number, phrase, sizes
-from planner.reports import run_pages
+from planner.reports import run_drawings, run_pages, run_tables, run_text
 from planner.reports.document import Part, Table, Text, no_drawings
-from planner.reports.run_pages import DesignFigures
+from planner.reports.run_tables import DesignFigures
 from planner.runs.verdict import Sentence
 from planner.scenarios.scenario import Entry, Scenario, without_failures
 from planner_dashboard import comparisons
@@ -212,7 +212,7 @@ def answer_of(
 
     comparisons.store(result, scenario, question, tables, out)
     designs = []
-    for one, figures in zip(result.runs, run_pages.figures_of(result), strict=True):
+    for one, figures in zip(result.runs, run_tables.figures_of(result), strict=True):
         own_s = (compile_s or {}).get(one.label, 0.0) + (figures.compile_s or 0.0)
         designs.append(_design_answer(one, replace(figures, compile_s=own_s)))
     all_s = sum(one.figures.compile_s or 0.0 for one in designs)
@@ -227,12 +227,12 @@ def answer_of(
         best="" if best is None else best.label,
         designs=designs,
         notes=[
-            *(line for one in result.runs if one.plan is None for line in run_pages.trouble(one)),
+            *(line for one in result.runs if one.plan is None for line in run_text.trouble(one)),
             *notes_of(result.problem),
         ],
-        references=run_pages.references_of(result),
-        groups=run_pages.breakdown_tables(result.runs),
-        whole=None if whole is None else run_pages.draw_problem(result.system, whole),
+        references=run_tables.references_of(result),
+        groups=run_tables.breakdown_tables(result.runs),
+        whole=None if whole is None else run_drawings.draw_problem(result.system, whole),
         elements=_element_names(result.system, result.problem if whole is None else whole),
         folder=out,
         seconds=0.0,

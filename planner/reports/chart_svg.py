@@ -37,7 +37,7 @@ DOT: Final = 3.2
 """Radius of a dot with a name."""
 MOST_BARS: Final = 40
 MOST_LINES: Final = 12
-"""More lines cannot be told apart; the title says how many are not drawn."""
+"""Most lines of a chart, which readers still distinguish; the title says how many are not drawn."""
 MOST_STEPS: Final = 300
 """Points of a distribution's curve."""
 DASHES: Final = ("", "5 2", "1.5 2", "6 2 1.5 2")

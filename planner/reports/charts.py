@@ -16,6 +16,7 @@ from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, P
 from planner.contract.layout import place_nodes
 from planner.errors import PlannerError
 from planner.extras import needed_by
+from planner.formatting import heading
 from planner.reports.chart_style import COLOURS, apply_style
 from planner.reports.coordination_charts import MECHANISMS as MECHANISMS
 from planner.reports.coordination_charts import MIN_SHARE as MIN_SHARE
@@ -328,7 +329,7 @@ def _colours(first: str | None = None) -> Sequence[str]:
 
 def _axis(name: str, units: Mapping[str, str]) -> str:
     unit = units.get(name, "")
-    return name.replace("_", " ") + (f" ({unit})" if unit else "")
+    return heading(name, unit) + (f" ({unit})" if unit else "")
 
 
 def _number(value: Any) -> str:

@@ -161,8 +161,8 @@ def curves(frame: pd.DataFrame, kind: str, *, columns: int = 2, legend: bool = T
     apply_style(figure, title)
     foot = 90 if legend else 45
     return figure.update_layout(
-        height=70 + foot + 250 * down + 90 * (down - 1),
-        margin={"l": 10, "r": 130, "t": 70 if len(systems) > 1 else 45, "b": foot},
+        height=82 + foot + 250 * down + 90 * (down - 1),
+        margin={"l": 10, "r": 130, "t": 82 if len(systems) > 1 else 45, "b": foot},
         showlegend=legend,
         legend={"orientation": "h", "y": 0, "yanchor": "bottom", "yref": "container"},
     )

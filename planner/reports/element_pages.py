@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final
 from planner.formatting import amount_or_number, few, number, percent, scale_of, sizes
 from planner.io.toml import format_value
 from planner.reports.document import Column, Page, Part, Table, Text, table_of
-from planner.reports.run_pages import closing_parts, trouble
+from planner.reports.run_pages import closing_parts
+from planner.reports.run_text import trouble
 from planner.scenarios.arguments import plain_value
 from planner.scenarios.scenario import changes_between, load
 
 if TYPE_CHECKING:
     from planner.scenarios.scenario import Scenario
-    from planner.sweeps.failures import Failure, Failures
+    from planner.sweeps.failure_list import Failure, Failures
     from planner.sweeps.upgrade_list import Upgrades
 
 MOST_FAILURES: Final = 15

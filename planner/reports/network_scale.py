@@ -15,7 +15,7 @@ from planner.contract.drawing import NetworkMap
 from planner.formatting import number
 
 SHARES_OF_LIMIT: Final = (0.4, 0.6, 0.8, 1.0)
-"""Where a band ends and the next begins."""
+"""Sizes at which one band ends and the next begins."""
 BANDS: Final = 5
 ROUND_STEPS: Final = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 """Width of a band without a limit, up to a power of ten."""

@@ -14,7 +14,7 @@ from planner.runs.rolling import Rolled
 from planner.runs.run import Comparison, Run
 from planner.runs.simulate import SimulatedDesigns
 from planner.runs.what_if import Explained
-from planner.sweeps.failures import Failures
+from planner.sweeps.failure_list import Failures
 from planner.sweeps.sweep import Sweep
 from planner.sweeps.upgrade_list import Upgrades
 

@@ -157,14 +157,14 @@ def _rich(table: Table, width: int) -> RichTable:
         pad_edge=False,
     )
     cells, widths = table.cells(), _widths(table, width)
-    # where even one column of figures does not fit beside the row headers, it is folded rather than cut
-    fits = not table.row_headers or sum(widths) - 1 <= width
+    # where not all fits, figures are folded rather than cut, and beside row headers names too
+    fits = sum(widths) - 1 <= width
     for place, column in enumerate(table.columns):
         label = column.label + (f"\n{column.unit}" if column.unit else "")
         shown.add_column(
             RichText(printable(label)),
             justify="right" if column.numeric else "left",
-            no_wrap=fits and (column.numeric or not column.wrap),
+            no_wrap=(fits and (column.numeric or not column.wrap)) or not (table.row_headers or column.wrap),
             overflow="fold",
             ratio=column.share,
             min_width=widths[place] - 3 if place < table.row_headers and column.wrap else None,

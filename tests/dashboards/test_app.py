@@ -198,6 +198,7 @@ FIRST_SCENARIOS = list({name.partition("/")[0]: name for name in reversed(scenar
 """One of each system."""
 
 
+@pytest.mark.slow(minutes=2)
 @pytest.mark.parametrize(
     "names",
     [

@@ -172,6 +172,7 @@ def _show_start(own: PageState) -> None:
             help="A workbook, a file for each table (CSV, Excel, OpenDocument, Parquet, Feather, JSON), or a "
             "zip archive of a folder. The files stay on this server and are removed with your session.",
         )
+        st.caption(f"Up to {st.get_option('server.maxUploadSize')} MB in a file.")
     given = [(one.name, one.file_id) for one in uploaded]
     if given and given != own.given:
         files = [GivenFile(name=one.name, content=one.getvalue()) for one in uploaded]

@@ -86,7 +86,7 @@ def page_of(folder: Path, question: Question) -> Page:
 
 def _picture(folder: Path, label: str) -> Drawing:
     """Return the picture of a design's plan; raise InputError where there is none."""
-    from planner.reports.run_pages import draw_whole, show_failures
+    from planner.reports.run_drawings import draw_whole, show_failures
     from planner.runs.verdict import best_run
 
     result = comparisons.load(folder)

@@ -14,7 +14,7 @@ from planner.contract.drawing import Drawing, NetworkMap
 from planner.contract.frames import Frame
 from planner.formatting import sizes
 from planner.io.file_replacement import replace_text
-from planner.reports import run_pages
+from planner.reports import run_drawings, run_pages
 from planner.reports.document import Part
 from planner.scenarios.scenario import Scenario, load
 from planner_dashboard.question import UPLOADED
@@ -182,7 +182,7 @@ def simulate(scenario: str, upload: Path, designs: Sequence[str], changes: Mappi
     source = upload / "scenario.toml" if scenario == UPLOADED else scenario
     loaded = load(source, changes=changes)
     result = simulations.simulate(loaded, designs=list(designs) or None, frames=True)
-    whole = run_pages.draw_whole(loaded)
+    whole = run_drawings.draw_whole(loaded)
     page = run_pages.simulation_page(result)
     runs = {run.label: run.result.frames for run in result.runs if run.result is not None}
     every = _thinning([frame.drawing for frames in runs.values() for frame in frames])
@@ -192,7 +192,7 @@ def simulate(scenario: str, upload: Path, designs: Sequence[str], changes: Mappi
         parts=render(_without_verdict(page.parts)),
         frames={
             label: [
-                replace(frame, drawing=run_pages.show_failures(frame.drawing, whole))
+                replace(frame, drawing=run_drawings.show_failures(frame.drawing, whole))
                 for frame in frames[::every]
             ]
             for label, frames in runs.items()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from planner.contract.metrics import Metric
     from planner.contract.studies import Section
     from planner.runs.what_if import Explained
-    from planner.sweeps.failures import Failure, Failures
+    from planner.sweeps.failure_list import Failure, Failures
     from planner.sweeps.upgrade_list import Upgrades
 
 MOST_ROWS = 2_000

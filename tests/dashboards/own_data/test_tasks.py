@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -67,13 +68,10 @@ def test_files_of_any_name_are_recognized_and_stored_under_names_of_ours(tmp_pat
     assert store(files, tmp_path).digest == checked.digest, "the same tables have the same address"
 
 
-HUGE = b"source,target,rate_mbps\n" + b"a,b,8\n" * (9 << 20)
-ROWS = pa.table(
-    {
-        "source": pa.DictionaryArray.from_arrays(pa.array(np.zeros(11_000_000, np.int32)), pa.array(["a"])),
-        "target": pa.DictionaryArray.from_arrays(pa.array(np.zeros(11_000_000, np.int32)), pa.array(["b"])),
-    }
-)
+def many_rows() -> pa.Table:
+    zeros = pa.array(np.zeros(11_000_000, np.int32))
+    names = {"source": "a", "target": "b"}
+    return pa.table({k: pa.DictionaryArray.from_arrays(zeros, pa.array([v])) for k, v in names.items()})
 
 
 def packed(table: pa.Table) -> bytes:
@@ -100,7 +98,11 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaaaa"><!ENTITY b 
         ("demands.csv", b"\x00\x01\x02\xff" * 100, "demands.csv"),
         ("demands.parquet", b"PAR1" + b"\x00" * 64, "demands.parquet"),
         ("demands.parquet", parquet(pd.DataFrame({"a": [1]}))[:200], "demands.parquet"),
-        ("demands.csv", HUGE, "has 54 MB, at most 50"),
+        (
+            "demands.csv",
+            lambda: b"source,target,rate_mbps\n" + b"a,b,8\n" * (9 << 20),
+            "has 54 MB, at most 50",
+        ),
         ("demands.xml", BOMB, "must end in .csv, .tsv"),
         ("demands.pkl", b"\x80\x04cos\nsystem\n", "must end in .csv, .tsv"),
         ("demands.csv", b'source,target,rate_mbps\n"=cmd|x",b,8\n', "row 1: source is '=cmd|x'"),
@@ -114,22 +116,29 @@ BOMB = b"""<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaaaa"><!ENTITY b 
         ("../../etc/demands.csv", b"source,target,rate_mbps\na,b,-8\n", "demands row 1"),
         ("demands.csv", b"a," * 100_000 + b"a\n", "has over 200 columns"),
         ("demands.csv", b"source,target,rate_mbps\n" + b"a" * 2_000 + b",b,1\n", "2,000 letters"),
-        ("demands.csv", zipped(b"0" * 60_000_000), "is a binary file"),
-        ("demands.xlsx", zipped(b"0" * 60_000_000), "is no readable workbook"),
-        ("demands.parquet", zipped(b"0" * 60_000_000), "is no Parquet file"),
+        ("demands.csv", lambda: zipped(b"0" * 60_000_000), "is a binary file"),
+        ("demands.xlsx", lambda: zipped(b"0" * 60_000_000), "is no readable workbook"),
+        ("demands.parquet", lambda: zipped(b"0" * 60_000_000), "is no Parquet file"),
         ("demands.parquet", FINE[:40] + b"\xff" * 30 + FINE[70:], "is no Parquet file"),
         ("demands.parquet", FINE[:-60] + b"\xff" * 40 + FINE[-20:], "is no Parquet file"),
-        ("demands.parquet", packed(ROWS), "has 11,000,000 rows, at most 10,000,000"),
-        ("demands.parquet", packed(pa.table({"source": ["a" * (300 << 20)]})), "unpacks to 300 MB"),
-        ("mine.zip", zipped(b"0" * (300 << 20), "demands.csv"), "mine.zip: unpacks to more than 256 MB"),
+        ("demands.parquet", lambda: packed(many_rows()), "has 11,000,000 rows, at most 10,000,000"),
+        ("demands.parquet", lambda: packed(pa.table({"source": ["a" * (300 << 20)]})), "unpacks to 300 MB"),
+        (
+            "mine.zip",
+            lambda: zipped(b"0" * (300 << 20), "demands.csv"),
+            "mine.zip: unpacks to more than 256 MB",
+        ),
         ("mine.zip", b"PK\x03\x04", "mine.zip: is no readable zip archive"),
         ("mine.zip", zipped(zipped(DEMANDS, "demands.csv"), "inner.zip"), "inner.zip: must end in"),
         ("demands.csv", b"source,target\na,b\n", "column 'rate_mbps' is missing"),
     ],
 )
-def test_a_file_that_is_no_table_is_one_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_a_file_that_is_no_table_is_one_line(
+    tmp_path: Path, name: str, content: bytes | Callable[[], bytes], message: str
+) -> None:
+    made = content if isinstance(content, bytes) else content()
     with pytest.raises(InputError) as refused:
-        store([given("links.csv", LINKS), given(name, content)], tmp_path)
+        store([given("links.csv", LINKS), given(name, made)], tmp_path)
     assert message in str(refused.value)
     assert str(tmp_path) not in str(refused.value), "the error names no folder of the server"
     assert len(refused.value.faults) == 1, refused.value.faults

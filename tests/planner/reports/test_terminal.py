@@ -105,3 +105,15 @@ def test_no_figure_is_cut_beside_long_row_headers(width: int) -> None:
         assert cell in letters
     assert sum(letter.isdigit() for letter in text) == 7
     assert max(map(len, text.splitlines())) <= width
+
+
+def test_no_cell_is_cut_beside_a_long_text_among_figures() -> None:
+    """A column of figures may hold a text, such as a published formula: it is folded, and others stay."""
+    formula = "y(t,u,n) = ((r(u,n) - x(u,n)) - (r(t,n) - x(t,n))) / 2"
+    columns = [Column(label="value"), Column(label="published", numeric=True, wrap=True)]
+    columns += [Column(label="verdict", wrap=False)]
+    rows = [["Global objective", formula, "not reproduced"], ["Node capacity", "0.9952", "reproduced"]]
+    shown = Console(width=60, file=io.StringIO(), record=True)
+    terminal.show_part(Part(tables=[Table(columns=columns, rows=rows)]), shown)
+    words = shown.export_text().split()
+    assert [word for row in rows for cell in row for word in cell.split() if word not in words] == []

@@ -16,7 +16,7 @@ import planner
 from planner.errors import InputError
 from planner.runs.trials import _why_no_plan
 from planner.scenarios.catalogue import find_system
-from planner.sweeps.failures import Failures
+from planner.sweeps.failure_list import Failures
 from planner_models.traffic import Traffic
 from tests import commands
 

@@ -1,0 +1,240 @@
+"""Tables of runs side by side: metrics of designs, with shares of bounds, and figures by group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from planner.formatting import number, percent, scale_of
+from planner.reports.document import Column, Table, Text
+from planner.reports.metric_text import better, differ
+from planner.reports.run_text import constraints, search_status
+
+if TYPE_CHECKING:
+    from planner.contract.metrics import Metric
+    from planner.runs.run import Comparison, Run
+
+ARROWS: Final = "↑ more is better, ↓ less is better"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignFigures:
+    """The figures of one design, a column of the comparison.
+
+    status      how its search ended
+    constraints  whether its plan meets all constraints in truth
+    gap_metric  label of the metric that the gap is of, where it is none that plans are ranked by
+    may_be_best  whether its metrics compare to those of the others: it violates nothing, and loses no more
+    shares      of the bound of each reference metric; None for unknown
+    earlier     metrics of the plan before, where changes since then are shown
+    """
+
+    label: str
+    mechanism: str
+    status: Text
+    constraints: Text
+    gap: float | None
+    gap_metric: str = ""
+    seconds: float | None
+    compile_s: float | None = None
+    metrics: Mapping[str, float | None]
+    may_be_best: bool = True
+    shares: Sequence[float | None] = ()
+    earlier: Mapping[str, float | None] = field(default_factory=dict)
+
+
+def figures_of(result: Comparison) -> list[DesignFigures]:
+    """Return the figures of each design of a comparison."""
+    losses = [sum(run.constraints.lost.values()) for run in result.runs if run.plan is not None]
+    least = min(losses, default=0.0)
+    return [
+        DesignFigures(
+            label=run.label,
+            mechanism=str(run.entry.design.mechanism),
+            status=search_status(run),
+            constraints=constraints(run),
+            gap=run.proof.gap,
+            gap_metric=_other_gap_metric(run),
+            seconds=run.proof.seconds,
+            compile_s=run.proof.compile_s,
+            metrics=run.metrics,
+            may_be_best=not run.constraints.violated
+            and sum(run.constraints.lost.values()) <= least + 1e-6 * abs(least),
+            shares=result.shares_of_bounds(run),
+        )
+        for run in result.runs
+    ]
+
+
+def _other_gap_metric(run: Run) -> str:
+    """Return the label of the metric that a run's gap is of, where it is none that plans are ranked by."""
+    name = run.proof.metric
+    if run.proof.gap is None or not name or run.proof.ranks:
+        return ""
+    if name in {metric.name for metric in run.system.ranks}:
+        return ""
+    return run.system.metric(name).label
+
+
+def references_of(result: Comparison) -> list[Metric]:
+    """Return the metrics that shares are taken of; none where no bound is proven."""
+    return [metric for metric, _ in result.references]
+
+
+def metrics_table(
+    designs: Sequence[DesignFigures],
+    metrics: Sequence[Metric],
+    *,
+    references: Sequence[Metric] = (),
+    title: str = "",
+) -> Table:
+    """Return a row for each metric and a column for each design; the best value of a row is marked.
+
+    A plan that violates constraints, or loses more than another one, is never marked: its other figures
+    may be better because of what it loses.
+
+    references  the metrics whose proven bounds shares are taken of
+    """
+    rows: list[list[Text | str]] = [
+        [Text("Mechanism", "dim"), "", *(Text(one.mechanism, "dim") for one in designs)],
+        ["Search", "", *(one.status for one in designs)],
+        ["Constraints", "", *(one.constraints for one in designs)],
+        *_gap_row([one.gap for one in designs]),
+        ["Time", "s", *(number(one.seconds) for one in designs)],
+        *compile_row([one.compile_s for one in designs]),
+    ]
+    lines_after = {len(rows) - 1}
+    for metric in metrics:
+        values = [one.metrics.get(metric.name) for one in designs]
+        if any(value is not None for value in values):
+            unit, text = scale_of(metric.name, values, metric.unit)
+            changes = [
+                change(value, one.earlier.get(metric.name), text)
+                for value, one in zip(values, designs, strict=True)
+            ]
+            cells = [
+                Text(cell.text + since, cell.kind)
+                for cell, since in zip(
+                    mark_best(metric, values, text, [one.may_be_best for one in designs]),
+                    changes,
+                    strict=True,
+                )
+            ]
+            rows.append([metric.label, better(metric, unit), *cells])
+    caption = ARROWS
+    if references:
+        lines_after.add(len(rows) - 1)
+        extremes = []
+        for place, metric in enumerate(references):
+            label = metric.words
+            name = "Share of bound" if len(references) == 1 else f"Share of bound, {label}"
+            shares = [one.shares[place] if one.shares else None for one in designs]
+            rows.append([name, "↑", *map(percent, shares)])
+            extremes.append(
+                f"{'most' if metric.better == 'more' else 'least'} that is proven possible in {label}"
+            )
+        caption += f"; share of bound: compared to the {' and the '.join(extremes)}"
+    for one in designs:
+        if one.gap_metric:
+            caption += f"; the gap of {one.label} refers to '{one.gap_metric}'"
+    if any(one.earlier for one in designs):
+        caption += "; in brackets: the change since the plan before"
+    return Table(
+        title=title,
+        columns=design_columns([one.label for one in designs]),
+        rows=rows,
+        caption=caption,
+        lines_after=frozenset(lines_after),
+        row_headers=2,
+    )
+
+
+def breakdown_tables(runs: Sequence[Run]) -> list[Table]:
+    """Return the table of figures by group of several designs' plans; none without groups."""
+    parts = [(run, run.breakdown) for run in runs if run.breakdown is not None]
+    if not parts:
+        return []
+    first = parts[0][1]
+    names = list(first.frame.columns[1:])
+    metrics = [parts[0][0].system.metric(name) for name in names]
+    scales = []
+    for metric in metrics:
+        values = [value for _, one in parts for value in one.frame[metric.name].tolist()]
+        scales.append(scale_of(metric.name, values, metric.unit))
+    several = len(runs) > 1
+    units = sorted({unit for unit, _ in scales if unit})
+    columns = [
+        *([Column(label="Design", wrap=False)] if several else []),
+        Column(label=first.group.capitalize(), wrap=False),
+        *(
+            Column(label=metric.label if len(units) < 2 else f"{metric.label} ({unit})", numeric=True)
+            for metric, (unit, _) in zip(metrics, scales, strict=True)
+        ),
+    ]
+    rows: list[list[Text | str]] = []
+    ends = []
+    for run, one in parts:
+        for group, *figures in one.frame.itertuples(index=False, name=None):
+            cells = [text(value) for value, (_, text) in zip(figures, scales, strict=True)]
+            rows.append([*([run.label] if several else []), str(group), *cells])
+        ends.append(len(rows) - 1)
+    return [
+        Table(
+            title=first.title,
+            columns=columns,
+            rows=rows,
+            caption=f"amounts in {units[0]}" if len(units) == 1 else "",
+            lines_after=frozenset(ends[:-1]),
+            row_headers=2 if several else 1,
+        )
+    ]
+
+
+def change(value: float | None, earlier: float | None, text: Callable[[float | None], str] = number) -> str:
+    """Return the change since an earlier value in brackets, as `text` writes it; nothing without a change."""
+    if value is None or earlier is None or math.isclose(value, earlier, rel_tol=1e-9, abs_tol=1e-12):
+        return ""
+    return f" ({'+' if value > earlier else '−'}{text(abs(value - earlier))})"
+
+
+def design_columns(labels: Sequence[str]) -> list[Column]:
+    """Return two columns for names and units, and one for each design."""
+    return [
+        Column(label="", wrap=False),
+        Column(label="", wrap=False),
+        *(Column(label=label, numeric=True) for label in labels),
+    ]
+
+
+def _gap_row(gaps: Sequence[float | None]) -> list[list[Text | str]]:
+    return [] if all(gap is None for gap in gaps) else [["Gap", "", *map(number, gaps)]]
+
+
+def compile_row(seconds: Sequence[float | None]) -> list[list[Text | str]]:
+    """Return the row of seconds that compiling took; none where it took hardly any."""
+    if not any(one is not None and one > 0.05 for one in seconds):
+        return []
+    return [["Compiling (once)", "s", *(number(one) for one in seconds)]]
+
+
+def mark_best(
+    metric: Metric,
+    values: Sequence[float | None],
+    text: Callable[[float | None], str],
+    may_be_best: Sequence[bool] | None = None,
+) -> list[Text]:
+    """Return the values as cells; the best of those that may be is marked, none where all agree."""
+    allowed = [True] * len(values) if may_be_best is None else may_be_best
+    known = [value for value, may in zip(values, allowed, strict=True) if may and value is not None]
+    best = (max(known) if metric.better == "more" else min(known)) if differ(known) else math.nan
+    return [
+        Text(
+            text(value),
+            "best"
+            if may and value is not None and math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-12)
+            else "",
+        )
+        for value, may in zip(values, allowed, strict=True)
+    ]
