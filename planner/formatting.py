@@ -59,9 +59,12 @@ def amount(value: float, unit: str) -> str:
     """Return a value with its unit, converted to a readable size: `5 min`, `2 MB`, `0.5 Mbit/s`."""
     for scale in UNIT_SCALES:
         size = value * scale.get(unit, 0.0)
-        for name, least in reversed(scale.items()):
-            if size >= least:
+        units = [(name, least) for name, least in reversed(scale.items()) if size >= least]
+        for name, least in units[:2]:  # the second where only that is a short number: `100 min`
+            if round(size / least, 2) == size / least < 1000:
                 return f"{size / least:.4g} {name}"
+        if units:
+            return f"{size / units[0][1]:.4g} {units[0][0]}"
     for word, least in reversed(LARGE_NUMBERS.items()):
         if value >= least and not is_convertible(unit):
             return f"{float(f'{value / least:.4g}'):,.10g} {word} {unit}".rstrip()
@@ -213,10 +216,12 @@ def few(values: Sequence[str], most: int = 8) -> str:
 
 
 def heading(name: str, unit: str = "") -> str:
-    """Return a column's name in words, without the unit that it ends in."""
+    """Return a column's name in words, without the unit that it ends in, such as _usd or _usd_per_gb."""
     words = name.split("_")
-    if len(words) > 1 and unit and UNIT_WORDS.get(words[-1], words[-1]) == unit:
-        words.pop()
+    end = words[-3::2] if words[-2:-1] == ["per"] else words[-1:]
+    size = 2 * len(end) - 1
+    if unit and len(words) > size and "/".join(UNIT_WORDS.get(word, word) for word in end) == unit:
+        words = words[:-size]
     written = [UNIT_WORDS.get(word, word) if place else word for place, word in enumerate(words)]
     return " ".join(ABBREVIATIONS.get(word, word) for word in written)
 
@@ -231,5 +236,6 @@ UNIT_WORDS: Final = {
     "percent": "%",
     "gb": "GB",
     "mbit": "Mbit",
+    "usd": "USD",
 }
 """Units as names end in them, where they are written otherwise."""

@@ -14,7 +14,7 @@ from planner.options import Restoration
 if TYPE_CHECKING:
     from planner.reports.document import Page
     from planner.scenarios.scenario import Scenario
-    from planner.sweeps.failures import Failures
+    from planner.sweeps.failure_list import Failures
     from planner.sweeps.upgrade_list import Upgrades
 
 WorkersOption = Annotated[

@@ -23,7 +23,7 @@ from planner.errors import InputError, did_you_mean
 
 SHOWN_ROWS: Final = 5  # rows that are listed for each broken rule
 Rule = tuple[str, Callable[[Any], Any]]
-"""What is said where a value breaks it, and the test of an array or a series, value by value."""
+"""Message where a value breaks a rule, and the test of an array or a series, value by value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +61,19 @@ def label(about: str, *, optional: bool = False, may_be_blank: bool = False) -> 
     may_be_blank  whether a cell may be empty, which is read as ""
     """
     rules: list[Rule] = [] if may_be_blank else [("must not be empty", lambda s: s != "")]
+    return _column(str, rules, required=not optional, nullable=may_be_blank, description=about)
+
+
+def choice(
+    about: str, values: Sequence[str], *, optional: bool = False, may_be_blank: bool = False
+) -> pa.Column:
+    """Return a column of text that holds one of the given words.
+
+    may_be_blank  whether a cell may be empty too, which is read as ""
+    """
+    known = {*values, ""} if may_be_blank else set(values)
+    rule = "must be one of " + ", ".join(values) + (", or blank" if may_be_blank else "")
+    rules: list[Rule] = [(rule, lambda s: s.isin(known))]
     return _column(str, rules, required=not optional, nullable=may_be_blank, description=about)
 
 
@@ -279,11 +292,8 @@ def _satisfies_rules(column: pa.Column, values: pd.Series) -> bool:
         values = values.dropna()
     elif values.hasnans:
         return False
-    tests = (column.metadata or {}).get("tests")
-    if tests is None:
-        return all(check(values).check_passed for check in column.checks)
     tested = values.array if is_label(column) else values.to_numpy()  # faster than series
-    return all(bool(test(tested).all()) for test in tests)
+    return all(bool(test(tested).all()) for test in column.metadata["tests"])
 
 
 class _RowFaults:

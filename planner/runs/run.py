@@ -540,14 +540,14 @@ def _evaluate(
     )
     if decision.plan is None:
         return run
+    last = previous.plan if previous else None
     violations, metrics = compilation.call_with_fresh_kernels(
-        lambda: _verify_claims(system, observed, entry.label, decision)
+        lambda: _verify_claims(system, observed, entry.label, decision, last)
     )
-    plan, last = decision.plan, previous.plan if previous else None
+    plan = decision.plan
     if observed is not problem:
         plan = system.plan.realize(problem, observed, plan)
         violations = system.plan.check(problem, plan)
-    if observed is not problem or last is not None:
         metrics = system.plan.measure(problem, plan, last)
     if design.signalling is not None:
         signalling = design.signalling(problem, plan)
@@ -559,16 +559,19 @@ def _evaluate(
 
 
 def _verify_claims(
-    system: System, observed: Any, label: str, decision: Decision[Any]
+    system: System, observed: Any, label: str, decision: Decision[Any], last: Any
 ) -> tuple[Violations, dict[str, float | None]]:
-    """Return violations and metrics on the observed problem; raise PlanRejected where a claim is false."""
+    """Return violations and metrics on the observed problem; raise PlanRejected where a claim is false.
+
+    last  plan before; None where there is none
+    """
     proof = decision.proof
     violations = system.plan.check(observed, decision.plan)
     broken = violations.of_limits(decision.guarantees)
     if len(broken):
         text = "; ".join(broken.sentences())
         raise PlanRejected(f"{label}: the plan violates constraints that it guarantees: {text}")
-    metrics = system.plan.measure(observed, decision.plan, None)
+    metrics = system.plan.measure(observed, decision.plan, last)
     if proof.metric is None or proof.objective is None:
         return violations, metrics
     metric = system.metric(proof.metric)

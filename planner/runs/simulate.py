@@ -157,7 +157,7 @@ def simulate(
     frames        whether to draw the system as it runs, see `SimulationResult.frames`; figures stay the same
 
     raises  InputError, also where the system has no simulation in time. A design that fails is recorded with
-            its error and does not stop the others
+            its error and does not stop the others; a wrong input that every design names alike is raised
     """
     given = solver_options(
         options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
@@ -189,6 +189,12 @@ def simulate(
         raise InputError(*(f"{loaded.name}: {fault}" for fault in faults))
     made = loaded.make_problem()
     runs = tuple(_run(simulation, made, entry, loaded, frames) for entry in chosen)
+    errors = [run.error for run in runs]
+    if errors and isinstance(errors[0], InputError) and len({str(error) for error in errors}) == 1:
+        raise errors[0]  # a fault of the problem, not of a design
+    for run in runs:
+        if run.error is not None:
+            log.warning("%s: %s", run.label, run.error)
     return SimulatedDesigns(system=system, problem=made, metrics=simulation.metrics, runs=runs)
 
 
@@ -226,7 +232,6 @@ def _run(
             **scenario.simulation,
         )
     except PlannerError as error:
-        log.warning("%s: %s", entry.label, error)
         return SimulatedDesign(entry=entry, error=error)
     return SimulatedDesign(entry=entry, result=result, seconds=time.perf_counter() - start)
 

@@ -120,8 +120,8 @@ def explain(
     The plan is explained on the problem as the design observed it.
 
     previous      plan to compare to: a plan, a folder of plan tables, or the name of a design; default: the
-                  system's design of today's practice. A design that limits changes keeps to this plan,
-                  the search of others may start from it
+                  system's design of today's practice, unless its plan is explained. A design that limits
+                  changes keeps to this plan, the search of others may start from it
     parameters    of the explanation by name, such as candidates=20, the number of changes to verify;
                   those of the design go into `design`: design={"optimum": {"paths": 4}}
 
@@ -160,9 +160,10 @@ def explain(
         return Explained(run=made, explanation=None)
     observed = entry.design.observe(true, **entry.information)
     name = "the previous plan"
-    if before is None and system.studies.practice is not None:
-        practice = system.design(system.studies.practice)
-        before, name = practice.run(observed, options=options).plan, system.studies.practice_name
+    practice = system.studies.practice
+    if before is None and practice is not None and practice != entry.design.name:
+        before = system.design(practice).run(observed, options=options).plan
+        name = system.studies.practice_name
     decided = replace(
         decided_of(made, observed),
         baseline=before,

@@ -18,6 +18,9 @@ from planner import formatting
         (2.5e9, "", "2.5 billion"),
         (33_400.0, "clients", "33,400 clients"),
         (0.0, "Mbit/s", "0 Mbit/s"),
+        (5_400.0, "s", "1.5 h"),
+        (6_000.0, "s", "100 min"),
+        (6_001.0, "s", "1.667 h"),
     ],
 )
 def test_amounts_have_a_readable_size(value: float, unit: str, text: str) -> None:
@@ -87,6 +90,8 @@ def test_an_amount_stands_in_its_phrase() -> None:
         ("delivered_mbps", "Mbit/s", "delivered"),
         ("capacity_mbps", "", "capacity Mbit/s"),
         ("dual_price_per_gbps", "EUR/h", "dual price per Gbit/s"),
+        ("price_usd_per_gb", "USD/GB", "price"),
+        ("gain_usd", "USD", "gain"),
         ("median_cost", "", "median cost"),
         ("cpu_per_connection_us", "us", "CPU per connection"),
     ],

@@ -17,7 +17,7 @@ CITIES = ("a", "b", "c", "d")
 
 
 def network(*, whole: bool = False, demand: float = 5.0) -> LinearProgram:
-    """A chain of three links with room for 4 each, and unrelated rows."""
+    """A chain of three links with capacity for 4 each, and unrelated rows."""
     return LinearProgram.build(
         cost=[1.0, 1.0, 1.0],
         columns=[Columns("flow", 3, labels=lambda: ["a->b", "b->c", "c->d"])],

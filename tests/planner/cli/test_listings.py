@@ -66,7 +66,7 @@ def test_stored_runs_as_json_need_no_frames(tmp_path: Path) -> None:
 
 
 def test_stored_runs_show_what_their_system_is_about() -> None:
-    """Details make room for whole names on a narrow terminal; the headline metrics stay."""
+    """Details give way to whole names on a narrow terminal; the headline metrics stay."""
     runs = {
         "scenario": ["a/b"] * 2,
         "label": ["a_design_of_a_long_name", "other"],

@@ -1,4 +1,4 @@
-"""Time of compiling is told apart from the time of deciding."""
+"""The time of compiling is counted apart from the time of deciding."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from planner.contract.proof import Proof, RankProof, Status
 from planner.contract.simulation import SimulationResult
 from planner.errors import InputError, PlanRejected
 from planner.options import Options
-from planner.reports import run_pages
+from planner.reports import run_pages, run_text
 from planner.runs.run import Comparison, Run, evaluate
 from planner.runs.simulate import SimulatedDesign, SimulatedDesigns
 from planner.runs.verdict import windows_verdict
@@ -82,7 +82,7 @@ def test_a_design_for_bounds_has_done_its_work() -> None:
     assert only.verdict == "bound: at most 38.9 Gbit/s is possible."
     assert (only.status, only.exit_code) == ("bound only", 0)
     assert compare("admit", "bound").exit_code == 0
-    assert run_pages.trouble(only) == []
+    assert run_text.trouble(only) == []
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_json_names_the_headline() -> None:
 
 
 def thrifty(problem: Link, sent_mbps: float = 38_900.0, least_mbps: float = 38_900.0) -> Decision[Admitted]:
-    """Send what is told, and prove the most that is delivered, and the least that is sent for it."""
+    """Send the given amount, and prove the most that is delivered, and the least that is sent for it."""
     delivered = min(sent_mbps, problem.capacity_mbps)
     ranks = (
         RankProof("delivered_mbps", delivered, min(problem.offered_mbps, problem.capacity_mbps)),
