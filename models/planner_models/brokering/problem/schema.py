@@ -6,7 +6,7 @@ from typing import Final
 
 import pandera.pandas as pa
 
-from planner.contract.tables import Table, label, number
+from planner.contract.tables import Table, choice, label, number
 
 MOST_CLIENTS: Final = 1_000_000_000  # of a row, and of all rows together
 LEAST_KBPS: Final = 1e-3
@@ -30,13 +30,6 @@ def count(about: str) -> pa.Column:
 def _optional(about: str) -> pa.Column:
     """Return an optional column of numbers, 0 or more; 0 where it is absent."""
     return number(about, at_least=0, at_most=MOST_MBPS, optional=True, default=0.0)
-
-
-def choice(about: str, values: tuple[str, ...]) -> pa.Column:
-    """Return a column that holds one of the given words."""
-    return pa.Column(
-        str, pa.Check.isin(values, error="must be one of " + ", ".join(values)), description=about
-    )
 
 
 UNITS: Final = {"GB": 3600 / 8000, "TB": 3600 / 8_000_000, "GiB": 3600e6 / 8 / 2**30, "Mbps-month": 1 / 730}

@@ -11,11 +11,11 @@ from typing import Concatenate, Final, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 from numpy.typing import ArrayLike, NDArray
 
 from planner.contract.tables import (
     Table,
+    choice,
     file_name,
     label,
     number,
@@ -72,11 +72,10 @@ SWITCH: Final = Table(
         "circuit_switches": number(
             "number of circuit switches; each rack has a link to each", at_least=1, optional=True, default=1.0
         ),
-        "dark": pa.Column(
-            str,
-            pa.Check.isin(["all", "changed"], error="must be all or changed"),
-            required=False,
-            description="circuits that are dark at night: all (also where absent), or only those changed",
+        "dark": choice(
+            "circuits that are dark at night: all (also where absent), or only those changed",
+            ("all", "changed"),
+            optional=True,
         ),
     },
 )

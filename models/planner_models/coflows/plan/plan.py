@@ -8,9 +8,8 @@ from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 
-from planner.contract.tables import Table, label, number, report_unknown_names
+from planner.contract.tables import Table, choice, label, number, report_unknown_names
 from planner.errors import PlanRejected
 from planner.io.in_memory import take_tables
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS
@@ -48,10 +47,9 @@ SETTINGS: Final = Table(
     name="settings",
     about="the way in which the packet switch shares its links, in one row",
     columns={
-        "sharing": pa.Column(
-            str,
-            pa.Check.isin(["none", "proportional", "fair"], error="must be none, proportional or fair"),
-            description="rates of a coflow's flows: in proportion to what is left of them, equal, or none",
+        "sharing": choice(
+            "rates of a coflow's flows: in proportion to what is left of them, equal, or none",
+            ("none", "proportional", "fair"),
         ),
         "interval_ms": number(
             "least time between changes of rates because flows end, ms", at_least=0, at_most=MOST_MS

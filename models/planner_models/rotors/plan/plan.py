@@ -8,10 +8,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 
 from planner.arrays import Floats, Ints
-from planner.contract.tables import Table, label, number, validate
+from planner.contract.tables import Table, choice, label, number, validate
 from planner.errors import PlanRejected
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, MOST_MBPS, MOST_US
 from planner_models.rotors.plan.timetable import ROTATION, SCHEDULE, Timetable
@@ -24,10 +23,8 @@ PERIOD: Final = Table(
     name="period",
     about="how the switches work, in one row",
     columns={
-        "kind": pa.Column(
-            str,
-            pa.Check.isin([ROTATION, SCHEDULE], error=f"must be {ROTATION} or {SCHEDULE}"),
-            description="rotation: rotor switches; schedule: switches that take any matching",
+        "kind": choice(
+            "rotation: rotor switches; schedule: switches that take any matching", (ROTATION, SCHEDULE)
         ),
         "period_us": number("time after which the circuits repeat, us", more_than=0, at_most=MOST_US * 1e3),
     },

@@ -47,7 +47,7 @@ def test_a_matrix_that_is_no_demand_is_refused(bits: object, fault: str) -> None
         ({"shortest_day_us": 80.0}, "shortest_day_us is 80, must with the night of 1 fit window_us, 50"),
         ({"circuit_switches": 1.5}, "circuit_switches is 1.5, must be a whole number"),
         ({"circuit_switches": 0}, "must be at least 1"),
-        ({"dark": "some"}, "dark is 'some', must be all or changed"),
+        ({"dark": "some"}, "dark is 'some', must be one of all, changed"),
     ],
 )
 def test_times_that_do_not_fit_are_refused(switch: dict[str, float], fault: str) -> None:

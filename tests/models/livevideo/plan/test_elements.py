@@ -28,7 +28,7 @@ def decide(instance: LiveVideo, design: str = "optimum") -> Decided:
 
 
 def small() -> LiveVideo:
-    """One source, two reflectors; the first one has room for one of the two channels."""
+    """One source, two reflectors; the first one has capacity for one of the two channels."""
     return problem(
         [("s1", "r1", 1.0, 1.0), ("s1", "r2", 1.0, 9.0), ("r1", "g1", 9.0, 1.0), ("r2", "g1", 9.0, 1.0)],
         [("news", 1_000.0, 1.0), ("sport", 1_000.0, 2.0)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import pandas as pd
@@ -14,12 +15,16 @@ from planner_models.rotors.plan.plan import from_tables
 from planner_models.rotors.problem import generators
 
 PROBLEM = generators.small()
-PLANS: dict[str, Routing] = {design.name: design.decide(PROBLEM).plan for design in DESIGNS}
+
+
+@functools.cache
+def plan_of(name: str) -> Routing:
+    return next(design for design in DESIGNS if design.name == name).decide(PROBLEM).plan
 
 
 def changed(design: str, table: str, change: Callable[[pd.DataFrame], pd.DataFrame]) -> Routing:
     """Return the plan of a design with a changed table."""
-    tables = PLANS[design].to_tables()
+    tables = plan_of(design).to_tables()
     return from_tables(PROBLEM, {**tables, table: change(tables[table].copy())})
 
 
@@ -67,7 +72,7 @@ def test_a_port_in_use_is_found() -> None:
 
 def test_circuits_of_a_failed_rack_are_found() -> None:
     failed = PROBLEM.fail(["r1"])
-    found = check(failed, PLANS["scheduled"])
+    found = check(failed, plan_of("scheduled"))
     assert "failed" in set(found.frame["limit"])
 
 
@@ -104,5 +109,6 @@ def test_what_is_no_plan_is_rejected(
 def test_a_plan_needs_its_tables() -> None:
     with pytest.raises(PlanRejected, match="plan: has no table 'routes'"):
         from_tables(
-            PROBLEM, {name: frame for name, frame in PLANS["direct"].to_tables().items() if name != "routes"}
+            PROBLEM,
+            {name: frame for name, frame in plan_of("direct").to_tables().items() if name != "routes"},
         )

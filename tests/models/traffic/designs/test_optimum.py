@@ -183,7 +183,7 @@ METHODS: list[tuple[str, dict[str, Any]]] = [
 def test_rates_over_twelve_decades_have_a_plan_within_its_bound(
     goal: Any, parameters: dict[str, Any], problem: Traffic, data: st.DataObject
 ) -> None:
-    """The engine rejects plans that overload links or are worth other than claimed; so must direct calls."""
+    """The engine rejects plans that overload links or whose value is not as claimed; so must direct calls."""
     count, decades = len(problem.demands), st.floats(-8, 4)
     rate = 10 ** np.array(data.draw(st.lists(decades, min_size=count, max_size=count)))
     wide = data.draw(st.sampled_from([0.0, 1.0, 9.0]))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from planner import compare, load, solve
 from planner.errors import PlanRejected
-from planner.reports import run_pages
+from planner.reports import run_pages, run_tables
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import ecmp, optimum
 from planner_models.traffic.designs.table import DESIGNS
@@ -261,10 +261,10 @@ def test_a_comparison_shows_figures_by_class_and_names_the_class_that_loses() ->
         parts = frame[["delivered_mbps", "lost_mbps", "shed_mbps"]].sum(axis=1)
         assert parts.tolist() == pytest.approx(frame["offered_mbps"].tolist())
         assert run.to_dict()["breakdown"]["rows"][2]["class"] == "background"
-    (table,) = run_pages.breakdown_tables(result.runs)
+    (table,) = run_tables.breakdown_tables(result.runs)
     assert [cell.text for cell in table.cells()[5]][:2] == ["ecmp", "background"]
     assert len(table.rows) == 6
-    (alone,) = run_pages.breakdown_tables(result.runs[:1])
+    (alone,) = run_tables.breakdown_tables(result.runs[:1])
     assert [column.label for column in alone.columns][:2] == ["Class", "Offered"]
     page = run_pages.run_page(optimum_run)
     assert any("Level interactive" in str(row[0]) for row in page.parts[0].tables[0].rows)
@@ -274,6 +274,6 @@ def test_a_problem_without_classes_has_no_figures_by_class() -> None:
     problem = example().merged
     run = solve(problem, design="ecmp")
     assert run.breakdown is None
-    assert run_pages.breakdown_tables([run]) == []
+    assert run_tables.breakdown_tables([run]) == []
     assert "breakdown" not in run.to_dict()
     assert "class" not in run.verdict

@@ -29,7 +29,7 @@ from planner_models.circuitflows.plan.packets.state import (
 PROBE_SHARE: Final = 10 / 200  # shortest time to a tail loss probe, in shortest timeouts (Linux 4.4)
 EARLY_SHARE: Final = 2 / 200  # shortest delay of an early retransmission, in shortest timeouts (Linux 4.4)
 TIMEOUT, PROBE, EARLY = 0, 1, 2
-"""What a flow's timer is for: a timeout, a tail loss probe, or an early retransmission."""
+"""Purposes of a flow's timer: a timeout, a tail loss probe, or an early retransmission."""
 
 
 @inner

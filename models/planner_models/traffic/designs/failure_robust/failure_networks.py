@@ -94,16 +94,13 @@ class WholeNetwork:
 class FreeNetwork:
     """A failure after which demands may take all routes."""
 
-    def __init__(self, problem: Traffic, down: Bools, whole: WholeNetwork | None = None) -> None:
+    def __init__(self, problem: Traffic, down: Bools, whole: WholeNetwork | None) -> None:
         """Find the demands that have a route.
 
-        whole  the network without failures, which several failures may share
+        whole  the network without failures, which failures share; None where no demand has a route
         """
-        self._problem, self._down = problem, down
+        self._problem, self._down, self._whole = problem, down, whole
         self.has_route: Bools = problem.without_links(down).routable.rate_mbps > 0
-        self._whole = whole
-        if whole is None and self.has_route.any():
-            self._whole = WholeNetwork(problem)
 
     def ask(self, rate_mbps: Floats) -> Answer:
         """Return what fits of rates, (K,) Mbit/s, and the cut of its prices."""
