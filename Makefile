@@ -10,9 +10,14 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+# the slow tests wait for browsers and servers a third of their time
+SLOW_WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input -q
 DOCS_VENV := .venv-docs
 DEMO := out/demo
+
+# without compiled modules every command of the tests would compile them again
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all test-exhaustive docs bounds-check lint bench lock clean
 
@@ -24,7 +29,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test-all: test $(DOCS_VENV)/ready
-	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
+	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist worksteal -m slow
 
 test-exhaustive: test-all
 	$(BIN)/python -m pytest -n auto --dist worksteal -m exhaustive

@@ -19,13 +19,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests that repeat others at more sizes or seeds, unless `-m` names them."""
+    """Run the longest tests first; leave out those that repeat others, unless `-m` names them."""
+    items.sort(key=_minutes, reverse=True)
     if "exhaustive" in config.option.markexpr:
         return
     left_out = [item for item in items if item.get_closest_marker("exhaustive")]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
+def _minutes(item: pytest.Item) -> float:
+    """Return the minutes that a slow test names, so that none of them begins when all others have ended."""
+    marker = item.get_closest_marker("slow")
+    return marker.kwargs.get("minutes", 0.0) if marker else 0.0
 
 
 @pytest.fixture(autouse=True)

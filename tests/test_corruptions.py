@@ -142,7 +142,7 @@ def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
     return plain.sort_values(list(plain), ignore_index=True)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=2)
 def test_every_corrupted_plan_is_judged(tmp_path: Path) -> None:
     draw = random.Random(SEED)
     count, faults = 0, []

@@ -207,13 +207,13 @@ def test_every_system_has_a_notebook() -> None:
     assert set(NOTEBOOKS) == {*system_names(), "coordination", "capacity_planning"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=4)
 @pytest.mark.skipif(SPHINX.exists(), reason="the test of the site runs them")
 def test_the_notebooks_run() -> None:
     execute_notebooks()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=5)
 @pytest.mark.skipif(not SPHINX.exists(), reason="`make docs` sets up Sphinx")
 def test_the_site_builds_and_no_internal_link_is_broken(generate: ModuleType, tmp_path: Path) -> None:
     generate.main()

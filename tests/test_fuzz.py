@@ -48,7 +48,7 @@ def test_a_few_hostile_cases() -> None:
     assert not faults_of([*range(FAST_CASES), *FORMER_FAULTS], workers=1)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 def test_many_hostile_cases() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     faults = faults_of(range(CASES), workers=cores)

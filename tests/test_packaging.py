@@ -133,7 +133,7 @@ print([m for m in {late} if m in sys.modules])
     assert run(code) == "[]"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 def test_every_module_imports_alone() -> None:
     code = """
 import importlib, subprocess, sys
