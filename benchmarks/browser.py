@@ -183,6 +183,12 @@ def wait_for_script(page: Any) -> None:
     page.wait_for_function(IDLE_SCRIPT, arg=IDLE_SCRIPT_MS)
 
 
+def press(page: Any, button: str, *, exact: bool = False, role: str = "button") -> None:
+    """Click the last button of a name, or the last of another role, once the page's script has ended."""
+    wait_for_script(page)
+    page.get_by_role(role, name=button, exact=exact).last.click()
+
+
 # --- a network of a user ------------------------------------------------------------------
 
 CITIES: Final = {

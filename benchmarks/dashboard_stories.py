@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 from benchmarks.browser import (
     act,
     choose,
+    press,
     select_element,
     solve_address,
     verdict,
@@ -40,10 +41,9 @@ def play_backbone(page: Any, url: str, report: Report) -> None:
     says = verdict(page)
     assert says.startswith("With Koblenz – Koeln failed"), says
     assert "It sheds" in says, says
-    page.get_by_role("button", name="Close", exact=True).click()
+    press(page, "Close", exact=True)
     report("backbone 3 failed")
-    wait_for_script(page)
-    page.get_by_role("button", name="Find upgrades").click()
+    press(page, "Find upgrades")
     page.get_by_role("button", name="Apply the list").wait_for()
     report("backbone 4 upgrades")
     budget = page.get_by_role("slider", name="Number of upgrades").first
@@ -52,7 +52,7 @@ def play_backbone(page: Any, url: str, report: Report) -> None:
     wait_for_script(page)
     report("backbone 5 budget")
     address = page.url
-    page.get_by_role("button", name="Apply what this budget buys").click()
+    press(page, "Apply what this budget buys")
     page.wait_for_function("address => location.href != address", arg=address)
     wait_for_answer(page)
     assert verdict(page) != says
@@ -107,8 +107,7 @@ def play_simulation(page: Any, url: str, report: Report) -> None:
     """Simulate two designs in which a reflector fails, and stop while it is down."""
     page.goto(f"{url}/through_time?{urlencode({'scenario': 'livevideo/testbed_failure'})}")
     page.get_by_role("button", name="Run").wait_for()
-    wait_for_script(page)
-    page.get_by_role("button", name="Run").click()
+    press(page, "Run")
     page.get_by_role("button", name="Play").nth(1).wait_for()
     wait_for_script(page)
     page.get_by_role("slider", name="Moment").first.focus()
@@ -126,7 +125,7 @@ def play_purchases(page: Any, url: str, report: Report) -> None:
     before = verdict(page)
     assert "840 of 840 Gbit/s" in before, before
     report("purchases 1 bought")
-    page.get_by_role("button", name="Show purchases and budgets").click()
+    press(page, "Show purchases and budgets")
     page.get_by_text("What a budget reaches", exact=True).wait_for()
     wait_for_script(page)
     report("purchases 2 steps")
@@ -137,7 +136,7 @@ def play_purchases(page: Any, url: str, report: Report) -> None:
     budget.scroll_into_view_if_needed()
     report("purchases 3 budget")
     address = page.url
-    page.get_by_role("button", name="Plan with this budget").click()
+    press(page, "Plan with this budget")
     page.wait_for_function("address => location.href != address", arg=address)
     wait_for_answer(page)
     assert "within the budget" in verdict(page)

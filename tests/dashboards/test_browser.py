@@ -113,10 +113,9 @@ def test_the_page_is_used_by_the_keyboard_alone(page: Any, address: str) -> None
 
 def test_two_plans_are_compared_and_pinned(page: Any, address: str) -> None:
     open_question(page, address, "traffic/abilene", designs="ecmp,optimum")
-    page.get_by_role("button", name="Pin this plan").click()
+    pages.press(page, "Pin this plan")
     page.get_by_text("Pinned plans").wait_for()
-    pages.wait_for_script(page)
-    page.get_by_role("button", name="Edit").last.click()
+    pages.press(page, "Edit")
     page.get_by_role("textbox", name="Name").fill("today")
     page.keyboard.press("Enter")
     page.get_by_text("today", exact=True).first.wait_for()
@@ -159,7 +158,7 @@ def test_an_address_restores_its_answer(page: Any, address: str, width: int, sch
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
     open_question(page, address, "traffic/abilene", designs="ecmp", set="problem.scale=0.5")
-    page.get_by_role("tab", name="Share").click()
+    pages.press(page, "Share", role="tab")
     page.get_by_text("planner compare traffic/abilene --designs ecmp --set problem.scale=0.5").wait_for()
     assert pages.fits(page), "no part is wider than the page"
 

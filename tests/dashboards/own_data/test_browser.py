@@ -60,10 +60,9 @@ def test_files_are_recognized_corrected_saved_and_solved(
     edit_cell(page, 2, 0.92, "1500")
     page.get_by_role("heading", name="A valid problem of traffic: 2 nodes, 2 links, 1 demand").wait_for()
     page.locator("canvas[role=application]").first.wait_for()
-    pages.wait_for_script(page)
-    page.get_by_role("button", name="Save as a scenario").click()
+    pages.press(page, "Save as a scenario")
     with page.expect_download() as saved:
-        page.get_by_role("button", name="Download (zip)").click()
+        pages.press(page, "Download (zip)")
     saved.value.save_as(tmp_path / "saved.zip")
     with zipfile.ZipFile(tmp_path / "saved.zip") as archive:
         archive.extractall(tmp_path)
@@ -71,7 +70,7 @@ def test_files_are_recognized_corrected_saved_and_solved(
     assert done.code == 0, done.err
     assert "delivers 1.1 of 1.1 Gbit/s" in done.out
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Solve", exact=True).click()
+    pages.press(page, "Solve", exact=True)
     pages.wait_for_answer(page)
     assert "delivers 1.1 of 1.1 Gbit/s" in pages.verdict(page)
 

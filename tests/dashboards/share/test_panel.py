@@ -37,7 +37,7 @@ def test_an_answer_is_saved_kept_and_opened_by_another_server(browser: Any, tmp_
         pages.solve_address(page)
         pages.wait_for_answer(page)
         verdict = page.get_by_text("optimum delivers").first.inner_text()
-        page.get_by_role("tab", name="Share").click()
+        pages.press(page, "Share", role="tab")
         page.get_by_role("button", name="PDF", exact=True).press("Enter")
         save = page.get_by_role("button", name="Save PDF")
         save.wait_for()
@@ -45,7 +45,7 @@ def test_an_answer_is_saved_kept_and_opened_by_another_server(browser: Any, tmp_
             save.press("Enter")
         assert Path(saved.value.path()).read_bytes().startswith(b"%PDF-")
         page.get_by_label("Name").fill("Busy <b>day</b>")
-        page.get_by_role("button", name="Keep", exact=True).click()
+        pages.press(page, "Keep", exact=True)
         page.get_by_text("Any dashboard with this store opens it").wait_for()
         (number,) = [path.name for path in (store / "results").iterdir()]
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -59,7 +59,7 @@ def test_an_answer_is_saved_kept_and_opened_by_another_server(browser: Any, tmp_
         page = pages.new_page(browser)
         page.goto(other.url)
         page.get_by_role("link", name="Results").click()
-        page.get_by_role("tab", name="Kept answers").click()
+        pages.press(page, "Kept answers", role="tab")
         page.get_by_text("Busy <b>day</b>").wait_for()
         link = page.get_by_role("link", name="Open").get_attribute("href")
         assert re.search(rf"\?result={number}$", link)
@@ -71,9 +71,9 @@ def test_pages_of_results_fit_a_telephone(browser: Any, tmp_path: Path) -> None:
             page = pages.new_page(browser, width=width, scheme=scheme)
             page.goto(f"{server.url}/recipes")
             page.get_by_text("of the gain that is proven possible").first.wait_for()
-            page.get_by_role("tab", name="Quality of information").click()
+            pages.press(page, "Quality of information", role="tab")
             page.get_by_role("radio", name="Measurement noise").wait_for()
-            page.get_by_role("tab", name="Which mechanism suits me").click()
+            pages.press(page, "Which mechanism suits me", role="tab")
             link = page.get_by_role("link", name="Open in What if")
             assert "scenario=brokering" in link.get_attribute("href")
             assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -26,13 +26,10 @@ def test_a_link_fails_in_time_and_two_designs_are_played(page: Any, address: str
     for key in ("Home", "ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
     page.wait_for_timeout(2000)
-    pages.wait_for_script(page)
-    page.get_by_role("button", name="Add an event").click()
-    pages.wait_for_script(page)
-    page.get_by_role("button", name="Add", exact=True).click()
+    pages.press(page, "Add an event")
+    pages.press(page, "Add", exact=True)
     page.get_by_role("button", name="failed from 2").wait_for()
-    pages.wait_for_script(page)
-    page.get_by_role("button", name="Run").click()
+    pages.press(page, "Run")
     page.locator("canvas[role=application]").nth(1).wait_for()
     assert "in the mean of 4 windows" in pages.verdict(page)
     for width in (1440, 390):
