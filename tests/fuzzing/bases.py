@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +30,8 @@ SMALL: Final = {
     "multicast": "multicast/own_tree",
 }
 """Shipped tables of systems that have a large sample, or one with few of the tables."""
+_chosen: list[str] = []
+"""Systems whose inputs hostile cases damage; all where empty."""
 OPTIONS: Final = Options(time_limit_s=2.0, seed=1, threads=1)
 
 
@@ -60,10 +62,22 @@ class Base:
         raise AssertionError(f"no design of {self.system.name} has a plan")
 
 
+def choose_systems(names: Iterable[str]) -> None:
+    """Let hostile cases damage only inputs of these systems; of all where there is no name."""
+    _chosen[:] = names
+    bases.cache_clear()
+    documents.cache_clear()
+
+
+def has_chosen_systems() -> bool:
+    """Return whether hostile cases damage inputs of some systems only."""
+    return bool(_chosen)
+
+
 @functools.cache
 def bases() -> tuple[Base, ...]:
-    """Return a base of each system."""
-    return tuple(map(_base, map(find_system, system_names())))
+    """Return a base of each system chosen."""
+    return tuple(map(_base, map(find_system, _chosen or system_names())))
 
 
 def _base(system: System) -> Base:
@@ -78,7 +92,7 @@ def _base(system: System) -> Base:
 
 @functools.cache
 def documents() -> list[dict[str, Any]]:
-    """Return scenarios of small problems with every preset and every design."""
+    """Return scenarios of small problems with every preset and every design, of the systems chosen."""
     import tomllib
 
     brokering = {"clients": 200, "places": 20, "city_cdns": 3, "windows": 2}
@@ -122,5 +136,6 @@ def documents() -> list[dict[str, Any]]:
             problem |= {key: size for key, size in small.items() if key in known}
         elif problem.get("source") in ("topohub", "day"):
             continue
-        found.append(document)
+        if not _chosen or document["system"] in _chosen:
+            found.append(document)
     return found

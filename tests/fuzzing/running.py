@@ -15,13 +15,15 @@ from typing import Any, Final
 import numpy as np
 
 from tests.commands import planner
-from tests.fuzzing.bases import bases, documents
+from tests.fuzzing.bases import bases, documents, has_chosen_systems
 from tests.fuzzing.cases import KINDS
 from tests.fuzzing.faults import MAX_OUTPUT, find_control_characters, find_text_faults
 from tests.fuzzing.sandbox import Sandbox, limit_memory
 
 CODES: Final = (0, 1, 2, 3, 4, 5, 6)
 """Exit codes that a user can act on; 70 is a fault of planner."""
+OF_SYSTEMS: Final = ["tables", "scenarios", "plans", "uploads"]
+"""Kinds of cases whose input is that of a system; the only kinds where systems are chosen."""
 MAX_CPU_S: Final = 30.0
 """CPU time of a command, which may compile kernels."""
 
@@ -36,7 +38,8 @@ def run_case(number: int) -> list[str]:
         _sandbox = Sandbox()
         limit_memory()
     draw = random.Random(number)
-    (kind,) = draw.choices(list(KINDS), [weight for weight, _ in KINDS.values()])
+    kinds = OF_SYSTEMS if has_chosen_systems() else list(KINDS)
+    (kind,) = draw.choices(kinds, [KINDS[name][0] for name in kinds])
     faults: list[str] = []
     command: Any = None
     seconds = 0.0
