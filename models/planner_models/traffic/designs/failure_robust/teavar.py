@@ -8,9 +8,9 @@ $$u_{k,F} \ge 1 - \frac{1}{d_k} \sum_{p \in P_k \setminus F} a_p,\quad
 \sum_{p: e \in p} a_p \le c_e$$
 
 $\ell_q$ is the largest $u_{k,F_q}$ of a demand, or the share of all traffic that is lost; demands that a
-failure leaves no path do not count. Scenarios that take the same paths from a demand share its u, and only
-those in which a demand loses paths make rows for it. A second program takes, of the plans of least risk,
-one that delivers the most traffic on average.
+failure leaves no path do not count, and demands that none of the given paths serves lose everything.
+Scenarios that take the same paths from a demand share its u, and only those in which a demand loses paths make
+rows for it. A second program takes, of the plans of least risk, one that delivers the most traffic on average.
 
 source  Bogle et al., "TEAVAR: striking the right utilization-availability balance in WAN traffic engineering"
         (SIGCOMM 2019); Rockafellar and Uryasev 2000 (conditional value at risk)
@@ -113,7 +113,7 @@ def route(
     if not len(found.demand):
         plan = plan_reservations(problem, found, np.zeros(0), np.zeros(len(problem.demands)))
         return Decision(plan=plan, proof=Proof(status=Status.OPTIMAL))
-    search = _Search(served, found, known, availability, loss)
+    search = _Search(problem, found, known, availability, loss)
     solution, reserved = search.run(options)
     scope = f"plans over {describe_paths(chosen, path_choice, None, limits)}"
     if reserved is None:
@@ -148,6 +148,10 @@ class _Search:
 
     A loss is a demand and a set of its paths: first, for each demand, that without a failure.
 
+    total_mbps     traffic of all demands
+    least_loss     (S + 1,) lost in each failure, and without one, whatever is reserved: by demands that the
+                   network connects then, while no given path serves them
+
     owner    (M,) place in `wanted` of each loss; survives (M, P) 1 for each path that is left
     scenario, of_loss  (H,) failures that take paths of demands, and the loss of each; not of demands that the
              failure leaves no path
@@ -160,6 +164,7 @@ class _Search:
         assert failures.probability is not None
         self.wanted = np.unique(paths.demand)
         self.rate = problem.rate_mbps[self.wanted]
+        self.total_mbps = float(problem.rate_mbps.sum())
         count, demands = len(paths.demand), len(self.wanted)
         self.probability = np.r_[failures.probability, failures.probability_of_none or 0.0]
         hits = find_hits(paths, failures).tocoo()
@@ -170,9 +175,16 @@ class _Search:
         bits = np.zeros(len(keys), dtype=np.int64)
         np.bitwise_or.at(bits, pair, np.int64(1) << (hits.col - start[row[hits.col]]))
         hit, scenario = np.divmod(keys, max(len(failures), 1))
-        self.disconnected = np.array(
-            [problem.disconnected_demands(~down)[self.wanted] for down in failures.link_down]
-        ).reshape(len(failures), demands)
+        disconnected = np.array(
+            [problem.disconnected_demands(~down) for down in failures.link_down], dtype=bool
+        ).reshape(len(failures), len(problem.demands))
+        self.disconnected = disconnected[:, self.wanted]
+        without_path = np.setdiff1d(np.flatnonzero(problem.rate_mbps > 0), self.wanted)
+        lost_mbps = (~np.vstack([disconnected, problem.unreachable]) * problem.rate_mbps)[:, without_path]
+        if loss == "largest":
+            self.least_loss = (lost_mbps > 0).any(axis=1).astype(np.float64)
+        else:
+            self.least_loss = lost_mbps.sum(axis=1) / self.total_mbps
         losses, of_loss = np.unique(np.stack([hit, bits]), axis=1, return_inverse=True)
         self.owner = np.r_[np.arange(demands), losses[0]]
         taken = np.r_[np.zeros(demands, dtype=np.int64), losses[1]]
@@ -199,8 +211,8 @@ class _Search:
         lost[:-1][self.disconnected] = 0.0
         lost[self.scenario, self.owner[self.of_loss]] = share[self.of_loss]
         if self.kind == "largest":
-            return np.asarray(lost.max(axis=1))
-        return np.asarray(lost @ self.rate / self.rate.sum())
+            return np.asarray(np.maximum(lost.max(axis=1), self.least_loss))
+        return np.asarray(lost @ self.rate / self.total_mbps + self.least_loss)
 
     def risk(self, reserved_mbps: Floats) -> float:
         """Return the conditional value at risk of reservations, (P,) Mbit/s."""
@@ -282,7 +294,7 @@ class _Search:
             weight[:demands] = 1.0 - np.bincount(
                 self.owner[self.of_loss], weights=self.probability[self.scenario], minlength=demands
             )
-            cost[count:at_risk] = weight * self.rate[self.owner] / self.rate.sum()
+            cost[count:at_risk] = weight * self.rate[self.owner] / self.total_mbps
         return LinearProgram.build(
             sense="min",
             cost=cost,
@@ -335,6 +347,15 @@ class _Search:
                 ),
                 lower=0.0,
             ),
+            Rows(
+                "without path",
+                _entries(
+                    width,
+                    (np.arange(scenarios), excess + np.arange(scenarios), 1.0),
+                    (np.arange(scenarios), np.full(scenarios, at_risk), 1.0),
+                ),
+                lower=self.least_loss,
+            ),
         ]
         some = np.flatnonzero(~of_none)
         is_counted = np.r_[~self.disconnected, np.ones((1, demands), dtype=bool)]
@@ -361,7 +382,7 @@ class _Search:
     def _rows_of_total(self, width: int, count: int, at_risk: int, excess: int) -> list[Rows]:
         """Return the rows by which a scenario's excess is at least that of all traffic lost in it."""
         demands, scenarios = len(self.rate), len(self.probability)
-        weight = self.rate / self.rate.sum()
+        weight = self.rate / self.total_mbps
         lost = np.ones((scenarios, demands), dtype=bool)
         lost[:-1][self.disconnected] = False
         lost[self.scenario, self.owner[self.of_loss]] = False  # they lose more than without a failure
@@ -377,7 +398,7 @@ class _Search:
                     (scenario, count + place, -weight[place]),
                     (self.scenario, count + self.of_loss, -weight[self.owner[self.of_loss]]),
                 ),
-                lower=0.0,
+                lower=self.least_loss,
             )
         ]
 

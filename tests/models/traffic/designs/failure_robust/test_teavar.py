@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -179,3 +180,28 @@ def test_no_plan_over_the_paths_has_less_risk(problem: Traffic) -> None:
     risk = measure(problem, other.plan, None)["demand_risk"]
     assert risk is not None
     assert risk >= bound - 1e-6
+
+
+@given(risky(), st.sampled_from([0.5, 0.9]), st.sampled_from(["largest", "total"]), st.integers(1, 4))
+def test_demands_without_a_tunnel_lose_everything(
+    problem: Traffic, availability: float, loss: str, served: int
+) -> None:
+    """The risk that the design claims is that of all demands."""
+    graph = nx.DiGraph(list(zip(problem.links["tail"], problem.links["head"], strict=True)))
+    pairs = zip(problem.demands["source"], problem.demands["target"], strict=True)
+    with_path = [pair for pair in pairs if nx.has_path(graph, *pair)][:served]
+    tunnels = pd.DataFrame({"path": [" > ".join(nx.shortest_path(graph, *pair)) for pair in with_path]})
+    if not with_path:
+        return
+    problem = replace(problem, tunnels=tunnels.drop_duplicates(ignore_index=True))
+    decision = teavar.route(problem, availability=availability, loss=loss)  # type: ignore[arg-type]
+    plan, proof = decision.plan, decision.proof
+    assert plan is not None
+    assert proof.objective is not None
+    assert proof.bound is not None
+    assert proof.bound <= proof.objective + 1e-9
+    assert proof.objective == pytest.approx(proof.bound, abs=1e-6)
+    assert not len(check(problem, plan))
+    if plan.guarantees is not None and len(plan.guarantees):  # it names the availability
+        risk = measure(problem, plan, None)["demand_risk" if loss == "largest" else "traffic_risk"]
+        assert risk == pytest.approx(proof.objective, abs=1e-6)
