@@ -8,11 +8,11 @@ from planner_models.capacity.designs.network_design.lagrangian_bound import Lagr
 from planner_models.capacity.designs.network_design.network import Floats
 from planner_models.capacity.designs.network_design.relaxation import Relaxation
 
-LAGRANGIAN_ASCENTS = ((500, 1.0), (700, 0.3), (700, 0.1))
+LAGRANGIAN_ASCENTS = ((500, 1.0), (700, 0.3), (700, 0.3), (700, 0.2), (700, 0.2), (700, 0.1))
 """Iterations and pace of the ascents of Lagrangian multipliers, with new rows after each; of the first to see
 whether it raises the bound."""
 
-LAGRANGIAN_GAIN = 2e-3
+LAGRANGIAN_GAIN = 1e-3
 """Relative gain of an ascent with which the next one follows."""
 
 LAGRANGIAN_ROUNDS = 20
