@@ -9,8 +9,9 @@ $$u_{k,F} \ge 1 - \frac{1}{d_k} \sum_{p \in P_k \setminus F} a_p,\quad
 
 $\ell_q$ is the largest $u_{k,F_q}$ of a demand, or the share of all traffic that is lost; demands that a
 failure leaves no path do not count, and demands that none of the given paths serves lose everything.
-Scenarios that take the same paths from a demand share its u, and only those in which a demand loses paths make
-rows for it. A second program takes, of the plans of least risk, one that delivers the most traffic on average.
+Scenarios that take the same paths from a demand share its u, and only those in which a demand loses paths
+make rows for it. A second program takes, of the plans of least risk, one that delivers the most traffic on
+average.
 
 source  Bogle et al., "TEAVAR: striking the right utilization-availability balance in WAN traffic engineering"
         (SIGCOMM 2019); Rockafellar and Uryasev 2000 (conditional value at risk)
