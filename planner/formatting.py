@@ -57,6 +57,8 @@ def short_number(value: float | None, digits: int) -> str:
 
 def amount(value: float, unit: str) -> str:
     """Return a value with its unit, converted to a readable size: `5 min`, `2 MB`, `0.5 Mbit/s`."""
+    if value < 0:
+        return f"-{amount(-value, unit)}"
     for scale in UNIT_SCALES:
         size = value * scale.get(unit, 0.0)
         units = [(name, least) for name, least in reversed(scale.items()) if size >= least]
@@ -65,6 +67,9 @@ def amount(value: float, unit: str) -> str:
                 return f"{size / least:.4g} {name}"
         if units:
             return f"{size / units[0][1]:.4g} {units[0][0]}"
+        if size > 0:  # less than one of the smallest unit
+            name, least = next(iter(scale.items()))
+            return f"{size / least:.4g} {name}"
     for word, least in reversed(LARGE_NUMBERS.items()):
         if value >= least and not is_convertible(unit):
             return f"{float(f'{value / least:.4g}'):,.10g} {word} {unit}".rstrip()
@@ -92,16 +97,37 @@ def scale_of(
 
     Values from a million on are converted to a larger unit, and shares are percentages.
     """
+    shown, factor = factor_of(name, values, unit)
     if is_share(name, unit):
         return "", lambda value: "-" if _is_unknown(value) else f"{number(100 * (value or 0.0))}%"
+    return shown, lambda value: number(None if value is None else value * factor)
+
+
+def factor_of(name: str, values: Iterable[float | None], unit: str) -> tuple[str, float]:
+    """Return the unit that values of one figure are shown in, and the factor to it; shares in percent."""
+    if is_share(name, unit):
+        return "%", 100.0
     known = [abs(value) for value in values if value is not None and not math.isnan(value)]
     largest = max(known, default=0.0)
     scale = next((scale for scale in UNIT_SCALES if unit in scale), None)
     if scale is None or largest < LARGE_NUMBERS["million"]:
-        return unit, number
+        return unit, 1.0
     size = largest * scale[unit]
     shown, least = next((one, least) for one, least in reversed(scale.items()) if least <= size)
-    return shown, lambda value: number(None if value is None else value * scale[unit] / least)
+    return shown, scale[unit] / least
+
+
+def smaller_unit(largest: float, unit: str) -> tuple[str, float]:
+    """Return the unit in which the largest of several values is at least one, and the factor to it.
+
+    A value of one or more, and one without a smaller unit, stays: with factor 1.
+    """
+    scale = next((scale for scale in UNIT_SCALES if unit in scale), None)
+    if scale is None or not 0 < largest < 1:
+        return unit, 1.0
+    size = largest * scale[unit]
+    shown = next((one for one, least in reversed(scale.items()) if least <= size), next(iter(scale)))
+    return shown, scale[unit] / scale[shown]
 
 
 def figure(name: str, value: float | None, unit: str) -> str:

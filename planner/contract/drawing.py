@@ -6,16 +6,18 @@ A drawing names no colours, fonts or library: a report, the dashboard and a pict
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from planner.formatting import few
+from planner.formatting import few, smaller_unit
 
 SAME_PLACE: Final = 0.02  # of the range of the points: so near, one point covers the other
 MOST_NAMES: Final = 4  # at one place
+SAME_TIME: Final = 1e-6  # of all the time: activities that overlap by less follow each other
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,6 +130,33 @@ class Timeline:
     lanes: str
     what: str
     kind: str = ""
+
+    def readable(self, beside: Timeline | None = None) -> Timeline:
+        """Return the timeline in a smaller unit where all of it takes less than one of its own.
+
+        beside  another timeline that is shown in the same unit
+        """
+        frames = [self.frame] if beside is None else [self.frame, beside.frame]
+        last = max((float(frame["end"].max()) for frame in frames if len(frame)), default=0.0)
+        unit, factor = smaller_unit(last, self.unit)
+        times = {name: self.frame[name] * factor for name in ("start", "end")}
+        return self if factor == 1.0 else replace(self, frame=self.frame.assign(**times), unit=unit)
+
+    def tracks(self) -> NDArray[np.int64]:
+        """Return the row of each activity within its lane, from 0: activities at the same time lie apart."""
+        start, end = (self.frame[name].to_numpy(float) for name in ("start", "end"))
+        lane, lanes = pd.factorize(self.frame["lane"].astype(str))
+        nearly = SAME_TIME * float(np.ptp([*start, *end])) if len(start) else 0.0
+        track = np.zeros(len(start), dtype=np.int64)
+        ends: list[list[float]] = [[] for _ in lanes]
+        for row in np.lexsort((end, start)).tolist():
+            taken = ends[lane[row]]
+            free = next(
+                (place for place, last in enumerate(taken) if last <= start[row] + nearly), len(taken)
+            )
+            taken[free:] = [end[row], *taken[free + 1 :]]
+            track[row] = free
+        return track
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

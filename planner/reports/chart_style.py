@@ -17,6 +17,8 @@ COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E
 TRACE_TEXTS: Final = ("name", "text", "hovertext", "hovertemplate", "x", "y", "base", "customdata", "labels")
 MARKUP: Final = re.compile(r"<(?!/?(?:b|i|br|sub|sup|extra)>)")
 """The start of markup that our charts do not use themselves."""
+LEGEND_PX: Final = 52
+"""From the plot down to its legend."""
 GRID: Final = "rgba(128,128,128,0.25)"
 
 
@@ -33,7 +35,8 @@ def apply_style(figure: go.Figure, title: str) -> go.Figure:
         plot_bgcolor="rgba(0,0,0,0)",
         font={"family": "system-ui, sans-serif", "size": 12, "color": "#888888"},
         margin={"l": 10, "r": 10, "t": 60, "b": 40},
-        legend={"orientation": "h", "y": -0.15},
+        # below the numbers and the title of the axis, whatever the height
+        legend={"orientation": "h", "y": -LEGEND_PX / max(1, figure.layout.height - 100), "yanchor": "top"},
     )
     return escape_markup(figure)
 

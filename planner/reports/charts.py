@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import mul
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
@@ -22,7 +24,7 @@ from planner.reports.coordination_charts import MECHANISMS as MECHANISMS
 from planner.reports.coordination_charts import MIN_SHARE as MIN_SHARE
 from planner.reports.coordination_charts import coordination as coordination
 from planner.reports.coordination_charts import curves as curves
-from planner.reports.metric_text import better, differ
+from planner.reports.metric_text import better, chart_scale, differ
 
 if TYPE_CHECKING:
     from planner.contract.metrics import Metric
@@ -31,6 +33,8 @@ MOST_LINKS: Final = 4_000
 """Of a map; the fullest are drawn, and the title says so."""
 UNKNOWN: Final = -1
 """Band of the links of a map whose value is unknown."""
+MOST_MARKS: Final = 50
+"""Points of a line that are marked; the marks of more cover the line."""
 MOST_POINTS: Final = 500
 """Of a distribution's curve."""
 
@@ -73,7 +77,11 @@ def metrics_by_design(
         return []
     columns = 2  # as many as a telephone has room for
     rows = math.ceil(len(apart) / columns)
-    titles = [f"{metric.label}<br>{better(metric)}" for metric, _ in apart]
+    scales = [chart_scale(metric, values) for metric, values in apart]
+    titles = [
+        f"{metric.label}<br>{better(metric, unit)}"
+        for (metric, _), (unit, _) in zip(apart, scales, strict=True)
+    ]
     labels = list(designs)
     bars, between = 16 + 22 * len(labels), 76  # pixels; between rows stand numbers and a title
     tall = rows * bars + (rows - 1) * between
@@ -84,9 +92,9 @@ def metrics_by_design(
         shared_yaxes=True,
         vertical_spacing=between / tall if rows > 1 else 0.0,
     )
-    for place, (_, values) in enumerate(apart):
+    for place, ((_, values), (_, factor)) in enumerate(zip(apart, scales, strict=True)):
         bar = go.Bar(
-            x=values,
+            x=[None if value is None else value * factor for value in values],
             y=labels,
             orientation="h",
             marker_color=[COLOURS[i % len(COLOURS)] for i in range(len(labels))],
@@ -125,14 +133,14 @@ def save_picture(figure: go.Figure, path: Path) -> None:
 def _curve(curve: Curve) -> go.Figure:
     figure = go.Figure()
     first, *others = (str(column) for column in curve.frame)
+    has_marks = len(curve.frame) <= MOST_MARKS
+    marks: dict[str, Any] = {"mode": "lines+markers", "marker_size": 6} if has_marks else {"mode": "lines"}
     for name, colour in zip(others, _colours(), strict=False):
         x, y = curve.frame[first], curve.frame[name]
         if curve.bars:
             figure.add_trace(go.Bar(x=x, y=y, name=name, marker_color=colour))
         else:
-            figure.add_trace(
-                go.Scatter(x=x, y=y, name=name, mode="lines+markers", line_color=colour, marker_size=6)
-            )
+            figure.add_trace(go.Scatter(x=x, y=y, name=name, line_color=colour, **marks))
     units = {curve.units.get(name, "") for name in others}
     unit = units.pop() if len(units) == 1 else ""
     figure.update_xaxes(
@@ -147,8 +155,17 @@ def _curve(curve: Curve) -> go.Figure:
 def _points(points: Points) -> go.Figure:
     name, across, up = (str(column) for column in points.frame)
     figure = go.Figure()
-    for row, colour, text in zip(
-        points.frame.itertuples(index=False), _colours(), points.labels(), strict=False
+    values = points.frame[[across, up]].astype(float).to_numpy()
+    least, most = values.min(axis=0), values.max(axis=0)
+    # names reach over the points at the edges
+    margins = [_margin(low, high, part) for low, high, part in zip(least, most, (0.25, 0.1), strict=True)]
+    ranges = [(low - by, high + by) for low, high, by in zip(least, most, margins, strict=True)]
+    texts = points.labels()
+    starts = np.array([start for start, _ in ranges])
+    spans = np.array([end - start for start, end in ranges])
+    places = label_places((values - starts) / spans * PLOT_PX, texts)
+    for row, colour, text, place in zip(
+        points.frame.itertuples(index=False), _colours(), texts, places, strict=False
     ):
         figure.add_trace(
             go.Scatter(
@@ -156,19 +173,63 @@ def _points(points: Points) -> go.Figure:
                 y=[row[2]],
                 mode="markers+text",
                 text=[text],
-                textposition="top center",
+                textposition=place,
                 marker={"size": 11, "color": colour},
                 name=str(row[0]),
                 hovertemplate=f"{name} {row[0]}<br>{across} %{{x:,.6g}}<br>{up} %{{y:,.6g}}<extra></extra>",
             )
         )
-    values = points.frame[across].astype(float)
-    margin = 0.25 * float(values.max() - values.min()) or 0.1 * abs(float(values.max())) or 1.0
-    figure.update_xaxes(  # names reach over the points at the edges
-        title_text=_axis(across, points.units), range=[values.min() - margin, values.max() + margin]
-    )
-    figure.update_yaxes(title_text=_axis(up, points.units))
+    figure.update_xaxes(title_text=_axis(across, points.units), range=ranges[0])
+    figure.update_yaxes(title_text=_axis(up, points.units), range=ranges[1])
     return figure.update_layout(showlegend=False, height=420)
+
+
+def _margin(least: float, most: float, part: float) -> float:
+    """Return what an axis shows beyond the points, a part of their range; of one value, a tenth of it."""
+    return part * float(most - least) or 0.1 * abs(float(most)) or 1.0
+
+
+PLOT_PX: Final = np.array([440.0, 300.0])
+"""Width and height of the plot of points on half a page, in which labels must not meet."""
+LETTER_PX, LINE_PX, DOT_PX = 6.8, 14.0, 7.0
+LABEL_SIDES: Final[Mapping[str, tuple[float, float]]] = {
+    "top center": (0, 1), "bottom center": (0, -1), "middle right": (1, 0), "middle left": (-1, 0),
+    "top right": (1, 1), "bottom right": (1, -1), "top left": (-1, 1), "bottom left": (-1, -1),
+}  # fmt: skip
+"""Where plotly may write the text of a point: towards the right, and upwards."""
+
+
+def label_places(dots: NDArray[np.float64], texts: Sequence[str]) -> list[str]:
+    """Return the side of each point on which its text covers least of the other texts and points.
+
+    dots  pixels of each point, rightwards and upwards, shape (N, 2)
+    """
+    taken = [(x - DOT_PX, y - DOT_PX, x + DOT_PX, y + DOT_PX) for x, y in dots.tolist()]
+    chosen = []
+    for (x, y), text in zip(dots.tolist(), texts, strict=True):
+        boxes = {side: _label_box(x, y, text, side) for side in LABEL_SIDES if text}
+        side = min(boxes, key=lambda one: _covered(boxes[one], taken), default="top center")
+        taken += [boxes[side]] if text else []
+        chosen.append(side)
+    return chosen
+
+
+def _label_box(x: float, y: float, text: str, side: str) -> tuple[float, float, float, float]:
+    """Return the left, lower, right and upper end of a point's text, in pixels."""
+    right, above = LABEL_SIDES[side]
+    wide = LETTER_PX * len(text)
+    left = x + right * DOT_PX - wide * (1 - right) / 2
+    low = y + above * DOT_PX - LINE_PX * (1 - above) / 2
+    return left, low, left + wide, low + LINE_PX
+
+
+def _covered(box: tuple[float, ...], taken: Sequence[tuple[float, ...]]) -> float:
+    """Return the area of a box that others have taken, or that lies beside the plot."""
+    left, low, right, high = box
+    outside = max(0.0, -left) + max(0.0, right - PLOT_PX[0])
+    across = (max(0.0, min(right, one[2]) - max(left, one[0])) for one in taken)
+    up = (max(0.0, min(high, one[3]) - max(low, one[1])) for one in taken)
+    return LINE_PX * outside + sum(map(mul, across, up))
 
 
 def _map(drawing: NetworkMap) -> go.Figure:
@@ -261,7 +322,10 @@ def _map(drawing: NetworkMap) -> go.Figure:
 
 
 def _timeline(drawing: Timeline) -> go.Figure:
-    frame = drawing.frame
+    drawing = drawing.readable()
+    frame = drawing.frame.assign(track=drawing.tracks())
+    tracks = int(frame["track"].max()) + 1 if len(frame) else 1
+    high = 0.8 / tracks  # of the height of a lane
     figure = go.Figure()
     for name, colour in zip(pd.unique(frame["what"]), _colours(), strict=False):
         rows = frame[frame["what"] == name]
@@ -270,6 +334,8 @@ def _timeline(drawing: Timeline) -> go.Figure:
                 base=rows["start"],
                 x=rows["end"] - rows["start"],
                 y=rows["lane"].astype(str),
+                width=high,
+                offset=high * rows["track"] - 0.4,
                 orientation="h",
                 name=str(name),
                 marker={"color": colour, "line": {"width": 0.5, "color": "white"}},
@@ -289,7 +355,9 @@ def _timeline(drawing: Timeline) -> go.Figure:
     )
     several = frame["what"].nunique()
     return figure.update_layout(
-        barmode="overlay", height=max(260, min(1200, 120 + 18 * lanes)), showlegend=1 < several <= 20
+        barmode="overlay",
+        height=max(260, min(1200, 120 + max(18, 12 * tracks) * lanes)),
+        showlegend=1 < several <= 20,
     )
 
 

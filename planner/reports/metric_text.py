@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from planner.formatting import factor_of
+
 if TYPE_CHECKING:
     from planner.contract.metrics import Metric
 
@@ -18,3 +20,8 @@ def differ(values: Sequence[float | None]) -> bool:
     """Return whether known values differ by more than rounding."""
     known = [value for value in values if value is not None]
     return len(known) > 1 and max(known) - min(known) > 1e-9 * max(abs(max(known)), abs(min(known)))
+
+
+def chart_scale(metric: Metric, values: Sequence[float | None]) -> tuple[str, float]:
+    """Return the unit that a chart shows values of a metric in, and the factor to it: shares in percent."""
+    return factor_of(metric.name, values, metric.unit)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.contract.drawing import NetworkMap
-from planner.reports.metric_text import differ
+from planner.reports.metric_text import chart_scale, differ
 from planner.runs.verdict import best_run
 from planner.scenarios.scenario import without_failures
 
@@ -75,11 +75,11 @@ def bars_by_design(
     for metric in metrics:
         values = [figures.get(metric.name) for figures in designs.values()]
         if differ(values):
-            is_share = not metric.unit and metric.name.endswith("share")
-            heights = pd.Series(values, dtype=float) * (100.0 if is_share else 1.0)
+            unit, factor = chart_scale(metric, values)
+            heights = pd.Series(values, dtype=float) * factor
             frame = pd.DataFrame({"design": list(designs), metric.label: heights})
             title = f"{metric.label}, {metric.better} is better"
-            units = {metric.label: "%" if is_share else metric.unit}
+            units = {metric.label: unit}
             drawings.append(Curve(title=title, frame=frame, units=units, bars=True))
     return drawings
 
@@ -103,7 +103,10 @@ def trade_off(result: Comparison) -> list[Drawing]:
         columns=["design", across.label, up.label],
     ).dropna()
     title = f"{up.label} against {across.words}"
-    units = {across.label: across.unit, up.label: up.unit}
+    units = {}
+    for metric in (across, up):
+        units[metric.label], factor = chart_scale(metric, frame[metric.label].tolist())
+        frame[metric.label] *= factor
     return [Points(title=title, frame=frame, units=units)] if len(frame) > 1 else []
 
 

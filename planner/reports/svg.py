@@ -470,6 +470,8 @@ def _with_unit(value: float, unit: str) -> str:
 # --- timelines ----------------------------------------------------------------------------
 
 LANE_HEIGHT, LEAST_LANE_HEIGHT, MAX_LANES_HEIGHT = 26.0, 9.0, 900.0
+TRACK_HEIGHT: Final = 16.0
+"""Of each of the activities that a lane has at the same time."""
 AXIS_HEIGHT: Final = 40.0
 TICK_DISTANCE: Final = 90.0
 
@@ -488,13 +490,19 @@ def timeline_svg(
     before  activities of another plan, drawn faint below those of their lane
     """
     palette = PALETTES["dark" if dark else "light"]
-    frame = drawing.frame
-    others = frame.iloc[:0] if before is None else before.frame[before.frame["lane"].isin(frame["lane"])]
+    drawing, before = drawing.readable(before), None if before is None else before.readable(drawing)
+    frame = drawing.frame.assign(track=drawing.tracks())
+    others = frame.iloc[:0]
+    if before is not None:
+        others = before.frame.assign(track=before.tracks())
+        others = others[others["lane"].isin(frame["lane"])]
+    tracks = 1 + max((int(one["track"].max()) for one in (frame, others) if len(one)), default=0)
     lanes = [str(name) for name in pd.unique(frame["lane"])]
     whats = [str(name) for name in pd.unique(pd.concat([frame["what"], others["what"]]))]
     colour = {name: _what_colour(place, len(whats), palette, dark=dark) for place, name in enumerate(whats)}
     top = 58.0 if title or legend else 6.0
-    lane_height = max(LEAST_LANE_HEIGHT, min(LANE_HEIGHT, MAX_LANES_HEIGHT / max(1, len(lanes))))
+    usual = max(LANE_HEIGHT, TRACK_HEIGHT * tracks)
+    lane_height = max(LEAST_LANE_HEIGHT, min(usual, MAX_LANES_HEIGHT / max(1, len(lanes))))
     gutter = min(0.3 * width, max((text_width(name, 13) for name in lanes), default=0.0) + 16)
     times = pd.concat([frame[["start", "end"]], others[["start", "end"]]]).to_numpy(float)
     first, last = (float(times.min()), float(times.max())) if len(times) else (0.0, 1.0)
@@ -503,14 +511,23 @@ def timeline_svg(
 
     def bars(rows: pd.DataFrame, shift: float, high: float) -> Iterator[str]:
         places = {name: place for place, name in enumerate(lanes)}
-        columns = (rows["lane"].astype(str), rows["what"].astype(str), rows["start"], rows["end"])
-        for lane, what, start, end in zip(*(list(column) for column in columns), strict=True):
-            x, y = gutter + (start - first) * pixels, top + places[lane] * lane_height + shift
+        columns = (
+            rows["lane"].astype(str),
+            rows["what"].astype(str),
+            rows["start"],
+            rows["end"],
+            rows["track"],
+        )
+        high /= tracks
+        between = 1.0 if tracks > 1 else 0.0
+        for lane, what, start, end, track in zip(*(list(column) for column in columns), strict=True):
+            x = gutter + (start - first) * pixels
+            y = top + places[lane] * lane_height + shift + track * high
             wide = max(0.8, (end - start) * pixels - 0.8)
             facts = f"{drawing.lanes} {lane}, {drawing.what} {what}"
             span = f"{number(start)} to {number(end)} {drawing.unit}"
             yield (
-                f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" '
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high - between:.1f}" '
                 f'fill="{colour[what]}"><title>{escape(facts)}\n{escape(span)}</title></rect>'
             )
             if high >= 13 and text_width(what, 12) + 10 < wide:

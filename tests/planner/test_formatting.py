@@ -21,6 +21,8 @@ from planner import formatting
         (5_400.0, "s", "1.5 h"),
         (6_000.0, "s", "100 min"),
         (6_001.0, "s", "1.667 h"),
+        (0.8295166667, "us", "0.8295 us"),
+        (-5_123.4567, "Mbit/s", "-5.123 Gbit/s"),
     ],
 )
 def test_amounts_have_a_readable_size(value: float, unit: str, text: str) -> None:

@@ -2,7 +2,7 @@
 
 const AXIS_PX = 34;
 const BUTTONS_PX = 54; // at the right edge
-const LANE_PX = { least: 12, most: 34, usual: 26 };
+const LANE_PX = { least: 12, most: 34, usual: 26, track: 16 };
 const MAX_TIME_ZOOM = 400;
 
 // What part of the time is seen, and of the lanes where they do not fit.
@@ -79,8 +79,8 @@ class TimelineState extends Elements {
   constructor(data) {
     super();
     this.data = data;
-    const { lane, start, end, what } = data.bars;
-    this.bars = lane.map((_, i) => ({ bar: i, lane: lane[i], start: start[i], end: end[i], what: what[i], element: data.elements[data.bars.element[i]] ?? "" }));
+    const { lane, track, start, end, what } = data.bars;
+    this.bars = lane.map((_, i) => ({ bar: i, lane: lane[i], track: track[i], start: start[i], end: end[i], what: what[i], element: data.elements[data.bars.element[i]] ?? "" }));
     this.listed = [...this.bars].sort((a, b) => a.lane - b.lane || a.start - b.start);
     this.lanes = data.lanes.map(() => []);
     this.listed.forEach((bar) => this.lanes[bar.lane].push(bar));
@@ -134,9 +134,14 @@ class Timeline extends Board {
     this.become(state);
   }
 
+  // Activities at the same time lie below each other in their lane.
+  get usualPx() {
+    return Math.max(LANE_PX.usual, LANE_PX.track * this.data.tracks);
+  }
+
   heightFor() {
     const rows = this.data.before ? 1.35 : 1;
-    return clamp(AXIS_PX + 8 + this.data.lanes.length * LANE_PX.usual * rows, 120, Math.max(this.data.height, AXIS_PX + 8 + this.data.lanes.length * LANE_PX.least));
+    return clamp(AXIS_PX + 8 + this.data.lanes.length * this.usualPx * rows, 120, Math.max(this.data.height, AXIS_PX + 8 + this.data.lanes.length * LANE_PX.least));
   }
 
   colour(what) {
@@ -147,7 +152,7 @@ class Timeline extends Board {
   }
 
   get lanePx() {
-    return Math.min(LANE_PX.most * 1.4, (this.view.height - AXIS_PX - 8) / Math.max(1, this.data.lanes.length));
+    return Math.min(Math.max(LANE_PX.most * 1.4, this.usualPx), (this.view.height - AXIS_PX - 8) / Math.max(1, this.data.lanes.length));
   }
 
   // Left, top, width and height of a bar; those of the plan before lie in the lower part of their lane.
@@ -155,9 +160,11 @@ class Timeline extends Board {
     const { view, lanePx } = this;
     const room = this.data.before ? lanePx * 0.68 : lanePx;
     const left = view.x(bar.start);
-    const top = 6 + bar.lane * lanePx;
+    const top = 6 + bar.lane * lanePx + (isBefore ? room : 1);
     const wide = Math.max(1, view.x(bar.end) - left);
-    return isBefore ? [left, top + room, wide, lanePx - room - 3] : [left, top + 1, wide, room - 3];
+    const { tracks } = this.data;
+    const high = (isBefore ? lanePx - room - 3 : room - 3) / tracks;
+    return [left, top + bar.track * high, wide, Math.max(1, high - (tracks > 1 ? 1 : 0))];
   }
 
   paint() {
@@ -175,7 +182,7 @@ class Timeline extends Board {
     if (data.before) {
       c.globalAlpha = 0.45;
       data.before.lane.forEach((lane, i) => {
-        const bar = { lane, start: data.before.start[i], end: data.before.end[i] };
+        const bar = { lane, track: data.before.track[i], start: data.before.start[i], end: data.before.end[i] };
         c.fillStyle = this.colour(data.before.what[i]);
         c.fillRect(...this.box(bar, true));
       });
@@ -272,10 +279,12 @@ class Timeline extends Board {
     const time = this.view.time(x);
     const near = (4 * (this.view.end - this.view.start)) / this.view.across;
     if (x < this.view.gutter) return null;
-    let [best, least] = [null, near];
+    let [best, least, row] = [null, near, Infinity];
     for (const bar of this.state.lanes[lane] ?? []) {
       const away = Math.max(0, bar.start - time, time - bar.end);
-      if (away < least) [best, least] = [bar, away];
+      const [, top, , high] = this.box(bar);
+      const aside = Math.max(0, top - y, y - top - high);
+      if (away < near && (aside < row || (aside === row && away < least))) [best, least, row] = [bar, away, aside];
     }
     return best;
   }

@@ -37,9 +37,11 @@ def show_timeline(
 
 def timeline_data(drawing: Timeline, before: Timeline | None, *, selected: str, height: int) -> Data:
     """Return what the picture of a timeline shows."""
-    frames = [drawing.frame]
+    drawing, before = drawing.readable(before), None if before is None else before.readable(drawing)
+    frames = [drawing.frame.assign(track=drawing.tracks())]
     if before is not None:
-        frames.append(before.frame[before.frame["lane"].isin(drawing.frame["lane"])])
+        others = before.frame.assign(track=before.tracks())
+        frames.append(others[others["lane"].isin(drawing.frame["lane"])])
     both = pd.concat(frames, ignore_index=True)
     lane, lanes = pd.factorize(both["lane"].astype(str))
     what, whats = pd.factorize(both["what"].astype(str))
@@ -61,6 +63,7 @@ def timeline_data(drawing: Timeline, before: Timeline | None, *, selected: str, 
         | {"element": element.tolist(), "note": note.tolist()},
         "selected": selected,
         "height": height,
+        "tracks": int(both["track"].max()) + 1 if len(both) else 1,
     }
     if before is not None:
         data["before"] = {name: values[count:] for name, values in bars.items()}
@@ -77,4 +80,4 @@ def _bars(frame: pd.DataFrame, lane: NDArray[np.int64], what: NDArray[np.int64])
     span = float(frame["end"].max() - frame["start"].min()) if len(frame) else 1.0
     digits = int(np.clip(6 - np.floor(np.log10(span or 1.0)), 0, 12))
     times = {name: frame[name].to_numpy(float).round(digits).tolist() for name in ("start", "end")}
-    return {"lane": lane.tolist(), "what": what.tolist(), **times}
+    return {"lane": lane.tolist(), "what": what.tolist(), "track": frame["track"].tolist(), **times}

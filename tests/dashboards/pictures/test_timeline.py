@@ -31,6 +31,7 @@ def test_lanes_targets_and_elements_are_sent_once() -> None:
     assert data["bars"] == {
         "lane": [0, 0, 1],
         "what": [0, 1, 0],
+        "track": [0, 0, 0],
         "start": [0.0, 10.12346, 0.0],
         "end": [10.0, 20.0, 5.0],
         "element": [0, 1, 2],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from plotly import graph_objects as go
 
@@ -44,3 +45,17 @@ def test_markup_in_names_is_shown_and_never_a_link() -> None:
     assert "&lt;a href" in text
     assert "<br>second line" in text.replace("\\u003c", "<").replace("\\u003e", ">")
     assert figure.data[0].y == (1.0, 2.0)
+
+
+def test_names_of_near_points_lie_on_different_sides() -> None:
+    dots = np.array([[120.0, 200.0], [160.0, 200.0], [160.0, 203.0], [438.0, 100.0]])
+    places = charts.label_places(dots, ["optimum", "rebalance, pisces", "", "a long name"])
+    assert places == ["top center", "bottom center", "top center", "middle left"]
+
+
+def test_shares_are_shown_in_percent() -> None:
+    share = Metric(name="max_utilization", unit="", better="less", about="of the busiest link")
+    designs = {"a": {share.name: 0.5}, "b": {share.name: 1.25}}
+    (figure,) = charts.metrics_by_design([share], designs)
+    assert figure.data[0].x == (50.0, 125.0)
+    assert figure.layout.annotations[0].text == "Max utilization<br>↓ %"
