@@ -182,6 +182,7 @@ def test_no_plan_over_the_paths_has_less_risk(problem: Traffic) -> None:
     assert risk >= bound - 1e-6
 
 
+@pytest.mark.slow
 @given(risky(), st.sampled_from([0.5, 0.9]), st.sampled_from(["largest", "total"]), st.integers(1, 4))
 def test_demands_without_a_tunnel_lose_everything(
     problem: Traffic, availability: float, loss: str, served: int
