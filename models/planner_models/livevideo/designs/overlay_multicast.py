@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
+from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.livevideo.designs.admission import admit_pinned, conclude
@@ -22,9 +23,17 @@ def distribute(
     sees_load: Annotated[
         bool, Field(description="each channel observes the load of those before it, instead of none")
     ] = True,
+    order: Annotated[
+        Literal["arrival", "table", "random"],
+        Field(
+            description="order of channels: by first request, as in the table, or random; in the last two, "
+            "the highest bitrate of a channel comes first"
+        ),
+    ] = "arrival",
+    seed: Annotated[int, Field(ge=0, description="seed of the random order")] = 0,
     options: Options = Options(),
 ) -> Decision[Trees]:
-    """Admit the best trees for each channel alone, in the order of the first request of each channel.
+    """Admit the best trees for each channel alone, one channel after the other.
 
     A channel finds its best tree on residual capacities, which starves later channels. Without
     `sees_load` it plans for an empty network; branches over a full link are cut. Trees of up to 8 groups
@@ -38,17 +47,12 @@ def distribute(
     pinned: dict[int, list[int]] = {}  # clusters that receive an object by the pinned streams
     for item, cluster in streams.parent:
         pinned.setdefault(item, []).append(cluster)
-    first_s = np.full(len(problem.objects), np.inf)
-    np.minimum.at(first_s, problem.object, problem.arrival_s)
     requests = np.argsort(problem.object, kind="stable")
     ends = np.searchsorted(problem.object[requests], np.arange(len(problem.objects) + 1))
     into = np.argsort(problem.head, kind="stable")
     first = np.searchsorted(problem.head[into], np.arange(len(problem.clusters) + 1))
     mask = problem.forbidden_pairs
-    channel = problem.channel_number
-    channel_first_s = np.full(channel.max(initial=-1) + 1, np.inf)
-    np.minimum.at(channel_first_s, channel, first_s)
-    for item in np.lexsort((first_s, channel_first_s[channel])).tolist():
+    for item in _order_objects(problem, order, seed).tolist():
         has_object = np.zeros(len(problem.clusters), dtype=bool)
         has_object[problem.sources[problem.is_at_source[item]]] = True
         has_object[pinned.get(item, [])] = True
@@ -71,6 +75,22 @@ def distribute(
         else:
             _admit_branches(streams, item, links, problem.group[rows].tolist())
     return conclude(streams)
+
+
+def _order_objects(problem: LiveVideo, order: str, seed: int) -> Ints:
+    """Return the objects, (O,), in the order in which their trees are found."""
+    channel, count = problem.channel_number, problem.channel_number.max(initial=-1) + 1
+    if order == "arrival":
+        first_s = np.full(len(channel), np.inf)
+        np.minimum.at(first_s, problem.object, problem.arrival_s)
+        place = np.full(count, np.inf)
+        np.minimum.at(place, channel, first_s)
+        return np.lexsort((first_s, place[channel]))
+    place = np.full(count, len(channel))
+    np.minimum.at(place, channel, np.arange(len(channel)))
+    if order == "random":
+        place = np.random.default_rng(seed).permutation(count)
+    return np.lexsort((-problem.bitrate_mbps, place[channel]))
 
 
 def _admit_branches(streams: Streams, item: int, links: list[int], groups: list[int]) -> None:
