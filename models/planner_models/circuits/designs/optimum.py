@@ -67,6 +67,7 @@ HEURISTICS_SHARE: Final = 0.8  # of the time limit, by which the other designs e
 BOUND_SHARE: Final = 0.9  # of the time limit, by which the bound's program ends; its duals are then verified
 MOST_FAST_RACKS: Final = 256  # racks up to which fast designs end whatever the time limit
 Heuristic = Callable[[Circuits, float], list[Day]]
+Report = Callable[[float, float], None]
 FAST_HEURISTICS: Final[tuple[Heuristic, ...]] = (
     lambda problem, deadline: equal_days.rotate(problem, shifts=(1,), deadline=deadline),
     lambda problem, deadline: equal_days.rotate(problem, deadline=deadline),
@@ -101,11 +102,40 @@ def schedule(
     the bound of `upper_bound.bound_schedules`. It is never worse than the schedules of the other designs that
     end before the time limit.
     """
+    report = partial(progress.report, "served_mbps")
+    return solve(
+        problem,
+        most_matchings=most_matchings,
+        most_circuits=most_circuits,
+        steps=steps,
+        options=options,
+        report=report,
+    )
+
+
+def solve(
+    problem: Circuits,
+    *,
+    most_matchings: int = 100_000,
+    most_circuits: int = 100,
+    steps: int = 20_000,
+    options: Options = Options(),
+    report: Report | None = None,
+) -> Decision[Schedule]:
+    """Return the decision of `schedule`, for other systems too.
+
+    report  is called with the rate at which the incumbent serves demand, and its bound, Mbit/s; none: the
+            search reports no progress
+    """
     if not problem.bits.any():
         return schedules.make_decision(problem, [], bound=0.0, options=options)
     limit = TimeLimit(options)
     ports = upper_bound.bound_by_ports(problem)
-    report_rate = partial(_report_rate, ports)
+
+    def report_rate(rate: float) -> None:
+        if report is not None:
+            report(rate, ports)
+
     annealed = simulated_annealing.days(
         problem,
         steps=steps,
@@ -230,11 +260,6 @@ def _list_observations(problem: Circuits) -> list[Circuits]:
 def _choose_best(problem: Circuits, found: list[list[Day]]) -> list[Day]:
     """Return the schedule that serves demand at the highest rate, the first of equals."""
     return max(found, key=lambda days: _rate(problem, days))
-
-
-def _report_rate(bound: float, rate: float) -> None:
-    """Report the rate at which the incumbent serves demand, and its bound, Mbit/s."""
-    progress.report("served_mbps", rate, bound)
 
 
 def _rate(problem: Circuits, days: list[Day]) -> float:

@@ -10,7 +10,6 @@ import pandas as pd
 from pydantic import Field
 
 from planner.compiled import kernel
-from planner.contract import progress
 from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.options import Options
@@ -73,8 +72,7 @@ def schedule_most_served(
     """
 
     def days(week: Circuits) -> list[Day]:
-        with progress.ignore():  # it would name a metric of system `circuits`
-            plan = optimum.schedule(_as_table(week), options=options).plan
+        plan = optimum.solve(_as_table(week), options=options).plan
         return [] if plan is None else read_days(week, plan.configurations)
 
     return _schedule(problem, window_ms, days, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -44,8 +45,9 @@ def schedule_best(problem: RotorNetwork, *, options: Options = Options()) -> Dec
 
     source  Venkatakrishnan et al. 2016 (Eclipse), the problem itself, by system `circuits`
     """
-    with progress.ignore():  # it would name a metric of system `circuits`
-        found = optimum.schedule(to_week(problem), options=_best(options))
+    found = optimum.solve(
+        to_week(problem), options=_best(options), report=partial(progress.report, "delivered_mbps")
+    )
     return _decide(problem, found, options, scope=SCHEDULE_SCOPE)
 
 
