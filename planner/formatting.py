@@ -158,7 +158,7 @@ def amount_of(value: float, total: float, unit: str) -> str:
     part = value * scale[unit] / scale[shown[0]] if scale else value
     if 0 < part < 1 and is_convertible(unit):
         return f"{amount(value, unit)} of {whole}"
-    return f"{part:,.10g} of {whole}"
+    return f"{float(f'{part:.4g}') if is_convertible(unit) else part:,.10g} of {whole}"
 
 
 def is_convertible(unit: str) -> bool:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from planner.contract.metrics import Metric
     from planner.runs.run import Comparison, Run
 
+ROUNDING_GAP: Final = 1e-9
+"""Gap up to which objective value and bound differ by rounding alone."""
 ARROWS: Final = "↑ more is better, ↓ less is better"
 
 
@@ -26,6 +28,7 @@ class DesignFigures:
     status      how its search ended
     constraints  whether its plan meets all constraints in truth
     gap_metric  label of the metric that the gap is of, where it is none that plans are ranked by
+    gap_scope   the plans that search and gap cover, where not all (`Proof.bound_scope`)
     may_be_best  whether its metrics compare to those of the others: it violates nothing, and loses no more
     shares      of the bound of each reference metric; None for unknown
     earlier     metrics of the plan before, where changes since then are shown
@@ -37,6 +40,7 @@ class DesignFigures:
     constraints: Text
     gap: float | None
     gap_metric: str = ""
+    gap_scope: str = ""
     seconds: float | None
     compile_s: float | None = None
     metrics: Mapping[str, float | None]
@@ -57,6 +61,7 @@ def figures_of(result: Comparison) -> list[DesignFigures]:
             constraints=constraints(run),
             gap=run.proof.gap,
             gap_metric=_other_gap_metric(run),
+            gap_scope=(run.proof.bound_scope or "") if run.proof.gap is not None else "",
             seconds=run.proof.seconds,
             compile_s=run.proof.compile_s,
             metrics=run.metrics,
@@ -136,9 +141,7 @@ def metrics_table(
                 f"{'most' if metric.better == 'more' else 'least'} that is proven possible in {label}"
             )
         caption += f"; share of bound: compared to the {' and the '.join(extremes)}"
-    for one in designs:
-        if one.gap_metric:
-            caption += f"; the gap of {one.label} refers to '{one.gap_metric}'"
+    caption += _gap_words(designs)
     if any(one.earlier for one in designs):
         caption += "; in brackets: the change since the plan before"
     return Table(
@@ -149,6 +152,17 @@ def metrics_table(
         lines_after=frozenset(lines_after),
         row_headers=2,
     )
+
+
+def _gap_words(designs: Sequence[DesignFigures]) -> str:
+    """Return which plans and which metric gaps are of, where not all plans or not the first metric."""
+    scopes: dict[str, list[str]] = {}
+    for one in designs:
+        if one.gap_scope:
+            scopes.setdefault(one.gap_scope, []).append(one.label)
+    words = [f"; search and gap of {', '.join(labels)} are for {scope}" for scope, labels in scopes.items()]
+    others = [f"; the gap of {one.label} refers to '{one.gap_metric}'" for one in designs if one.gap_metric]
+    return "".join([*words, *others])
 
 
 def breakdown_tables(runs: Sequence[Run]) -> list[Table]:
@@ -209,7 +223,11 @@ def design_columns(labels: Sequence[str]) -> list[Column]:
 
 
 def _gap_row(gaps: Sequence[float | None]) -> list[list[Text | str]]:
-    return [] if all(gap is None for gap in gaps) else [["Gap", "", *map(number, gaps)]]
+    return [] if all(gap is None for gap in gaps) else [["Gap", "", *map(_gap, gaps)]]
+
+
+def _gap(gap: float | None) -> str:
+    return "0" if gap is not None and gap < ROUNDING_GAP else number(gap)
 
 
 def compile_row(seconds: Sequence[float | None]) -> list[list[Text | str]]:

@@ -113,7 +113,8 @@ def what_is_proven(run: Run) -> str:
         says += "; nothing is proven of other plans" if scope else ""
     else:
         shown = amount_or_number(proof.bound, metric.unit)
-        says = f"{metric.label} of at {extreme} {shown} is possible{scoped}"
+        limit = "at most" if metric.better == "more" else "no less than"
+        says = f"{metric.label} of {limit} {shown} is possible{scoped}"
         if objective is not None:
             says += f"; the plan is within {percent(proof.gap)} of it"
     return says if run.omniscient else f"{says}, by the information that it has"

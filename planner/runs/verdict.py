@@ -342,9 +342,10 @@ def _extreme(metric: Metric) -> str:
 
 
 def _possible(bound: float, metric: Metric) -> str:
-    """Return a bound in words: `at most 38.9 Gbit/s is possible`."""
+    """Return a bound in words: `at most 38.9 Gbit/s is possible`, `no less than 1.2 ms is possible`."""
     verb = "is" if is_convertible(metric.unit) or not metric.unit else "are"
-    return f"at {_extreme(metric)} {_amount(bound, metric)} {verb} possible"
+    limit = "at most" if metric.better == "more" else "no less than"
+    return f"{limit} {_amount(bound, metric)} {verb} possible"
 
 
 def _missing(run: Run) -> str:
@@ -386,5 +387,7 @@ def _reaches(value: float, bound: float, within: float) -> bool:
 
 
 def _rounded(value: float) -> float:
-    """Return a value with four significant digits; whole numbers below a million stay as they are."""
-    return value if value == int(value) and abs(value) < 1e6 else float(f"{value:.4g}")
+    """Return a value with four significant digits, as tables show it: whole from a thousand to a million."""
+    if abs(value) >= 1e6:
+        return float(f"{value:.4g}")
+    return float(round(value)) if abs(value) >= 1e3 else float(f"{value:.4g}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
+from planner.contract.metrics import Metric
+from planner.reports.document import Column, Table
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.scenario import Scenario
 from planner_dashboard import rendering, session, share, upgrades, worker
@@ -34,7 +36,7 @@ def show_details(
     tables  folder of the uploaded tables
     """
     views: list[tuple[str, Callable[[], object]]] = [
-        (DESIGNS, lambda: _show_designs(answer, before)),
+        (DESIGNS, lambda: _show_designs(scenario, answer, before)),
         (PLAN, lambda: _show_plan(answer, design, before)),
     ]
     if any(kind.with_role("failure") for kind in scenario.system.problem.elements) and design.has_plan:
@@ -45,7 +47,7 @@ def show_details(
     show_tabs("view", *views, (SHARE, lambda: share.show_share(answer.question, answer, design.label)))
 
 
-def _show_designs(answer: Answer, before: Answer | None) -> None:
+def _show_designs(scenario: Scenario, answer: Answer, before: Answer | None) -> None:
     system = find_system(answer.system)
     rendering.show_metrics(answer, before, system.table_metrics)
     for table in answer.groups:
@@ -53,10 +55,31 @@ def _show_designs(answer: Answer, before: Answer | None) -> None:
     if len(system.table_metrics) < len(system.metrics):
         with st.expander(f"All {len(system.metrics)} metrics"):
             rendering.show_metrics(answer, before, system.metrics)
+    with st.expander("What designs and metrics mean", key="meanings", on_change="rerun") as meanings:
+        if meanings.open:
+            _show_meanings(scenario, answer, system.table_metrics)
     rendering.show_lines(answer.notes)
     figures = session.on_request("charts", answer.folder, worker.charts, answer.folder, activity="drawing")
     if figures is not None:
         rendering.show_charts(figures, "comparison", side_by_side=True)
+
+
+def _show_meanings(scenario: Scenario, answer: Answer, metrics: Sequence[Metric]) -> None:
+    """Show a sentence on each design of an answer, and on each metric of its table."""
+    designs = {design.name: design for design in scenario.system.designs}
+    designs |= {entry.label: entry.design for entry in scenario.designs}
+    known = [one.label for one in answer.designs if one.label in designs]
+    shown = [
+        metric
+        for metric in metrics
+        if any(one.figures.metrics.get(metric.name) is not None for one in answer.designs)
+    ]
+    columns = (Column(label="Design"), Column(label="What it does"))
+    rows = [[label, designs[label].about] for label in known]
+    rendering.show_table(Table(columns=columns, rows=rows, row_headers=1))
+    columns = (Column(label="Metric"), Column(label="What it is"))
+    rows = [[metric.label, metric.about] for metric in shown]
+    rendering.show_table(Table(columns=columns, rows=rows, row_headers=1))
 
 
 def _show_plan(answer: Answer, design: DesignAnswer, before: Answer | None) -> None:

@@ -25,6 +25,7 @@ SAME: Final = 1e-6
 class Figure:
     """A figure of a plan: `value` and `unit` as shown, and its change since the plan before, if any.
 
+    about   what the figure is, for a pointer over its label
     change  amount without sign, "" for none
     rises   whether it is larger than before
     is_good whether the change is an improvement; None where neither direction is better
@@ -33,6 +34,7 @@ class Figure:
     label: str
     value: str
     unit: str
+    about: str = ""
     change: str = ""
     before: str = ""
     rises: bool = False
@@ -82,7 +84,7 @@ def figures_of(system: System, design: DesignAnswer, before: DesignAnswer | None
 def _figure(metric: Metric, value: float | None, before: float | None) -> Figure:
     shown, unit = _split(metric, value)
     if value is None or before is None or abs(value - before) <= SAME * max(abs(value), abs(before)):
-        return Figure(metric.label, shown, unit)
+        return Figure(metric.label, shown, unit, metric.about)
     was, was_unit = _split(metric, before)
     change, change_unit = _split(metric, abs(value - before))
     if is_share(metric.name, metric.unit):
@@ -92,6 +94,7 @@ def _figure(metric: Metric, value: float | None, before: float | None) -> Figure
         metric.label,
         shown,
         unit,
+        metric.about,
         change=f"{change} {change_unit if change_unit != unit else ''}".strip(),
         before=was if was_unit == unit else f"{was} {was_unit}",
         rises=rises,
@@ -125,7 +128,8 @@ def show_figures(figures: Sequence[Figure], label: str) -> None:
                 f"{escape(one.change)}</b> <span>from {escape(one.before)}</span>"
             )
         cells.append(
-            f"<div class='planner-figure'><dt class='planner-label'>{escape(one.label)}, {escape(label)}</dt>"
+            f"<div class='planner-figure'><dt class='planner-label' title='{escape(one.about)}'>"
+            f"{escape(one.label)}, {escape(label)}</dt>"
             f"<dd class='planner-value'>{escape(one.value)} <small>{escape(one.unit)}</small></dd>"
             f"<dd class='planner-since'>{since}</dd></div>"
         )

@@ -287,7 +287,8 @@ def _show_pictures(
     tables: Path,
 ) -> None:
     """Show the picture with its switches on the left, and the panel on the right."""
-    left, right = st.columns([7, 3], gap="medium")
+    has_panel = bool(scenario.system.problem.elements) or compared is not None
+    left, right = st.columns([7, 3], gap="medium") if has_panel else (st.container(), st.container())
     with left:
         with st.container(horizontal=True, vertical_alignment="bottom", key="switches"):
             st.segmented_control(

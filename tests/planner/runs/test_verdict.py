@@ -195,7 +195,7 @@ def test_the_second_rank_is_not_proven_where_the_first_is_not_reached() -> None:
 def test_a_first_rank_within_the_gap_of_optimal_plans_is_proven_and_the_second_is_not() -> None:
     """Proven plans may differ from the bound by 1e-4; the second rank's bound is of plans with all of it."""
     assert ranked(sent_mbps=38_898.0, least_mbps=38_898.0).verdict == (
-        "own delivers 38.898 of 40.8 Gbit/s (95.3%), proven to be the most that is possible, "
+        "own delivers 38.9 of 40.8 Gbit/s (95.3%), proven to be the most that is possible, "
         "with 38.9 Gbit/s. It sheds 1.902 Gbit/s."
     )
 
