@@ -55,6 +55,8 @@ class Headline:
                loses by it, e.g. {"groups_by_unicast": "uses unicast for"}
     growth     name of the metric that says by which factor all demand can grow before something is lost;
                "" where there is none. Upgrades improve it where nothing is lost
+    cost       name of the metric that costs of failures are in, where `metric` is relative to what a problem
+               allows, which a failure lowers too; "" where `metric`, or what users lose, says it
     table      names of the metrics that a table shows first, about eight of those with a value; () for the
                first eight
     required   by the name of each constraint that no plan may violate at any gain, such as rules of routes,
@@ -69,6 +71,7 @@ class Headline:
     losses: Mapping[str, str] = field(default_factory=dict)
     fallbacks: Mapping[str, str] = field(default_factory=dict)
     growth: str = ""
+    cost: str = ""
     table: tuple[str, ...] = ()
     required: Mapping[str, str] = field(default_factory=dict)
 

@@ -211,7 +211,14 @@ class Failures(Result):
         if worst.error:
             return f"{head} has no plan then ({worst.error})"
         lost = loss_words(self.system, worst.metrics)
-        return " and ".join([f"{head} then {headline_words(self.system, worst.metrics)}", *lost])
+        says = " and ".join([f"{head} then {headline_words(self.system, worst.metrics)}", *lost])
+        if not self.system.plan.headline.cost:
+            return says
+        after, before = (
+            amount_or_number(figures.get(self.metric.name), self.metric.unit)
+            for figures in (worst.metrics, self.run.metrics)
+        )
+        return f"{says}, with a {self.metric.words.lower()} of {after} in place of {before}"
 
     def _left_out(self) -> str:
         left = self.total - len(self.failures)
@@ -290,8 +297,10 @@ def cost_metric(system: System) -> Metric:
     """Return the metric that costs of failures are in: the headline metric, if more of it is better.
 
     A headline metric of which less is better may even fall where users are cut off: then it is what users
-    lose.
+    lose. A system may name another metric.
     """
+    if system.plan.headline.cost:
+        return system.metric(system.plan.headline.cost)
     losses = list(system.plan.headline.losses)
     return system.metric(losses[0]) if system.headline.better == "less" and losses else system.headline
 

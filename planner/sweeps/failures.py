@@ -331,12 +331,15 @@ class _Search:
         if outcome.has_plan:
             cost = self._cost(outcome)
         if cost is not None:
-            asked = total or abs(before.get(headline.name) or 0.0)
-            is_share = bool(asked) and cost_metric(system).unit == headline.unit
+            metric = cost_metric(system)
+            asked = abs(before.get(metric.name if system.plan.headline.cost else headline.name) or 0.0)
+            asked = total or asked
+            is_share = bool(asked) and (metric.unit == headline.unit or bool(system.plan.headline.cost))
             share = cost / asked if is_share else None
         least = 1e-6 * (total or 0.0) + 1e-9
         losses = self.run.constraints.lost
         more = [value - losses.get(loss, 0.0) > least for loss, value in outcome.losses.items()]
+        more.append(bool(system.plan.headline.cost) and (cost or 0.0) > least)
         return Failure(
             kind=candidate.kind,
             element=candidate.name,
@@ -359,7 +362,7 @@ class _Search:
         """Return by how much the metric of costs is worse than without the failure."""
         system = self.trials.system
         metric = cost_metric(system)
-        if metric is not system.headline:
+        if metric is not system.headline and not system.plan.headline.cost:
             losses = system.plan.headline.losses
             old, new = (
                 sum(one.get(name) or 0.0 for name in losses) for one in (self.run.metrics, outcome.metrics)

@@ -62,6 +62,7 @@ HEADLINE: Final = Headline(
     metric="min_share",
     verb="gives every tenant at least {} of its fair share",
     losses={"unplaced_replicas": "leaves {} without a place"},
+    cost="least_level_kops",
     table=(
         "min_share",
         "throughput_kops",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import planner
 from planner_models.fairshare import SYSTEM, SharedStore
 from planner_models.fairshare.designs.optimum import share, solve_given
 from planner_models.fairshare.designs.program import share_dominant
@@ -71,3 +72,14 @@ def test_one_replica_does_not_survive_a_loss_and_several_resources_are_not_measu
     assert measure(problem := generators.small(), share(problem).plan, None)["n_minus_1_share"] == 0.0
     several = generators.drf()
     assert measure(several, share(several).plan, None)["n_minus_1_share"] is None
+
+
+def test_a_failure_costs_what_tenants_get_though_fair_shares_fall_too() -> None:
+    """Of three equal nodes, one fails: fair shares are those of two, and all tenants have them."""
+    problem = generators.zipf(tenants=3, partitions=6, nodes=3, replicas=2, weights="equal", load=2.0, seed=1)
+    found = planner.failures(problem, design="optimum")
+    assert [one.metrics["min_share"] for one in found.failures] == pytest.approx([1.0] * 3, abs=1e-3)
+    assert [one.share for one in found.failures] == pytest.approx([1 / 3] * 3, abs=1e-3)
+    assert not found.harmless
+    assert "loses something" in found.verdict
+    assert "with a least level of" in found.verdict
