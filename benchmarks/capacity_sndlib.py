@@ -33,6 +33,7 @@ from planner import Options
 from planner.backends.dispatch import solve as solve_program
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.contract.proof import Status
+from planner_models.capacity.designs.network_design import master
 from planner_models.capacity.designs.network_design.design import solve
 from planner_models.capacity.designs.network_design.instance import Instance, Solution
 
@@ -49,27 +50,27 @@ class Case(NamedTuple):
 
 CASES: Final = (
     Case("abilene"),
-    Case("polska"),
-    Case("polska", survives=True),
-    Case("nobel-us", "E"),
-    Case("dfn-gwin"),
-    Case("pdh", "E"),
-    Case("di-yuan", "E"),
-    Case("nobel-germany", "E"),
-    Case("atlanta"),
-    Case("geant"),
     Case("france"),
     Case("france", survives=True),
+    Case("polska"),
+    Case("polska", survives=True),
+    Case("dfn-gwin"),
+    Case("germany50"),
+    Case("giul39"),
+    Case("zib54", "E"),
+    Case("pdh", "E"),
+    Case("atlanta"),
+    Case("geant"),
+    Case("janos-us"),
+    Case("nobel-us", "E"),
+    Case("di-yuan", "E"),
+    Case("nobel-germany", "E"),
+    Case("ta2", "E"),
     Case("nobel-eu", "E"),
+    Case("janos-us-ca"),
     Case("norway"),
     Case("india35"),
-    Case("janos-us"),
     Case("sun"),
-    Case("germany50"),
-    Case("zib54", "E"),
-    Case("ta2", "E"),
-    Case("janos-us-ca"),
-    Case("giul39"),
     Case("brain"),
 )
 
@@ -217,11 +218,11 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for each instance")
     parser.add_argument("--only", default="", help="only instances with this in their name")
     parser.add_argument("--seed", type=int, default=0, help="seed of the search")
-    note = "let the limit count CPU seconds; one branch and bound also ends after as many of the clock"
-    parser.add_argument("--cpu", action="store_true", help=note)
+    parser.add_argument("--cpu", action="store_true", help="let the limit count CPU seconds")
     given = parser.parse_args()
     if given.cpu:
         vars(time)["perf_counter"] = time.process_time
+        vars(master)["CLOCK_SECONDS"] = 100.0
     if "PLANNER_TRACES" not in os.environ:
         print("PLANNER_TRACES names no folder with sndlib/: nothing to run")
         return
