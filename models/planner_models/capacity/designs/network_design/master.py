@@ -23,8 +23,8 @@ NEAR_ROWS = 1.0
 VIOLATION = 1e-6
 
 CLOCK_SECONDS = 1.0
-"""Seconds of the clock that a branch and bound may take for each second of its limit; a benchmark whose limits
-count CPU seconds raises it, as a busy machine would end searches early."""
+"""Seconds of the clock that a branch and bound may take for each second of its limit; a benchmark whose
+limits count CPU seconds raises it, as a busy machine would end searches early."""
 
 CUT_OFF = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kObjectiveBound)
 """Ends of a search with a cutoff that found no point below it: there is none."""
