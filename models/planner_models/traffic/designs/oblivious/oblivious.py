@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +30,15 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import LEAST_MBPS, MOST_MBPS, Traffic
 from planner_models.traffic.problem.route_limits import RouteLimits
 
+PATHS_WITHIN_LIMITS: Final = 4
+Routes = Annotated[
+    PathCount | None,
+    Field(
+        description="routes that traffic may take: any, that many paths for each demand, or the tunnels of "
+        "the problem; default: any, and under latency limits or rules the tunnels where the problem has "
+        f"some, else {PATHS_WITHIN_LIMITS} paths"
+    ),
+]
 Over = Annotated[
     Literal["matrices", "hose"],
     Field(
@@ -57,7 +66,7 @@ def route(
     over: Over = "hose",
     matrices: Matrices = None,
     hose: Hose = None,
-    paths: PathCount = "any",
+    paths: Routes = None,
     path_choice: Choice = "shortest",
     options: Options = Options(),
 ) -> Decision[Routing]:
@@ -68,12 +77,14 @@ def route(
     Ends at `options.gap`, by default 1e-5.
 
     returns  Decision with a Routing; the bound holds for all fixed shares, with a number of paths for theirs
-    raises   InputError for a set without its table, for limits of routes without given paths, and for a file
+    raises   InputError for a set without its table, for `any` under limits of routes, and for a file
              with demands or nodes that the problem does not have
     source   Applegate and Cohen 2003; hose model: Duffield et al. 1999, Ben-Ameur and Kerivin 2005
     """
-    require_paths(paths, None)
     limits = RouteLimits.of(problem)
+    if paths is None:
+        paths = _default_paths(problem, limits)
+    require_paths(paths, None)
     if paths == "any" and limits is not None:
         raise InputError(
             "paths is 'any': oblivious knows no latency limits and rules then; give a number of paths, or "
@@ -121,6 +132,12 @@ def route(
         if left_out.any()
         else made
     )
+
+
+def _default_paths(problem: Traffic, limits: RouteLimits | None) -> int | Literal["any", "tunnels"]:
+    if limits is None:
+        return "any"
+    return PATHS_WITHIN_LIMITS if problem.tunnels is None else "tunnels"
 
 
 def _describe_method(over: str, paths: int | str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
@@ -250,3 +251,21 @@ def test_errors_name_the_place() -> None:
         with pytest.raises(InputError) as error:
             oblivious.route(RING, **parameters)  # type: ignore[arg-type]
         assert str(error.value).startswith(text)
+
+
+def test_within_latency_limits_it_takes_given_paths_unless_told_otherwise() -> None:
+    limited = replace(
+        RING,
+        links=RING.links.assign(latency_ms=10.0),
+        demands=RING.demands.assign(max_latency_ms=[50.0, np.nan, np.nan]),
+    )
+    scope = solved(limited).proof.bound_scope
+    assert scope is not None
+    assert "over the 4 shortest paths of each demand" in scope
+    assert scope == solved(limited, paths=4).proof.bound_scope
+    tunnels = pd.DataFrame({"path": ["a > b > c", "b > c > d", "c > d > a"]})
+    scope = solved(replace(limited, tunnels=tunnels)).proof.bound_scope
+    assert scope is not None
+    assert "over the tunnels of each demand" in scope
+    with pytest.raises(InputError, match="give a number of paths, or 'tunnels'"):
+        oblivious.route(limited, paths="any")
