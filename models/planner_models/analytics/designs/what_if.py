@@ -31,6 +31,10 @@ from planner_models.analytics.problem.windows import take_intervals
 
 MORE: Final = 0.1  # of a capacity, that is tried
 MOST_INTERVALS: Final = 48  # whose prices are found; of more, intervals at equal distances
+MOST_OUTAGES: Final = 12  # intervals without some uplink that are solved again; of more, at equal distances
+MOST_LOST: Final = 3  # uplinks without capacity that are told
+NO_GAIN: Final = 1e-9  # USD, a gain that is rounding
+LARGER: Final = (1.25, 1.5, 2.0, 4.0)  # capacities that are tried where a tenth more gains nothing
 
 
 def explain(
@@ -57,6 +61,7 @@ def explain(
     ]
     if metrics["late_loss"]:
         sentences.append(f"{metrics['late_loss']:,.3g} USD are lost as data comes after deadlines.")
+    sentences += _explain_outages(problem, options)
     sections = []
     sample = np.unique(np.linspace(0, len(chosen) - 1, min(len(chosen), MOST_INTERVALS)).astype(int))
     found = _find_prices(problem, sample)
@@ -67,9 +72,10 @@ def explain(
         sentences.append(
             f"The uplink of {first['uplink']} limits answers most: the shadow price of its capacity is "
             f"{first['shadow_price_usd']:,.3g} USD, most in interval {first['interval']:g}, from hour "
-            f"{hour:.3g}. With a tenth more there, the optimum gains {first['gain_usd']:,.3g} USD, solved "
-            "again."
+            f"{hour:.3g}. With a tenth more there, {_name_gain(first['gain_usd'])}, solved again."
         )
+        if not (table["gain_usd"] > NO_GAIN).any():
+            sentences.append(_explain_larger_steps(problem, first, options))
         of_sample = (
             "" if len(sample) == len(chosen) else f"; prices of {len(sample)} intervals at equal distances"
         )
@@ -126,6 +132,73 @@ def explain(
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
+def _name_gain(gain_usd: float | None) -> str:
+    """Return what the optimum gains, in words."""
+    if gain_usd is None:
+        return "the optimum is not known"
+    return f"the optimum gains {gain_usd:,.3g} USD" if gain_usd > 0 else "the optimum gains nothing"
+
+
+def _solve_gain(problem: Analytics, sample: Ints, capacity_mbps: Floats, options: Options) -> float | None:
+    """Return what the optimum gains in some intervals with other capacities, USD; None where it is unknown.
+
+    capacity_mbps  (K, S + G) of all intervals
+    """
+    options, total = replace(options, service="best"), 0.0
+    for k in sample.tolist():
+        part = take_intervals(problem, np.array([k]))
+        values = [
+            optimum.plan(one, options=options).proof.objective
+            for one in (part, part.with_capacity(capacity_mbps[[k]]))
+        ]
+        if values[0] is None or values[1] is None:
+            return None
+        total += values[1] - values[0]
+    return total
+
+
+def _explain_outages(problem: Analytics, options: Options) -> list[str]:
+    """Return sentences on uplinks that have no capacity in some interval, and on what they would gain."""
+    capacity, sentences = problem.capacity_mbps, []
+    for link in np.flatnonzero((capacity <= 0).any(axis=0))[:MOST_LOST].tolist():
+        down = np.flatnonzero(capacity[:, link] <= 0)
+        name = problem.link_names[link]
+        if len(down) == len(capacity):
+            sentences.append(f"The uplink of {name} has no capacity in any interval.")
+            continue
+        sample = down[np.unique(np.linspace(0, len(down) - 1, min(len(down), MOST_OUTAGES)).astype(int))]
+        again = capacity.copy()
+        again[down, link] = capacity[capacity[:, link] > 0, link].mean()
+        gain = _solve_gain(problem, sample, again, options)
+        count = f"{len(down)} interval" + ("" if len(down) == 1 else "s")
+        of = "there" if len(sample) == len(down) else f"in {len(sample)} of them"
+        sentences.append(
+            f"The uplink of {name} has no capacity in {count}, from hour "
+            f"{problem.start_s[down[0]] / 3600:.3g}. With its mean capacity {of}, {_name_gain(gain)}, solved "
+            "again."
+        )
+    return sentences
+
+
+def _explain_larger_steps(problem: Analytics, first: pd.Series, options: Options) -> str:
+    """Return the least of some larger capacities of an uplink with which the optimum gains, in words."""
+    k = int(np.flatnonzero(problem.interval_numbers == first["interval"])[0])
+    link = list(problem.link_names).index(first["uplink"])
+    for factor in LARGER:
+        wider = problem.capacity_mbps.copy()
+        wider[k, link] *= factor
+        gain = _solve_gain(problem, np.array([k]), wider, options)
+        if gain is not None and gain > NO_GAIN:
+            return (
+                "A tenth more is less than the step to the next level at every uplink of the table: with "
+                f"{factor:g} times the capacity of {first['uplink']} there, {_name_gain(gain)}."
+            )
+    return (
+        "No uplink of the table gains anything by a tenth more, and this one not by "
+        f"{LARGER[-1]:g} times its capacity: other uplinks limit the same answers."
+    )
+
+
 def _find_prices(problem: Analytics, sample: Ints) -> Floats:
     """Return the prices of uplinks in some intervals, USD, (intervals, S + G)."""
     choices, price, found = Choices(problem), None, []
@@ -145,14 +218,9 @@ def _tabulate_links(
     for link in order:
         place = int(price[:, link].argmax())
         k = int(sample[place])
-        part = take_intervals(problem, np.array([k]))
-        wider = part.capacity_mbps.copy()
-        wider[0, link] *= 1 + MORE
-        values = [
-            optimum.plan(one, options=replace(options, service="best")).proof.objective
-            for one in (part, part.with_capacity(wider))
-        ]
-        gain = None if None in values else values[1] - values[0]  # type: ignore[operator]
+        wider = problem.capacity_mbps.copy()
+        wider[k, link] *= 1 + MORE
+        gain = _solve_gain(problem, np.array([k]), wider, options)
         rows.append(
             {
                 "uplink": problem.link_names[link],

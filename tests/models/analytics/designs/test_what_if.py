@@ -14,6 +14,7 @@ from planner_models.analytics.designs.waste import find_gain, tabulate_waste
 from planner_models.analytics.designs.what_if import explain
 from planner_models.analytics.plan.answers import find_answers, find_loads
 from planner_models.analytics.plan.plan import make_plan
+from planner_models.analytics.problem.adjustments import adjust
 from planner_models.analytics.problem.generated_queries import cdn
 from planner_models.analytics.problem.generators import small
 from tests.models.analytics.designs.test_optimum import enumerate_levels
@@ -65,6 +66,36 @@ def test_the_explanation_shows_what_is_measured_and_what_is_proven() -> None:
     assert set(errors["query"]) <= {"popular_domains", "domain_counts"}
     assert (errors["proven_error"] > errors["error"]).all()
     assert any("proves an error of at most" in sentence for sentence in found.sentences)
+
+
+def explain_optimum(problem: Analytics) -> str:
+    """Return the explanation of the optimum, in words."""
+    design = SYSTEM.design("optimum")
+    decision = design.run(problem)
+    metrics = measure(problem, decision.plan, None)  # type: ignore[arg-type]
+    decided = Decided(design=design, parameters={}, decision=decision, metrics=metrics)
+    return " ".join(explain(problem, decided).sentences)
+
+
+def test_an_uplink_without_capacity_costs_what_answers_gain_with_it() -> None:
+    """Two sites make answers worth 1 USD in each of three intervals; in the second there is none."""
+    problem = make(sites=2, intervals=3, combine=("coarsest",), uplink_mbps=1.0)
+    words = explain_optimum(adjust(problem, fail_links=("p",), fail_from_s=60.0, fail_hours=1 / 60))
+    assert "The uplink of p has no capacity in 1 interval, from hour 0.0167." in words
+    assert "With its mean capacity there, the optimum gains 1 USD, solved again." in words
+    assert "has no capacity" not in explain_optimum(problem)
+
+
+@pytest.mark.parametrize(
+    ("sites", "expected"), [(1, "with 2 times the capacity of s0"), (2, "other uplinks")]
+)
+def test_a_tenth_more_may_be_less_than_a_step_to_the_next_level(sites: int, expected: str) -> None:
+    """Levels take 1,600 and 800 bytes; with 1,000, a tenth more is not enough, nor is one of two sites."""
+    problem = make(sites=sites, combine=("coarsest",))
+    capacity = np.array([[1000 * MBPS] * sites + [1.0]])
+    words = explain_optimum(problem.with_capacity(capacity))
+    assert "With a tenth more there, the optimum gains nothing, solved again." in words
+    assert expected in words
 
 
 @pytest.mark.slow
