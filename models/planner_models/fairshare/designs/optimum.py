@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Final, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -13,8 +15,8 @@ from planner.options import Options
 from planner_models.fairshare.designs import program
 from planner_models.fairshare.designs.decision import Previous, decide, start_from
 from planner_models.fairshare.designs.placement import complete, place_by_load
-from planner_models.fairshare.plan.fair_shares import fair_share_kops
-from planner_models.fairshare.plan.max_min import share_max_min
+from planner_models.fairshare.plan.fair_shares import fair_share_kops, pool_level
+from planner_models.fairshare.plan.max_min import MaxMin, share_max_min
 from planner_models.fairshare.plan.metrics import least_share
 from planner_models.fairshare.plan.plan import Replicas, Sharing, sum_by_node
 from planner_models.fairshare.plan.service import Served, split_evenly
@@ -24,6 +26,8 @@ BACKEND: Final = "maximum flows"
 GIVEN: Final = "these replicas"
 EQUAL: Final = 1e-9  # relative difference of shares that is rounding
 MOST_EXACT: Final = 150  # places of partitions at nodes up to which "auto" also solves the integer program
+
+Rates = TypeVar("Rates", MaxMin, program.Dominant)
 
 Placement = Annotated[
     Literal["auto", "keep", "search", "exact"],
@@ -90,24 +94,43 @@ def solve_given(problem: SharedStore, replicas: Replicas, options: Options = Opt
     These are the lexicographic max-min rates over weights. Tenants that want little are served first there,
     which may cost others some of their fair share; where it does, the max-min rates over fair shares.
     """
-    fair = fair_share_kops(problem)
-    kops = _share_max_min(problem, replicas, None, options)
-    least = least_share(_rates(problem, replicas, kops), fair)
-    if least < 1 - EQUAL:
-        other = _share_max_min(problem, replicas, fair, options)
-        if least_share(_rates(problem, replicas, other), fair) > least * (1 + EQUAL):
-            kops = other
+    if problem.capacity.shape[1] > 1:
+        kops = _choose(problem, lambda due: program.share_dominant(problem, replicas, options, due=due)).kops
+    else:
+        kops = share_fairly(problem, replicas).kops
     total = add_up(replicas.partition, weights=kops, minlength=len(problem.partitions))
     of = total[replicas.partition]
     split = np.divide(kops, of, out=split_evenly(replicas, len(problem.partitions)), where=of > 0)
     return Served(kops, split)
 
 
-def _share_max_min(problem: SharedStore, replicas: Replicas, due: Floats | None, options: Options) -> Floats:
-    """Return the lexicographic max-min rates of replicas (K,), over weights or what tenants are due."""
-    if problem.capacity.shape[1] > 1:
-        return program.share_dominant(problem, replicas, options, due=due).kops
-    return share_max_min(problem, replicas, due=due).kops
+def share_fairly(problem: SharedStore, replicas: Replicas) -> MaxMin:
+    """Return the rates of `solve_given` where requests are the only resource; levels are over fair shares."""
+    return _choose(problem, lambda due: _share_max_min(problem, replicas, due))
+
+
+def _share_max_min(problem: SharedStore, replicas: Replicas, due: Floats | None) -> MaxMin:
+    """Return the max-min rates over fair shares, or over weights: levels are then over those of one pool."""
+    found = share_max_min(problem, replicas, due=due)
+    if due is not None:
+        return found
+    pool = max(pool_level(problem), 1e-300)
+    return replace(found, levels=tuple(one._replace(level=one.level / pool) for one in found.levels))
+
+
+def _choose(problem: SharedStore, solve: Callable[[Floats | None], Rates]) -> Rates:
+    """Return the rates over weights, or over fair shares where these have a larger least share.
+
+    solve  returns the max-min rates over what tenants are due, (T,), or over weights for None
+    """
+    fair = fair_share_kops(problem)
+    found = solve(None)
+    least = least_share(found.rate, fair)
+    if least < 1 - EQUAL:
+        other = solve(fair)
+        if least_share(other.rate, fair) > least * (1 + EQUAL):
+            return other
+    return found
 
 
 def bound_share(problem: SharedStore) -> float:

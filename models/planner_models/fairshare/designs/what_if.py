@@ -15,8 +15,9 @@ from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
 from planner.formatting import few
 from planner.options import Options
-from planner_models.fairshare.plan.fair_shares import fair_share_kops, pool_level
-from planner_models.fairshare.plan.max_min import Level, share_max_min
+from planner_models.fairshare.designs.optimum import share_fairly
+from planner_models.fairshare.plan.fair_shares import fair_share_kops
+from planner_models.fairshare.plan.max_min import Level
 from planner_models.fairshare.plan.metrics import METRICS, find_unsatisfied, measure
 from planner_models.fairshare.plan.plan import Content, Sharing, read_plan
 from planner_models.fairshare.problem.adjustments import adjust
@@ -27,6 +28,7 @@ LESS_WEIGHT: Final = 0.5
 MOST_NAMES: Final = 5
 BUSY: Final = 0.95  # utilization above which a faster node is tried
 MOST_LEVELS: Final = 12
+BELOW: Final = "nodes of lower levels"
 MOST_LEVEL_PARTITIONS: Final = 300_000
 
 
@@ -53,7 +55,7 @@ def explain(
     rate = add_up(owner, weights=content.kops, minlength=len(problem.tenants))
     fair = fair_share_kops(problem)
     wants = np.flatnonzero(find_unsatisfied(problem, rate))
-    sentences = [f"{len(wants)} of {len(rate)} tenants want more than they get."]
+    sentences = [f"{len(wants):,} of {len(rate):,} tenants want more than they get."]
     if len(wants):
         share = np.divide(rate, fair, out=np.zeros_like(rate), where=fair > 0)
         least = int(wants[share[wants].argmin()])
@@ -107,22 +109,24 @@ def _tabulate(problem: SharedStore, rate: np.ndarray, fair: np.ndarray) -> Secti
 
 
 def _find_levels(problem: SharedStore, content: Content) -> list[Level]:
-    """Return the levels of the fairest rates for the replicas, lowest first; none of a large problem."""
+    """Return the levels of the fairest rates for the replicas, over fair shares, lowest first.
+
+    There is none of a large problem, and of one with several resources.
+    """
     if problem.capacity.shape[1] > 1 or len(problem.partitions) > MOST_LEVEL_PARTITIONS:
         return []
-    return [one for one in share_max_min(problem, content.replicas).levels if len(one.tenants)]
+    return [one for one in share_fairly(problem, content.replicas).levels if len(one.tenants)]
 
 
 def _list_levels(problem: SharedStore, levels: list[Level]) -> Iterator[Section]:
     """Yield the tenants and the full nodes of each level."""
-    pool = pool_level(problem)
     rows = [
         (
-            one.level / pool if pool > 0 else 0.0,
+            one.level,
             len(one.tenants),
             _name(problem.tenant_names, one.tenants),
             len(one.nodes),
-            _name(problem.node_names, one.nodes),
+            _name(problem.node_names, one.nodes) if len(one.nodes) else BELOW,
         )
         for one in levels[:MOST_LEVELS]
     ]

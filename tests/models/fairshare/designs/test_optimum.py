@@ -35,6 +35,19 @@ def test_a_tenant_that_wants_little_costs_no_other_its_fair_share() -> None:
     assert decision.plan.rates["kops"].tolist() == pytest.approx([10 / 6, 50 / 6])
     assert decision.proof.status is Status.OPTIMAL
     assert decision.proof.objective == pytest.approx(5 / 6)
+    (level,) = optimum.share_fairly(problem, replicas).levels
+    assert level.level == pytest.approx(5 / 6)  # of both, in place of 1 and 8/10
+    assert level.tenants.tolist() == [0, 1]
+
+
+def test_levels_of_weights_are_over_those_of_one_pool() -> None:
+    """Of 12 in all, weights 1 and 2 are due 4 and 8; the second only reaches 6."""
+    problem = make(
+        {"n1": 6.0, "n2": 6.0},
+        {"A": (1.0, "elastic", {"a": (20.0, "n1")}), "B": (2.0, "elastic", {"b": (20.0, "n2")})},
+    )
+    found = optimum.share_fairly(problem, complete(problem, optimum.fair_load_kops(problem)))
+    assert [one.level for one in found.levels] == pytest.approx([6 / 8, 6 / 4])
 
 
 @pytest.mark.parametrize("seed", range(6))
