@@ -213,6 +213,8 @@ def _route_freely(
         return class_priorities.prove_all_served(decision, levels, problem.rate_mbps)
     search = _Search(problem.routable, given, left)
     routable = search.problem
+    if not (routable.rate_mbps > 0)[~search.without_path()].any():
+        return decision  # no route of any demand keeps the limits
     if search.uses_columns(objective):
         found = class_priorities.route_by_columns(routable, levels, options=left)
     elif search.restricted is not None:
