@@ -26,14 +26,16 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.common import machine, parser_of
+from planner.options import Options
 from planner_models.coflows import CoflowsInTime
-from planner_models.coflows.designs import aalo, hybrid, sebf, sunflow, windows
+from planner_models.coflows.designs import aalo, hybrid, optimum, sebf, sunflow, windows
 from planner_models.coflows.plan.check import check
 from planner_models.coflows.plan.flow_groups import group_flows
 from planner_models.coflows.plan.metrics import measure
 from planner_models.coflows.problem.generators import sample
 from planner_models.coflows.problem.readers import read_trace
 
+LIMIT_S: Final = 60.0  # of `most_served`, which searches in each of some thousand windows
 CASES: Final[Mapping[str, tuple[Callable[..., Any], Mapping[str, Any]]]] = {
     "sunflow": (sunflow.schedule, {}),
     "sunflow by arrival": (sunflow.schedule, {"order": "arrival"}),
@@ -42,6 +44,11 @@ CASES: Final[Mapping[str, tuple[Callable[..., Any], Mapping[str, Any]]]] = {
     "aalo": (aalo.schedule, {"interval_ms": 1_000.0}),
     "solstice, 1 s": (windows.schedule_solstice, {"window_ms": 1_000.0}),
     "eclipse, 1 s": (windows.schedule_eclipse, {"window_ms": 1_000.0}),
+    "most_served, 1 s": (
+        windows.schedule_most_served,
+        {"window_ms": 1_000.0, "options": Options(time_limit_s=LIMIT_S)},
+    ),
+    "optimum": (optimum.schedule, {}),
 }
 FIRST_MS: Final = 300_000.0
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Final
 
 import numpy as np
@@ -14,6 +16,7 @@ from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.circuits.designs import eclipse, optimum, solstice
+from planner_models.circuits.designs.time_limit import TimeLimit
 from planner_models.circuits.plan.plan import IDLE, Day, read_days
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.coflows.designs.decision import decide_on_circuits
@@ -34,6 +37,10 @@ SETUPS_IN_WINDOW: Final = 20.0
 LEAST_WINDOW_MS: Final = 20.0
 MOST_WINDOWS: Final = 20_000
 """Windows, about, in which the busiest port has all its work, unless a length is given."""
+MOST_SERVED_SHARE: Final = 0.8
+"""Share of the time limit after which windows are scheduled by Solstice in place of circuits' optimum."""
+WINDOW_SHARE: Final = 0.05
+"""Share of the time that is left that the optimum of a window may take."""
 US: Final = 1e3
 """Microseconds in a millisecond."""
 
@@ -66,13 +73,21 @@ def schedule_most_served(
 ) -> Decision[Service]:
     """Schedule each window so that it serves the most, by system circuits' optimum, fed as Solstice is.
 
-    The most data in each window is not the least completion time.
+    The most data in each window is not the least completion time. A window has a share of the time that a
+    time limit leaves; once most of it is over, Solstice schedules the rest.
 
     source  Venkatakrishnan et al. 2016 (Eclipse), the problem itself, window by window
     """
 
+    limit = TimeLimit(options)
+
     def days(week: Circuits) -> list[Day]:
-        plan = optimum.solve(_as_table(week), options=options).plan
+        if time.perf_counter() >= limit.deadline(MOST_SERVED_SHARE):
+            return solstice.days(week)
+        rest = limit.rest()
+        if rest.time_limit_s is not None:
+            rest = replace(rest, time_limit_s=WINDOW_SHARE * rest.time_limit_s)
+        plan = optimum.solve(_as_table(week), options=rest).plan
         return [] if plan is None else read_days(week, plan.configurations)
 
     return _schedule(problem, window_ms, days, options)

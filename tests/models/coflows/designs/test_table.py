@@ -8,12 +8,18 @@ import pytest
 from hypothesis import given, settings
 
 import planner
+from planner.contract.design import Decision
+from planner.options import Options
+from planner_models.circuits import Circuits, Schedule
+from planner_models.circuits.designs import optimum
 from planner_models.coflows import CoflowsInTime
+from planner_models.coflows.designs import windows
 from planner_models.coflows.designs.table import DESIGNS
 from planner_models.coflows.plan.check import check
 from planner_models.coflows.plan.completion import replay
 from planner_models.coflows.plan.lower_bounds import alone_ms, mean_completion_bound_ms
 from planner_models.coflows.plan.metrics import measure
+from planner_models.coflows.problem.generators import mapreduce
 from tests.models.coflows.instances import best_by_enumeration, circuit_plan, problem_of, problems
 
 PLANS = {design.name: design.decide for design in DESIGNS if not design.is_bound}
@@ -109,6 +115,24 @@ def test_a_window_carries_on_what_is_left_over() -> None:
         plan = PLANS[name](problem, window_ms=100.0).plan
         assert plan.circuits["end_ms"].max() > 280.0, name
         assert replay(problem, plan).coflow_ms[0] < 600.0, name
+
+
+def test_windows_share_the_time_limit_of_most_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = mapreduce(racks=4, coflows=3, seed=1)
+    given, solve = list[float](), optimum.solve
+
+    def record(week: Circuits, *, options: Options) -> Decision[Schedule]:
+        given.append(options.time_limit_s or np.inf)
+        return solve(week, options=options)
+
+    monkeypatch.setattr(optimum, "solve", record)
+    options = Options(time_limit_s=60.0)
+    assert PLANS["most_served"](problem, options=options).plan is not None
+    assert given
+    assert max(given) <= windows.WINDOW_SHARE * 60.0
+    monkeypatch.setattr(windows, "MOST_SERVED_SHARE", 0.0)
+    late, by_solstice = (PLANS[name](problem, options=options).plan for name in ("most_served", "solstice"))
+    pd.testing.assert_frame_equal(late.circuits, by_solstice.circuits)
 
 
 def test_the_shorter_coflow_is_sent_first_and_the_unknown_one_later() -> None:
