@@ -27,6 +27,9 @@ OTHERS: Final = (
     "circuit_utilization",
 )
 
+OTHER_CONTROLS: Final = ("DCTCP", "TDTCP")
+"""Congestion controls that are tried in place of Reno."""
+
 
 def explain(
     problem: FlowsInTime,
@@ -93,7 +96,7 @@ def _report_racks(service: Service, shown: int) -> Section:
 
 
 def _changes(problem: FlowsInTime, decided: Decided) -> Iterator[Change[FlowsInTime]]:
-    """Yield faster switches and shorter nights, then longer queues and reTCP where the design has them."""
+    """Yield faster switches, shorter nights, longer queues, and other hosts where the design has them."""
     racks = problem.racks
     for name, what in (
         ("circuit_mbps", "circuits, twice the rate"),
@@ -117,6 +120,9 @@ def _changes(problem: FlowsInTime, decided: Decided) -> Iterator[Change[FlowsInT
     if values.get("alpha") == 1 and values.get("control", "reno") == "reno":
         retcp = {"alpha": 2.0, "beta": 0.5}
         yield Change(name="reTCP, 2 and 0.5", problem=problem, parameters=retcp)
+        for control in OTHER_CONTROLS if "control" in values else ():
+            parameters = {"control": control.lower()}
+            yield Change(name=f"{control} in place of Reno", problem=problem, parameters=parameters)
 
 
 def _compare_metrics(problem: FlowsInTime, decided: Decided) -> Section:

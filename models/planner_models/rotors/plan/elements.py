@@ -103,11 +103,11 @@ def tabulate_pairs(
             "pair": problem.name_ends(source, target),
             "demand": wanted[source, target],
             "delivered": done.delivered[source, target],
-            "capacity": done.capacity[source, target],
+            "direct_capacity": done.capacity[source, target],
             "mean_wait": done.mean_wait[source, target],
         }
     )
-    units = {"demand": "Mbit/s", "delivered": "Mbit/s", "capacity": "Mbit/s", "mean_wait": "us"}
+    units = {"demand": "Mbit/s", "delivered": "Mbit/s", "direct_capacity": "Mbit/s", "mean_wait": "us"}
     title = "Pairs, the most demand left over first"
     return (Section(title=title, frame=frame, units=units),) if len(frame) else ()
 

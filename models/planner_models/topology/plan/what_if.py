@@ -107,7 +107,8 @@ def _tabulate_links(problem: Fabric, done: Evaluation, rows: int) -> Section:
     )
     frame = frame.sort_values("utilization", ascending=False, kind="stable", ignore_index=True).head(rows)
     units = {"load": "Mbit/s", "utilization": "%"}
-    return Section(title="Directions between blocks by utilization", frame=frame, units=units)
+    title = "Directions between blocks by utilization, at the demand itself"
+    return Section(title=title, frame=frame, units=units)
 
 
 def _tabulate_steps(done: Evaluation, rows: int) -> Section:

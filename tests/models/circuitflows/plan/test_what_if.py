@@ -47,6 +47,7 @@ def test_gains_of_changes_are_those_of_solving_again(scenario: Path) -> None:
     assert rows["queues, twice as long"]["gain"] == pytest.approx(gained[1] - gained[0])
     assert rows["queues, twice as long"]["delivered_gb"] == gained[1]
     assert gained[1] > gained[0], "16 packets do not fill a circuit"
+    assert rows["TDTCP in place of Reno"]["gain"] > rows["reTCP, 2 and 0.5"]["gain"] > 0
 
 
 def test_racks_and_flows_add_up(scenario: Path) -> None:
