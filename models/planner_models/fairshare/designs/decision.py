@@ -9,7 +9,7 @@ import numpy as np
 from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
-from planner.formatting import amount, few
+from planner.formatting import amount
 from planner.options import Options
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.metrics import LIMITS, least_share
@@ -23,11 +23,11 @@ from planner_models.fairshare.plan.plan import (
 )
 from planner_models.fairshare.plan.service import Served
 from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.validation import find_memory_shortage
 
 PLACES: Final = frozenset({"placed", "pinned"})
 """Constraints that hold only where memory and nodes are enough for all replicas."""
 EQUAL: Final = 1e-7
-MOST_NAMES: Final = 5
 
 Previous = Decision[Sharing] | None
 """The decision in place, whose replicas are where data lies now."""
@@ -93,15 +93,9 @@ def _prove_short(problem: SharedStore, replicas: Replicas, rate: Floats, bound: 
         f"all nodes have {amount(float(have[r]), _unit(problem, r))}"
         for r in np.flatnonzero(need > have * (1 + 1e-9)).tolist()
     ]
-    size = float((problem.size_gb * problem.wanted_replicas).sum())
-    memory = float(problem.memory_gb.sum())
-    if size > memory * (1 + 1e-9):
-        working = np.flatnonzero(~problem.is_failed)
-        named = few([str(name) for name in problem.node_names[working]], MOST_NAMES)
-        reasons.append(
-            f"all replicas take {amount(size, 'GB')}; all {len(working)} nodes that work ({named}) "
-            f"have {amount(memory, 'GB')} of memory"
-        )
+    shortage = find_memory_shortage(problem)
+    if shortage is not None:
+        reasons.insert(0, shortage)
     if reasons:
         return Proof(status=Status.INFEASIBLE, reasons=tuple(reasons))
     placed = np.bincount(replicas.partition, minlength=len(problem.partitions))

@@ -36,6 +36,7 @@ METRICS: Final = (
         "",
         "least over largest rate of a tenant, each over its fair share",
         f"{PISCES}, 4",
+        title="min over max share",
     ),
     more(
         "isolation",
@@ -49,8 +50,9 @@ METRICS: Final = (
         "",
         "min_share after the worst loss of a node, with the fairest rates of the replicas that are left; "
         "none for several resources and for over a million replicas times nodes",
+        title="min share if a node fails",
     ),
-    more("jain", "", "Jain's index of the rates of tenants, each over its fair share"),
+    more("jain", "", "Jain's index of the rates of tenants, each over its fair share", title="Jain's index"),
     less("max_utilization", "", "load over capacity of the busiest node"),
     less("tenants_below", "tenants", "tenants that get less than 99.9% of their fair share"),
     less("unplaced_replicas", "replicas", "replicas without a place"),

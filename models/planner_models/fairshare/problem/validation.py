@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 
+from planner.contract.notes import add_note
 from planner.contract.tables import SHOWN_ROWS, file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
-from planner.formatting import amount
+from planner.formatting import amount, few
 from planner_models.fairshare.problem.tables import (
     ANY,
     MOST_EVENTS,
@@ -23,6 +24,8 @@ from planner_models.fairshare.problem.tables import (
     REQUESTS,
 )
 
+MOST_NAMES: Final = 5
+
 if TYPE_CHECKING:
     from planner_models.fairshare.problem.problem import SharedStore
 
@@ -32,7 +35,28 @@ def find_faults(problem: SharedStore) -> list[str]:
     faults = list(_find_sizes(problem)) or list(_find_unknown(problem))
     if not faults:
         faults += [*_find_tenants(problem), *_find_partitions(problem), *_find_rules(problem)]
+    if not faults:
+        shortage = find_memory_shortage(problem)
+        if shortage is not None:
+            add_note(
+                f"warning: {shortage}, so that some replicas stay without a place; lower replicas of "
+                "tenants, or raise memory_gb of nodes"
+            )
     return faults
+
+
+def find_memory_shortage(problem: SharedStore) -> str | None:
+    """Return why not all replicas fit on the nodes that work, in words; None where memory is enough."""
+    size = float((problem.size_gb * problem.wanted_replicas).sum())
+    memory = float(problem.memory_gb.sum())
+    if size <= memory * (1 + 1e-9):
+        return None
+    working = np.flatnonzero(~problem.is_failed)
+    named = few([str(name) for name in problem.node_names[working]], MOST_NAMES)
+    return (
+        f"all replicas take {amount(size, 'GB')}; all {len(working)} nodes that work ({named}) have "
+        f"{amount(memory, 'GB')} of memory"
+    )
 
 
 def _find_sizes(problem: SharedStore) -> Iterator[str]:
@@ -76,7 +100,8 @@ def _find_sizes(problem: SharedStore) -> Iterator[str]:
 
 def _find_unknown(problem: SharedStore) -> Iterator[str]:
     tenants, nodes = set(problem.tenants["tenant"].astype(str)), set(problem.nodes["node"].astype(str))
-    yield from report_unknown_names(problem.partitions, "partitions", "tenant", tenants, "no tenant")
+    owners = list(report_unknown_names(problem.partitions, "partitions", "tenant", tenants, "no tenant"))
+    yield from owners
     if problem.resources is not None:
         yield from report_unknown_names(problem.resources, "resources", "node", nodes, "no node")
         own = problem.resources["resource"].astype(str) == REQUESTS
@@ -101,7 +126,8 @@ def _find_unknown(problem: SharedStore) -> Iterator[str]:
             yield from report_unknown_names(
                 frame, name, "node", nodes | (wild if name == "forbidden" else set()), "no node"
             )
-        yield from _find_unknown_partitions(problem, frame, name, wild)
+        if not owners:  # else their partitions are unknown for the same reason
+            yield from _find_unknown_partitions(problem, frame, name, wild)
 
 
 def _find_unknown_partitions(
@@ -165,9 +191,10 @@ def _find_rules(problem: SharedStore) -> Iterator[str]:
         where = file_name(problem.pinned, "pinned")
         if forbidden is not None:
             for p, n in np.argwhere(pinned & forbidden)[:SHOWN_ROWS].tolist():
+                row = _find_rule(problem, problem.pinned, p, n)
                 yield (
-                    f"{where}: partition '{problem.partition_names[p]}' of tenant "
-                    f"'{problem.tenant_names[problem.tenant[p]]}' is pinned to node "
+                    f"{row_name(problem.pinned, 'pinned', row)}: partition '{problem.partition_names[p]}' of "
+                    f"tenant '{problem.tenant_names[problem.tenant[p]]}' is pinned to node "
                     f"'{problem.node_names[n]}', where table forbidden forbids it"
                 )
         most = problem.tenants["replicas"].to_numpy(float)[problem.tenant]
@@ -177,3 +204,12 @@ def _find_rules(problem: SharedStore) -> Iterator[str]:
                 f"'{problem.tenant_names[problem.tenant[p]]}' is pinned to {pinned[p].sum()} nodes, must be "
                 f"at most its replicas, {most[p]:g}"
             )
+
+
+def _find_rule(problem: SharedStore, rules: pd.DataFrame, partition: int, node: int) -> int:
+    """Return the first row of a table of rules that names a partition and a node."""
+    tenant = problem.tenant_names[problem.tenant[partition]]
+    named = rules["tenant"].astype(str).isin([ANY, str(tenant)])
+    named &= rules["partition"].astype(str).isin([ANY, str(problem.partition_names[partition])])
+    named &= rules["node"].astype(str) == str(problem.node_names[node])
+    return int(named.to_numpy().argmax())

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from planner.contract.notes import observe_notes
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.fairshare import SharedStore, check
@@ -105,7 +106,11 @@ def test_replicas_without_a_place_are_counted() -> None:
 
 def test_too_little_memory_is_proven_with_the_nodes() -> None:
     own = {"a": (1.0, "n1 n2"), "b": (1.0, "n1 n2")}
-    problem = make({"n1": 9.0, "n2": 9.0}, {"A": (1.0, "elastic", own)}, memory_gb=0.9, size_gb=0.8)
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        problem = make({"n1": 9.0, "n2": 9.0}, {"A": (1.0, "elastic", own)}, memory_gb=0.9, size_gb=0.8)
+    (note,) = notes
+    assert note.startswith("warning: all replicas take 3.2 GB; all 2 nodes that work (n1, n2) have 1.8 GB")
     decision = optimum.share(problem, options=Options(service="all"))
     assert decision.plan is None
     assert decision.proof.status == Status.INFEASIBLE

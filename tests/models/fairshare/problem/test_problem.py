@@ -88,8 +88,8 @@ FAULTS = {
     "placed row 2: tenant 'B', partition 'p', node 'n1' is there already in row 1": rules(
         "placed", ("B", "p", "n1"), ("B", "p", "n1")
     ),
-    "pinned: partition 'p' of tenant 'B' is pinned to node 'n2', where table forbidden forbids it": both(
-        rules("pinned", ("B", "p", "n2")), rules("forbidden", ("*", "*", "n2"))
+    "pinned row 1: partition 'p' of tenant 'B' is pinned to node 'n2', where table forbidden forbids it": (
+        both(rules("pinned", ("B", "p", "n2")), rules("forbidden", ("*", "*", "n2")))
     ),
     "pinned: partition 'p' of tenant 'Ünïcode' is pinned to 2 nodes, must be at most its replicas, 1": rules(
         "pinned", ("Ünïcode", "p", "n1"), ("Ünïcode", "p", "n2")
