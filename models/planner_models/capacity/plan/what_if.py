@@ -271,9 +271,7 @@ def _try_budgets(
         bounds = [rank.bound for rank in decision.proof.ranks if rank.metric == "delivered_mbps"]
         if not bounds and decision.proof.metric == "delivered_mbps" and decision.proof.bound is not None:
             bounds = [decision.proof.bound]
-        if (
-            not bounds and decision.proof.metric == "cost_of_all"
-        ):  # all is delivered, and no plan delivers more
+        if not bounds and decision.proof.metric == "cost_of_all":  # no plan delivers more than all
             bounds = [figures["offered_mbps"] or 0.0]
         rows.append(
             {
