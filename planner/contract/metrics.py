@@ -11,13 +11,17 @@ from planner.formatting import heading
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """One figure of a plan; its value is None where it has no meaning."""
+    """One figure of a plan; its value is None where it has no meaning.
+
+    title  words of a label, without a capital, where the name makes no good ones
+    """
 
     name: str
     unit: str
     better: Literal["more", "less"]
     about: str
     source: str = ""
+    title: str = ""
 
     @property
     def label(self) -> str:
@@ -27,17 +31,17 @@ class Metric:
     @property
     def words(self) -> str:
         """The name as words within a sentence, without its unit, such as "max utilization"."""
-        return heading(self.name, self.unit)
+        return self.title or heading(self.name, self.unit)
 
 
-def more(name: str, unit: str, about: str, source: str = "") -> Metric:
+def more(name: str, unit: str, about: str, source: str = "", *, title: str = "") -> Metric:
     """Return a metric of which more is better."""
-    return Metric(name=name, unit=unit, better="more", about=about, source=source)
+    return Metric(name=name, unit=unit, better="more", about=about, source=source, title=title)
 
 
-def less(name: str, unit: str, about: str, source: str = "") -> Metric:
+def less(name: str, unit: str, about: str, source: str = "", *, title: str = "") -> Metric:
     """Return a metric of which less is better."""
-    return Metric(name=name, unit=unit, better="less", about=about, source=source)
+    return Metric(name=name, unit=unit, better="less", about=about, source=source, title=title)
 
 
 @dataclass(frozen=True, kw_only=True)

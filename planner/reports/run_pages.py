@@ -271,8 +271,9 @@ def checked_page(result: Checked) -> Page:
     rows = []
     for one in system.metrics:
         value = result.metrics.get(one.name)
-        unit, text = scale_of(one.name, [value], one.unit)
-        rows.append([one.label, better(one, unit), text(value)])
+        if value is not None:
+            unit, text = scale_of(one.name, [value], one.unit)
+            rows.append([one.label, better(one, unit), text(value)])
     table = Table(
         title=system.name,
         columns=[Column(label="metric"), Column(label=""), Column(label="plan", numeric=True)],

@@ -265,6 +265,7 @@ class Painter {
         [x, y] = [(strip[0] + strip[2]) / 2, (strip[1] + strip[3]) / 2];
       } else [x, y] = [this.px[node], this.py[node] - this.radius[node] - 14];
       const half = c.measureText(text).width / 2 + 6;
+      if (node !== undefined && this.isSeen([x, y, x, y])) x = clamp(x, half + 3, this.view.width - half - 3);
       const box = [x - half, y - 9.5, x + half, y + 9.5];
       if (!this.isSeen(box) || this.#isTaken(box)) continue;
       c.beginPath();

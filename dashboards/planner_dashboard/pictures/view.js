@@ -28,11 +28,13 @@ class View {
     if (!this.bounds || !this.width) return;
     const [west, north, east, south] = this.bounds;
     const margin = Math.min(MARGIN_PX, this.width / 9);
-    const across = (this.width - 2 * margin) / Math.max(east - west, 1);
+    // a map goes on below the buttons; other networks end beside them
+    const aside = this.limits ? 0 : Math.max(0, BUTTONS.wide - margin / 2);
+    const across = (this.width - 2 * margin - aside) / Math.max(east - west, 1);
     const down = (this.height - 2 * margin) / Math.max(south - north, 1);
     this.fitted = Math.min(across, down, 0.6);
     this.scale = this.fitted;
-    this.x = (west + east) / 2;
+    this.x = (west + east) / 2 + aside / 2 / this.scale;
     this.y = (north + south) / 2;
     this.confine();
   }

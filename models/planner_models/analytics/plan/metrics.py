@@ -31,9 +31,9 @@ METRICS: Final = (
         about="value of answers that come before their deadlines, in all intervals",
     ),
     Metric(name="offered_value", unit="USD", better="more", about="value of all answers at full quality"),
-    less("coarse_loss", "USD", "value lost as answers are coarse"),
-    less("no_data_loss", "USD", "value lost as sites send no data of a query"),
-    less("late_loss", "USD", "value lost as data comes after the deadline"),
+    less("coarse_loss", "USD", "value lost as answers are coarse", title="loss by coarse answers"),
+    less("no_data_loss", "USD", "value lost as sites send no data of a query", title="loss without data"),
+    less("late_loss", "USD", "value lost as data comes after the deadline", title="loss by late data"),
     less(
         "wasted_percent",
         "%",
@@ -55,14 +55,27 @@ METRICS: Final = (
         about="part of the answers whose error is as in the plan: all data that they need comes before the "
         "deadline, and the error is no larger than the query allows",
     ),
-    less("error_p95", "", "95th percentile of the errors of answers, by their levels and worst sites"),
+    less(
+        "error_p95",
+        "",
+        "95th percentile of the errors of answers, by their levels and worst sites",
+        title="p95 error",
+    ),
     less(
         "proven_error_p95",
         "",
         "95th percentile of the proven bounds on the errors of answers, of those that have one",
+        title="proven p95 error",
     ),
-    less("freshness_p50_s", "s", "time from the end of an interval to its answer, median"),
-    less("freshness_p99_s", "s", "time from the end of an interval to its answer, 99th percentile"),
+    less(
+        "freshness_p50_s", "s", "time from the end of an interval to its answer, median", title="median delay"
+    ),
+    less(
+        "freshness_p99_s",
+        "s",
+        "time from the end of an interval to its answer, 99th percentile",
+        title="p99 delay",
+    ),
     less("backlog_gb", "GB", "bytes that wait at uplinks, most of all ends of intervals", PAPER),
     less("sent_gb", "GB", "bytes that sites send"),
     less("transfer_cost", "USD", "price of the bytes on all uplinks"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import pandas as pd
 
@@ -12,6 +13,9 @@ from planner_models.circuitflows.plan.service import Service
 from planner_models.circuitflows.problem.problem import FlowsInTime
 from planner_models.circuits.plan.drawing import MOST_BARS, MOST_LANES, draw_timeline
 from planner_models.circuits.problem.drawing import draw_ring
+
+MOST_IN_LANE: Final = 120
+"""Circuits of a rack that a timeline shows, each of which a reader can still see."""
 
 
 def draw(problem: FlowsInTime, plan: Operation) -> Sequence[Drawing]:
@@ -65,7 +69,8 @@ def choose_first_weeks(problem: FlowsInTime, days: pd.DataFrame) -> tuple[pd.Dat
     week = (begin / problem.of("week_us") + 1e-9).astype(int)
     lanes = min(len(problem.racks), MOST_LANES) / len(problem.racks)
     circuits = week.value_counts().sort_index()
-    fitting = circuits.index[(circuits.cumsum() * lanes <= MOST_BARS).to_numpy()]
+    most = min(MOST_BARS, MOST_IN_LANE * lanes * len(problem.racks))
+    fitting = circuits.index[(circuits.cumsum() * lanes <= most).to_numpy()]
     last = int(fitting[-1]) if len(fitting) else int(circuits.index[0])
     if last < int(circuits.index[-1]):
         until = (last + 1) * problem.of("week_us") / 1e3

@@ -34,8 +34,9 @@ def draw(problem: Month, plan: Loads) -> Sequence[Drawing]:
     largest = np.argsort(-by_cdn.sum(axis=0), kind="stable")[:MOST_LINES]
     frame = _over_time(by_cdn[:, largest], [cdns[row] for row in largest])
     bills = bill(problem, load)[["contract", "amount", "unused"]]
+    shown = f", the {MOST_LINES} largest of {len(cdns)}" if len(cdns) > MOST_LINES else ""
     return [
-        Curve(title="Traffic of CDNs", frame=frame, units=dict.fromkeys(frame.columns[1:], "Mbit/s")),
+        Curve(title=f"Traffic of CDNs{shown}", frame=frame, units=dict.fromkeys(frame.columns[1:], "Mbit/s")),
         Curve(title="Bill of each contract", frame=bills, bars=True),
     ]
 

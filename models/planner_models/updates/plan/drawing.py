@@ -66,7 +66,11 @@ def _draw_steps(problem: Update, plan: UpdatePlan) -> Timeline:
         )
     frame = pd.DataFrame(rows)
     assert set(busiest) <= set(problem.switch_index)
-    return Timeline(title="Steps", frame=frame, unit="s", lanes="switch", what="step", kind=SWITCH)
+    count = plan.operations["switch"].nunique()
+    title = (
+        f"Steps of the {MOST_LANES} of {count} switches with most changes" if count > MOST_LANES else "Steps"
+    )
+    return Timeline(title=title, frame=frame, unit="s", lanes="switch", what="step", kind=SWITCH)
 
 
 def _draw_tables(problem: Update, held: dict[int, np.ndarray]) -> Curve:

@@ -27,7 +27,12 @@ METRICS: Final = (
     less("broken_classes", "classes", "classes whose guarantee some mixture breaks", FOSTER),
     less("rounds", "rounds", "steps that change rules, one after another"),
     less("batches", "batches", "steps in which packets move to other rules"),
-    less("seconds", "s", "time from the first change to the last, with the time that packets need to leave"),
+    less(
+        "seconds",
+        "s",
+        "time from the first change to the last, with the time that packets need to leave",
+        title="duration",
+    ),
     less("operations", "rules", "rules that are added, removed or changed, each time"),
     less(
         "extra_rules_share",
