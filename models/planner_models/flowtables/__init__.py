@@ -19,9 +19,9 @@ masks cost more lookups than the misses that they save, as with the paper's `pri
 `all`. `merged` finds a *pool* of few masks for a trace, and `pool` takes masks in use again without knowing
 what comes.
 
-`formulation` is this model in Pyomo, for few bits. The bound of `merged` holds for every cache: headers of
-which any two have a header of another action in the smallest cube around them need an entry each, and each
-connection needs a lookup.
+`formulation` is this model in Pyomo, for few bits. The bound of `merged` holds for every correct cache:
+headers of which any two have a header of another action in the smallest cube around them need an entry each,
+and prices of headers couple misses with the number of masks and their lookups (`designs/mask_bound.py`).
 
 Tables: `rules(priority, match, action, table?)`, `flows(header, packets?, start_s?)` and optionally
 `fields(field, bits, stage, prefix?)`, else the five-tuple, and `costs(probe_ns?, upcall_us?,

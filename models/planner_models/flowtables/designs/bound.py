@@ -22,16 +22,6 @@ MIXTURES_OF_ENTRY = 4  # the same within an entry
 MOST_ENTRIES_TRIED = 64
 
 
-def bound_cost(problem: FlowTables, incompatible: int) -> float:
-    """Return the least CPU time of a connection, us: a lookup, and upcalls of incompatible headers.
-
-    A cache without entries has no masks, so that each connection takes an upcall and no lookup.
-    """
-    upcall_us = problem.cost("upcall_us")
-    with_entries_us = problem.probe_us + upcall_us * incompatible / len(problem.flows)
-    return min(with_entries_us, upcall_us)
-
-
 def find_incompatible(problem: FlowTables, headers: Headers, specific: Ints) -> Ints:
     """Return rows of headers that are pairwise incompatible, greedily, the most specific ones first.
 
@@ -47,7 +37,7 @@ def find_witness(problem: FlowTables, first: Words, second: Words) -> Words | No
     both = np.array([first, second])
     actions = classify(both, problem.entries)
     witness = np.zeros_like(first)
-    found = _is_incompatible(first, second, actions[0], actions[1], problem.entries, witness)
+    found = is_incompatible(first, second, actions[0], actions[1], problem.entries, witness)
     return witness if found else None
 
 
@@ -75,7 +65,7 @@ def mix(first: Any, second: Any, state: Any, witness: Any) -> Any:
 
 
 @kernel
-def _is_incompatible(  # noqa: C901
+def is_incompatible(  # noqa: C901
     first: Any, second: Any, action: Any, other: Any, rules: Any, witness: Any
 ) -> Any:
     """Return whether a header of another action is found in the smallest cube with two; it is `witness`.
@@ -124,7 +114,7 @@ def _find_incompatible(headers: Any, actions: Any, order: Any, rules: Any) -> An
         is_apart = True
         for k in range(count):
             s = recent[k]
-            if actions[s] == actions[h] and not _is_incompatible(
+            if actions[s] == actions[h] and not is_incompatible(
                 headers[h], headers[s], actions[h], actions[s], rules, witness
             ):
                 is_apart = False

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from planner.contract.design import Decision
 from planner.options import Options
-from planner_models.flowtables.designs.bound import bound_cost, find_incompatible
+from planner_models.flowtables.designs.bound import find_incompatible
 from planner_models.flowtables.designs.cover import (
     Headers,
     count_entries,
@@ -33,6 +33,7 @@ from planner_models.flowtables.problem.problem import FlowTables
 
 BACKEND: Final = "merging and local search"
 MOST_TRIED: Final = 12  # masks that one is tried to merge into
+Prove = Annotated[bool, Field(description="whether a bound on the time of all caches is found")]
 Trials = Annotated[int, Field(ge=0, le=100_000, description="changes of masks that local search tries")]
 
 
@@ -40,6 +41,7 @@ def plan_pool(
     problem: FlowTables,
     *,
     trials: Trials = 300,
+    prove: Prove = True,
     options: Options = Options(),
     previous: Decision[Cache] | None = None,
 ) -> Decision[Cache]:
@@ -54,14 +56,16 @@ def plan_pool(
     if previous is not None and previous.plan is not None:
         start = min(start, search.take_masks(previous.plan), key=search.cost_of_masks)
     best = search.improve(start, trials, np.random.default_rng(options.seed or 0))
+    table = search.make_table(best)
+    if not prove:
+        return decide(problem, table, options=options, backend=BACKEND)
+    from planner_models.flowtables.designs.mask_bound import (
+        bound_time,
+    )  # compiled only where a bound is asked
+
     incompatible = find_incompatible(problem, headers, count_bits(least))
-    return decide(
-        problem,
-        search.make_table(best),
-        options=options,
-        bound=bound_cost(problem, len(incompatible)),
-        backend=BACKEND,
-    )
+    bound_us = bound_time(problem, headers, incompatible)
+    return decide(problem, table, options=options, bound=bound_us, backend=BACKEND)
 
 
 def count_bits(masks: Words) -> np.ndarray:
