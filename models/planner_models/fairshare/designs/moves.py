@@ -25,11 +25,9 @@ from planner_models.fairshare.designs.placement import (
     Rules,
     State,
     bound_utilization,
-    choose_nodes,
     copy_state,
     find_rules,
-    insert_by_ejection,
-    insert_greedily,
+    insert_all,
     keep_all,
     list_replicas,
     may_be,
@@ -132,8 +130,7 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
             trial = copy_state(state)
             left = pack(rules, trial, load_kops, most, slots, order, makes_space)
             if left:
-                insert_greedily(rules, trial, load_kops, order, choose_nodes(rules, load_kops, trial))
-                insert_by_ejection(rules, trial, load_kops)
+                insert_all(problem, rules, trial, load_kops, order)
             lower_excess(rules, trial, load_kops, most, first, node, MOST_STEPS)
             replicas = list_replicas(trial)
             counted = count_moves(problem, replicas)

@@ -16,10 +16,12 @@ from numba import njit
 from planner.arrays import Bools, Floats, Ints
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.validation import find_memory_shortage
 
 MOST_STEPS: Final = 20_000  # moves of the local search
 TRIALS: Final = 4_000  # random moves that are tried for a step before the search ends
 TARGET_GAP: Final = 1e-5
+MOST_EJECTIONS: Final = 100_000_000  # replicas whose ejection is tried for all that have no place
 
 
 class Rules(NamedTuple):
@@ -141,9 +143,13 @@ def insert_greedily(rules: Rules, state: State, load: Floats, order: Ints, prefe
 def insert_by_ejection(  # noqa: C901 - one compiled loop
     rules: Rules, state: State, load: Floats
 ) -> int:
-    """Insert replicas without a node where another one can leave for a third node; return those without."""
-    left = 0
+    """Insert replicas without a node where another one can leave for a third node; return those without.
+
+    Only replicas that fit in the free memory of some node can leave.
+    """
+    left, tried = 0, 0
     nodes = len(rules.rate)
+    smallest = rules.size.min() if len(rules.size) else 0.0
     for p in range(len(rules.wanted)):
         for r in range(rules.wanted[p]):
             if state.node[p, r] >= 0:
@@ -155,9 +161,19 @@ def insert_by_ejection(  # noqa: C901 - one compiled loop
                     placed = True
             if placed:
                 continue
+            free = 0.0
+            for n in range(nodes):
+                if rules.rate[n] > 0:
+                    free = max(free, rules.memory[n] - state.used[n])
+            if free < smallest or tried >= MOST_EJECTIONS:
+                left += 1
+                continue
             for q in range(len(rules.wanted)):
-                if placed:
+                if placed or tried >= MOST_EJECTIONS:
                     break
+                tried += 1
+                if rules.size[q] > free:
+                    continue
                 for s in range(rules.wanted[q]):
                     n = state.node[q, s]
                     if n < 0 or q == p or state.is_pinned[q, s]:
@@ -388,12 +404,26 @@ def place_by_load(problem: SharedStore, load_kops: Floats, *, search: bool = Tru
     rules = find_rules(problem)
     state = start_state(problem, rules, load_kops)
     order = np.argsort(-load_kops, kind="stable")
-    insert_greedily(rules, state, load_kops, order, choose_nodes(rules, load_kops, state))
-    insert_by_ejection(rules, state, load_kops)
+    insert_all(problem, rules, state, load_kops, order)
     if search:
         target = bound_utilization(problem, load_kops) * (1 + TARGET_GAP)
         search_exchanges(rules, state, load_kops, target, MOST_STEPS, TRIALS, np.random.default_rng(seed))
     return list_replicas(state)
+
+
+def insert_all(problem: SharedStore, rules: Rules, state: State, load: Floats, order: Ints) -> None:
+    """Insert the replicas without a node; where memory is too short for all, first ones of partitions first.
+
+    order  (P,) partitions in the order of insertion
+    """
+    preferred = choose_nodes(rules, load, state)
+    rounds = [rules.wanted]
+    if find_memory_shortage(problem) is not None:
+        rounds = [np.minimum(rules.wanted, k) for k in range(1, int(rules.wanted.max(initial=1)) + 1)]
+    for wanted in rounds:
+        fewer = rules._replace(wanted=wanted)
+        insert_greedily(fewer, state, load, order, preferred)
+        insert_by_ejection(fewer, state, load)
 
 
 def place_uniformly(problem: SharedStore, *, seed: int = 0) -> Replicas:
@@ -403,8 +433,7 @@ def place_uniformly(problem: SharedStore, *, seed: int = 0) -> Replicas:
     state = start_state(problem, rules, even)
     order = np.random.default_rng(seed).permutation(len(even))
     alike = rules._replace(rate=np.where(rules.rate > 0, 1.0, 0.0))
-    insert_greedily(alike, state, even, order, choose_nodes(alike, even, state))
-    insert_by_ejection(alike, state, even)
+    insert_all(problem, alike, state, even, order)
     return list_replicas(state)
 
 
@@ -414,8 +443,7 @@ def complete(problem: SharedStore, load_kops: Floats) -> Replicas:
     partition, node = problem.placed_replicas
     state = start_state(problem, rules, load_kops, Replicas(partition, node))
     order = np.argsort(-load_kops, kind="stable")
-    insert_greedily(rules, state, load_kops, order, choose_nodes(rules, load_kops, state))
-    insert_by_ejection(rules, state, load_kops)
+    insert_all(problem, rules, state, load_kops, order)
     return list_replicas(state)
 
 

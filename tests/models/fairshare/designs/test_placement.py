@@ -117,6 +117,20 @@ def test_too_little_memory_is_proven_with_the_nodes() -> None:
     assert "all 2 nodes that work (n1, n2) have 1.8 GB of memory" in " ".join(decision.proof.reasons)
 
 
+def test_where_memory_is_short_each_partition_has_a_replica_before_others_have_two() -> None:
+    """Four partitions want two replicas, and nodes have memory for six: by load alone, one would have none."""
+    parts = {name: (load, "n1 n2") for name, load in (("a", 4.0), ("b", 3.0), ("c", 2.0), ("d", 1.0))}
+    problem = make({"n1": 9.0, "n2": 9.0}, {"A": (1.0, "fixed", parts)}, memory_gb=3.0)
+    found = place_by_load(problem, optimum.fair_load_kops(problem))
+    assert len(found.node) == 6
+    assert set(found.partition.tolist()) == {0, 1, 2, 3}
+    decision = optimum.share(problem)
+    assert decision.plan is not None
+    assert decision.plan.rates["kops"].tolist() == pytest.approx(
+        [10.0]
+    )  # though the replicas in place have 0
+
+
 def test_moves_are_within_their_limit_and_their_bound() -> None:
     for seed in range(4):
         problem = generators.zipf(
