@@ -23,8 +23,8 @@ Scenario `circuitflows/controls` compares them on the week of Fig. 2.5, over que
 Table 2.2 of the thesis, run in full: of 68 rows 48 are reproduced, 16 are in order, and 4 are not reproduced;
 before the flows, hosts and packet switch of the published emulator were followed, 40 were not. The four are
 the median of big flows under `adu`, its gain over `voq`, and two rows of `fixed` that are 16 to 18% away, but
-10 to 13% under another order of the events of one instant, which the thesis does not name.
-`planner reproduce circuitflows/table_2_2` gives each reason.
+10 to 13% under another order of the events of one instant, which the thesis does not name. How-to page
+`congestion` has each reason in a line.
 
 A flow may have a time to live (`life_us`), after which it is killed; its completion time is then that. The
 preset `etalon` has the flows of the thesis' emulator one for one, and the rules of its hosts.
