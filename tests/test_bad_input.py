@@ -341,6 +341,16 @@ BAD_COMMANDS: dict[str, tuple[list[str], int, str]] = {
         + ", ".join(name for name in scenario_names() if name.startswith("circuitflows/")),
     ),
     "a folder": (["solve", "net"], 1, "net: is a folder, must be a file"),
+    "a table": (
+        ["solve", "net/links.csv"],
+        1,
+        "net/links.csv: is a table, a scenario is a TOML file that names its folder",
+    ),
+    "a store that is not there": (
+        ["dashboard", "--store", "zzz"],
+        1,
+        "zzz: no such store; an empty folder becomes one",
+    ),
     "no design": (["compare", "s.toml", "--designs", ","], 1, "s.toml: designs: none is named"),
     "options over a section that is none": (
         ["solve", "s.toml", "--set", "solver=3", "--gap", "0.1"],

@@ -31,6 +31,8 @@ STYLES: Final = {
     "dim": "opacity: 0.6",
 }
 MAX_HEADER_WIDTH: Final = 210
+MANY_COLUMNS: Final = 6
+"""From which on a table may need more than the width of the page."""
 CONFIG: Final[dict[str, Any]] = {"displaylogo": False}
 
 
@@ -140,13 +142,21 @@ def show_table(table: Table) -> None:
         hide_index=names is None,
         column_config={"_index": st.column_config.TextColumn(width=_header_width(names))}
         | {
-            label: st.column_config.TextColumn(alignment="right")
-            for label, column in zip(columns, table.columns[headers:], strict=True)
+            label: st.column_config.TextColumn(alignment="right", width=width)
+            for label, column, width in zip(columns, table.columns[headers:], _widths(content), strict=True)
             if column.numeric
         },
     )
     if table.caption:
         st.caption(escape_markdown(table.caption))
+
+
+def _widths(content: Sequence[Sequence[str]]) -> list[int | None]:
+    """Return the pixels of each column where there are many; None: as wide as the page allows."""
+    columns = list(zip(*content, strict=True))
+    if len(columns) < MANY_COLUMNS:
+        return [None] * len(columns)
+    return [25 + 7 * max(map(len, column)) for column in columns]
 
 
 def _header_width(names: pd.Index | None) -> int | None:

@@ -147,8 +147,14 @@ def dashboard(
 
         for path in stores:
             is_empty = path.is_dir() and not any(path.iterdir())
-            with Store(path, write=is_empty):  # raises where it is no store; an empty folder becomes one
-                pass
+            try:
+                with Store(path, write=is_empty):  # raises where it is no store; an empty folder becomes one
+                    pass
+            except InputError as error:
+                hint = (
+                    "" if path.exists() or "did you mean" in str(error) else "; an empty folder becomes one"
+                )
+                raise InputError(f"{error}{hint}") from None
     if scenarios is not None:
         from planner.runs.files import make_folder
 

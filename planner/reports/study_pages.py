@@ -304,12 +304,20 @@ def _judged_row(row: JudgedValue, *, is_unique: bool) -> list[Text | str]:
     ours = ("holds" if row.ours else "does not hold") if isinstance(row.ours, bool) else number(row.ours)
     return [
         row.quantity if is_unique else f"{row.quantity}: {row.condition}",
-        row.published if isinstance(row.published, str) else number(row.published),
+        _published(row),
         ours,
         number(row.ratio),
         row.unit if isinstance(row.published, float) else "",
         Text(str(row.verdict), VERDICTS[str(row.verdict)]),
     ]
+
+
+def _published(row: JudgedValue) -> str:
+    """Return a published value as text; a year has no separator."""
+    if isinstance(row.published, str):
+        return row.published
+    is_year = row.unit == "year" and row.published is not None
+    return f"{row.published:.0f}" if is_year else number(row.published)
 
 
 def verdicts_part(done: Sequence[Reproduction]) -> Part:

@@ -311,6 +311,7 @@ def _find_file(source: str | Path) -> Path:
         hint = f"; did you mean '{near}'?" if near.is_file() else ", must be a file"
         raise InputError(f"{source}: is a folder{hint}")
     if path.is_file():
+        _refuse_table(path)
         return path
     names = scenario_names()
     if str(source) in names:
@@ -324,6 +325,17 @@ def _find_file(source: str | Path) -> Path:
     elif "did you mean" not in hint:
         hint = "; planner list SYSTEM names those that ship with planner"
     raise InputError(f"{source}: no such scenario{hint}")
+
+
+def _refuse_table(path: Path) -> None:
+    """Raise InputError for a table in place of the scenario that names it."""
+    from planner.io.table_files import suffix_of
+
+    if path.suffix.lower() in (".toml", ".txt", "") or suffix_of(path) is None:
+        return
+    near = path.with_name("scenario.toml")
+    hint = f"; did you mean '{near}'?" if near.is_file() else ""
+    raise InputError(f"{path}: is a table, a scenario is a TOML file that names its folder{hint}")
 
 
 def sweep_axes(raw: Any, parent: str = "") -> tuple[dict[str, list[Any]], list[str]]:

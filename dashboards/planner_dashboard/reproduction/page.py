@@ -198,7 +198,7 @@ def _show_target(name: str, shipped: ShippedReproduction) -> None:
                 state["reproducing"] = name, is_quick
                 session.submit("reproduce", runs.reproduce, name, is_quick, time_limit_s=TIME_LIMIT_S)
                 st.rerun()
-        st.caption(f"A quick run took {duration(done.seconds)}; a full one takes up to an hour.")
+        st.caption(f"A quick run took {duration(done.seconds)}; a full one may take up to an hour.")
     running = state.get("reproducing", ("", True))
     session.show_progress("reproduce", f"running {running[0]}", "cancelled")
     if running[0] == name:
