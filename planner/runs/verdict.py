@@ -357,7 +357,7 @@ def _missing(run: Run) -> str:
     if run.plan is None:
         says = run.status if run.status.startswith("no plan") else f"no plan ({run.status})"
         return says + "".join(f": {reason}".rstrip(".") for reason in run.proof.reasons[:1])
-    return f"a plan without {metric.words}"
+    return "; ".join([f"a plan without {metric.words}", *loss_words(run.system, run.metrics)])
 
 
 def _breaks_required(run: Run) -> bool:

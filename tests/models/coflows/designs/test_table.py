@@ -180,6 +180,7 @@ def test_without_a_packet_switch_its_designs_complete_nothing() -> None:
     run = planner.solve(problem, design="sebf")
     assert run.metrics["mean_completion_ms"] is None
     assert run.violations.frame["limit"].tolist() == ["coverage"]
+    assert "a plan without mean completion; leaves 1 coflow incomplete" in str(run)
     assert planner.solve(problem, design="sunflow").proof.bound_scope is None
 
 
