@@ -2,16 +2,58 @@
 
 from __future__ import annotations
 
+import csv
+import math
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import planner
 from planner_models.contracts import Month, bill
 from planner_models.contracts.designs import free_windows, optimum
 from planner_models.contracts.designs.program import Region
-from planner_models.contracts.plan.plan import read_loads
+from planner_models.contracts.plan.plan import Loads, read_loads
 from planner_models.contracts.problem.problem import MEAN, PEAK, PERCENTILE
 from tests.models.contracts.months import make, months
+
+STORY = Path(__file__).parents[4] / "data" / "scenarios" / "contracts" / "own_data"
+
+
+def bill_of_files(folder: Path, loads: list[tuple[str, str, float]]) -> Decimal:
+    """Return the sum of the bills of (cdn, region, load) rows by the CSV files alone, in whole cents."""
+    tables = {path.stem: list(csv.DictReader(path.read_text().splitlines())) for path in folder.glob("*.csv")}
+    windows = len({row["window"] for row in tables["traffic"]})
+    total = Decimal(0)
+    for row in tables["contracts"]:
+        mine = sorted(mbps for cdn, region, mbps in loads if (cdn, region) == (row["cdn"], row["region"]))
+        mine = [0.0] * (windows - len(mine)) + mine
+        billed = {
+            "mean": math.fsum(mine) / windows,
+            "95th percentile": mine[windows - windows * 5 // 100 - 1],
+            "peak": mine[-1],
+        }[row["billing"]]
+        billed = max(billed, float(row["commitment_mbps"]))
+        steps = [(0.0, float(row["price_per_mbps"]))] + [
+            (float(tier["above_mbps"]), float(tier["price_per_mbps"]))
+            for tier in tables["tiers"]
+            if (tier["cdn"], tier["region"]) == (row["cdn"], row["region"])
+        ]
+        amount = Decimal(0)
+        for (start, price), (end, _) in zip(steps, [*steps[1:], (math.inf, 0.0)], strict=True):
+            amount += Decimal(max(min(billed, end) - start, 0.0)) * Decimal(price)
+        total += amount.quantize(Decimal("0.01"), rounding=ROUND_HALF_UP)
+    return total
+
+
+def test_the_bill_of_the_story_is_that_of_its_files_to_the_cent() -> None:
+    for design in ("commitments_first", "cheapest_first"):
+        run = planner.solve("contracts/own_data", design=design)
+        assert isinstance(run.plan, Loads)
+        rows = [(row.cdn, row.region, float(row.load_mbps)) for row in run.plan.loads.itertuples()]
+        assert run.metrics["bill"] == float(bill_of_files(STORY, rows))
 
 
 def test_bills_of_known_loads() -> None:
