@@ -61,11 +61,12 @@ def _prove_incomplete(problem: CoflowsInTime, plan: Service) -> Proof | None:
     lost = ~problem.can_complete
     if lost.any():
         first = problem.names[problem.is_failed]
-        reason = f"racks have failed that {int(lost.sum()):,} coflows need: {', '.join(map(str, first[:3]))}"
+        need = f"{_count(int(lost.sum()))} need{'s' * (lost.sum() == 1)}"
+        reason = f"racks have failed that {need}: {', '.join(map(str, first[:3]))}"
         return Proof(status=Status.INFEASIBLE, metric=METRIC, reasons=(reason,))
     missing = int(np.isnan(replay(problem, plan).coflow_ms).sum())
     if missing:
-        reason = f"this plan leaves {missing:,} coflows incomplete; another may complete all"
+        reason = f"this plan leaves {_count(missing)} incomplete; another may complete all"
         return Proof(status=Status.UNDECIDED, metric=METRIC, reasons=(reason,))
     return None
 
@@ -83,3 +84,8 @@ def decide_on_circuits(problem: CoflowsInTime, plan: Service, options: Options) 
 def decide_on_packets(problem: CoflowsInTime, plan: Service, options: Options) -> Decision[Service]:
     """Return the decision of a plan that uses the packet switch alone."""
     return decide(problem, plan, "packets", "the packet switch alone", options)
+
+
+def _count(coflows: int) -> str:
+    """Return a number of coflows in words: `1 coflow`, `2 coflows`."""
+    return f"{coflows:,} coflow{'s' * (coflows != 1)}"

@@ -172,7 +172,7 @@ def test_failed_racks_cut_off_coflows_and_strict_service_says_so() -> None:
     assert run.metrics["incomplete_coflows"] == 1
     assert run.metrics["mean_completion_ms"] == pytest.approx(20.0)
     strict = planner.solve(problem, design="sunflow", service="all")
-    assert strict.proof.reasons == ("racks have failed that 1 coflows need: c",)
+    assert strict.proof.reasons == ("racks have failed that 1 coflow needs: c",)
 
 
 def test_without_a_packet_switch_its_designs_complete_nothing() -> None:
