@@ -58,10 +58,10 @@ def decide(
 
 def _prove_incomplete(problem: CoflowsInTime, plan: Service) -> Proof | None:
     """Return the proof, or the reason why there is none, that coflows stay incomplete, else None."""
-    lost = ~problem.can_complete
-    if lost.any():
+    lost = int((~problem.can_complete).sum())
+    if lost:
         first = problem.names[problem.is_failed]
-        need = f"{_count(int(lost.sum()))} need{'s' * (lost.sum() == 1)}"
+        need = f"{_count(lost)} need{'s' * (lost == 1)}"
         reason = f"racks have failed that {need}: {', '.join(map(str, first[:3]))}"
         return Proof(status=Status.INFEASIBLE, metric=METRIC, reasons=(reason,))
     missing = int(np.isnan(replay(problem, plan).coflow_ms).sum())
