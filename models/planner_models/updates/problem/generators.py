@@ -226,6 +226,9 @@ def policy(
 def zigzag(
     *,
     switches: Annotated[int, Field(ge=3, le=5000, description="switches on the path")] = 100,
+    first_only: Annotated[
+        bool, Field(description="whether packets enter at the first switch only, not at all of them")
+    ] = False,
     headroom: Headroom = None,
 ) -> Update:
     """Turn a line around, so that each switch must wait for the one before it.
@@ -245,6 +248,8 @@ def zigzag(
         np.zeros(last, np.int64), switch, np.r_[last, switch[1:] - 1].astype(np.int64), np.ones(last)
     )
     table = pd.DataFrame({"class": [f"to {names[-1]}"], "egress": [names[-1]], "traffic_mbps": [0.0]})
+    if first_only:
+        table["ingress"] = names[0]
     return make_update(network, table, now, after, headroom, None, 0.0, np.random.default_rng(0))
 
 

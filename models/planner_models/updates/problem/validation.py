@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from planner_models.updates.problem.problem import Update
 
 CONFIGURATIONS = ("now", "next")
+MOST_LINES = 10  # of unknown names in links and classes, beyond which those in rules are left out
 
 
 def find_unknown_names(problem: Update) -> list[str]:
@@ -43,6 +44,8 @@ def find_unknown_names(problem: Update) -> list[str]:
         known = pd.Index([*switches, ""])
         faults += report_unknown_names(problem.classes, "classes", "ingress", known, no_switch)
     faults += _find_unknown_waypoints(problem)
+    if len(faults) > MOST_LINES:  # a wrong table of switches: rules would only repeat it
+        return faults
     for name in CONFIGURATIONS:
         frame = getattr(problem, name)
         faults += report_unknown_names(frame, name, "class", classes, no_class)

@@ -106,6 +106,25 @@ def test_a_line_that_turns_around_takes_a_round_for_each_switch(switches: int) -
     assert rounds(problem, "two_phase_changed") == 3
 
 
+@pytest.mark.parametrize("switches", [5, 40])
+def test_switches_that_no_packet_reaches_change_at_once(switches: int) -> None:
+    """The line that turns around, with packets that enter at the first switch only."""
+    decision = SYSTEM.design("ordered").run(generators.zigzag(switches=switches, first_only=True))
+    assert decision.proof.objective == 2
+    assert decision.proof.bound == 2
+    assert decision.plan is not None
+    assert not len(check(generators.zigzag(switches=switches, first_only=True), decision.plan))
+
+
+def test_rounds_filled_greedily_may_be_more_than_needed() -> None:
+    problem = planner.load("updates/greedy_order").make_problem()
+    assert isinstance(problem, Update)
+    assert fewest_rounds(problem, problem.class_index[0]) == 3
+    assert rounds(problem, "ordered") == 4
+    exact = SYSTEM.design("ordered_exact").run(problem).proof
+    assert exact.objective == exact.bound == 3
+
+
 def pairs(count: int, seed: int, **given: float) -> Update:
     return generators.reweigh(name="sndlib/abilene", classes="pairs", count=count, seed=seed, **given)
 

@@ -104,3 +104,15 @@ def test_maintenance_leaves_no_packets_that_pass() -> None:
     slots = problem.slots
     passing = slots.next.has_rule() & (slots.switch == at) & (problem.ingress[slots.owner] != at)
     assert not passing.any()
+
+
+def test_a_wrong_table_of_switches_is_told_in_few_lines() -> None:
+    given = tables()
+    names = [f"n{row}" for row in range(20)]
+    given["links"] = pd.DataFrame({"from": names, "to": names[::-1]})
+    rules = pd.DataFrame({"class": "k", "switch": names, "next_hop": names[::-1], "share": 1.0})
+    with pytest.raises(InputError) as caught:
+        Update(**(given | {"now": rules, "next": rules}))
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "links row 1: from 'n0' is no switch of the table switches; valid: a, b, c"
+    assert len(lines) < 20
