@@ -124,16 +124,16 @@ def show_table(table: Table) -> None:
         f"{column.label} [{column.unit}]" if column.unit else column.label
         for column in table.columns[headers:]
     ]
-    # the model may repeat a label; data frames with styles may not
-    columns = [label + " " * columns[:place].count(label) for place, label in enumerate(columns)]
+    columns = _unlike(columns)
     names = None
     if headers:
         texts = [" ".join(cell.text for cell in row[:headers]).strip() for row in cells]
-        names = pd.Index(texts, name=table.columns[0].label or None)
+        names = pd.Index(_unlike(texts), name=table.columns[0].label or None)
     content = [[cell.text for cell in row[headers:]] for row in cells]
     styles = [[STYLES.get(cell.kind, "") for cell in row[headers:]] for row in cells]
     frame = pd.DataFrame(content, index=names, columns=columns)
     style = pd.DataFrame(styles, index=names, columns=columns)
+    widths = _widths(content, len(columns))
     if table.title:
         st.markdown(f"**{escape_markdown(table.title)}**")
     st.dataframe(
@@ -143,7 +143,7 @@ def show_table(table: Table) -> None:
         column_config={"_index": st.column_config.TextColumn(width=_header_width(names))}
         | {
             label: st.column_config.TextColumn(alignment="right", width=width)
-            for label, column, width in zip(columns, table.columns[headers:], _widths(content), strict=True)
+            for label, column, width in zip(columns, table.columns[headers:], widths, strict=True)
             if column.numeric
         },
     )
@@ -151,12 +151,21 @@ def show_table(table: Table) -> None:
         st.caption(escape_markdown(table.caption))
 
 
-def _widths(content: Sequence[Sequence[str]]) -> list[int | None]:
+def _unlike(labels: Sequence[str]) -> list[str]:
+    """Return labels with spaces behind those that repeat: data frames with styles need unlike ones."""
+    seen: dict[str, int] = {}
+    unlike = []
+    for label in labels:
+        seen[label] = seen.get(label, -1) + 1
+        unlike.append(label + " " * seen[label])
+    return unlike
+
+
+def _widths(content: Sequence[Sequence[str]], count: int) -> list[int | None]:
     """Return the pixels of each column where there are many; None: as wide as the page allows."""
-    columns = list(zip(*content, strict=True))
-    if len(columns) < MANY_COLUMNS:
-        return [None] * len(columns)
-    return [25 + 7 * max(map(len, column)) for column in columns]
+    if count < MANY_COLUMNS or not content:
+        return [None] * count
+    return [25 + 7 * max(map(len, column)) for column in zip(*content, strict=True)]
 
 
 def _header_width(names: pd.Index | None) -> int | None:
