@@ -28,7 +28,7 @@ def shed_unreachable(decide: Decide[P]) -> Decide[P]:
 
     It decides without regard to classes: demands of a pair are one, and its classes take the same routes.
     """
-    return _wrap(decide, keeps_limits=False)
+    return _wrap(decide, is_alike=lambda _: True)
 
 
 def shed_unreachable_within_limits(decide: Decide[P]) -> Decide[P]:
@@ -36,14 +36,23 @@ def shed_unreachable_within_limits(decide: Decide[P]) -> Decide[P]:
 
     Where classes of a pair have different limits, each class takes routes of its own.
     """
-    return _wrap(decide, keeps_limits=True)
+    return _wrap(decide, is_alike=lambda problem: not problem.has_limits_by_class)
 
 
-def _wrap(decide: Decide[P], *, keeps_limits: bool) -> Decide[P]:
+def shed_unreachable_by_demand(decide: Decide[P]) -> Decide[P]:
+    """Return the same for a design that is fair among demands: each class is a demand of its own."""
+    return _wrap(decide, is_alike=lambda _: False)
+
+
+def _wrap(decide: Decide[P], *, is_alike: Callable[[Traffic], bool]) -> Decide[P]:
+    """Return the deciding function for all demands.
+
+    is_alike  whether classes of a pair are decided as one demand
+    """
 
     @functools.wraps(decide)
     def decide_for_routable(problem: Traffic, /, *args: P.args, **parameters: P.kwargs) -> Decision[Routing]:
-        if problem.has_classes and not (keeps_limits and problem.has_limits_by_class):
+        if problem.has_classes and is_alike(problem):
             return _decide_without_classes(problem, *args, **parameters)
         if problem.has_classes and parameters.get("previous") is not None:
             parameters["previous"] = None  # searches start from routes of pairs
@@ -69,7 +78,8 @@ def _wrap(decide: Decide[P], *, keeps_limits: bool) -> Decide[P]:
         decision = decide_for_routable(problem.merged, *args, **parameters)
         if decision.plan is None:
             return decision
-        return replace(decision, plan=divide_among_classes(problem, decision.plan))
+        is_fair = decision.proof.metric == "concurrent_flow"
+        return replace(decision, plan=divide_among_classes(problem, decision.plan, is_fair=is_fair))
 
     return decide_for_routable
 

@@ -26,7 +26,7 @@ from planner_models.traffic.designs.max_min_fairness import Measure, share_fairl
 from planner_models.traffic.designs.optimum import Choice, HopLimit, PathCount
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
-from planner_models.traffic.designs.routable import shed_unreachable_within_limits
+from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
@@ -51,7 +51,7 @@ INITIAL_TANGENTS: Final = (
 )  # shares with tangents from the start
 
 
-@shed_unreachable_within_limits
+@shed_unreachable_by_demand
 def route(
     problem: Traffic,
     *,

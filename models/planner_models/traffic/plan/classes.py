@@ -43,16 +43,23 @@ def merge_classes(problem: Traffic, plan: Routing) -> Routing:
     return replace(plan, flows=flows, routes=routes, shed=shed, segments=segments, moved=None)
 
 
-def divide_among_classes(problem: Traffic, plan: Routing) -> Routing:
+def divide_among_classes(problem: Traffic, plan: Routing, *, is_fair: bool = False) -> Routing:
     """Return a plan of `problem.merged` as a plan of demands with classes.
 
     All classes of a pair take the pair's routes, in the same shares. Where the plan sends less than the pair
     demands, its source sends higher priorities first; classes of one priority share what is left by weight.
+
+    is_fair  whether all classes of a pair get the same share of their demands instead
     """
     flow = verify_flow(problem.merged, plan)
-    sent = divide_served(problem, flow.served_mbps)
     row = problem.merged_row
     served = flow.served_mbps[row]
+    if is_fair:
+        wanted = problem.merged.rate_mbps[row]
+        part = np.divide(served, wanted, out=np.zeros(len(served)), where=wanted > 0)
+        sent = problem.rate_mbps * np.minimum(part, 1.0)
+    else:
+        sent = divide_served(problem, flow.served_mbps)
     share = np.divide(sent, served, out=np.zeros(len(sent)), where=served > 0)
     if flow.by_demand:
         flows = sp.csr_array(sp.diags_array(share) @ sp.csr_array(flow.flow_mbps[row]))

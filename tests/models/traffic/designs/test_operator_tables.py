@@ -8,12 +8,22 @@ import pandas as pd
 import pytest
 
 import planner
+from planner.errors import PlannerError
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.designs import optimum
 from tests.models.traffic.networks import both_ways, network
 from tests.models.traffic.operator_tables import draw_tables
 
 DESIGNS = [design.name for design in SYSTEM.designs]
+VARIANTS = [
+    *[("optimum", {"objective": one}) for one in ("concurrent", "utilization", "total", "cost")],
+    *[("fptas", {"objective": one}) for one in ("concurrent", "utilization")],
+    *[("utility", {"fairness": "max-min", "of": one}) for one in ("share", "rate", "weighted")],
+    ("teavar", {"loss": "total"}),
+    ("ffc", {"k": 2}),
+    ("oblivious", {"paths": 2}),
+]
+"""Other objectives and parameters than the defaults."""
 SEEDS = range(12)
 MORE_SEEDS = range(12, 400)
 
@@ -24,7 +34,13 @@ def find_faults(seed: int, service: str) -> list[str]:
     if problem is None:
         return []
     result = planner.compare(problem, designs=DESIGNS, service=service)
-    return [f"{run.label}: {run.error}" for run in result.runs if run.error is not None]
+    faults = [f"{run.label}: {run.error}" for run in result.runs if run.error is not None]
+    for design, parameters in VARIANTS:
+        try:
+            planner.solve(problem, design=design, service=service, **parameters)
+        except PlannerError as error:
+            faults.append(f"{design} with {parameters}: {error}")
+    return faults
 
 
 @pytest.mark.slow
