@@ -14,6 +14,7 @@ import pytest
 
 from planner.errors import InputError, PlanRejected
 from planner.io.table_files import find_tables, read_tables
+from planner.scenarios.catalogue import system_names
 from tests.commands import planner
 from tests.fuzzing.bases import Base, bases
 
@@ -142,20 +143,39 @@ def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
     return plain.sort_values(list(plain), ignore_index=True)
 
 
+def judge(base: Base, draw: random.Random, per_table: int, folder: Path) -> tuple[int, list[str]]:
+    """Return the number of corrupted plans of a system, and those that are judged wrongly."""
+    faults, count = [], 0
+    for one in corruptions(base, draw, per_table):
+        own = folder / f"{base.system.name}{count}"
+        own.mkdir(parents=True)
+        count += 1
+        judged = outcome(one, own)
+        is_decision = one.table in DECISIONS[base.system.name]
+        if judged not in ("rejected", "violated", *(["legal"] if is_decision else [])):
+            faults.append(f"{one}: {judged}")
+    return count, faults
+
+
 @pytest.mark.slow(minutes=2)
 def test_every_corrupted_plan_is_judged(tmp_path: Path) -> None:
     draw = random.Random(SEED)
-    count, faults = 0, []
-    for base in bases():
-        for one in corruptions(base, draw, PER_TABLE):
-            folder = tmp_path / str(count)
-            folder.mkdir()
-            count += 1
-            judged = outcome(one, folder)
-            is_decision = one.table in DECISIONS[base.system.name]
-            if judged not in ("rejected", "violated", *(["legal"] if is_decision else [])):
-                faults.append(f"{one}: {judged}")
+    judged = [judge(base, draw, PER_TABLE, tmp_path) for base in bases()]
+    count = sum(one for one, _ in judged)
+    faults = [fault for _, own in judged for fault in own]
     assert count >= 500
+    assert not faults, f"{len(faults)} of {count}:\n" + "\n".join(faults)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", system_names())
+def test_500_corrupted_plans_of_each_system(name: str, tmp_path: Path) -> None:
+    (base,) = (one for one in bases() if one.system.name == name)
+    count, faults = 0, []
+    while count < 500:
+        more, wrong = judge(base, random.Random(count), 4 * PER_TABLE, tmp_path / str(count))
+        count += more
+        faults += wrong
     assert not faults, f"{len(faults)} of {count}:\n" + "\n".join(faults)
 
 

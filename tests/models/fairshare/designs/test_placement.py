@@ -118,7 +118,7 @@ def test_too_little_memory_is_proven_with_the_nodes() -> None:
 
 
 def test_where_memory_is_short_each_partition_has_a_replica_before_others_have_two() -> None:
-    """Four partitions want two replicas, and nodes have memory for six: by load alone, one would have none."""
+    """Four partitions want two replicas, and nodes have memory for six: by load alone, one has none."""
     parts = {name: (load, "n1 n2") for name, load in (("a", 4.0), ("b", 3.0), ("c", 2.0), ("d", 1.0))}
     problem = make({"n1": 9.0, "n2": 9.0}, {"A": (1.0, "fixed", parts)}, memory_gb=3.0)
     found = place_by_load(problem, optimum.fair_load_kops(problem))
