@@ -38,6 +38,7 @@ from planner_models.fairshare.designs.placement import (
 from planner_models.fairshare.plan.metrics import count_moves
 from planner_models.fairshare.plan.plan import Replicas, Sharing, sum_by_node
 from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.validation import find_memory_shortage
 
 MOST_STEPS: Final = 20_000
 HOTTEST: Final = 12  # replicas of a node that are tried in exchanges
@@ -114,7 +115,8 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
     count = (state.node >= 0).sum(axis=1)
     missing = np.repeat(np.arange(len(count)), np.maximum(rules.wanted - count, 0))
     leaving: list[Ints] = []
-    if len(missing) or (state.load > most).any():
+    is_short = find_memory_shortage(problem) is not None  # then no move makes space for all
+    if not is_short and (len(missing) or (state.load > most).any()):
         items = list_items(rules, state, load_kops, gb)
         priced = price_moves(most - state.load, most, items, load_kops[missing], float(gb[missing].sum()))
         bound, leaving = max(bound, priced.bound_gb), priced.leaving
@@ -126,7 +128,7 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
         least = min((moved for is_within, moved, _ in found if is_within), default=np.inf)
         if least <= bound * (1 + (CLOSE if len(slots) else FAR)) + ROUNDING:
             break
-        for makes_space in (False, True):
+        for makes_space in (False,) if is_short else (False, True):
             trial = copy_state(state)
             left = pack(rules, trial, load_kops, most, slots, order, makes_space)
             if left:
