@@ -30,14 +30,15 @@ NEIGHBOURS_PER_SET: Final = 32
 TYPICAL_LOAD_FACTOR: Final = 1.4  # least traffic of a meta-group, times the median traffic of a set
 EXACT_MERGE_FACTOR: Final = 1.25  # times the table: most unions that all pairs are compared of, or
 MIN_EXACT_UNIONS: Final = 600
+MOST_SEARCHED_UNIONS: Final = 300  # as above, where a search of many sets follows
 
 
 def aggregate(masks: Masks, rates: Floats, *, table_size: int, rounds: int = 1) -> Ints:
     """Return the meta-group of each group: merge pairs, reassign to supersets, move; then anneal.
 
-    The cheapest pair of port sets merges until the table holds them (of many sets first the cheapest of
-    similar pairs); each set goes to the smallest union that covers it; single sets move where that
-    saves traffic. Round n then searches n times as long as the first, and keeps the better assignment. The
+    The cheapest pair of port sets merges until the table holds them (of many sets the cheapest of similar
+    pairs). Of few sets, each goes to the smallest union that covers it, and moves where that saves traffic.
+    Round n then searches n times as long as the first, and keeps the better assignment. The
     result is deterministic. Congestion is linear.
 
     raises  InputError for a table without entries
@@ -56,13 +57,16 @@ def aggregate(masks: Masks, rates: Floats, *, table_size: int, rounds: int = 1) 
             TYPICAL_LOAD_FACTOR * float(np.median(weights)),
             min(NEIGHBOURS_PER_SET, len(sets) - 1),
         )
-    unions, loads = sets, weights
+    # moves alone, and pairs that are not similar, take as long as a search of many sets, which finds as much
+    if searched := rounds > 0 and len(sets) > EXACT_MERGE_FACTOR * MOST_SEARCHED_UNIONS:
+        few = max(table_size, MOST_SEARCHED_UNIONS)
+    unions, loads, meta = sets, weights, np.arange(len(sets))
     if len(sets) > few:
-        unions, loads = merge_near_pairs(sets, weights, near, few)
-    merged = merge_pairs(unions, loads, table_size)
-    # moves alone take as long as half a search of many sets, which finds what they find
-    searched = rounds > 0 and len(sets) > few
-    meta = assign_smallest_union(sets, merged) if searched else reassign_sets(sets, weights, merged)
+        unions, loads, meta = merge_near_pairs(sets, weights, near, few)
+    if not searched:
+        meta = reassign_sets(sets, weights, merge_pairs(unions, loads, table_size))
+    elif len(unions) > table_size:
+        meta = assign_smallest_union(sets, merge_pairs(unions, loads, table_size))
     traffic = total_mbps(sets, weights, meta)
     for nth in range(rounds):
         found = search_assignment(sets, weights, meta, near, table_size, nth + 1)

@@ -19,10 +19,10 @@ from planner_models.multicast.plan.meta_groups import Masks, count_bits
 from planner_models.multicast.problem.workloads import next_random
 
 SAMPLED_META_GROUPS: Final = 100  # for the price of an entry
-MIN_VISITS_PER_SET: Final = 80  # of each port set in a round of the search
+MIN_VISITS_PER_SET: Final = 72  # of each port set in a round of the search
 MAX_VISITS_PER_SET: Final = 400  # where these are below MAX_VISITS in all
-MAX_VISITS: Final = 60_000
-CANDIDATES_PER_VISIT: Final = 8  # meta-groups
+MAX_VISITS: Final = 66_000
+CANDIDATES_PER_VISIT: Final = 6  # meta-groups
 EXTRA_SLOT_SHARE: Final = 0.1  # entries above the table that the search may use, as a share of it
 INITIAL_TEMPERATURE: Final = 0.06  # as a share of the price of an entry
 FINAL_TEMPERATURE: Final = 0.02
@@ -45,7 +45,8 @@ def search_assignment(
     if len(unions) > table_size:
         merged = merge_pairs(unions, loads, table_size)
         found = assign_smallest_union(unions, merged)[found]
-    move_sets(sets, weights, found, table_size, MAX_PASSES_AFTER_ANNEALING)
+    passes = MAX_JOINS_AFTER_ANNEALING // (len(sets) * table_size)
+    move_sets(sets, weights, found, table_size, min(max(passes, 1), MAX_PASSES_AFTER_ANNEALING))
     return found
 
 
@@ -180,6 +181,7 @@ def _anneal(  # noqa: C901 - one compiled loop
 
 MAX_PASSES: Final = 30
 MAX_PASSES_AFTER_ANNEALING: Final = 3
+MAX_JOINS_AFTER_ANNEALING: Final = 3_000_000  # of a set and a meta-group, for more than one pass
 STALL_DIVISOR: Final = 200  # stop where fewer than one set in so many moves
 
 

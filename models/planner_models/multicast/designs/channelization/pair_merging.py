@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
@@ -13,6 +14,8 @@ from planner_models.multicast.plan.meta_groups import Masks, count_bits
 
 BLOCK_SIZE: Final = 64
 INFINITE_COST: Final = 1e300
+INFINITE_PRICE: Final = np.float32(1e30)  # of single precision
+NARROW_PORTS: Final = 32
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
@@ -90,10 +93,10 @@ def merge_pairs(masks: Masks, weights: Floats, target: int) -> Masks:
 
 def merge_near_pairs(
     sets: Masks, weights: Floats, near: NDArray[np.int32], target: int
-) -> tuple[Masks, Floats]:
-    """Return unions and their traffic after merging the cheapest pairs with similar sets, down to `target`.
+) -> tuple[Masks, Floats, Ints]:
+    """Return unions, their traffic, and the union of each set, after the cheapest merges of similar sets.
 
-    More are left where no such pair exists.
+    As many as `target` are left, and more where no such pair exists.
     """
     n = len(sets)
     union, load = sets.copy(), weights.copy()
@@ -103,7 +106,7 @@ def merge_near_pairs(
     price, cheapest = np.full(n, INFINITE_COST), np.full((n + BLOCK_SIZE - 1) // BLOCK_SIZE, INFINITE_COST)
     _merge_near_pairs(union, load, near, target, state, price, cheapest)
     alive = load >= 0
-    return union[alive], load[alive]
+    return union[alive], load[alive], (np.cumsum(alive) - 1)[state[0]]
 
 
 @njit(cache=True, nogil=True)
@@ -181,38 +184,56 @@ def _find_partner(
     return least, best
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
-def _sharing_costs(sets: Masks, heavy: Floats, mask: np.uint64, weight: float, prices: Floats) -> None:
-    """Set `prices` to the extra traffic of sharing an entry with each set."""
+@intrinsic
+def _count_without(typing_context: Any, mask: Any, other: Any) -> Any:  # noqa: ARG001
+    """Return the number of bits of a mask that another of the same type lacks, for use in kernels.
+
+    As an instruction of that type: a loop over bits becomes one for 64 bits only.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ARG001
+        return builder.ctpop(builder.and_(values[0], builder.not_(values[1])))
+
+    result = types.int32 if mask.bitwidth == NARROW_PORTS else types.int64
+    return result(mask, other), generate
+
+
+@njit(cache=True, nogil=True)
+def _sharing_costs(sets, weights, heavy, i, prices):  # type: ignore[no-untyped-def]
+    """Set `prices` to the extra traffic of sharing an entry with each set; of set `i` itself, no price."""
+    mask, weight = sets[i], weights[i]
     for j in range(len(sets)):
-        prices[j] = weight * count_bits(sets[j] & ~mask) + heavy[j] * count_bits(mask & ~sets[j])
+        own, theirs = _count_without(sets[j], mask), _count_without(mask, sets[j])
+        prices[j] = weight * np.float32(own) + heavy[j] * np.float32(theirs)
+    prices[i] = INFINITE_PRICE
 
 
 def nearest_sets(sets: Masks, weights: Floats, entry: float, count: int) -> NDArray[np.int32]:
     """Return the cheapest sets for each to share an entry with, shape (sets, count), in any order.
+
+    Prices are of single precision.
 
     entry  typical traffic of an entry
     """
     n = len(sets)
     near = np.repeat(np.arange(n, dtype=np.int32)[:, None], count, axis=1)  # itself, where there are too few
     # each heap holds every `heaps`-th set
-    least = np.empty(min(n - 1, 8 * count))
-    prices = np.full(-(-n // max(len(least), 1)) * len(least), INFINITE_COST)
-    _find_nearest(sets, weights, np.maximum(weights, entry), near, prices, least)
+    least = np.empty(min(n - 1, 8 * count), dtype=np.float32)
+    prices = np.full(-(-n // max(len(least), 1)) * len(least), INFINITE_PRICE)
+    is_narrow = n > 0 and int(sets.max()) < 1 << NARROW_PORTS
+    of, heavy = weights.astype(np.float32), np.maximum(weights, entry).astype(np.float32)
+    _find_nearest(sets.astype(np.uint32) if is_narrow else sets, of, heavy, near, prices, least)
     return near
 
 
 @njit(cache=True, nogil=True)
-def _find_nearest(
-    sets: Masks, weights: Floats, heavy: Floats, near: NDArray[np.int32], prices: Floats, least: Floats
-) -> None:
+def _find_nearest(sets, weights, heavy, near, prices, least):  # type: ignore[no-untyped-def]
     """Set `near`; `prices`, as long as whole rows of `least`, and `least` are work space."""
     n, count = near.shape
     heaps = len(least)
     classes, chosen = np.empty(heaps + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
     for i in range(n):
-        _sharing_costs(sets, heavy, sets[i], weights[i], prices)
-        prices[i] = INFINITE_COST
+        _sharing_costs(sets, weights, heavy, i, prices)
         _minimum_per_class(prices, least)
         most = _rank_threshold(least, count)  # so many heaps, and so sets, are as good at least
         few, k = 0, i % heaps  # from anywhere, so that no sets are first everywhere
@@ -231,18 +252,18 @@ def _find_nearest(
             near[i, c] = chosen[c]
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
-def _rank_threshold(values: Floats, count: int) -> float:
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def _rank_threshold(values: NDArray[np.float32], count: int) -> np.float32:
     """Return a value that at least `count` values do not exceed, and few more."""
-    low, high = INFINITE_COST, 0.0
+    low, high = INFINITE_PRICE, np.float32(0.0)
     for i in range(len(values)):
         low = min(low, values[i])
-        high = max(high, values[i] if values[i] < INFINITE_COST else 0.0)
+        high = max(high, values[i] if values[i] < INFINITE_PRICE else np.float32(0.0))
     for _ in range(10):
-        middle = (low + high) / 2
-        reached = 0
+        middle = (low + high) / np.float32(2.0)
+        reached = np.int32(0)
         for i in range(len(values)):
-            reached += 1 if values[i] <= middle else 0
+            reached += np.int32(1) if values[i] <= middle else np.int32(0)
         if reached >= count:
             high = middle
         else:
@@ -250,8 +271,8 @@ def _rank_threshold(values: Floats, count: int) -> float:
     return high
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
-def _minimum_per_class(prices: Floats, least: Floats) -> None:
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def _minimum_per_class(prices: NDArray[np.float32], least: NDArray[np.float32]) -> None:
     """Set `least` to the minimum of each residue class of places; `prices` are whole rows of these."""
     heaps = len(least)
     for k in range(heaps):

@@ -38,9 +38,9 @@ def test_merging_is_the_plain_greedy() -> None:
         assert sorted(u for u, _ in left) == sorted(merged.tolist())
 
 
-@pytest.mark.parametrize(("count", "alike"), [(5, 4), (60, 8), (700, 32)])
-def test_sets_that_are_alike_are_the_cheapest_to_share_with(count: int, alike: int) -> None:
-    masks, rates = busy_switch(count, 20, seed=1)
+@pytest.mark.parametrize(("count", "alike", "ports"), [(5, 4, 20), (60, 8, 40), (700, 32, 20)])
+def test_sets_that_are_alike_are_the_cheapest_to_share_with(count: int, alike: int, ports: int) -> None:
+    masks, rates = busy_switch(count, ports, seed=1)
     sets, weights, _ = meta_groups.distinct_sets(masks, rates)
     near = pair_merging.nearest_sets(sets, weights, 7.0, alike)
     for i, mine in enumerate(sets.tolist()):
