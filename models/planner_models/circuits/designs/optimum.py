@@ -149,7 +149,7 @@ def solve(
         return schedules.make_decision(problem, annealed, bound=ports, options=options)
     found = annealed
     if time.perf_counter() < limit.deadline(LENGTHS_SHARE):
-        found = _optimize_lengths(problem, annealed, replace(limit.rest(LENGTHS_SHARE), service="best"))
+        found = _optimize_lengths(problem, annealed, limit)
     if _rate(problem, found) >= ports * (1 - OPTIMAL):
         return schedules.make_decision(problem, found, bound=ports, options=options)
     every = _list_matchings(problem, most_matchings, limit.deadline(LISTING_SHARE))
@@ -197,6 +197,9 @@ def _decide_unlisted(
 ) -> Decision[Schedule]:
     """Return the decision where matchings are not listed: the best of all designs, with a bound."""
     found = _choose_best(problem, [found, *_run_heuristics(problem, limit)])
+    if time.perf_counter() >= limit.deadline(BOUND_SHARE):
+        bound = upper_bound.bound_by_ports(problem)
+        return schedules.make_decision(problem, found, bound=bound, options=options)
     proven = upper_bound.bound_schedules(problem, options=limit.rest(BOUND_SHARE)).proof
     found, bound, backend = _solve_days(problem, found, proven, most_circuits, limit.rest())
     return schedules.make_decision(problem, found, bound=bound, backend=backend, options=options)
@@ -287,8 +290,11 @@ def build_model(
     return build_schedule_program(ScaledProblem(problem=problem), pool)
 
 
-def _optimize_lengths(problem: Circuits, found: list[Day], options: Options) -> list[Day]:
-    """Return the same matchings with the lengths at which circuits and packet switch together serve most."""
+def _optimize_lengths(problem: Circuits, found: list[Day], limit: TimeLimit) -> list[Day]:
+    """Return the same matchings with the lengths at which circuits and packet switch together serve most.
+
+    Lengths stay as they are where their program is not solved in its share of the time limit.
+    """
     if not found:
         return found
     days = schedules.order_days(problem, found)
@@ -302,6 +308,9 @@ def _optimize_lengths(problem: Circuits, found: list[Day], options: Options) -> 
         switch=np.array([day.switch for day in days]),
         kept=kept_us / problem.pair_mbps / task.unit.us,
     )
+    if time.perf_counter() >= limit.deadline(LENGTHS_SHARE):
+        return found
+    options = replace(limit.rest(LENGTHS_SHARE), service="best")
     solution = backends.solve(replace(program, integer=None), options)
     if solution.x is None:
         return found

@@ -59,7 +59,8 @@ def bound_schedules(
     limit = TimeLimit(options)
     if kinds > 1 and options.backend == "highs" and options.algorithm == "auto":
         options = replace(options, algorithm="interior-point")  # seconds instead of minutes
-    solution = backends.solve(build_model(problem, kinds=kinds), options)
+    program = build_model(problem, kinds=kinds)
+    solution = backends.solve(program, replace(options, time_limit_s=limit.rest().time_limit_s))
     if solution.x is None:
         return _make_bound(problem, None, solution)
     if problem.dark == "changed":
@@ -68,13 +69,10 @@ def bound_schedules(
     days = float(solution.x[first : first + _count_kinds(problem, kinds)].sum())
     if abs(days - round(days)) <= 1e-7:
         return _make_bound(problem, solution.bound, solution)
-    around = [
-        backends.solve(
-            build_model(problem, kinds=kinds, days=k),
-            replace(options, time_limit_s=limit.rest().time_limit_s),
-        )
-        for k in (math.floor(days), math.ceil(days))
-    ]
+    around: list[Solution] = []
+    for whole in (math.floor(days), math.ceil(days)):
+        program = build_model(problem, kinds=kinds, days=whole)
+        around.append(backends.solve(program, replace(options, time_limit_s=limit.rest().time_limit_s)))
     if any(one.bound is None and one.status is not Status.INFEASIBLE for one in around):
         return _make_bound(problem, solution.bound, solution)
     bounds = [one.bound for one in around if one.bound is not None]
