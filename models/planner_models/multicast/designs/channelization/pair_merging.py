@@ -184,9 +184,8 @@ def _find_partner(
     return least, best
 
 
-@intrinsic
-def _count_without(typing_context: Any, mask: Any, other: Any) -> Any:  # noqa: ARG001
-    """Return the number of bits of a mask that another of the same type lacks, for use in kernels.
+def _compile_count(typing_context: Any, mask: Any, other: Any) -> Any:  # noqa: ARG001
+    """Return the code that counts the bits of a mask that another of the same type lacks.
 
     As an instruction of that type: a loop over bits becomes one for 64 bits only.
     """
@@ -198,13 +197,16 @@ def _count_without(typing_context: Any, mask: Any, other: Any) -> Any:  # noqa: 
     return result(mask, other), generate
 
 
+_count_without: Any = intrinsic(_compile_count)
+
+
 @njit(cache=True, nogil=True)
 def _sharing_costs(sets, weights, heavy, i, prices):  # type: ignore[no-untyped-def]
     """Set `prices` to the extra traffic of sharing an entry with each set; of set `i` itself, no price."""
     mask, weight = sets[i], weights[i]
     for j in range(len(sets)):
-        own, theirs = _count_without(sets[j], mask), _count_without(mask, sets[j])
-        prices[j] = weight * np.float32(own) + heavy[j] * np.float32(theirs)
+        prices[j] = weight * np.float32(_count_without(sets[j], mask))
+        prices[j] += heavy[j] * np.float32(_count_without(mask, sets[j]))
     prices[i] = INFINITE_PRICE
 
 
