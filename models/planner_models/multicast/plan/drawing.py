@@ -49,8 +49,8 @@ def draw_tables(problem: Multicast, plan: Channels) -> NetworkMap:
     nodes = list_nodes(problem)
     nodes = nodes.assign(value=fill[nodes.index], lost=at[nodes.index])
     title = f"Table fill of switches: {len(plan.partitions):,} of {len(problem.groups):,} groups have entries"
-    if plan.headers is not None:
-        title += f", {len(plan.headers):,} headers"
+    if plan.headers is not None:  # which share entries where they are too short
+        title += f" of their own, {len(plan.headers):,} have headers"
     drawn = has_links(wires)
     return fabric_map(
         problem,
