@@ -198,8 +198,8 @@ def _decide_unlisted(
     """Return the decision where matchings are not listed: the best of all designs, with a bound."""
     found = _choose_best(problem, [found, *_run_heuristics(problem, limit)])
     if time.perf_counter() >= limit.deadline(BOUND_SHARE):
-        bound = upper_bound.bound_by_ports(problem)
-        return schedules.make_decision(problem, found, bound=bound, options=options)
+        ports = upper_bound.bound_by_ports(problem)
+        return schedules.make_decision(problem, found, bound=ports, options=options)
     proven = upper_bound.bound_schedules(problem, options=limit.rest(BOUND_SHARE)).proof
     found, bound, backend = _solve_days(problem, found, proven, most_circuits, limit.rest())
     return schedules.make_decision(problem, found, bound=bound, backend=backend, options=options)
