@@ -101,6 +101,8 @@ def bound_time(problem: FlowTables, headers: Headers, incompatible: Ints) -> flo
 
     A cache without entries has no masks, so that each connection takes an upcall and no lookup.
     """
+    if not problem.most_entries:
+        return problem.cost("upcall_us")
     groups = find_groups(problem, headers, incompatible)
     search = _Search(problem, groups, float(max(len(incompatible), len(groups.total))))
     for _ in range(ROUNDS):
