@@ -447,6 +447,16 @@ def test_searches_of_many_racks_keep_the_time_limit(name: str) -> None:
     assert run.plan is not None or name == "bound"
 
 
+def test_where_no_time_is_left_the_bound_is_that_of_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = generators.skewed(racks=16, large=2, small=4, seed=1)
+    for share in ("ANNEALING_SHARE", "LENGTHS_SHARE", "BOUND_SHARE"):
+        monkeypatch.setattr(optimum, share, 0.0)
+    proof = optimum.schedule(problem, most_matchings=50, options=Options(time_limit_s=60.0)).proof
+    assert proof.objective is not None
+    assert proof.bound == upper_bound.bound_by_ports(problem)
+    assert proof.objective <= proof.bound * (1 + 1e-9)
+
+
 def test_more_kinds_of_days_make_the_bound_tighter_and_it_still_holds() -> None:
     problem = generators.skewed(racks=8, large=2, small=2, window_us=500.0, seed=1)
     bounds = [upper_bound.bound_schedules(problem, kinds=kinds).proof.bound for kinds in (1, 3, 8)]
