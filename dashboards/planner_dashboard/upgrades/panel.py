@@ -106,7 +106,7 @@ def _sum_words(found: FoundUpgrades) -> str:
         head += f" for {found.total_cost}"
     share = found.steps[-1].share
     if share is None:
-        return f"{head}: {found.steps[-1].reached}."
+        return f"{head}: {found.metric.partition(', ')[0]} {found.steps[-1].reached}."
     if share >= 1:
         more = f", with {percent(share - 1)} to spare" if share > 1.0005 else ""
         return f"{head}: all demand fits{more}."
