@@ -145,7 +145,7 @@ def find_groups(problem: FlowTables, headers: Headers, incompatible: Ints) -> Gr
         number,
         weight[kept],
         np.ascontiguousarray(forced[first[chosen]]),
-        np.bincount(number, weights=weight[kept], minlength=len(chosen)),
+        np.asarray(np.bincount(number, weights=weight[kept], minlength=len(chosen)), dtype=np.float64),
     )
 
 
@@ -396,11 +396,9 @@ class _Search:
         found = backends.solve(program, Options(time_limit_s=TIME_LIMIT_S, threads=1))
         if found.x is None:
             return None
-        price = 1 + np.bincount(
-            self.owner,
-            weights=self.rise * np.clip(found.x[: len(self.rise)], 0, 1),
-            minlength=len(self.steps),
-        )
+        risen = self.rise * np.clip(found.x[: len(self.rise)], 0, 1)
+        price: Floats = np.ones(len(self.steps))
+        np.add.at(price, self.owner, risen)
         gains = np.array([self._add_gains(leaf, price, lookups) for leaf in self.leaves])
         most = np.zeros(len(PLACES))
         most[: len(places)] = gains.max(axis=0)
@@ -418,7 +416,10 @@ class _Search:
 
         The gain is convex in the price, so that rises of the price each have their own coefficient.
         """
-        rows, columns, values, count = [], [], [], 0
+        count = 0
+        rows: list[Ints] = []
+        columns: list[Ints] = []
+        values: list[Floats] = []
         width = len(self.rise)
         for leaf in self.leaves:
             own, start = np.unique(leaf.group, return_index=True)
@@ -430,9 +431,9 @@ class _Search:
                 which, step = np.nonzero(is_there)
                 if not len(which):
                     continue
-                rows += [np.full(len(which) + 1, count)]
-                columns += [self.first[own[which]] + step, [width + place]]
-                values += [slope[which, step], [-1.0]]
+                rows.append(np.full(len(which) + 1, count))
+                columns.append(np.append(self.first[own[which]] + step, width + place))
+                values.append(np.append(slope[which, step], -1.0))
                 count += 1
         shape = (count, width + len(lookups))
         if not count:

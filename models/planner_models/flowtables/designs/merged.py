@@ -59,9 +59,8 @@ def plan_pool(
     table = search.make_table(best)
     if not prove:
         return decide(problem, table, options=options, backend=BACKEND)
-    from planner_models.flowtables.designs.mask_bound import (
-        bound_time,
-    )  # compiled only where a bound is asked
+    # compiled only for proofs
+    from planner_models.flowtables.designs.mask_bound import bound_time
 
     incompatible = find_incompatible(problem, headers, count_bits(least))
     bound_us = bound_time(problem, headers, incompatible)
