@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from operator import mul
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -225,11 +224,11 @@ def _label_box(x: float, y: float, text: str, side: str) -> tuple[float, float, 
 
 def _covered(box: tuple[float, ...], taken: Sequence[tuple[float, ...]]) -> float:
     """Return the area of a box that others have taken, or that lies beside the plot."""
-    left, low, right, high = box
+    left, low, right, top = box
     outside = max(0.0, -left) + max(0.0, right - PLOT_PX[0])
     across = (max(0.0, min(right, one[2]) - max(left, one[0])) for one in taken)
-    up = (max(0.0, min(high, one[3]) - max(low, one[1])) for one in taken)
-    return LINE_PX * outside + sum(map(mul, across, up))
+    up = (max(0.0, min(top, one[3]) - max(low, one[1])) for one in taken)
+    return LINE_PX * outside + sum(wide * high for wide, high in zip(across, up, strict=True))
 
 
 def _map(drawing: NetworkMap) -> go.Figure:
