@@ -225,7 +225,7 @@ def _label_box(x: float, y: float, text: str, side: str) -> tuple[float, float, 
 def _covered(box: tuple[float, ...], taken: Sequence[tuple[float, ...]]) -> float:
     """Return the area of a box that others have taken, or that lies beside the plot."""
     left, low, right, top = box
-    outside = max(0.0, -left) + max(0.0, right - PLOT_PX[0])
+    outside = max(0.0, -left) + max(0.0, right - float(PLOT_PX[0]))
     across = (max(0.0, min(right, one[2]) - max(left, one[0])) for one in taken)
     up = (max(0.0, min(top, one[3]) - max(low, one[1])) for one in taken)
     return LINE_PX * outside + sum(wide * high for wide, high in zip(across, up, strict=True))
