@@ -244,7 +244,8 @@ def _limited_proof(run: Run, first: Metric) -> str:
         return ", optimal by the information that it has" if proof.status is Status.OPTIMAL else ""
     if not proof.bound_scope or proof.bound is None or proof.metric != first.name:
         return ""
-    if (proof.gap or 0.0) <= OPTIMAL_GAP:
+    # levels and ranks may be proven where their sum is not: only objective and bound say what is possible
+    if proof.objective is not None and _reaches(proof.objective, proof.bound, OPTIMAL_GAP):
         return f", proven to be the {_extreme(first)} that is possible for {proof.bound_scope}"
     return f"; {_possible(proof.bound, first)} for {proof.bound_scope}"
 

@@ -6,6 +6,7 @@ the witness: no correct entry serves both. Headers that are pairwise incompatibl
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,27 @@ from planner_models.flowtables.problem.problem import FlowTables
 MIXTURES = 8  # of two headers that are tried as witnesses
 MIXTURES_OF_ENTRY = 4  # the same within an entry
 MOST_ENTRIES_TRIED = 64
+HEADERS_AT_A_TIME = 200
 
 
-def find_incompatible(problem: FlowTables, headers: Headers, specific: Ints) -> Ints:
+def find_incompatible(
+    problem: FlowTables, headers: Headers, specific: Ints, until: float | None = None
+) -> Ints:
     """Return rows of headers that are pairwise incompatible, greedily, the most specific ones first.
 
     specific  (n,) bits that an entry for each header must match, or an estimate
+    until     a time of time.perf_counter() at which the search ends, with the rows found so far
     """
     actions = classify(headers.words, problem.entries)
     order = np.argsort(-specific, kind="stable")
-    return np.asarray(_find_incompatible(headers.words, actions, order, problem.entries))
+    chosen, recent = np.zeros(len(order), np.int64), np.zeros(len(order), np.int64)
+    count = 0
+    for begin in range(0, len(order), HEADERS_AT_A_TIME):
+        if until is not None and begin and time.perf_counter() > until:
+            break
+        part = order[begin : begin + HEADERS_AT_A_TIME]
+        count = _add_incompatible(headers.words, actions, part, problem.entries, chosen, recent, count)
+    return chosen[:count]
 
 
 def find_witness(problem: FlowTables, first: Words, second: Words) -> Words | None:
@@ -104,12 +116,14 @@ def is_incompatible(  # noqa: C901
 
 
 @kernel
-def _find_incompatible(headers: Any, actions: Any, order: Any, rules: Any) -> Any:
-    """Return rows of headers that are pairwise incompatible: each that is so with all before."""
-    chosen = np.zeros(len(headers), np.int64)
-    recent = np.zeros(len(headers), np.int64)  # the chosen ones, those that ruled others out first
+def _add_incompatible(
+    headers: Any, actions: Any, order: Any, rules: Any, chosen: Any, recent: Any, count: Any
+) -> Any:
+    """Add rows of headers that are incompatible with all before; return how many there are then.
+
+    chosen  (n,) rows found, `count` of them; recent  (n,) the same, those that ruled others out first
+    """
     witness = np.zeros(headers.shape[1], np.uint64)
-    count = 0
     for h in order:
         is_apart = True
         for k in range(count):
@@ -127,4 +141,4 @@ def _find_incompatible(headers: Any, actions: Any, order: Any, rules: Any) -> An
             chosen[count] = h
             recent[count] = h
             count += 1
-    return chosen[:count]
+    return count

@@ -7,6 +7,7 @@ need an entry each, whatever the masks.
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 import numpy as np
@@ -31,6 +32,7 @@ def cover_trace(problem: FlowTables, *, options: Options = Options()) -> Decisio
 
     In large problems only the masks of most headers are candidates, and one of all bits that rules match.
     """
+    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
     headers = group_headers(problem)
     least = [make_least_masks(problem, by_entropy)(headers.words) for by_entropy in (True, False)]
     masks, count = np.unique(np.vstack(least), axis=0, return_counts=True)
@@ -38,7 +40,7 @@ def cover_trace(problem: FlowTables, *, options: Options = Options()) -> Decisio
     kept = np.argsort(-count, kind="stable")[: max(MOST_TESTS // tests, 1)]
     candidates = np.unique(np.vstack([masks[kept], problem.used_mask]), axis=0)
     table = PoolSearch(problem, headers).make_table(np.ascontiguousarray(candidates))
-    incompatible = find_incompatible(problem, headers, count_bits(least[0]))
+    incompatible = find_incompatible(problem, headers, count_bits(least[0]), until)
     return decide(
         problem, table, options=options, bound=float(len(incompatible)), metric=METRIC, backend=BACKEND
     )

@@ -19,6 +19,7 @@ program, and the bound is computed from them anew. It is the least over all K.
 
 from __future__ import annotations
 
+import time
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -93,19 +94,27 @@ class Line(NamedTuple):
         return np.where(masks <= self.most_masks, np.maximum(self.prices - width @ self.gain, 0.0), 0.0)
 
 
-def bound_time(problem: FlowTables, headers: Headers, incompatible: Ints) -> float:
+def bound_time(
+    problem: FlowTables, headers: Headers, incompatible: Ints, until: float | None = None
+) -> float:
     """Return the least CPU time of a connection in any correct cache, us.
 
     headers       the headers of the connections that rules can tell apart
     incompatible  rows of headers that need an entry each
+    until         a time of time.perf_counter() after which no further prices are found
 
     A cache without entries has no masks, so that each connection takes an upcall and no lookup.
     """
     if not problem.most_entries:
         return problem.cost("upcall_us")
+    if until is not None and time.perf_counter() > until:
+        misses_us = problem.probe_us + problem.cost("upcall_us") * len(incompatible) / len(problem.flows)
+        return min(misses_us, problem.cost("upcall_us"))
     groups = find_groups(problem, headers, incompatible)
     search = _Search(problem, groups, float(max(len(incompatible), len(groups.total))))
     for _ in range(ROUNDS):
+        if until is not None and time.perf_counter() > until:
+            break
         gains = search.find_lines()
         if gains is None or not search.divide(gains):
             break

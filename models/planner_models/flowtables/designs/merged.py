@@ -7,6 +7,7 @@ of one field, while the cost falls; the entries of given masks are a greedy set 
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Final
 
 import numpy as np
@@ -49,22 +50,30 @@ def plan_pool(
 
     previous  a decision whose masks are the start where they cost less than merged ones
     """
+    started = time.perf_counter()
     headers = group_headers(problem)
     least = make_least_masks(problem, by_entropy=True)(headers.words)
     search = PoolSearch(problem, headers)
     start = search.merge(least)
     if previous is not None and previous.plan is not None:
         start = min(start, search.take_masks(previous.plan), key=search.cost_of_masks)
-    best = search.improve(start, trials, np.random.default_rng(options.seed or 0))
+    best = search.improve(
+        start, trials, np.random.default_rng(options.seed or 0), _part(started, options, 0.4)
+    )
     table = search.make_table(best)
     if not prove:
         return decide(problem, table, options=options, backend=BACKEND)
     # compiled only for proofs
     from planner_models.flowtables.designs.mask_bound import bound_time
 
-    incompatible = find_incompatible(problem, headers, count_bits(least))
-    bound_us = bound_time(problem, headers, incompatible)
+    incompatible = find_incompatible(problem, headers, count_bits(least), _part(started, options, 0.7))
+    bound_us = bound_time(problem, headers, incompatible, _part(started, options, 0.9))
     return decide(problem, table, options=options, bound=bound_us, backend=BACKEND)
+
+
+def _part(started: float, options: Options, part: float) -> float | None:
+    """Return the time of time.perf_counter() at which a part of the time limit is over; None without one."""
+    return None if options.time_limit_s is None else started + part * options.time_limit_s
 
 
 def count_bits(masks: Words) -> np.ndarray:
@@ -136,10 +145,17 @@ class PoolSearch:
             is_there[merged[step]] = False
         return np.ascontiguousarray(np.unique(union[is_there], axis=0))
 
-    def improve(self, masks: Words, trials: int, random: np.random.Generator) -> Words:
-        """Return masks of no more cost: masks dropped, merged, or with other bits in one field."""
+    def improve(
+        self, masks: Words, trials: int, random: np.random.Generator, until: float | None = None
+    ) -> Words:
+        """Return masks of no more cost: masks dropped, merged, or with other bits in one field.
+
+        until  a time of time.perf_counter() at which the search ends
+        """
         cost = self.cost_of_masks(masks)
         for _ in range(trials):
+            if until is not None and time.perf_counter() > until:
+                break
             tried = self._change(masks, random)
             chosen = self.choose(tried)
             if (chosen < 0).any():
