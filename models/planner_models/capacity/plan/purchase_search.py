@@ -23,6 +23,10 @@ MOST_FLOWS = 4_000_000
 the same way."""
 
 
+SHED_AT_ONCE = 0.01
+"""Part of what is shed that modules bought at once may carry; few modules are bought one by one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """One purchase of a ladder.
@@ -112,9 +116,25 @@ class PurchaseSearch:
             return False
         worth = np.where(able, saved / np.maximum(cost, 1e-9 * max(float(cost.max()), 1e-9)), -1.0)
         best = int(np.argmax(worth))
-        self.counts[year, best] += 1
-        self.steps.append(Step(year=year, module=best))
+        count = self._count_at_once(year, best, shed, float(left[best]), float(setup[best]))
+        self.counts[year, best] += count
+        self.steps += [Step(year=year, module=best)] * count
         return True
+
+    def _count_at_once(self, year: int, module: int, shed: float, left: float, setup: float) -> int:
+        """Return how many of a module to buy for one price of capacity: 1 where few are missing.
+
+        Prices change as modules are bought: so many add up to a small part of what is shed.
+        """
+        options = self.problem.options
+        count = min(SHED_AT_ONCE * shed / float(options.size[module]), left)
+        if self.problem.one_module:
+            count = 1.0
+        if self.problem.budget is not None:
+            cost = float(options.cost[module] * self.problem.price_factor[year])
+            rest = self.problem.budget - self.spent - setup * float(self.problem.price_factor[year])
+            count = min(count, rest / cost if cost > 0 else count)
+        return max(int(count), 1)
 
     def fits(self, year: int, first: list[int]) -> bool:
         """Return whether all demands fit in all states of the years from one on; `first` is tried first.
