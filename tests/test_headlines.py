@@ -55,6 +55,7 @@ SCENARIOS = {
     "flowtables/own_data": {},
     "updates/diamond": {},
     "updates/repeater": {},
+    "updates/greedy_order": {},
     "updates/germany50_reweigh": {},
     "updates/server_move": {},
     "traffic/abilene": {},
