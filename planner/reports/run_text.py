@@ -1,4 +1,4 @@
-"""What reports say of a run in words: how its search ended, its constraints, what is proven and changed."""
+"""Sentences of reports on a run: how its search ended, its constraints, what is proven and changed."""
 
 from __future__ import annotations
 

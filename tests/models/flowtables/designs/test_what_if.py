@@ -1,4 +1,4 @@
-"""What a rule forces and costs: against rules that are changed by hand and decided again."""
+"""Forced bits and costs of rules, against rules that are changed by hand and decided again."""
 
 from __future__ import annotations
 
