@@ -140,6 +140,20 @@ def is_share(name: str, unit: str) -> bool:
     return not unit and name.endswith(("share", "utilization"))
 
 
+def is_availability(name: str, unit: str) -> bool:
+    """Return whether figures of a name are probabilities that a service works."""
+    return not unit and name.endswith("availability")
+
+
+def availability(probability: float) -> str:
+    """Return a probability in percent, with two digits of what is left to 100%: `99.52%`, `99.99987%`."""
+    rest = 100 * (1.0 - probability)
+    if not 1e-9 < rest < 10:
+        return f"{100 * probability:.4g}%"
+    text = f"{100 * probability:.{max(0, 1 - math.floor(math.log10(rest)))}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + "%"
+
+
 def _is_unknown(value: float | None) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 

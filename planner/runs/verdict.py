@@ -13,7 +13,9 @@ from planner.contract.ranking import EQUAL, compare_ranks
 from planner.formatting import (
     amount,
     amount_of,
+    availability,
     few,
+    is_availability,
     is_convertible,
     is_share,
     percent,
@@ -33,6 +35,8 @@ SMALL: Final = 1e-9  # amount of a loss that a sentence leaves out
 LEAST_PART: Final = 1e-6  # of a loss; groups with less lose nothing
 MOST_DESIGNS: Final = 3  # designs beside the best one that get a sentence of their own
 MOST_NAMES: Final = 6  # designs that a sentence lists
+UNFAILED: Final = "Without failures, "
+"""Beginning of a verdict that also says what plans keep in failures."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Sentence:
 
 def run_verdict(run: Run) -> str:
     """Return the verdict on one run."""
-    return _joined(_run_sentences(run, proven_bounds(run)))
+    return _joined([*_run_sentences(run, proven_bounds(run)), *_in_failures([run])])
 
 
 def comparison_verdict(comparison: Comparison) -> str:
@@ -54,7 +58,10 @@ def comparison_verdict(comparison: Comparison) -> str:
 
 
 def comparison_sentences(comparison: Comparison) -> list[Sentence]:
-    """Return the sentences of the verdict on a comparison: the best design first, then what it loses."""
+    """Return the sentences of the verdict on a comparison: the best design first, then what it loses.
+
+    Where plans are made for failures, the last sentences say what each of them keeps then.
+    """
     best = best_run(comparison)
     if best is None:
         return [Sentence(f"{run.label}: {_missing(run)}.") for run in comparison.runs[:MOST_DESIGNS]]
@@ -62,6 +69,7 @@ def comparison_sentences(comparison: Comparison) -> list[Sentence]:
     return [
         *_run_sentences(best, tightest_bounds(comparison.runs)),
         *(Sentence(text) for text in [*_others(best, others), *_ignored_limits(others)]),
+        *_in_failures([best, *others]),
     ]
 
 
@@ -80,8 +88,9 @@ def _run_sentences(run: Run, bounds: Sequence[float]) -> list[Sentence]:
     values = headline_values(run)
     if not values:
         return [Sentence(f"{run.label}: {_missing(run)}.")]
+    lead = UNFAILED if _has_failure_figures(run) else ""
     return [
-        Sentence(f"{run.label} {_headline(run, values, bounds)}."),
+        Sentence(f"{lead}{run.label} {_headline(run, values, bounds)}."),
         *(Sentence(f"It {loss}.", is_loss=True) for loss in _losses(run)),
         *(Sentence(f"It {fallback}.") for fallback in _fallbacks(run)),
         *(Sentence(f"It does not consider {limits}.") for limits in [_ignored_by(run)] if limits),
@@ -260,12 +269,47 @@ def _others(best: Run, others: Sequence[Run]) -> list[str]:
         lines.append(f"The same: {few([run.label for run in same], MOST_DESIGNS + 1)}.")
     if len(rest) <= MOST_DESIGNS:
         return [*lines, *(f"{_with_losses(run)}." for run in rest)]
-    lines.append(f"Next of {len(others) + 1}: {_with_losses(rest[0])}.")
-    lines.append(f"Last: {_with_losses(rest[-1])}.")
+    where = " without failures" if _has_failure_figures(best) else ""
+    lines.append(f"Next of {len(others) + 1}{where}: {_with_losses(rest[0])}.")
+    lines.append(f"Last{where}: {_with_losses(rest[-1])}.")
     violating = [run.label for run in rest[1:-1] if run.constraints.violated]
     if violating:
         lines.append(f"Constraints are also violated by {few(violating, MOST_DESIGNS + 1)}.")
     return lines
+
+
+def _has_failure_figures(run: Run) -> bool:
+    """Return whether it is known what the run's plan keeps in failures."""
+    return any(run.metrics.get(name) is not None for name in run.system.plan.headline.in_failures)
+
+
+def _in_failures(runs: Sequence[Run]) -> list[Sentence]:
+    """Return a sentence for each figure of what plans keep in failures: all designs, the best first.
+
+    Designs with the same figure are named together; the figure of a single design needs no name.
+    """
+    system = runs[0].system
+    sentences = []
+    for name, words in system.plan.headline.in_failures.items():
+        metric = system.metric(name)
+        known = [(value, run.label) for run in runs if (value := run.metrics.get(name)) is not None]
+        labels: dict[str, list[str]] = {}
+        for value, label in sorted(known, key=lambda one: one[0], reverse=metric.better == "more"):
+            labels.setdefault(_amount(value, metric), []).append(label)
+        parts = [
+            shown if len(runs) == 1 else f"{few(names, MOST_NAMES)} {shown}"
+            for shown, names in labels.items()
+        ]
+        if parts:
+            sentences.append(Sentence(f"{words}: {'; '.join(_ends(parts))}."))
+    return sentences
+
+
+def _ends(parts: Sequence[str]) -> list[str]:
+    """Return parts of a sentence; of more than MOST_NAMES, the first ones and the last."""
+    if len(parts) <= MOST_NAMES:
+        return list(parts)
+    return [*parts[: MOST_NAMES - 2], "...", parts[-1]]
 
 
 def _ignored_limits(runs: Sequence[Run]) -> list[str]:
@@ -333,6 +377,8 @@ def _fallbacks(run: Run) -> list[str]:
 
 
 def _amount(value: float, metric: Metric) -> str:
+    if is_availability(metric.name, metric.unit):
+        return availability(value)
     if is_share(metric.name, metric.unit):
         return f"{_rounded(100 * value):,.10g}%"
     return amount(_rounded(value), metric.unit)

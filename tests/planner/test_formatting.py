@@ -30,6 +30,24 @@ def test_amounts_have_a_readable_size(value: float, unit: str, text: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("probability", "text"),
+    [
+        (0.0, "0%"),
+        (0.64410096, "64.41%"),
+        (0.9, "90%"),
+        (0.95, "95%"),
+        (0.9952413, "99.52%"),
+        (0.9999, "99.99%"),
+        (0.9999987, "99.99987%"),
+        (1.0, "100%"),
+        (1.0 + 1e-15, "100%"),
+    ],
+)
+def test_an_availability_is_never_rounded_to_all(probability: float, text: str) -> None:
+    assert formatting.availability(probability) == text
+
+
+@pytest.mark.parametrize(
     ("value", "total", "unit", "text"),
     [
         (39_900.0, 40_800.0, "Mbit/s", "39.9 of 40.8 Gbit/s"),

@@ -12,7 +12,7 @@ import streamlit as st
 from planner.contract.metrics import Metric
 from planner.contract.system import System
 from planner.formatting import amount_or_number, few, is_share
-from planner.runs.verdict import Sentence
+from planner.runs.verdict import UNFAILED, Sentence
 from planner_dashboard.worker import Answer, DesignAnswer
 
 MAX_FIGURES: Final = 4
@@ -50,7 +50,7 @@ def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str], address:
     if not sentences:
         return
     first, *others = sentences
-    head = [escape(_condition(changes) + first.text)]
+    head = [escape(_under_changes(first.text, changes))]
     head += [f"<span class='planner-loss'>{escape(one.text)}</span>" for one in others if one.is_loss]
     rest = escape(" ".join(one.text for one in others if not one.is_loss))
     asked = f' data-question="{escape(address)}"' if address else ""
@@ -61,22 +61,26 @@ def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str], address:
     )
 
 
-def _condition(changes: Sequence[str]) -> str:
-    """Return the changes as the beginning of a sentence: `With Koblenz – Koeln failed, `."""
+def _under_changes(text: str, changes: Sequence[str]) -> str:
+    """Return a sentence that begins with the changes: `With Koblenz – Koeln failed, ecmp delivers ...`."""
     if not changes:
-        return ""
+        return text
+    if text.startswith(UNFAILED):
+        text = "without further failures, " + text.removeprefix(UNFAILED)
     if len(changes) > MAX_NAMED_CHANGES:
-        return f"With {few(list(changes)[:1])} and {len(changes) - 1} more changes, "
-    return f"With {' and '.join(changes)}, "
+        return f"With {few(list(changes)[:1])} and {len(changes) - 1} more changes, {text}"
+    return f"With {' and '.join(changes)}, {text}"
 
 
 def figures_of(system: System, design: DesignAnswer, before: DesignAnswer | None) -> list[Figure]:
     """Return the most important figures of a design's plan, with their changes since the plan before."""
     values = design.figures.metrics
-    losses = [name for name in system.plan.headline.losses if values.get(name)]
-    names = [*(one.name for one in system.ranks), *losses, *(one.name for one in system.table_metrics)]
+    headline = system.plan.headline
+    losses = [name for name in headline.losses if values.get(name)]
+    first = [*(one.name for one in system.ranks), *losses, *headline.in_failures]
+    names = [*first, *(one.name for one in system.table_metrics)]
     earlier = before.figures.metrics if before is not None else {}
-    nothing = {name for name in system.plan.headline.losses if not values.get(name) and not earlier.get(name)}
+    nothing = {name for name in headline.losses if not values.get(name) and not earlier.get(name)}
     known = [name for name in dict.fromkeys(names) if values.get(name) is not None and name not in nothing]
     return [_figure(system.metric(name), values.get(name), earlier.get(name)) for name in known[:MAX_FIGURES]]
 

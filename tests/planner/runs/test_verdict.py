@@ -67,6 +67,42 @@ def test_a_comparison_proves_with_the_tightest_bound_and_names_the_others() -> N
     )
 
 
+def careful(problem: Link) -> Decision[Admitted]:
+    """Send a quarter of the capacity, all of which survives."""
+    return Decision(plan=Admitted(problem.capacity_mbps / 4), proof=Proof(status=Status.FEASIBLE))
+
+
+def test_what_plans_lose_without_failures_is_said_beside_what_they_keep_in_them() -> None:
+    system = toy(decide=careful)
+    survives = replace(system.metric("sent_mbps"), name="survives_mbps")
+    works = replace(survives, name="availability", unit="")
+    keeps = {"survives_mbps": "Kept in failures", "availability": "Availability"}
+
+    def measured(problem: Link, plan: Admitted, previous: Admitted | None) -> dict[str, float | None]:
+        is_careful = plan.sent_mbps < problem.capacity_mbps / 2
+        figures = {
+            "survives_mbps": plan.sent_mbps if is_careful else 0.0,
+            "availability": 0.999994 if is_careful else None,
+        }
+        return {**system.plan.measure(problem, plan, previous), **figures}
+
+    plans = replace(
+        system.plan,
+        metrics=(*system.plan.metrics, survives, works),
+        headline=replace(system.plan.headline, in_failures=keeps),
+        measure=measured,
+    )
+    aware = replace(system, plan=plans)
+    runs = [evaluate(aware, QUIET, entry(aware, name)) for name in ("admit", "flood", "own")]
+    verdict = Comparison(system=aware, problem=QUIET, runs=tuple(runs)).verdict
+    assert verdict == (
+        "Without failures, admit delivers 500 of 500 Mbit/s, proven to be the most that is possible. "
+        "The same: flood. own delivers 250 Mbit/s and sheds 250 Mbit/s. "
+        "Kept in failures: own 250 Mbit/s; admit, flood 0 Mbit/s. Availability: own 99.9994%."
+    )
+    assert runs[2].verdict.endswith("Kept in failures: 250 Mbit/s. Availability: 99.9994%.")
+
+
 def test_the_best_of_equals_meets_the_constraints() -> None:
     assert compare("flood", "admit").verdict.startswith("admit delivers")
 

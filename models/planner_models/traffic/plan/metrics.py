@@ -133,6 +133,11 @@ HEADLINE: Final = Headline(
     total="offered_mbps",
     losses={"lost_mbps": "loses", "shed_mbps": "sheds"},
     growth="concurrent_flow",
+    in_failures={
+        "worst_delivered_mbps": "Delivered in the worst failure, while nobody plans again",
+        "guaranteed_mbps": "Guaranteed in every failure that leaves a path",
+        "availability": "Availability (how much of the time a demand is served fully)",
+    },
     table=(
         *("delivered_mbps", "delivered_share", "lost_mbps", "shed_mbps", "overloaded_links"),
         *("latency_violations", "rule_violations", "guaranteed_mbps", "worst_delivered_mbps", "availability"),
