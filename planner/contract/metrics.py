@@ -59,9 +59,9 @@ class Headline:
                loses by it, e.g. {"groups_by_unicast": "uses unicast for"}
     growth     name of the metric that says by which factor all demand can grow before something is lost;
                "" where there is none. Upgrades improve it where nothing is lost
-    in_failures  words before the amounts in a sentence, by the name of each metric that says what a plan keeps
-               in failures, where its value is known: {"availability": "Availability"}. Designs that plan
-               for failures give up some of `metric` for these, so a verdict gives both
+    in_failures  words before the amounts in a sentence, by the name of each metric that says what a plan
+               keeps in failures, where its value is known: {"availability": "Availability"}. Designs that
+               plan for failures give up some of `metric` for these, so a verdict gives both
     cost       name of the metric that costs of failures are in, where `metric` is relative to what a problem
                allows, which a failure lowers too; "" where `metric`, or what users lose, says it
     table      names of the metrics that a table shows first, about eight of those with a value; () for the
