@@ -31,6 +31,7 @@ from planner_models.fairshare.designs.placement import (
     keep_all,
     list_replicas,
     may_be,
+    order_by_load,
     place_by_load,
     put,
     start_state,
@@ -96,7 +97,8 @@ def rebalance(
 def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: int = 0) -> Moved:
     """Move replicas until no node is loaded above (1 + slack) times the least possible, as far as that goes.
 
-    Without placed replicas, all are placed anew.
+    Without placed replicas, all are placed anew. Where memory is too short for all replicas, those of most
+    value stay or are placed first (`insert_all`), and there is no bound.
 
     load_kops  (P,) load of each replica of a partition
     """
@@ -107,28 +109,31 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
         return Moved(replicas, _is_within(problem, replicas, load_kops, limit), 0.0, limit)
     rules = find_rules(problem)
     state = start_state(problem, rules, load_kops)
+    first = np.searchsorted(partition, np.arange(len(load_kops) + 1))
+    most = rules.rate * limit * (1 + ROUNDING)
+    order = order_by_load(problem, load_kops)
+    if find_memory_shortage(problem) is not None:  # then no moves make space for all
+        insert_all(problem, rules, state, load_kops, order, Replicas(partition, node))
+        lower_excess(rules, state, load_kops, most, first, node, MOST_STEPS)
+        return Moved(list_replicas(state), False, 0.0, limit)
     keep_all(rules, state, load_kops, partition, node, False)
     gb = copied_gb(rules, state, partition, node)
     bound = bound_moves(rules, state, load_kops, gb, limit)
-    first = np.searchsorted(partition, np.arange(len(load_kops) + 1))
-    most = rules.rate * limit * (1 + ROUNDING)
     count = (state.node >= 0).sum(axis=1)
     missing = np.repeat(np.arange(len(count)), np.maximum(rules.wanted - count, 0))
     leaving: list[Ints] = []
-    is_short = find_memory_shortage(problem) is not None  # then no move makes space for all
-    if not is_short and (len(missing) or (state.load > most).any()):
+    if len(missing) or (state.load > most).any():
         items = list_items(rules, state, load_kops, gb)
         priced = price_moves(most - state.load, most, items, load_kops[missing], float(gb[missing].sum()))
         bound, leaving = max(bound, priced.bound_gb), priced.leaving
         if (gb == gb[0]).all() and gb[0] > 0:  # whole replicas of one size
             bound = float(np.ceil(bound / gb[0] - 1e-6) * gb[0])
-    order = np.argsort(-load_kops, kind="stable")
     found: list[tuple[bool, float, Replicas]] = []
     for slots in [*leaving, np.zeros(0, dtype=np.int64)]:  # without prices last
         least = min((moved for is_within, moved, _ in found if is_within), default=np.inf)
         if least <= bound * (1 + (CLOSE if len(slots) else FAR)) + ROUNDING:
             break
-        for makes_space in (False,) if is_short else (False, True):
+        for makes_space in (False, True):
             trial = copy_state(state)
             left = pack(rules, trial, load_kops, most, slots, order, makes_space)
             if left:

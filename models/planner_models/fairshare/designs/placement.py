@@ -8,6 +8,7 @@ inserted by ejection of others. Local search then moves and exchanges replicas o
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -141,16 +142,18 @@ def insert_greedily(rules: Rules, state: State, load: Floats, order: Ints, prefe
 
 @njit(cache=True, nogil=True)
 def insert_by_ejection(  # noqa: C901 - one compiled loop
-    rules: Rules, state: State, load: Floats
+    rules: Rules, state: State, load: Floats, order: Ints
 ) -> int:
     """Insert replicas without a node where another one can leave for a third node; return those without.
 
     Only replicas that fit in the free memory of some node can leave.
+
+    order  (P,) partitions in the order of insertion
     """
     left, tried = 0, 0
     nodes = len(rules.rate)
     smallest = rules.size.min() if len(rules.size) else 0.0
-    for p in range(len(rules.wanted)):
+    for p in order:
         for r in range(rules.wanted[p]):
             if state.node[p, r] >= 0:
                 continue
@@ -294,8 +297,8 @@ def search_exchanges(  # noqa: C901 - one compiled loop
     return steps
 
 
-def start_state(problem: SharedStore, rules: Rules, load: Floats, kept: Replicas | None = None) -> State:
-    """Return the placement of pinned replicas alone, or of replicas that are kept where they may stay."""
+def start_state(problem: SharedStore, rules: Rules, load: Floats) -> State:
+    """Return the placement of pinned replicas alone."""
     width = int(max(rules.wanted.max(initial=1), 1))
     partitions, nodes = len(rules.wanted), len(rules.rate)
     state = State(
@@ -309,8 +312,6 @@ def start_state(problem: SharedStore, rules: Rules, load: Floats, kept: Replicas
     if problem.is_pinned is not None:
         partition, node = np.divmod(np.flatnonzero(problem.is_pinned), nodes)
         keep_all(rules, state, load, partition, node, True)
-    if kept is not None:
-        keep_all(rules, state, load, kept.partition, kept.node, False)
     return state
 
 
@@ -403,27 +404,65 @@ def place_by_load(problem: SharedStore, load_kops: Floats, *, search: bool = Tru
     """
     rules = find_rules(problem)
     state = start_state(problem, rules, load_kops)
-    order = np.argsort(-load_kops, kind="stable")
-    insert_all(problem, rules, state, load_kops, order)
+    insert_all(problem, rules, state, load_kops, order_by_load(problem, load_kops))
     if search:
         target = bound_utilization(problem, load_kops) * (1 + TARGET_GAP)
         search_exchanges(rules, state, load_kops, target, MOST_STEPS, TRIALS, np.random.default_rng(seed))
     return list_replicas(state)
 
 
-def insert_all(problem: SharedStore, rules: Rules, state: State, load: Floats, order: Ints) -> None:
-    """Insert the replicas without a node; where memory is too short for all, first ones of partitions first.
+def order_by_load(problem: SharedStore, load_kops: Floats) -> Ints:
+    """Return the partitions in the order of insertion, (P,): those with most load first.
 
-    order  (P,) partitions in the order of insertion
+    Where memory is too short for all, those with most requests for each GB are first. Partitions of a tenant
+    of fixed mix are then one after the other, for it is served only if all of them are.
     """
-    preferred = choose_nodes(rules, load, state)
+    if find_memory_shortage(problem) is None:
+        return np.argsort(-load_kops, kind="stable")
+    owner, kops = problem.tenant, load_kops * problem.wanted_replicas
+    gb = np.where(kops > 0, problem.size_gb, 0.0)
+    tenants = len(problem.tenants)
+    together = problem.is_fixed[owner] & (kops > 0)
+    kops = np.where(together, add_up(owner, kops, tenants)[owner], kops)
+    gb = np.where(together, add_up(owner, gb, tenants)[owner], gb)
+    per_gb = np.where(kops > 0, kops / np.maximum(gb, 1e-300), -1.0)
+    return np.lexsort((-load_kops, owner, -per_gb))
+
+
+def insert_all(
+    problem: SharedStore,
+    rules: Rules,
+    state: State,
+    load: Floats,
+    order: Ints,
+    placed: Replicas | None = None,
+) -> None:
+    """Insert the replicas without a node, and keep those that are placed already.
+
+    Where memory is too short for all, each partition has one before others have two. Of these, first come as
+    many as there is memory for, in order, so that none that stays takes the memory of one of more value.
+
+    order   (P,) partitions in the order of insertion
+    placed  replicas that stay where they are as far as the rules allow it, before others are inserted
+    """
     rounds = [rules.wanted]
     if find_memory_shortage(problem) is not None:
-        rounds = [np.minimum(rules.wanted, k) for k in range(1, int(rules.wanted.max(initial=1)) + 1)]
+        most = [np.minimum(rules.wanted, k) for k in range(int(rules.wanted.max(initial=1)) + 1)]
+        memory, rounds = float(rules.memory[rules.rate > 0].sum()), []
+        for fewer, wanted in pairwise(most):
+            size = np.where(wanted > fewer, rules.size, 0.0)[order]
+            fits = np.zeros(len(order), dtype=bool)
+            fits[order] = np.cumsum(size) <= memory
+            memory -= float(size.sum())
+            rounds += [np.where(fits, wanted, fewer), wanted]
+    place = np.argsort(order)
+    first = None if placed is None else np.argsort(place[placed.partition], kind="stable")
     for wanted in rounds:
-        fewer = rules._replace(wanted=wanted)
-        insert_greedily(fewer, state, load, order, preferred)
-        insert_by_ejection(fewer, state, load)
+        now = rules._replace(wanted=wanted)
+        if placed is not None and first is not None:
+            keep_all(now, state, load, placed.partition[first], placed.node[first], False)
+        insert_greedily(now, state, load, order, choose_nodes(rules, load, state))
+        insert_by_ejection(now, state, load, order)
 
 
 def place_uniformly(problem: SharedStore, *, seed: int = 0) -> Replicas:
@@ -440,10 +479,9 @@ def place_uniformly(problem: SharedStore, *, seed: int = 0) -> Replicas:
 def complete(problem: SharedStore, load_kops: Floats) -> Replicas:
     """Return the replicas where they are placed; those that are missing are inserted greedily."""
     rules = find_rules(problem)
-    partition, node = problem.placed_replicas
-    state = start_state(problem, rules, load_kops, Replicas(partition, node))
-    order = np.argsort(-load_kops, kind="stable")
-    insert_all(problem, rules, state, load_kops, order)
+    state = start_state(problem, rules, load_kops)
+    order = order_by_load(problem, load_kops)
+    insert_all(problem, rules, state, load_kops, order, Replicas(*problem.placed_replicas))
     return list_replicas(state)
 
 

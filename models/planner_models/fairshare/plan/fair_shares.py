@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.arrays import Floats
+from planner.arrays import Floats, Ints
+from planner.compiled import kernel
 from planner_models.fairshare.problem.problem import SharedStore
 
 
@@ -30,20 +31,41 @@ def fill_level(cost: Floats, demand: Floats, due: Floats, capacity: float) -> fl
 
     cost, demand, due  (T,)
     """
-    used = (cost > 0) & (demand > 0)
-    cost, demand, due = cost[used], demand[used], due[used]
-    if float(cost @ demand) <= capacity:
+    return float(fill_in_order(order_by_level(demand, due), cost, demand, due, capacity))
+
+
+def order_by_level(demand: Floats, due: Floats) -> Ints:
+    """Return the tenants by the level at which they have all their demand, the lowest first, (T,)."""
+    full = np.divide(demand, due, out=np.full(len(due), np.inf), where=due > 0)
+    return np.argsort(full, kind="stable")
+
+
+@kernel
+def fill_in_order(order: Ints, cost: Floats, demand: Floats, due: Floats, capacity: float) -> float:
+    """Return the level of `fill_level`, for tenants in the order of `order_by_level`.
+
+    demand  (T,) 0 for tenants that are left out; the others' is that of the order
+    """
+    wanted = 0.0
+    slope = np.zeros(len(order) + 1)  # requests that the tenants from here on want for each unit of the level
+    for place in range(len(order) - 1, -1, -1):
+        t = order[place]
+        slope[place] = slope[place + 1]
+        if cost[t] > 0 and demand[t] > 0:
+            wanted += cost[t] * demand[t]
+            slope[place] += cost[t] * due[t]
+    if wanted <= capacity:
         return np.inf
-    with np.errstate(divide="ignore"):
-        full = np.where(due > 0, demand / np.maximum(due, 1e-300), np.inf)
-    order = np.argsort(full, kind="stable")
-    cost, demand, due, full = cost[order], demand[order], due[order], full[order]
-    served = np.concatenate([[0.0], np.cumsum(cost * demand)[:-1]])  # by tenants with all their demand
-    slope = np.cumsum((cost * due)[::-1])[::-1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        level = (capacity - served) / slope
-    fits = np.flatnonzero((level <= full) & (slope > 0))
-    return max(float(level[fits[0]]), 0.0) if len(fits) else np.inf
+    served = 0.0  # by tenants with all their demand
+    for place in range(len(order)):
+        t = order[place]
+        if cost[t] > 0 and demand[t] > 0:
+            if slope[place] > 0:
+                level = (capacity - served) / slope[place]
+                if due[t] <= 0 or level * due[t] <= demand[t]:
+                    return max(level, 0.0)
+            served += cost[t] * demand[t]
+    return np.inf
 
 
 def pool_level(

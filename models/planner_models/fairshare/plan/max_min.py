@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.fairshare.plan.fair_shares import entitlement, fill_level
+from planner_models.fairshare.plan.fair_shares import entitlement, fill_in_order, order_by_level
 from planner_models.fairshare.plan.maximum_flow import find_flow
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.problem.problem import SharedStore, add_up
@@ -174,6 +174,8 @@ class _Search:
         self.rate = np.zeros(len(self.demand))
         self.entry_kops = np.zeros(len(network.entry_pair))
         self.units = RESOLUTION / max(float(rate_kops.sum()), float(self.demand.sum()), 1e-300)
+        self.order = order_by_level(self.demand, due)
+        self.demand_units = self._units(network.demand_kops)
         self.levels: list[Level] = []
         self.flows = 0
 
@@ -219,7 +221,8 @@ class _Search:
             rises = self.is_free[network.owner[direct]] & network.is_fixed[direct]
             cost += add_up(network.owner[direct[rises]], network.share[direct[rises]], len(cost))
             capacity -= float(self.direct_kops(direct[~rises], self.rate).sum())
-        return fill_level(cost, np.where(self.is_free, self.demand, 0.0), self.due, max(capacity, 0.0))
+        demand = np.where(self.is_free, self.demand, 0.0)
+        return float(fill_in_order(self.order, cost, demand, self.due, max(capacity, 0.0)))
 
     def solve(self, region: _Region, level: float, pairs: _Pairs) -> _Solved:
         """Return the maximum flow of a region at a level."""
@@ -248,7 +251,7 @@ class _Search:
         places = groups[:0]
         if len(groups):
             places = np.flatnonzero((group_at > 0)[network.place_group] & region.nodes[network.place_node])
-        demand = self._units(network.demand_kops)
+        demand = self.demand_units
         out = np.bincount(network.owner[leaving], weights=demand[leaving], minlength=len(rate)).astype(
             np.int64
         )

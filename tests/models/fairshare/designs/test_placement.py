@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,12 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.fairshare import SharedStore, check
 from planner_models.fairshare.designs import mechanisms, moves, optimum
-from planner_models.fairshare.designs.placement import bound_utilization, place_by_load, place_uniformly
+from planner_models.fairshare.designs.placement import (
+    bound_utilization,
+    complete,
+    place_by_load,
+    place_uniformly,
+)
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.problem import generators
 from tests.models.fairshare.stores import make
@@ -129,6 +135,25 @@ def test_where_memory_is_short_each_partition_has_a_replica_before_others_have_t
     assert decision.plan.rates["kops"].tolist() == pytest.approx(
         [10.0]
     )  # though the replicas in place have 0
+
+
+def test_where_memory_is_short_replicas_of_most_value_stay() -> None:
+    """Memory for two of five partitions: those of the tenant of fixed mix have most value together."""
+    tenants = {
+        "A": (1.0, "elastic", {"a": (1.0, "n1"), "b": (2.0, "n1"), "c": (2.5, "n1")}),
+        "B": (5.0, "fixed", {"d": (5.0, "n1"), "e": (1.0, "n1")}),
+    }
+    problem = make({"n1": 10.0}, tenants, memory_gb=2.0)
+    load = optimum.fair_load_kops(problem)
+    for found in (
+        place_by_load(problem, load),
+        complete(problem, load),
+        moves.move_least(problem, load, slack=0.1)[0],
+    ):
+        assert problem.partition_names[found.partition].tolist() == ["d", "e"]
+    assert problem.placed is not None
+    empty = replace(problem, placed=problem.placed.iloc[:2])  # of A, which leave
+    assert moves.move_least(empty, load, slack=0.1).replicas.partition.tolist() == [3, 4]
 
 
 def test_moves_are_within_their_limit_and_their_bound() -> None:
