@@ -41,10 +41,15 @@ UNFAILED: Final = "Without failures, "
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of a verdict; `is_loss` where it says what users lose by the best plan."""
+    """A sentence of a verdict.
+
+    is_loss       whether it says what users lose by the best plan
+    is_paragraph  whether it is a paragraph of its own where there is space
+    """
 
     text: str
     is_loss: bool = False
+    is_paragraph: bool = False
 
 
 def run_verdict(run: Run) -> str:
@@ -301,7 +306,7 @@ def _in_failures(runs: Sequence[Run]) -> list[Sentence]:
             for shown, names in labels.items()
         ]
         if parts:
-            sentences.append(Sentence(f"{words}: {'; '.join(_ends(parts))}."))
+            sentences.append(Sentence(f"{words}: {'; '.join(_ends(parts))}.", is_paragraph=True))
     return sentences
 
 

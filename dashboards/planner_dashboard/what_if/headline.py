@@ -11,7 +11,7 @@ import streamlit as st
 
 from planner.contract.metrics import Metric
 from planner.contract.system import System
-from planner.formatting import amount_or_number, few, is_share
+from planner.formatting import amount_or_number, availability, few, is_availability, is_share
 from planner.runs.verdict import UNFAILED, Sentence
 from planner_dashboard.worker import Answer, DesignAnswer
 
@@ -52,12 +52,13 @@ def show_verdict(sentences: Sequence[Sentence], changes: Sequence[str], address:
     first, *others = sentences
     head = [escape(_under_changes(first.text, changes))]
     head += [f"<span class='planner-loss'>{escape(one.text)}</span>" for one in others if one.is_loss]
-    rest = escape(" ".join(one.text for one in others if not one.is_loss))
+    rest = [" ".join(one.text for one in others if not (one.is_loss or one.is_paragraph))]
+    rest += [one.text for one in others if one.is_paragraph]
     asked = f' data-question="{escape(address)}"' if address else ""
     # an h2, so that screen readers find it: the page's title is the h1
     st.html(
         f'<h2 class="planner-verdict" style="padding:0"{asked}>{" ".join(head)}</h2>'
-        + (f"<p class='planner-reasons'>{rest}</p>" if rest else "")
+        + "".join(f"<p class='planner-reasons'>{escape(text)}</p>" for text in rest if text)
     )
 
 
@@ -91,7 +92,7 @@ def _figure(metric: Metric, value: float | None, before: float | None) -> Figure
         return Figure(metric.label, shown, unit, metric.about)
     was, was_unit = _split(metric, before)
     change, change_unit = _split(metric, abs(value - before))
-    if is_share(metric.name, metric.unit):
+    if change_unit == "%":
         change_unit = "points"
     rises = value > before
     return Figure(
@@ -108,6 +109,8 @@ def _figure(metric: Metric, value: float | None, before: float | None) -> Figure
 
 def _split(metric: Metric, value: float | None) -> tuple[str, str]:
     """Return a value and its unit as texts; a share in percent."""
+    if is_availability(metric.name, metric.unit) and value is not None:
+        return availability(value).removesuffix("%"), "%"
     if is_share(metric.name, metric.unit) and value is not None:
         return f"{100 * value:.4g}", "%"
     text = amount_or_number(value, metric.unit)
