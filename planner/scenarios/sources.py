@@ -16,6 +16,7 @@ from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
 from planner.io.layout import TableFile, parse_layouts
 from planner.io.table_files import locate_tables, read_problem
+from planner.scenarios.adjusted_problems import adjust_problem
 
 LAYOUT_SECTIONS: Final = ("tables", "columns")
 """Keys of a source of tables that say how its files are to be read."""
@@ -116,7 +117,7 @@ class Single:
     events: Events
 
     def __call__(self) -> Any:
-        return make_with_notes(lambda: self.adjust(self.make(), **self.adjustments))
+        return make_with_notes(lambda: adjust_problem(self.adjust, self.make(), self.adjustments))
 
     def repeat(self, windows: int) -> AdjustedSeries:
         """Return so many windows of the problem, which only events change."""
@@ -157,7 +158,8 @@ def _adjust_problem(
     if not values:
         return (None if faults else lambda: problem), faults
     notes = tuple(notes_of(problem))
-    return (None if faults else lambda: keep_notes(system.problem.adjust(problem, **values), notes)), faults
+    adjust = system.problem.adjust
+    return (None if faults else lambda: keep_notes(adjust_problem(adjust, problem, values), notes)), faults
 
 
 def _source_parameters(system: System, source: str, given: Mapping[str, Any]) -> Mapping[str, Parameter]:
@@ -182,7 +184,7 @@ class AdjustedSeries:
         adjustments = dict(self.adjustments)
         for label, problem in self.series:
             adjustments |= self.events.get(label, {})
-            yield label, self.adjust(problem, **adjustments)
+            yield label, adjust_problem(self.adjust, problem, adjustments)
 
     def __len__(self) -> int:
         return len(self.series)

@@ -16,7 +16,9 @@ from planner_models.circuits.problem.racks import require_fit
 def adjust(
     problem: Circuits,
     *,
-    scale: Annotated[float, Field(ge=0, description="every demand is multiplied by this")] = 1.0,
+    scale: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="every demand is multiplied by this")
+    ] = 1.0,
     circuit_switches: Annotated[
         Annotated[int, Field(ge=1, le=MOST_SWITCHES)] | None,
         Field(description="number of circuit switches; each rack has a link to each"),

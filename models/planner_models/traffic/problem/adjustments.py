@@ -17,7 +17,9 @@ from planner_models.traffic.problem.problem import Overload, Traffic
 def adjust(
     problem: Traffic,
     *,
-    scale: Annotated[float, Field(ge=0, description="every demand's rate is multiplied by this")] = 1.0,
+    scale: Annotated[
+        float, Field(ge=0, allow_inf_nan=False, description="every demand's rate is multiplied by this")
+    ] = 1.0,
     capacity_scale: Annotated[
         float, Field(gt=0, allow_inf_nan=False, description="every link's capacity is multiplied by this")
     ] = 1.0,
