@@ -2,10 +2,11 @@
 
 With a price on every resource and batch, each class has a cheapest batch; what all of them cost at least,
 less the price of what is free, is a bound on the excess of any K batches (Lagrangian relaxation). Prices
-follow the excess by multiplicative weights. Batches come from moving each class in turn to the batch of
-least excess.
+follow the excess by multiplicative weights, with a step for each of them that shrinks with its own excess so
+far. Batches come from moving each class in turn to the batch of least excess.
 
-source  Arora, Hazan and Kale 2012, "The multiplicative weights update method", section 3.3
+source  Arora, Hazan and Kale 2012, "The multiplicative weights update method", section 3.3; Duchi, Hazan and
+        Singer 2011, "Adaptive subgradient methods", section 1.1 (the steps)
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.compiled import inner, kernel
 
 ITERATIONS: Final = 300
+QUICK_ITERATIONS: Final = 60
 SWEEPS: Final = 120
 QUICK_SWEEPS: Final = 15
 STALL_SWEEPS: Final = 40
@@ -63,11 +65,11 @@ def bound_excess(needs: Needs, batches: int, iterations: int = ITERATIONS) -> tu
     count, resources = len(needs.classes), len(needs.free)
     if not resources or not count:
         return -1.0, np.zeros(count, dtype=np.int64)
-    score = np.zeros((batches, resources))
+    score, seen = np.zeros((batches, resources)), np.full((batches, resources), 1e-12)
     chosen = np.zeros((batches, count))
     best = -np.inf
     rows = np.arange(count)
-    for turn in range(1, iterations + 1):
+    for _ in range(iterations):
         price = np.exp(score - score.max())
         price /= price.sum()
         later = np.vstack([np.cumsum(price[::-1], axis=0)[::-1][1:], np.zeros(resources)])
@@ -82,8 +84,8 @@ def bound_excess(needs: Needs, batches: int, iterations: int = ITERATIONS) -> tu
         chosen += x
         before = np.cumsum(np.vstack([np.zeros(count), x[:-1]]), axis=0)
         excess = (during @ x.T + after @ before.T).T - free
-        size = max(float(np.abs(excess).max()), 1e-9)
-        score += excess / size * np.sqrt(8 * np.log(batches * resources + 1) / turn)
+        seen += excess * excess
+        score += excess / np.sqrt(seen)
     return best, chosen.argmax(axis=0).astype(np.int64)
 
 
@@ -162,6 +164,10 @@ def _descend(  # noqa: C901
         _put(load, one, batch[one], 1.0, during_start, during_row, during, after_start, after_row, after)
     cost = np.zeros(batches)
     weight = np.ones((batches, len(free)))  # of excess; grows where best responses get stuck
+    is_over = np.zeros((batches, len(free)), dtype=np.bool_)
+    for number in range(batches):
+        for row in range(len(free)):
+            is_over[number, row] = _over(load[number, row], free[row], scale[row]) > 0
     total, least, since = 0.0, np.inf, 0
     for sweep in range(sweeps):
         total = 0.0
@@ -176,6 +182,10 @@ def _descend(  # noqa: C901
             return batch, total
         moved = 0
         for one in order:
+            if not _can_relieve(
+                is_over, one, batch[one], during_start, during_row, after_start, after_row, after
+            ):
+                continue
             _put(load, one, batch[one], -1.0, during_start, during_row, during, after_start, after_row, after)
             for number in range(batches):
                 cost[number] = 0.0
@@ -198,9 +208,18 @@ def _descend(  # noqa: C901
             for number in range(batches):
                 if cost[number] < cost[best] - 1e-15:
                     best = number
-            moved += best != batch[one]
-            batch[one] = best
             _put(load, one, best, 1.0, during_start, during_row, during, after_start, after_row, after)
+            if best == batch[one]:
+                continue
+            moved += 1
+            batch[one] = best
+            for number in range(batches):
+                for at in range(during_start[one], during_start[one + 1]):
+                    row = during_row[at]
+                    is_over[number, row] = _over(load[number, row], free[row], scale[row]) > 0
+                for at in range(after_start[one], after_start[one + 1]):
+                    row = after_row[at]
+                    is_over[number, row] = _over(load[number, row], free[row], scale[row]) > 0
         if moved <= len(order) // 200:
             for number in range(batches):
                 for row in range(len(free)):
@@ -212,6 +231,34 @@ def _descend(  # noqa: C901
         for row in range(len(free)):
             total += _over(load[number, row], free[row], scale[row])
     return batch, total
+
+
+@inner
+def _can_relieve(
+    is_over: Bools,
+    one: int,
+    number: int,
+    during_start: Ints,
+    during_row: Ints,
+    after_start: Ints,
+    after_row: Ints,
+    after: Floats,
+) -> bool:
+    """Return whether a class takes space that a batch lacks, or would free some in an earlier batch."""
+    for at in range(during_start[one], during_start[one + 1]):
+        if is_over[number, during_row[at]]:
+            return True
+    for at in range(after_start[one], after_start[one + 1]):
+        row = after_row[at]
+        if after[at] > 0:
+            for later in range(number + 1, is_over.shape[0]):
+                if is_over[later, row]:
+                    return True
+        else:
+            for earlier in range(1, number + 1):
+                if is_over[earlier, row]:
+                    return True
+    return False
 
 
 @inner

@@ -23,7 +23,13 @@ from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.compiled import kernel
 from planner.contract.design import Decision
 from planner.options import Options
-from planner_models.updates.designs.batch_search import QUICK_SWEEPS, Needs, bound_excess, find_batches
+from planner_models.updates.designs.batch_search import (
+    QUICK_ITERATIONS,
+    QUICK_SWEEPS,
+    Needs,
+    bound_excess,
+    find_batches,
+)
 from planner_models.updates.designs.decision import decide
 from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, phases, steps_of
 from planner_models.updates.plan.plan import UpdatePlan
@@ -63,6 +69,8 @@ def find_needs(problem: Update, *, links: bool = False) -> Needs:
         sp.csc_array((np.concatenate([part[which] for part in parts]).astype(float), where), shape=shape)
         for which in (1, 2)
     )
+    during.eliminate_zeros()
+    after.eliminate_zeros()
     free = problem.rule_capacity - problem.rules_now
     kept = np.flatnonzero(np.isfinite(free))
     needs = Needs(classes, during[kept], after[kept], free[kept])
@@ -256,14 +264,16 @@ def _search_soon(
     for batches in range(2, last + 1):
         if time.perf_counter() > until:
             break
-        excess, start = bound_excess(needs, batches)
+        excess, start = bound_excess(needs, batches, QUICK_ITERATIONS)
+        if excess <= 1e-6:
+            found = find_batches(needs, batches, start, seed, starts=1, sweeps=QUICK_SWEEPS)
+            if found is not None:
+                return found, least, starts
+            excess, start = bound_excess(needs, batches)
         if excess > 1e-6:
             least = batches + 1
-            continue
-        found = find_batches(needs, batches, start, seed, starts=1, sweeps=QUICK_SWEEPS)
-        if found is not None:
-            return found, least, starts
-        starts[batches] = start
+        else:
+            starts[batches] = start
     return None, least, starts
 
 
