@@ -259,7 +259,7 @@ BAD_SCENARIOS: dict[str, tuple[str, list[str]]] = {
     ),
     "a value of another type": (
         SCENARIO.replace('path = "net"', 'path = "net"\nscale = "two"'),
-        ["s.toml: problem.scale is 'two', must be a valid number"],
+        ["s.toml: problem.scale is 'two', must be a number"],
     ),
     "a value out of range": (
         SCENARIO.replace('path = "net"', 'path = "net"\nscale = -1'),

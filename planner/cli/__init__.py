@@ -12,6 +12,7 @@ import typer
 
 from planner import __version__
 from planner.cli import elements, findings, problems, running, service, sweeps
+from planner.cli.command_group import Commands
 from planner.cli.examples import examples_of
 from planner.cli.new import new
 from planner.cli.output import report_error, say
@@ -23,6 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    cls=Commands,
 )
 for command in (
     service.list_,

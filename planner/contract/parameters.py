@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from planner.contract.value_rules import RULES, rule_of
 from planner.errors import did_you_mean
 
 REQUIRED: Any = inspect.Parameter.empty
@@ -123,7 +124,9 @@ def _rule(parameter: Parameter, error: Exception) -> str:
     choices = [str(member) for member in _literals(parameter.annotation)]
     errors = error.errors() if isinstance(error, ValidationError) else []
     if len(errors) == 1 and not choices and errors[0]["type"] != "json_invalid":  # of lists in lists in lists
-        return errors[0]["msg"].replace("Input should be", "must be")
+        if parameter.is_path and errors[0]["type"] == "string_type":
+            return RULES["path_type"]
+        return rule_of(errors[0])
     near = ""
     if isinstance(error, ValidationError):
         value = error.errors()[0]["input"]

@@ -42,7 +42,8 @@ class Word(enum.Enum):
         if text not in words:
             near = did_you_mean(str(text), words)
             raise InputError(
-                f"{what}: {text} is none of {', '.join(words)}" + (near if "did you mean" in near else "")
+                f"{what} is '{text}', must be one of {', '.join(words)}"
+                + (near if "did you mean" in near else "")
             )
         return words[str(text)]
 

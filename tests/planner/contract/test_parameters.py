@@ -20,10 +20,11 @@ def solver(
     table: Annotated[Path | None, Field(description="a file")] = None,
     names: tuple[str, ...] = (),
     quiet: bool = False,
+    rings: Annotated[tuple[int, ...], Field(min_length=1, max_length=2)] = (1,),
     options: Any = None,
     previous: Any = None,
 ) -> object:
-    return mode, paths, share, table, names, quiet
+    return mode, paths, share, table, names, quiet, rings
 
 
 def check(**given: Any) -> tuple[dict[str, Any], list[str]]:
@@ -31,7 +32,7 @@ def check(**given: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def test_what_the_engine_hands_over_is_no_parameter() -> None:
-    assert list(parameters_of(solver)) == ["mode", "paths", "share", "table", "names", "quiet"]
+    assert list(parameters_of(solver)) == ["mode", "paths", "share", "table", "names", "quiet", "rings"]
 
 
 def test_words() -> None:
@@ -42,6 +43,7 @@ def test_words() -> None:
         "table": "file | none",
         "names": "list of text",
         "quiet": "true | false",
+        "rings": "list of integer",
     }
     assert parameters_of(solver)["share"].about == "how much"
     assert parameters_of(solver)["share"].default == 0.5
@@ -73,11 +75,15 @@ def test_right_values(given: dict[str, Any], expected: dict[str, Any]) -> None:
         ({"paths": 0}, "designs.s.paths is 0, must be integer > 0 | any"),
         ({"paths": 2.5}, "designs.s.paths is 2.5, must be integer > 0 | any"),
         ({"share": 1.5}, "designs.s.share is 1.5, must be less than or equal to 1"),
-        ({"share": "0.5"}, "designs.s.share is '0.5', must be a valid number"),
+        ({"share": "0.5"}, "designs.s.share is '0.5', must be a number"),
         ({"share": float("nan")}, "designs.s.share is nan, "),
-        ({"share": True}, "designs.s.share is true, must be a valid number"),
-        ({"quiet": 1}, "designs.s.quiet is 1, must be a valid boolean"),
-        ({"names": "a"}, "designs.s.names is 'a', must be a valid array"),
+        ({"share": True}, "designs.s.share is true, must be a number"),
+        ({"quiet": 1}, "designs.s.quiet is 1, must be true or false"),
+        ({"names": "a"}, "designs.s.names is 'a', must be a list"),
+        ({"names": ["a", 3]}, "designs.s.names is ['a', 3], item 2 must be text"),
+        ({"rings": []}, "designs.s.rings is [], must have at least 1 item"),
+        ({"rings": [1, 2, 3]}, "designs.s.rings is [1, 2, 3], must have at most 2 items"),
+        ({"table": 3}, "designs.s.table is 3, must be the name of a file"),
     ],
 )
 def test_wrong_values(given: dict[str, Any], fault: str) -> None:

@@ -117,7 +117,10 @@ def test_designs_are_those_of_this_toolkit() -> None:
     ("given", "message"),
     [
         ({"resources": "ful", "information": "none"}, "did you mean 'full'"),
-        ({"resources": "full", "information": "some"}, "information: some is none of"),
+        (
+            {"resources": "full", "information": "some"},
+            "information is 'some', must be one of none, incomplete, complete",
+        ),
         ({"resources": "full", "separation": "layers"}, "did you mean 'layering'"),
         ({"resources": "full"}, "how much can be shared is unknown"),
         ({"resources": "full", "decide_s": 3.0}, "give both"),

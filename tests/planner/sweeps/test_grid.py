@@ -180,7 +180,7 @@ def test_a_scenario_with_a_wrong_sweep_is_refused_by_every_command(folder: Path)
     assert done.code == 1
     assert done.err.splitlines() == [
         f"{folder}/s.toml: sweep.problm.seed: no such key; did you mean 'problem'?",
-        f"{folder}/s.toml: sweep: problem.scale is 'x', must be a valid number",
+        f"{folder}/s.toml: sweep: problem.scale is 'x', must be a number",
         f"{folder}/s.toml: sweep.designs.optimum.paths: no such design of this scenario; valid: ecmp",
     ]
 
