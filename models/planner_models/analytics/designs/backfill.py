@@ -25,6 +25,9 @@ from planner_models.analytics.problem.problem import Analytics
 BACKEND: Final = "prices and search"
 SCOPE: Final = "answers improved once, by data of all sites"
 MOST_LEAVES: Final = 2_000
+ROUNDING: Final = 1e-9  # of an uplink's capacity
+FEW_STEPS: Final = (25, 40)  # to prices of what is left of uplinks
+WORTH: Final = 0.9  # value over the price of its bytes, below which foreseen data is not offered
 
 Order = Annotated[
     Literal["after", "together", "foreseen"],
@@ -38,15 +41,28 @@ Order = Annotated[
 class Candidate(NamedTuple):
     """Answers of an interval that later data may improve, once each.
 
+    made                   choices of the interval, with bytes in place of parts of capacity
     answers, is_sent       (n,) of shared queries: the answer, and whether later data was sent
     added, is_site_sent    (S, n) of each site for queries whose values add up
     """
 
     k: int
+    made: Interval
     answers: Ints
     added: Ints
     is_sent: Bools
     is_site_sent: Bools
+
+
+class Offered(NamedTuple):
+    """Improvements of an interval's answers as choices of a later one; level kept: no data.
+
+    shared, separate  rows of the candidate that may improve
+    """
+
+    made: Interval
+    shared: Ints
+    separate: Ints
 
 
 class Sent(NamedTuple):
@@ -85,7 +101,7 @@ def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
     value = measure(problem, first.plan, None)["total_value"] or 0.0
     choices = Choices(problem, must_answer=options.service == "all")
     waiting = Waiting(problem, choices)
-    found = find_time_prices(problem, choices, waiting, value)
+    found = find_time_prices(problem, choices, waiting)
     second = _send(problem, "together", options, waiting)
     best = first
     if second.plan is not None:
@@ -126,27 +142,27 @@ def _send(problem: Analytics, order: Order, options: Options, waiting: Waiting |
             return Decision(plan=None, proof=proof)
         pool = [one for one in pool if _is_in_window(problem, one.k, t)]
         capacity = problem.capacity_bytes[t]
-        offers = pool if order == "together" else []
-        later = [_offer(problem, choices, one, t, capacity, waiting) for one in offers]
+        later = [] if order == "after" else [_offer(problem, one, t, capacity, waiting) for one in pool]
         foreseen = new if waiting is None else _add_waiting(new, t, waiting)
-        found, price = _solve(_join([foreseen, *later]), price)
+        both = _join([foreseen, *(offered.made for offered in later)])
+        if waiting is None:
+            found, price = _solve(both, price)
+        else:
+            found, price = _solve(both, waiting.byte_price[t] * capacity)
         if found.value == -np.inf:
             reason = f"interval {problem.interval_numbers[t]:g}: no plan found"
             proof = Proof(status=Status.UNDECIDED, metric="value", reasons=(reason,))
             return Decision(plan=None, proof=proof)
         own, sites = len(new.shared.query), new.separate.value.shape[1]
         if order == "after":
-            left = capacity * np.maximum(1.0 - _used(new, found), 0.0)
-            left[left < 1e-9 * capacity] = 0.0
-            later = [_offer(problem, choices, one, t, left, None) for one in pool]
-            extra = _solve(_join(later), None)[0] if later else None
+            unused = capacity * np.maximum(1.0 - _used(new, found), 0.0)
+            unused[unused < ROUNDING * capacity] = 0.0
+            rows += _send_in_rest(problem, pool, t, unused, storage)
         else:
-            extra = search.Found(found.answers[own:], found.added[:, sites:], found.value)
-        if extra is not None and extra.value > -np.inf:
-            rows += _take(choices, pool, later, extra, t, storage)
-        chosen.append(choices.to_levels(new, found.answers[:own], found.added[:, :sites]))
-        answers, added = found.answers[:own].copy(), found.added[:, :sites].copy()
-        pool.append(Candidate(t, answers, added, np.zeros(answers.shape, bool), np.zeros(added.shape, bool)))
+            rows += _take(problem, pool, later, found.answers[own:], found.added[:, sites:], t, storage)
+        answers, added = found.answers[:own], found.added[:, :sites]
+        chosen.append(choices.to_levels(new, answers, added))
+        pool.append(_start_candidate(problem, choices, t, answers, added))
     decision = decide(problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price)
     if decision.plan is None:
         return decision
@@ -192,19 +208,20 @@ def _add_waiting(new: Interval, t: int, waiting: Waiting) -> Interval:
     )
 
 
-def _offer(
-    problem: Analytics,
-    choices: Choices,
-    one: Candidate,
-    t: int,
-    capacity: Floats,
-    waiting: Waiting | None,
-) -> Interval:
-    """Return the improvements of an interval's answers as choices of interval t; level kept: no data.
+def _start_candidate(problem: Analytics, choices: Choices, k: int, answers: Ints, added: Ints) -> Candidate:
+    made = choices.interval(k, np.ones(problem.capacity_bytes.shape[1]))
+    return Candidate(
+        k, made, answers.copy(), added.copy(), np.zeros(answers.shape, bool), np.zeros(added.shape, bool)
+    )
 
-    With `waiting`, their value is less what they would gain in a later interval.
+
+def _offer(problem: Analytics, one: Candidate, t: int, capacity: Floats, waiting: Waiting | None) -> Offered:
+    """Return the improvements of an interval's answers as choices of interval t, where they fit.
+
+    With `waiting`, their value is less what they would gain in a later interval, and those whose bytes cost
+    far more than their value are left out.
     """
-    made = choices.interval(one.k, capacity)
+    sites = len(one.added)
     ends = problem.start_s + problem.length_s
     waited = ends[t] - ends[one.k]
     decay = np.where(
@@ -212,34 +229,68 @@ def _offer(
         0.5 ** (waited / problem.half_life_s),
         0.0,
     )
-    shared, separate = made.shared, made.separate
+    shared, separate = one.made.shared, one.made.separate
     places = np.arange(len(one.answers))
     full = problem.value_usd[shared.query, None] * problem.value_share[shared.query]
     gain = (full - full[places, one.answers][:, None]) * decay[shared.query, None]
-    site_wait: Floats | float = 0.0
+    rows, own = np.indices(one.added.shape)
+    site_full = problem.site_value_usd[:, separate.query, None] * problem.value_share[separate.query]
+    site_gain = (site_full - site_full[rows, own, one.added][..., None]) * decay[separate.query, None]
+    may = np.isfinite(shared.value) & (gain > 0) & ~one.is_sent[:, None]
+    site_may = np.isfinite(separate.value) & (site_gain > 0) & ~one.is_site_sent[..., None]
     if waiting is not None:
-        both = [waiting.find(rows, one.k, t - one.k + 1)[0] for rows in waiting.parts[one.k]]
+        both = [waiting.find(parts, one.k, t - one.k + 1)[0] for parts in waiting.parts[one.k]]
         gain = gain - both[0][places, one.answers][:, None]
         of_sites = both[1].reshape(separate.value.shape)
-        site_wait = np.take_along_axis(of_sites, one.added[..., None], axis=2)
-    may = np.isfinite(shared.value) & (gain > 0) & ~one.is_sent[:, None]
-    value = np.where(may, gain, IMPOSSIBLE)
-    value[places, one.answers] = 0.0
-    use = shared.use.copy()
-    use[places, one.answers] = 0.0
-    sites, own = np.indices(one.added.shape)
-    site_full = problem.site_value_usd[:, separate.query, None] * problem.value_share[separate.query]
-    site_gain = (site_full - site_full[sites, own, one.added][..., None]) * decay[separate.query, None]
-    site_gain = site_gain - site_wait
-    may = np.isfinite(separate.value) & (site_gain > 0) & ~one.is_site_sent[..., None]
-    site_value = np.where(may, site_gain, IMPOSSIBLE)
-    site_value[sites, own, one.added] = 0.0
-    site_use, pop_use = separate.use.copy(), separate.pop_use.copy()
-    site_use[sites, own, one.added] = pop_use[sites, own, one.added] = 0.0
-    return made._replace(
-        shared=shared._replace(value=value, use=use),
-        separate=Separate(separate.query, site_value, site_use, pop_use),
+        site_gain = site_gain - np.take_along_axis(of_sites, one.added[..., None], axis=2)
+        cost, site_cost = (waiting.costs(parts, t) for parts in waiting.parts[one.k])
+        may &= gain > WORTH * cost
+        site_may &= site_gain > WORTH * site_cost.reshape(separate.value.shape)
+    kept = np.flatnonzero(may.any(axis=1))
+    each = np.where(capacity > 0, 1.0 / np.where(capacity > 0, capacity, 1.0), np.inf)
+    use = _times(shared.use[kept], each)
+    may = may[kept] & (use <= 1 + ROUNDING).all(axis=2)
+    found = may.any(axis=1)
+    kept, use, may = kept[found], use[found], may[found]
+    site_use = _times(separate.use, each[:sites, None, None])
+    pop_use = _times(separate.pop_use, each[sites:][one.made.pop_of][:, None, None])
+    site_may &= (site_use <= 1 + ROUNDING) & (pop_use <= 1 + ROUNDING)
+    columns = np.flatnonzero(site_may.any(axis=(0, 2)))
+    value = np.where(may, gain[kept], IMPOSSIBLE)
+    use = np.where(may[..., None], use, 0.0)
+    value[np.arange(len(kept)), one.answers[kept]] = 0.0
+    use[np.arange(len(kept)), one.answers[kept]] = 0.0
+    site_may = site_may[:, columns]
+    site_value = np.where(site_may, site_gain[:, columns], IMPOSSIBLE)
+    np.put_along_axis(site_value, one.added[:, columns, None], 0.0, axis=2)
+    made = one.made._replace(
+        shared=Shared(shared.query[kept], value, use, shared.sends[kept]),
+        separate=Separate(
+            separate.query[columns],
+            site_value,
+            *(np.where(site_may, array[:, columns], 0.0) for array in (site_use, pop_use)),
+        ),
     )
+    return Offered(made, kept, columns)
+
+
+def _times(size: Floats, each: Floats) -> Floats:
+    """Return bytes times the part of capacity that each of them takes; no bytes take none."""
+    with np.errstate(invalid="ignore"):
+        return np.where(size > 0, size * each, 0.0)
+
+
+def _send_in_rest(
+    problem: Analytics, pool: list[Candidate], t: int, capacity: Floats, storage: _Storage
+) -> list[Sent]:
+    """Return the improvements that are sent in interval t in the capacity that is left, and mark them."""
+    later = [_offer(problem, one, t, capacity, None) for one in pool]
+    if not any(len(offered.shared) or len(offered.separate) for offered in later):
+        return []
+    extra = _solve(_join([offered.made for offered in later]), None, FEW_STEPS)[0]
+    if extra.value == -np.inf:
+        return []
+    return _take(problem, pool, later, extra.answers, extra.added, t, storage)
 
 
 def _join(parts: list[Interval]) -> Interval:
@@ -260,8 +311,10 @@ def _join(parts: list[Interval]) -> Interval:
     )
 
 
-def _solve(interval: Interval, price: Floats | None) -> tuple[search.Found, Floats]:
-    priced = prices.find_prices(interval, price)
+def _solve(
+    interval: Interval, price: Floats | None, steps: tuple[int, ...] = prices.MOST_STEPS
+) -> tuple[search.Found, Floats]:
+    priced = prices.find_prices(interval, price, steps=steps)
     return branching.find_choices(interval, priced, leaves=MOST_LEAVES).found, priced.price
 
 
@@ -280,35 +333,38 @@ def _used(interval: Interval, found: search.Found) -> Floats:
 
 
 def _take(
-    choices: Choices,
+    problem: Analytics,
     pool: list[Candidate],
-    later: list[Interval],
-    extra: search.Found,
+    later: list[Offered],
+    answers: Ints,
+    added: Ints,
     t: int,
     storage: _Storage,
 ) -> list[Sent]:
-    """Return the rows of the improvements that are chosen and can be kept, and mark them as sent."""
-    problem = choices.problem
+    """Return the rows of the improvements that are chosen and can be kept, and mark them as sent.
+
+    answers, added  choices of all that is offered, in turn
+    """
     rows: list[Sent] = []
     first = site_first = 0
     for one, offered in zip(pool, later, strict=True):
-        shared, separate = offered.shared, offered.separate
-        count, own = len(shared.query), len(separate.query)
-        answers = extra.answers[first : first + count]
-        added = extra.added[:, site_first : site_first + own]
-        first, site_first = first + count, site_first + own
-        sizes = choices.sizes(one.k)
-        for place in np.flatnonzero(answers != one.answers).tolist():
-            query, answer = int(shared.query[place]), int(answers[place])
+        shared, separate = one.made.shared, one.made.separate
+        own = answers[first : first + len(offered.shared)]
+        own_added = added[:, site_first : site_first + len(offered.separate)]
+        first, site_first = first + len(offered.shared), site_first + len(offered.separate)
+        for place, answer in zip(offered.shared.tolist(), own.tolist(), strict=True):
+            if answer == one.answers[place]:
+                continue
+            query = int(shared.query[place])
             sites = np.flatnonzero(problem.has_data[:, query])
             levels = shared.sends[place, answer, sites]
-            if storage.keep(sites, sizes[sites, query, levels], one.k, t):
+            if storage.keep(sites, shared.use[place, answer, sites], one.k, t):
                 pairs = zip(sites.tolist(), levels.tolist(), strict=True)
                 rows += [Sent(one.k, t, query, level, site) for site, level in pairs]
                 one.is_sent[place] = True
-        for site, place in np.argwhere(added != one.added).tolist():
-            query, level = int(separate.query[place]), int(added[site, place])
-            if storage.keep(np.array([site]), sizes[[site], query, level], one.k, t):
-                rows.append(Sent(one.k, t, query, level, site))
+        for site, column in np.argwhere(own_added != one.added[:, offered.separate]).tolist():
+            place, level = int(offered.separate[column]), int(own_added[site, column])
+            if storage.keep(np.array([site]), separate.use[[site], place, level], one.k, t):
+                rows.append(Sent(one.k, t, int(separate.query[place]), level, site))
                 one.is_site_sent[site, place] = True
     return rows

@@ -2,10 +2,10 @@
 
 Each answer of an interval, or each site's part of it where values add up, has as its options a first level,
 alone or with a finer one that is sent in a later interval of its window. At prices of all uplinks in all
-intervals, each chooses alone, which bounds the value of all. Storage at sites is left out of the bound. The
-prices are found by subgradient steps, from those of single intervals.
+intervals, each chooses alone, which bounds the value of all. Storage at sites is left out of the bound. As
+for single intervals (`prices`), the dual function is minimized smoothed, by L-BFGS-B, from their prices.
 
-source  Geoffrion 1974 (Lagrangian relaxation); Polyak 1969 (length of a step)
+source  Geoffrion 1974 (Lagrangian relaxation); Nesterov 2005 (smooth minimization of non-smooth functions)
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.compiled import kernel
+from planner.threads import limit_blas
 from planner_models.analytics.designs import prices
 from planner_models.analytics.designs.choices import Choices
+from planner_models.analytics.designs.prices import LEAST_EXPONENT
 from planner_models.analytics.problem.problem import Analytics
 
-MOST_STEPS: Final = 80
-STALL: Final = 8  # steps without a better bound, after which steps become shorter
+TEMPERATURES: Final = (1e-3, 1e-4, 2e-5)
+"""Of the soft maximum, as parts of the bound over the number of maxima."""
+MOST_STEPS: Final = (40, 50, 60)
 NO_CAPACITY_PRICE: Final = 1e3  # of a byte where an uplink is lost, over the value of all answers
 
 
@@ -114,6 +117,33 @@ class Waiting:
         cost = np.ascontiguousarray(cost.reshape(self.window, *rows.value.shape))
         return _find_gains(rows.value, rows.decay, cost, first)
 
+    def soften(self, price: Floats, temperature: float) -> tuple[float, Floats]:
+        """Return the dual function with a soft maximum at prices (K, M), USD, and its gradient."""
+        self.set_prices(price)
+        count = len(price)
+        used = np.zeros((count + self.window, price.shape[1]))  # bytes; none after the last interval
+        total = float(price.sum())
+        for k, parts in enumerate(self.parts):
+            times = np.minimum(k + np.arange(self.window + 1), count - 1)
+            own = self.byte_price[times]
+            for rows in parts:
+                if not len(rows.value):
+                    continue
+                mine = used[k : k + self.window + 1]
+                if len(rows.links):
+                    total += _soften_sites(
+                        rows.value, rows.decay, rows.size, rows.links, own, temperature, mine
+                    )
+                    continue
+                size = rows.size.reshape(-1, price.shape[1])
+                cost = (own @ size.T).reshape(len(own), *rows.value.shape)
+                weight = np.zeros_like(cost)
+                total += _soften_shared(rows.value, rows.decay, cost, temperature, weight)
+                mine += weight.reshape(len(own), -1) @ size
+        capacity = self.problem.capacity_bytes
+        part = np.divide(used[:count], capacity, out=np.zeros_like(price), where=capacity > 0)
+        return total, np.where(capacity > 0, 1.0 - part, 0.0)
+
     def bound(self, price: Floats) -> tuple[float, Floats]:
         """Return the bound at prices (K, M), USD, and a subgradient of it."""
         self.set_prices(price)
@@ -168,30 +198,141 @@ def _find_gains(value: Floats, decay: Floats, cost: Floats, first: int) -> tuple
     return gain, finer, later
 
 
-def find_time_prices(problem: Analytics, choices: Choices, waiting: Waiting, target: float) -> TimePrices:
-    """Return prices of all intervals with a low bound, by subgradient steps.
+@kernel
+def _soften_row(  # noqa: C901 - one compiled loop
+    value: Floats, decay: Floats, cost: Floats, temperature: float, weight: Floats, best: Floats, own: Floats
+) -> float:
+    """Return the soft maximum of the options of a row, USD; write the weight of each level in time.
 
-    target  value of a plan, USD, towards which steps go
+    A later level that is no finer than the first one counts too: that is no better than none.
+
+    value         (L,) USD
+    decay         (W,)
+    cost, weight  (W + 1, L) price of a level's bytes in the interval and later; weight of sending it then
+    best, own     (2, W) and (L,) memory
     """
+    levels, window = len(value), len(decay)
+    coarsest, most = np.inf, -np.inf
+    for level in range(levels):
+        if value[level] > -np.inf:
+            coarsest = min(coarsest, value[level])
+            most = max(most, value[level] - cost[0, level])
+    for after in range(window):
+        part, first, second = decay[after], -np.inf, -np.inf  # best first and later levels
+        if part > 0:
+            for level in range(levels):
+                if value[level] > -np.inf:
+                    first = max(first, value[level] * (1.0 - part) - cost[0, level])
+                if value[level] > coarsest:
+                    second = max(second, value[level] * part - cost[after + 1, level])
+        best[0, after], best[1, after] = first, second
+        most = max(most, first + second)
+    weight[:] = 0.0
+    range_of, sums = -LEAST_EXPONENT * temperature, 0.0
+    for level in range(levels):
+        less = most - value[level] + cost[0, level]
+        if less < range_of:
+            weight[0, level] = np.exp(-less / temperature)
+            sums += weight[0, level]
+    for after in range(window):
+        part, first, second = decay[after], best[0, after], best[1, after]
+        if most - first - second >= range_of:
+            continue
+        of_first = of_second = 0.0
+        for level in range(levels):
+            own[level] = 0.0
+            less = first - value[level] * (1.0 - part) + cost[0, level] if value[level] > -np.inf else np.inf
+            if less < range_of:
+                own[level] = np.exp(-less / temperature)
+                of_first += own[level]
+            less = second - value[level] * part + cost[after + 1, level]
+            if value[level] > coarsest and less < range_of:
+                weight[after + 1, level] = np.exp(-less / temperature)
+                of_second += weight[after + 1, level]
+        both = np.exp((first + second - most) / temperature)
+        for level in range(levels):
+            weight[after + 1, level] *= both * of_first
+            weight[0, level] += both * of_second * own[level]
+        sums += both * of_first * of_second
+    for after in range(window + 1):
+        for level in range(levels):
+            weight[after, level] /= sums
+    return float(most + temperature * np.log(sums))
+
+
+@kernel
+def _soften_shared(value: Floats, decay: Floats, cost: Floats, temperature: float, weight: Floats) -> float:
+    """Return the soft maxima of rows, USD; write the weights of levels in time, (W + 1, R, L)."""
+    own_cost = np.empty((cost.shape[0], cost.shape[2]))
+    weight_of = np.empty_like(own_cost)
+    best, own = np.empty((2, decay.shape[1])), np.empty(value.shape[1])
+    total = 0.0
+    for row in range(len(value)):
+        own_cost[:] = cost[:, row]
+        total += _soften_row(value[row], decay[row], own_cost, temperature, weight_of, best, own)
+        weight[:, row] = weight_of
+    return total
+
+
+@kernel
+def _soften_sites(
+    value: Floats, decay: Floats, size: Floats, links: Ints, price: Floats, temperature: float, used: Floats
+) -> float:
+    """Return the soft maxima of rows of sites, USD; add the bytes that they send, (W + 1, M).
+
+    price  (W + 1, M) of a byte
+    """
+    times, levels = len(price), value.shape[1]
+    cost, weight = np.empty((times, levels)), np.empty((times, levels))
+    best, own = np.empty((2, decay.shape[1])), np.empty(levels)
+    total = 0.0
+    for row in range(len(value)):
+        for after in range(times):
+            of_site, of_pop = price[after, links[row, 0]], price[after, links[row, 1]]
+            for level in range(levels):
+                cost[after, level] = size[row, level, 0] * of_site + size[row, level, 1] * of_pop
+        total += _soften_row(value[row], decay[row], cost, temperature, weight, best, own)
+        for after in range(times):
+            for level in range(levels):
+                if weight[after, level] > 0:
+                    used[after, links[row, 0]] += weight[after, level] * size[row, level, 0]
+                    used[after, links[row, 1]] += weight[after, level] * size[row, level, 1]
+    return total
+
+
+def find_time_prices(problem: Analytics, choices: Choices, waiting: Waiting) -> TimePrices:
+    """Return prices of all intervals with a low bound."""
+    from scipy.optimize import minimize
+
     start: Floats | None = None
     found = []
     for k in range(len(problem.interval_numbers)):
         start = prices.find_prices(choices.interval(k), start).price
         found.append(start)
-    best = price = np.array(found)
-    bound, slope = waiting.bound(price)
-    least, part, stalled = bound, 1.0, 0
-    for _ in range(MOST_STEPS):
-        norm = float((slope**2).sum())
-        if norm == 0 or bound <= target or part < 1e-3:
-            break
-        price = np.maximum(price - part * (bound - target) / norm * slope, 0.0)
-        bound, slope = waiting.bound(price)
-        stalled += 1
+    best = np.array(found)
+    least, _ = waiting.bound(best)
+
+    def smooth(scaled: Floats, scale: float, temperature: float) -> tuple[float, Floats]:
+        value, slope = waiting.soften(scaled.reshape(problem.capacity_bytes.shape) * scale, temperature)
+        return value / scale, slope.ravel()
+
+    maxima = max(1, sum(len(rows.value) for parts in waiting.parts for rows in parts))
+    for part, most in zip(TEMPERATURES, MOST_STEPS, strict=True):
+        scale = max(least, 1e-12)
+
+        with limit_blas():
+            solved = minimize(
+                smooth,
+                best.ravel() / scale,
+                (scale, part * scale / maxima),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, None)] * best.size,
+                options={"maxiter": most, "maxcor": prices.MEMORY, "ftol": 1e-9, "gtol": 1e-7},
+            )
+        price = solved.x.reshape(best.shape) * scale
+        bound, _ = waiting.bound(price)
         if bound < least:
-            least, best, stalled = bound, price, 0
-        if stalled >= STALL:
-            part, stalled, price = part / 2, 0, best
-            bound, slope = waiting.bound(price)
+            least, best = bound, price
     waiting.set_prices(best)
     return TimePrices(best, least)

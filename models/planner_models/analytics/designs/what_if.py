@@ -149,7 +149,7 @@ def _solve_gain(problem: Analytics, sample: Ints, capacity_mbps: Floats, options
         part = take_intervals(problem, np.array([k]))
         values = [
             optimum.plan(one, options=options).proof.objective
-            for one in (part, part.with_capacity(capacity_mbps[[k]]))
+            for one in (part, part.with_capacity(capacity_mbps[[k]], is_valid=True))
         ]
         if values[0] is None or values[1] is None:
             return None
