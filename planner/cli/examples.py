@@ -80,6 +80,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "planner dashboard",
         "planner dashboard --store results --port 8600",
     ),
+    "new scenario": (
+        "planner new scenario links.csv demands.csv",
+        "planner new scenario network.xlsx --out mine/scenario.toml",
+        "planner new scenario tables --column links.tail=Begin --column links.head=End",
+    ),
     "doctor": (
         "planner doctor",
         "planner doctor --warm",

@@ -1,4 +1,4 @@
-"""Commands that write the files of a new system, or of a new design."""
+"""Commands that write a scenario over files, or the files of a new system or design."""
 
 from __future__ import annotations
 
@@ -8,16 +8,96 @@ import re
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from planner.cli.output import say
+from planner.cli import completion
+from planner.cli.examples import examples_of
+from planner.cli.output import report_notes, say
 from planner.errors import InputError
+from planner.formatting import sizes
+
+DecimalMark = Literal[".", ","]
 
 new = typer.Typer(
-    help="Write the files of a new system or design.", no_args_is_help=True, rich_markup_mode=None
+    help="Write a scenario over your tables, or a new system or design.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
+
+
+@new.command("scenario", epilog=examples_of("new scenario"))
+def scenario(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Tables, workbooks, or a folder of them."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The scenario; default: scenario.toml beside the files."),
+    ] = None,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            "--system",
+            metavar="NAME",
+            help="Its system; default: recognized by the columns.",
+            autocompletion=completion.complete_system,
+        ),
+    ] = None,
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table", metavar="TABLE=FILE", help="The file or sheet of a table, where columns do not tell."
+        ),
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column", metavar="TABLE.COLUMN=NAME", help="The name of a column in the file. Repeatable."
+        ),
+    ] = None,
+    decimal: Annotated[
+        DecimalMark | None,
+        typer.Option("--decimal", help="The decimal mark of text files, where both are possible."),
+    ] = None,
+) -> None:
+    """Write a scenario over your tables: recognize what each file is.
+
+    The files stay as they are. A line says how each column is read, what is converted and what is left out.
+    """
+    from planner.scenarios.from_files import write_scenario
+
+    mappings: dict[str, dict[str, str]] = {}
+    for text in columns or []:
+        place, name = _split("--column", text, "TABLE.COLUMN=NAME")
+        table, dot, column = place.partition(".")
+        if not dot:
+            raise InputError(f"--column {text}: must be TABLE.COLUMN=NAME, such as links.tail=From")
+        mappings.setdefault(table, {})[column] = name
+    with report_notes():
+        written = write_scenario(
+            files,
+            out,
+            system=system,
+            tables=dict(_split("--table", text, "TABLE=FILE") for text in tables or []),
+            columns=mappings,
+            decimal=decimal,
+        )
+    for table, sheet in written.sheets.items():
+        say(f"{sheet.name}: table {table}")
+    say(
+        f"wrote {written.path}: {written.system.name}, {sizes(written.problem.size())}; "
+        f"solve with: planner compare {written.path}"
+    )
+
+
+def _split(option: str, text: str, form: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise InputError(f"{option} {text}: must be {form}")
+    return name.strip(), value.strip()
 
 
 @new.command("system")

@@ -14,13 +14,14 @@ DELIMITERS: Final = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 TableFormat = Literal["parquet", "csv", "csv.gz", "feather", "json", "xlsx"]
 TABLE_FORMATS: Final[tuple[str, ...]] = get_args(TableFormat)
 """Formats in which tables are written; more are read."""
-KEYS: Final = ("delimiter", "decimal", "thousands", "encoding", "sheet", "ignore")
+KEYS: Final = ("file", "delimiter", "decimal", "thousands", "encoding", "sheet", "ignore")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
     """Layout of a table file; what is None is detected.
 
+    file       its path, where it has another name than the table
     delimiter  between columns of a CSV file
     decimal    "." or ","
     thousands  between groups of three digits
@@ -32,6 +33,7 @@ class Layout:
     advice     what the user can do where it cannot
     """
 
+    file: str | None = None
     delimiter: str | None = None
     decimal: str | None = None
     thousands: str | None = None

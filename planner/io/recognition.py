@@ -7,7 +7,7 @@ that leaves several, the name of the file or sheet decides; where it does not te
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -175,9 +175,15 @@ def _list_workbook(path: Path) -> list[Sheet]:
     return sheets
 
 
-def recognize(sheets: Sequence[Sheet], systems: Iterable[System]) -> Recognition:
+Mappings = Mapping[str, Mapping[str, str]]
+"""Names of columns in a file by our names, by table, as a user maps them."""
+
+
+def recognize(
+    sheets: Sequence[Sheet], systems: Iterable[System], mappings: Mappings | None = None
+) -> Recognition:
     """Return which system and which tables sheets are."""
-    readings = [reading for system in systems if (reading := read_as(sheets, system)).choices]
+    readings = [reading for system in systems if (reading := read_as(sheets, system, mappings)).choices]
     readings = [one for one in readings if any(choice.table or choice.fitting for choice in one.choices)]
     readings.sort(key=lambda one: one.rank)
     return Recognition(system=_choose_system(readings), readings=tuple(readings))
@@ -199,10 +205,15 @@ def _choose_system(readings: Sequence[Reading]) -> str | None:
     return best.system
 
 
-def read_as(sheets: Sequence[Sheet], system: System) -> Reading:
-    """Return sheets as tables of a system; no table is chosen twice."""
-    tables = system.problem.tables
-    choices = [choose_table(sheet, tables) for sheet in sheets]
+def read_as(
+    sheets: Sequence[Sheet], system: System, mappings: Mappings | None = None, *, given: Collection[str] = ()
+) -> Reading:
+    """Return sheets as tables of a system; no table is chosen twice.
+
+    given  names of tables that are there already
+    """
+    tables = [table for table in system.problem.tables if table.name not in given]
+    choices = [choose_table(sheet, tables, mappings) for sheet in sheets]
     choices = [_without_rivals(choice, place, choices, sheets) for place, choice in enumerate(choices)]
     found = {choice.table for choice in choices}
     missing = [
@@ -231,11 +242,11 @@ def _without_rivals(choice: Choice, place: int, choices: Sequence[Choice], sheet
     return Choice(table=None, fitting=tuple(dict.fromkeys([*choice.fitting, choice.table])))
 
 
-def choose_table(sheet: Sheet, tables: Sequence[Table]) -> Choice:
+def choose_table(sheet: Sheet, tables: Sequence[Table], mappings: Mappings | None = None) -> Choice:
     """Return the table that a sheet is by its columns, then by its name; none where that leaves several."""
     if not sheet.columns:
         return Choice(table=None)
-    matches = {table.name: match_sheet(sheet, table) for table in tables}
+    matches = {table.name: match_sheet(sheet, table, (mappings or {}).get(table.name)) for table in tables}
     named = next((name for name in matches if plain(name) == plain(sheet.stem)), None)
     declared = {table.name: table for table in tables}
     complete = {

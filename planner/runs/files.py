@@ -146,8 +146,9 @@ def generate(
             write_tables(problem.to_tables(), folder, table_format)
         settings = "".join(f" --set {key}={value}" for key, value in given.items())
         path = WORKBOOK if table_format == "xlsx" else "."
-        command = f"planner generate {system} --preset {name}{settings}"
-        replace_text(folder / "scenario.toml", starter_text(found, " ".join(command.split()), path=path))
+        command = " ".join(f"planner generate {system} --preset {name}{settings}".split())
+        text = starter_text(found, origin=f"Tables made by: {command}", problem={"path": path})
+        replace_text(folder / "scenario.toml", text)
     return problem
 
 

@@ -308,7 +308,7 @@ def _find_file(source: str | Path) -> Path:
     path = Path(source)
     if path.is_dir():
         near = path / "scenario.toml"
-        hint = f"; did you mean '{near}'?" if near.is_file() else ", must be a file"
+        hint = f"; did you mean '{near}'?" if near.is_file() else f", must be a file; {_advice(path)}"
         raise InputError(f"{source}: is a folder{hint}")
     if path.is_file():
         _refuse_table(path)
@@ -334,8 +334,12 @@ def _refuse_table(path: Path) -> None:
     if path.suffix.lower() in (".toml", ".txt", "") or suffix_of(path) is None:
         return
     near = path.with_name("scenario.toml")
-    hint = f"; did you mean '{near}'?" if near.is_file() else ""
-    raise InputError(f"{path}: is a table, a scenario is a TOML file that names its folder{hint}")
+    hint = f"did you mean '{near}'?" if near.is_file() else _advice(path.parent)
+    raise InputError(f"{path}: is a table, a scenario is a TOML file that names its folder; {hint}")
+
+
+def _advice(folder: Path) -> str:
+    return f"planner new scenario {folder} writes one over tables"
 
 
 def sweep_axes(raw: Any, parent: str = "") -> tuple[dict[str, list[Any]], list[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -230,7 +232,7 @@ def _from_tables(
     system: System, given: Mapping[str, Any], folder: Path
 ) -> tuple[Callable[[], Any] | None, list[str]]:
     tables = {table.name: list(table.columns) for table in system.problem.tables}
-    names = list(tables)
+    names = _table_keys(system)
     faults = [
         f"problem.{key}: no such key of source 'tables'"
         + did_you_mean(key, ["path", *names, *LAYOUT_SECTIONS, *parameters_of(system.problem.adjust)])
@@ -244,17 +246,20 @@ def _from_tables(
     ]
     layouts, more = parse_layouts(tables, given.get("tables", {}), given.get("columns", {}))
     faults += more
-    if not {"path", *names} & given.keys():
+    paths = {name: layout.file for name, layout in layouts.items() if layout.file is not None}
+    faults += [
+        f"problem.{name} and problem.tables.{name}.file both name the file of a table; keep one"
+        for name in paths
+        if name in given
+    ]
+    paths |= {name: given[name] for name in names if name in given}
+    if not paths and "path" not in given:
         faults.append("problem.path: is missing; source 'tables' needs the folder of the tables")
     if faults:
         return None, faults
 
     def make() -> Any:
-        named = {
-            name: TableFile(path=folder / given[name], layout=layouts[name])
-            for name in names
-            if name in given
-        }
+        named = {name: TableFile(path=folder / path, layout=layouts[name]) for name, path in paths.items()}
         kind = system.problem
         rest = [table for table in kind.tables if table.name not in named]
         files: dict[str, TableFile] = {}
@@ -262,7 +267,7 @@ def _from_tables(
             files, faults = locate_tables(rest, folder / given["path"], kind.optional_tables, layouts)
         else:
             absent = [table.name for table in rest if table.name not in kind.optional_tables]
-            faults = [f"problem.{name}: is missing; name its file, or a path" for name in absent]
+            faults = [f"problem.tables.{name}.file: is missing; name it, or a path" for name in absent]
         tables = read_problem(kind.tables, {**files, **named}, kind.from_tables, faults)
         for doubt in find_disproportions(kind.proportions, tables):
             add_note(doubt)
@@ -273,17 +278,34 @@ def _from_tables(
 
 def relocate_paths(system: System, problem: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
     """Return the [problem] section with its relative paths relative to another folder."""
-    section = dict(problem)
-    for key in path_keys(system, problem):
-        if isinstance(section.get(key), str) and not Path(section[key]).is_absolute():
-            section[key] = Path(os.path.relpath(old / section[key], new)).as_posix()
+    section = copy.deepcopy(dict(problem))
+    for (*outer, key), path in path_entries(system, problem).items():
+        if not Path(path).is_absolute():
+            holder = functools.reduce(dict.__getitem__, outer, section)
+            holder[key] = Path(os.path.relpath(old / path, new)).as_posix()
     return section
 
 
-def path_keys(system: System, problem: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of a [problem] section that name files or folders."""
+def path_entries(system: System, problem: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
+    """Return the paths of files and folders in a [problem] section, by their keys from outside to inside."""
+    keys = [key for key in _path_keys(system, problem) if isinstance(problem.get(key), str)]
+    found: dict[tuple[str, ...], str] = {(key,): problem[key] for key in keys}
+    layouts = problem.get("tables") if problem.get("source") == "tables" else None
+    for name, layout in layouts.items() if isinstance(layouts, Mapping) else ():
+        if isinstance(layout, Mapping) and isinstance(layout.get("file"), str):
+            found["tables", name, "file"] = layout["file"]
+    return found
+
+
+def _table_keys(system: System) -> list[str]:
+    """Return the names of tables that may be keys of [problem], for files; parameters go first."""
+    parameters = parameters_of(system.problem.adjust)
+    return [table.name for table in system.problem.tables if table.name not in parameters]
+
+
+def _path_keys(system: System, problem: Mapping[str, Any]) -> Iterator[str]:
     if problem.get("source") == "tables":
-        yield from ("path", *(table.name for table in system.problem.tables))
+        yield from ("path", *_table_keys(system))
     makers = [
         system.problem.adjust,
         system.problem.sources.get(str(problem.get("source"))),

@@ -22,25 +22,29 @@ WIDTH: Final = 110
 """Letters of a line."""
 
 
-def starter_text(system: System, command: str, *, path: str = ".") -> str:
+def starter_text(system: System, *, origin: str, problem: Mapping[str, Any]) -> str:
     """Return the text of a scenario that compares a system's first designs on tables.
 
-    path     the folder or the workbook of the tables, beside the scenario
-    command  the command that made the tables, for the reader
+    origin   where the tables come from, a line for the reader
+    problem  where the tables are, and how they are read: keys of [problem], and its sections
     """
+    plain = {key: value for key, value in problem.items() if not isinstance(value, Mapping)}
+    sections = {key: value for key, value in problem.items() if isinstance(value, Mapping)}
     chosen, others = system.designs[:MOST_DESIGNS], system.designs[MOST_DESIGNS:]
     lines = [
         f"# {system.question}",
-        f"# Tables made by: {command}",
+        f"# {origin}",
         "# Edit them or replace them by your own, then: planner compare scenario.toml",
         f"# All that can stand here: planner list {system.name} --section parameters",
         _entry("system", system.name),
         "",
         "[problem]",
         _entry("source", "tables"),
-        f"{_entry('path', path)}    # the {'folder' if path == '.' else 'workbook'} of the tables",
+        *(_entry(key, value) for key, value in plain.items()),
         *_comments(parameters_of(system.problem.adjust)),
     ]
+    if sections:
+        lines += ["", tomli_w.dumps({"problem": sections}).removeprefix("[problem]\n").strip()]
     for design in chosen:
         lines += ["", f"# {design.about}", f"[designs.{design.name}]", *_comments(design.parameters)]
     if others:

@@ -27,7 +27,7 @@ from planner.contract.system import System
 from planner.options import Options
 from planner.scenarios.catalogue import distribution
 from planner.scenarios.scenario import Entry, Scenario, from_document
-from planner.scenarios.sources import path_keys
+from planner.scenarios.sources import path_entries
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,9 +90,8 @@ def versions_of(system: str) -> str:
 def problem_key_of(system: System, problem: Mapping[str, Any], folder: Path) -> str:
     """Return the digest of a [problem] section and of the contents of the files that it names."""
     contents = {
-        key: _content_digest(folder / str(problem[key]))
-        for key in sorted(set(path_keys(system, problem)))
-        if isinstance(problem.get(key), str)
+        ".".join(keys): _content_digest(folder / path)
+        for keys, path in sorted(path_entries(system, problem).items())
     }
     return _digest(
         {"versions": versions_of(system.name), "system": system.name, "problem": problem, **contents}

@@ -18,16 +18,16 @@ LINES = [line for lines in EXAMPLES.values() for line in lines]
 
 def test_every_command_has_examples() -> None:
     names = {command.name for command in cli.app.registered_commands}
-    assert set(EXAMPLES) == names
+    assert {name for name in EXAMPLES if not name.startswith("new ")} == names
 
 
 @pytest.mark.parametrize("command", EXAMPLES)
 def test_help_shows_them_whole(command: str) -> None:
-    text = planner(command, "--help").out
+    text = planner(*command.split(), "--help").out
     assert "Examples:" in text
     for line in EXAMPLES[command]:
         assert f"{line}\n" in text
-        assert shlex.split(line)[:2] == ["planner", command]
+        assert line.startswith(f"planner {command}")
 
 
 @pytest.mark.parametrize("line", LINES)
