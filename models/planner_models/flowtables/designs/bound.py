@@ -15,7 +15,7 @@ from planner.arrays import Ints
 from planner.compiled import inner, kernel
 from planner_models.flowtables.designs.cover import Headers
 from planner_models.flowtables.plan.classification import classify, find_first
-from planner_models.flowtables.problem.fields import Words
+from planner_models.flowtables.problem.fields import WORD, Words
 from planner_models.flowtables.problem.problem import FlowTables
 
 MIXTURES = 8  # of two headers that are tried as witnesses
@@ -35,12 +35,14 @@ def find_incompatible(
     actions = classify(headers.words, problem.entries)
     order = np.argsort(-specific, kind="stable")
     chosen, recent = np.zeros(len(order), np.int64), np.zeros(len(order), np.int64)
+    forced = np.zeros_like(headers.words)
+    used, rules = problem.used_mask, problem.entries
     count = 0
     for begin in range(0, len(order), HEADERS_AT_A_TIME):
         if until is not None and begin and time.perf_counter() > until:
             break
         part = order[begin : begin + HEADERS_AT_A_TIME]
-        count = _add_incompatible(headers.words, actions, part, problem.entries, chosen, recent, count)
+        count = _add_incompatible(headers.words, actions, part, used, rules, chosen, recent, forced, count)
     return chosen[:count]
 
 
@@ -49,7 +51,16 @@ def find_witness(problem: FlowTables, first: Words, second: Words) -> Words | No
     both = np.array([first, second])
     actions = classify(both, problem.entries)
     witness = np.zeros_like(first)
-    found = is_incompatible(first, second, actions[0], actions[1], problem.entries, witness)
+    rules = problem.entries
+    forced = find_forced(both, actions, problem.used_mask, rules) & (first ^ second)
+    for header, bits in zip(both, forced, strict=True):
+        if actions[0] == actions[1] and bits.any():
+            word = int(np.flatnonzero(bits)[0])
+            witness[:] = header
+            witness[word] ^= bits[word] & (~bits[word] + np.uint64(1))  # the last of these bits
+            return witness
+    near = np.zeros(len(rules.action) + 1, np.int64), np.zeros(len(rules.start), np.int64)
+    found = is_incompatible(first, second, actions[0], actions[1], rules, witness, *near)
     return witness if found else None
 
 
@@ -77,37 +88,96 @@ def mix(first: Any, second: Any, state: Any, witness: Any) -> Any:
 
 
 @kernel
+def find_forced(headers: Any, actions: Any, used: Any, rules: Any) -> Any:
+    """Return the bits of each header (n, words) that change its action where flipped, among the used ones."""
+    forced = np.zeros_like(headers)
+    flipped = np.zeros(headers.shape[1], np.uint64)
+    for h in range(len(headers)):
+        flipped[:] = headers[h]
+        for w in range(headers.shape[1]):
+            for b in range(WORD):
+                bit = np.uint64(1) << np.uint64(b)
+                if not used[w] & bit:
+                    continue
+                flipped[w] = headers[h, w] ^ bit
+                if find_action(flipped, rules) != actions[h]:
+                    forced[h, w] |= bit
+            flipped[w] = headers[h, w]
+    return forced
+
+
+@inner
+def find_near(first: Any, second: Any, rules: Any, near: Any, near_start: Any) -> None:
+    """Set the entries that meet the smallest cube with two headers, in the order of the search.
+
+    near        (entries,) these entries
+    near_start  (tables + 1,) place of the first one of each table in `near`
+    """
+    words, count = len(first), 0
+    for table in range(len(near_start) - 1):
+        near_start[table] = count
+        for i in range(rules.start[table], rules.start[table + 1]):
+            differs = np.uint64(0)
+            for w in range(words):
+                differs |= (first[w] ^ rules.value[i, w]) & rules.mask[i, w] & ~(first[w] ^ second[w])
+            near[count] = i  # kept where the count rises
+            count += differs == 0
+    near_start[len(near_start) - 1] = count
+
+
+@inner
+def find_action_near(header: Any, rules: Any, near: Any, near_start: Any) -> Any:
+    """Return the final action of a header (words,) in the cube of `find_near`."""
+    table, action = 0, 0
+    while table >= 0:
+        found = -1
+        for k in range(near_start[table], near_start[table + 1]):
+            i = near[k]
+            differs = np.uint64(0)
+            for w in range(len(header)):
+                differs |= (header[w] ^ rules.value[i, w]) & rules.mask[i, w]
+            if differs == 0:
+                found = i
+                break
+        if found < 0:
+            return 0
+        action, table = rules.action[found], rules.next[found]
+    return action
+
+
+@kernel
 def is_incompatible(  # noqa: C901
-    first: Any, second: Any, action: Any, other: Any, rules: Any, witness: Any
+    first: Any, second: Any, action: Any, other: Any, rules: Any, witness: Any, near: Any, near_start: Any
 ) -> Any:
     """Return whether a header of another action is found in the smallest cube with two; it is `witness`.
 
     Tried are mixtures of the two headers, alone and within each entry of another action that meets the cube.
+
+    near, near_start  (entries,) and (tables + 1,) memory for the entries that meet the cube
     """
     words = len(first)
     witness[:] = second
     if action != other:
         return True
-    state = np.uint64(0x9E3779B97F4A7C15)
-    for _ in range(MIXTURES):
+    state = mix(first, second, np.uint64(0x9E3779B97F4A7C15), witness)
+    if find_action(witness, rules) != action:
+        return True
+    find_near(first, second, rules, near, near_start)
+    for _ in range(MIXTURES - 1):
         state = mix(first, second, state, witness)
-        if find_action(witness, rules) != action:
+        if find_action_near(witness, rules, near, near_start) != action:
             return True
     tried = 0
-    for i in range(len(rules.action)):
-        meets = rules.action[i] != action
-        for w in range(words):
-            if (first[w] ^ rules.value[i, w]) & rules.mask[i, w] & ~(first[w] ^ second[w]):
-                meets = False
-                break
-        if not meets:
+    for k in range(near_start[len(near_start) - 1]):
+        i = near[k]
+        if rules.action[i] == action:
             continue
         for _ in range(MIXTURES_OF_ENTRY):
             state = mix(first, second, state, witness)
             for w in range(words):
                 mask = rules.mask[i, w]
                 witness[w] = (rules.value[i, w] & mask) | (witness[w] & ~mask)
-            if find_action(witness, rules) != action:
+            if find_action_near(witness, rules, near, near_start) != action:
                 return True
         tried += 1
         if tried == MOST_ENTRIES_TRIED:
@@ -115,21 +185,43 @@ def is_incompatible(  # noqa: C901
     return False
 
 
+@inner
+def make_near(rules: Any) -> Any:
+    """Return memory for the entries that meet a cube, (entries + 1,), and for their tables, (tables + 1,)."""
+    return np.zeros(len(rules.action) + 1, np.int64), np.zeros(len(rules.start), np.int64)
+
+
 @kernel
 def _add_incompatible(
-    headers: Any, actions: Any, order: Any, rules: Any, chosen: Any, recent: Any, count: Any
+    headers: Any,
+    actions: Any,
+    order: Any,
+    used: Any,
+    rules: Any,
+    chosen: Any,
+    recent: Any,
+    forced: Any,
+    count: Any,
 ) -> Any:
     """Add rows of headers that are incompatible with all before; return how many there are then.
 
     chosen  (n,) rows found, `count` of them; recent  (n,) the same, those that ruled others out first
+    forced  (n, words) bits of these that change the action where flipped: a header that differs in one of
+            them is incompatible, as the flipped header is in the smallest cube with it
     """
     witness = np.zeros(headers.shape[1], np.uint64)
+    near, near_start = make_near(rules)
     for h in order:
         is_apart = True
         for k in range(count):
             s = recent[k]
-            if actions[s] == actions[h] and not is_incompatible(
-                headers[h], headers[s], actions[h], actions[s], rules, witness
+            if actions[s] != actions[h]:
+                continue
+            flips = np.uint64(0)
+            for w in range(headers.shape[1]):
+                flips |= forced[s, w] & (headers[s, w] ^ headers[h, w])
+            if flips == 0 and not is_incompatible(
+                headers[h], headers[s], actions[h], actions[s], rules, witness, near, near_start
             ):
                 is_apart = False
                 while k > 0:
@@ -140,5 +232,6 @@ def _add_incompatible(
         if is_apart:
             chosen[count] = h
             recent[count] = h
+            forced[h] = find_forced(headers[h : h + 1], actions[h : h + 1], used, rules)[0]
             count += 1
     return count

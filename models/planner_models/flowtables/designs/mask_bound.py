@@ -30,10 +30,10 @@ from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.compiled import inner, kernel
 from planner.options import Options
-from planner_models.flowtables.designs.bound import find_action, is_incompatible
+from planner_models.flowtables.designs.bound import find_forced, is_incompatible, make_near
 from planner_models.flowtables.designs.cover import Headers
 from planner_models.flowtables.plan.classification import classify
-from planner_models.flowtables.problem.fields import WORD, Words
+from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
 
 MOST_TESTS: Final = 1_000_000_000  # of a header with a flipped bit against an entry
@@ -108,8 +108,7 @@ def bound_time(
     if not problem.most_entries:
         return problem.cost("upcall_us")
     if until is not None and time.perf_counter() > until:
-        misses_us = problem.probe_us + problem.cost("upcall_us") * len(incompatible) / len(problem.flows)
-        return min(misses_us, problem.cost("upcall_us"))
+        return min(float(bound_us(problem, len(incompatible), 1)), problem.cost("upcall_us"))
     groups = find_groups(problem, headers, incompatible)
     search = _Search(problem, groups, float(max(len(incompatible), len(groups.total))))
     for _ in range(ROUNDS):
@@ -118,7 +117,20 @@ def bound_time(
         gains = search.find_lines()
         if gains is None or not search.divide(gains):
             break
-    return min(search.bound_us(), problem.cost("upcall_us"))
+    return min(search.least_us(), problem.cost("upcall_us"))
+
+
+def miss_us(problem: FlowTables, masks: Any) -> Any:
+    """Return the least time of a miss with a number of masks, us.
+
+    One lookup less than a miss takes: a connection without an entry has no lookups of its own.
+    """
+    return problem.cost("upcall_us") + problem.probe_us * (masks - 1)
+
+
+def bound_us(problem: FlowTables, misses: Any, masks: Any) -> Any:
+    """Return the least time of a connection with a number of masks and at least so many misses, us."""
+    return problem.probe_us + miss_us(problem, masks) * misses / len(problem.flows)
 
 
 def find_groups(problem: FlowTables, headers: Headers, incompatible: Ints) -> Groups:
@@ -156,25 +168,6 @@ def find_groups(problem: FlowTables, headers: Headers, incompatible: Ints) -> Gr
         np.ascontiguousarray(forced[first[chosen]]),
         np.asarray(np.bincount(number, weights=weight[kept], minlength=len(chosen)), dtype=np.float64),
     )
-
-
-@kernel
-def find_forced(headers: Any, actions: Any, used: Any, rules: Any) -> Any:
-    """Return the bits of each header (n, words) that change its action where flipped, among the used ones."""
-    forced = np.zeros_like(headers)
-    flipped = np.zeros(headers.shape[1], np.uint64)
-    for h in range(len(headers)):
-        flipped[:] = headers[h]
-        for w in range(headers.shape[1]):
-            for b in range(WORD):
-                bit = np.uint64(1) << np.uint64(b)
-                if not used[w] & bit:
-                    continue
-                flipped[w] = headers[h, w] ^ bit
-                if find_action(flipped, rules) != actions[h]:
-                    forced[h, w] |= bit
-            flipped[w] = headers[h, w]
-    return forced
 
 
 @inner
@@ -240,6 +233,7 @@ def _add_alone(  # noqa: C901
         count[group[h]] += is_kept[h]
     near, lost = np.zeros(len(words), np.int64), np.zeros(len(count), np.int64)
     witness = np.zeros(words.shape[1], np.uint64)
+    memory, memory_start = make_near(rules)
     for row in alone:
         if count[group[row]]:
             continue
@@ -255,7 +249,9 @@ def _add_alone(  # noqa: C901
             ):
                 continue
             most -= 1
-            if is_incompatible(words[h], words[row], actions[h], actions[row], rules, witness):
+            if is_incompatible(
+                words[h], words[row], actions[h], actions[row], rules, witness, memory, memory_start
+            ):
                 continue
             near[found] = h
             found += 1
@@ -310,9 +306,7 @@ class _Search:
     """Prices of groups, and the leaves of the tree that bounds the gains of masks."""
 
     def __init__(self, problem: FlowTables, groups: Groups, least: float) -> None:
-        self.groups, self.least = groups, least
-        self.probe_us, self.upcall_us = problem.probe_us, problem.cost("upcall_us")
-        self.connections = len(problem.flows)
+        self.problem, self.groups, self.least = problem, groups, least
         self.highest = np.minimum(groups.total, PRICES[-1])
         raised = np.argsort(-groups.total, kind="stable")
         raised = raised[groups.total[raised] > 1]
@@ -355,14 +349,7 @@ class _Search:
         order = np.argsort(group, kind="stable")
         return Leaf(mask, members, is_closed, group[order], share[order])
 
-    def _unit_us(self, masks: Any) -> Any:
-        """Return the least time of a miss with a number of masks, us.
-
-        One lookup less than a miss takes: a connection without an entry has no lookups of its own.
-        """
-        return self.upcall_us + self.probe_us * (masks - 1)
-
-    def bound_us(self) -> float:
+    def least_us(self) -> float:
         """Return the least time of a connection for all numbers of masks, us."""
         return float(self._times_us().min())
 
@@ -372,8 +359,7 @@ class _Search:
         misses = np.full(len(masks), self.least)
         for line in self.lines:
             misses = np.maximum(misses, line.misses(masks))
-        times: Floats = self.probe_us + self._unit_us(masks) * misses / self.connections
-        return times
+        return np.asarray(bound_us(self.problem, misses, masks))
 
     def find_lines(self) -> Floats | None:
         """Find prices for the numbers of masks with the least bound; return the last gains of leaves.
@@ -385,9 +371,9 @@ class _Search:
         gains = None
         for _ in range(LINES):
             masks = int(np.argmin(self._times_us())) + 1
-            before = self.bound_us()
+            before = self.least_us()
             gains = self._find_prices(masks, masks + masks // 4 + 1)
-            if gains is None or self.bound_us() < before * (1 + 1e-3):
+            if gains is None or self.least_us() < before * (1 + 1e-3):
                 break
         return gains
 
@@ -395,7 +381,7 @@ class _Search:
         """Find prices with the highest bound for a number of masks, and add the line they give."""
         places = PLACES[: int(np.searchsorted(PLACES, most_masks, side="right"))]
         width = np.clip(masks + 1 - places, 0, np.append(np.diff(places), 1 << 40)).astype(float)
-        lookups = self.probe_us / self._unit_us(most_masks) * (places - 1)
+        lookups = self.problem.probe_us / miss_us(self.problem, most_masks) * (places - 1)
         matrix = self._build_rows(lookups)
         program = LinearProgram.build(
             cost=np.concatenate([-self.rise, np.maximum(width, 1e-3)]),
