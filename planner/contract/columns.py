@@ -1,4 +1,7 @@
-"""Columns of users' tables: found by name without case and punctuation, by unit, or by a user's mapping."""
+"""Columns of users' tables: found by name without case and punctuation, by unit, or by a user's mapping.
+
+Ends of links and demands are also found by common other names, such as From and To (`end_columns`).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from planner.contract.end_columns import match_ends
 from planner.contract.units import Unit, plain, split_unit, unit_of
 from planner.errors import RENAMED, did_you_mean
 
@@ -132,6 +136,8 @@ def _find_columns(table: Table, left: Sequence[str], found: Found, where: str) -
         unclear += lines
         if one is not None and one[0] not in mapped:
             found.setdefault(one[0], {})[name] = one[1]
+    for ours, name in match_ends(table.columns, others, found).items():
+        found[ours] = {name: Fraction(1)}
     _match_by_dimension(table, others, found)
     return unclear
 

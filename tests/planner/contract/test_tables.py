@@ -66,7 +66,7 @@ def test_percent_signs_and_decimal_commas_in_a_file(tmp_path: Path) -> None:
 
 def test_missing_columns_name_where_a_scenario_maps_them(tmp_path: Path) -> None:
     table = Table(name="t", about="", columns={"tail": label(""), "head": label("")})
-    (tmp_path / "t.csv").write_text("From,To\na,b\n")
+    (tmp_path / "t.csv").write_text("From,Towards\na,b\n")
     file = TableFile(path=tmp_path / "t.csv", layout=Layout(key="problem.tables.t"))
     with pytest.raises(InputError) as info:
         read_table(table, file)

@@ -75,24 +75,28 @@ METRICS: Final = (
         "",
         f"delivered share of a demand, mean {SHARES}",
         "Sen et al. 2013 (LocalFlow), section 7.2",
+        title="mean delivered share of demands",
     ),
     more(
         "min_rate_share",
         "",
         f"delivered share of the demand with the smallest one, {SHARES}",
         "Sen et al. 2013 (LocalFlow), section 7.2",
+        title="least delivered share of a demand",
     ),
     more(
         "geometric_rate_share",
         "",
         f"geometric mean of the delivered shares {SHARES}, largest under proportional fairness",
         "Kelly, Maulloo and Tan 1998",
+        title="geometric mean of delivered shares",
     ),
     more(
         "rate_fairness",
         "",
         f"Jain's fairness index of the delivered shares {SHARES}, 1 where all are the same",
         "Jain, Chiu and Hawe 1984",
+        title="fairness of delivered shares",
     ),
     more(
         "guaranteed_mbps",

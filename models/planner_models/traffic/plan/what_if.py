@@ -17,9 +17,10 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.contract.metrics import Metric
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Trial
-from planner.formatting import amount_or_number
+from planner.formatting import amount_or_number, is_availability, is_share, number
 from planner.options import Options
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.metrics import METRICS, measure
@@ -92,15 +93,12 @@ def _describe_limit(table: pd.DataFrame) -> Iterator[str]:
         metric = metrics[row["metric"]]
         says = (
             f"with at most {100 * row['most_moved']:.4g}% of the traffic rerouted, {metric.words} is "
-            f"{amount_or_number(row['value'], metric.unit)}"
+            f"{_amount(row['value'], metric)}"
         )
         if pd.notna(row["free_value"]):
-            says += f", without that limit {amount_or_number(row['free_value'], metric.unit)}"
+            says += f", without that limit {_amount(row['free_value'], metric)}"
         if pd.notna(row["gain_per_point"]):
-            says += (
-                f"; one percentage point more brings {amount_or_number(row['gain_per_point'], metric.unit)} "
-                "at first"
-            )
+            says += f"; one percentage point more brings {_gain(row['gain_per_point'], metric)} at first"
         yield says
 
 
@@ -137,7 +135,7 @@ def _explain_limits(problem: Traffic, again: CapacityReoptimization, load: Float
     if len(order) > MAX_ROWS:
         note = f"the first {MAX_ROWS} of {len(order)}; {note}"
     limits = f"{_count(len(order), 'link')} of {len(load)} {kind}" if len(order) else "no link limits it"
-    sentence = f"{metric.label} is {amount_or_number(value, metric.unit)}: {limits}"
+    sentence = f"{metric.label} is {_amount(value, metric)}: {limits}"
     if len(order):
         names = [problem.link_labels[link] for link in order[:3]]
         sentence += ", " + ", ".join(names) + (" and others" if len(order) > len(names) else "")
@@ -199,7 +197,7 @@ def _try_upgrades(
         units={"gain_at_most": again.metric.unit},
         note=f"{verified} verified with {again.method}",
     )
-    return section, sentence
+    return _gains_in_points(section, again.metric), sentence
 
 
 def _try_losses(
@@ -247,6 +245,7 @@ def _try_losses(
     )
     # seven columns are too wide for a terminal of 80 characters
     section = replace(section, frame=section.frame.drop(columns="gain_share", errors="ignore"))
+    section = _gains_in_points(section, again.metric)
     if not trials:
         none = "no line's loss was tried" if len(loaded) else "no line has a load, so no loss matters"
         return section, none
@@ -278,7 +277,7 @@ def _outcome(again: CapacityReoptimization, trial: Trial[Traffic]) -> str:
     value = trial.metrics[again.metric.name] if trial.metrics else None
     if value is None:
         return "no plan serves all demands"
-    before, after = (amount_or_number(one, again.metric.unit) for one in (again.objective, value))
+    before, after = (_amount(one, again.metric) for one in (again.objective, value))
     number, _, unit = before.partition(" ")
     return f"{again.metric.words} {number if unit == after.partition(' ')[2] else before} -> {after}"
 
@@ -287,9 +286,9 @@ def _compare(problem: Traffic, before: Routing, plan: Routing, name: str) -> tup
     """Compare the plan to another: metrics, and the links with the largest changes of load."""
     old, new = measure(problem, before, None), measure(problem, plan, None)
     metrics = [
-        {"metric": m.label, "unit": m.unit, "better": m.better, "before": old[m.name], "now": new[m.name]}
-        for m in METRICS
-        if old[m.name] is not None or new[m.name] is not None
+        _compare_figures(one, old[one.name], new[one.name])
+        for one in METRICS
+        if old[one.name] is not None or new[one.name] is not None
     ]
     was, now = verify_flow(problem, before).load_mbps, verify_flow(problem, plan).load_mbps
     change = now - was
@@ -302,8 +301,8 @@ def _compare(problem: Traffic, before: Routing, plan: Routing, name: str) -> tup
             "before_mbps": was,
             "now_mbps": now,
             "change_mbps": change,
-            "utilization_before": was / problem.capacity_mbps,
-            "utilization_now": now / problem.capacity_mbps,
+            "before_utilization": was / problem.capacity_mbps,
+            "now_utilization": now / problem.capacity_mbps,
         }
     )
     note = f"the first {MAX_ROWS} of {len(order)} links with changed load" if len(order) > MAX_ROWS else ""
@@ -321,6 +320,48 @@ def _compare(problem: Traffic, before: Routing, plan: Routing, name: str) -> tup
         f"traffic did not use before, {len(order)} of {len(was)} links change their load"
     )
     return sections, sentence
+
+
+def _compare_figures(metric: Metric, before: float | None, now: float | None) -> dict[str, object]:
+    """Return a row that compares a metric of two plans; shares and probabilities in percent."""
+    unit, factor = ("%", 100.0) if _is_part(metric) else (metric.unit, 1.0)
+    values = [None if value is None else factor * value for value in (before, now)]
+    return {
+        "metric": metric.label,
+        "unit": unit,
+        "better": metric.better,
+        "before": values[0],
+        "now": values[1],
+    }
+
+
+def _is_part(metric: Metric) -> bool:
+    """Return whether a metric is a part of a whole, or of the time."""
+    name, unit = metric.name, metric.unit
+    return is_share(name, unit) or is_availability(name, unit) or name.endswith("_risk")
+
+
+def _amount(value: float | None, metric: Metric) -> str:
+    """Return a value of a metric with its unit; a share in percent."""
+    if value is not None and is_share(metric.name, metric.unit):
+        return f"{number(100 * value)}%"
+    return amount_or_number(value, metric.unit)
+
+
+def _gain(value: float, metric: Metric) -> str:
+    """Return a difference of a metric with its unit; that of a share in percentage points."""
+    if is_share(metric.name, metric.unit):
+        return f"{number(100 * value)} percentage points"
+    return amount_or_number(value, metric.unit)
+
+
+def _gains_in_points(section: Section, metric: Metric) -> Section:
+    """Return a table with its gains in percentage points where the metric is a share."""
+    gains = [name for name in ("gain", "gain_at_most") if name in section.frame]
+    if not gains or not is_share(metric.name, metric.unit):
+        return section
+    frame = section.frame.assign(**{name: 100 * section.frame[name].astype(float) for name in gains})
+    return replace(section, frame=frame, units={**section.units, **dict.fromkeys(gains, "points")})
 
 
 def _moved_share(problem: Traffic, before: Routing, plan: Routing) -> float:

@@ -47,8 +47,17 @@ def explain(problem: Traffic, design: str = "optimum", /, **given_: Any) -> Expl
 
 
 def frames(explanation: Explanation) -> list[pd.DataFrame]:
-    """Return the tables; those of changes with the columns line, objective and loss."""
-    limits, upgrades, losses, metrics, loads = (section.frame for section in explanation.sections)
+    """Return the tables: changes with the columns line, objective and loss, gains of shares as shares."""
+    limits, upgrades, losses, metrics, loads = (
+        section.frame.assign(
+            **{
+                name: section.frame[name].astype(float) / 100
+                for name, unit in section.units.items()
+                if unit == "points"
+            }
+        )
+        for section in explanation.sections
+    )
     names = {"change": "line", **dict.fromkeys((m.name for m in SYSTEM.plan.metrics), "objective")}
     upgrades, losses = upgrades.rename(columns=names), losses.rename(columns=names)
     if len(losses):
@@ -300,8 +309,22 @@ def test_without_candidates_nothing_is_solved() -> None:
 def test_demands_of_rate_zero() -> None:
     problem = bottleneck().scale_demands(0.0)
     found = explain(problem, parameters={"objective": "utilization"})
-    assert found.sentences[0] == "Max utilization is 0: no link limits it"
+    assert found.sentences[0] == "Max utilization is 0%: no link limits it"
     assert found.sentences[2] == "no line has a load, so no loss matters"
+
+
+def test_shares_are_compared_in_percent() -> None:
+    found = explain(bottleneck(), parameters={"objective": "utilization"}, candidates=1)
+    assert found.sentences[0].startswith("Max utilization is 100%: ")
+    upgrades, against, loads = found.sections[1], found.sections[3], found.sections[4]
+    assert upgrades.units["gain"] == "points"
+    (gain,) = upgrades.frame["gain"]
+    assert gain == pytest.approx(100 - 100 * upgrades.frame["max_utilization"].iloc[0])
+    rows = against.frame.set_index("metric")
+    assert rows.loc["Max utilization", "unit"] == rows.loc["Delivered share", "unit"] == "%"
+    assert rows.loc["Max utilization", "before"] == pytest.approx(200)
+    assert rows.loc["Max utilization", "now"] == pytest.approx(100)
+    assert {"before_utilization", "now_utilization"} <= set(loads.frame)  # shown in percent by their names
 
 
 def test_the_best_upgrade_of_abilene() -> None:

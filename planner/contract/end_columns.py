@@ -1,0 +1,59 @@
+"""Columns of the two ends of a link or of a demand, by the names that other tools give to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from planner.contract.units import plain
+
+ENDS: Final = (("tail", "head"), ("source", "target"))
+"""Our names of the first and the second end: of links, and of demands."""
+OTHER_NAMES: Final = (
+    (
+        frozenset({"source", "src", "origin", "orig", "ingress"}),
+        frozenset({"target", "destination", "dest", "dst", "sink", "egress"}),
+    ),
+    (frozenset({"from"}), frozenset({"to"})),
+    (frozenset({"tail"}), frozenset({"head"})),
+    (frozenset({"start"}), frozenset({"end"})),
+    (frozenset({"u"}), frozenset({"v"})),
+)
+"""Names of the first and of the second end that occur together, without case and punctuation."""
+WORDS: Final = re.compile(r"node|router|switch|rack|host|site|city|pop|id|name")
+"""Words beside them that say what an end is, such as in "From node" and "src_id"."""
+
+
+def match_ends(
+    columns: Collection[str], given: Sequence[str], found: Mapping[str, Collection[str]]
+) -> dict[str, str]:
+    """Return the given names of the ends that have none of our names, by our names.
+
+    Both ends must be there, each once, with names that occur together. There are none for a table with the
+    ends of both links and demands, as names such as From would not say which are meant.
+
+    columns  our names of the table's columns
+    found    given names by our name, as far as they are known
+    """
+    pairs = [pair for pair in ENDS if set(pair) <= set(columns)]
+    if len(pairs) != 1 or all(ours in found for ours in pairs[0]):
+        return {}
+    taken = {name for names in found.values() for name in names}
+    for together in OTHER_NAMES:
+        ends = {}
+        for ours, names in zip(pairs[0], together, strict=True):
+            likely = [name for name in given if name not in taken and _bare(name) in names]
+            known = [name for name in found.get(ours, ()) if _bare(name) in names]
+            candidates = known or likely
+            if len(candidates) == 1:
+                ends[ours] = candidates[0]
+        if len(ends) == len(pairs[0]):
+            return {ours: name for ours, name in ends.items() if ours not in found}
+    return {}
+
+
+def _bare(name: str) -> str:
+    """Return a name without case, punctuation and the words beside it; as it is where these are all."""
+    letters = plain(name)
+    return WORDS.sub("", letters) or letters

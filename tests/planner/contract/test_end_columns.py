@@ -1,0 +1,71 @@
+"""Ends of links and demands are found by the names that other tools give to them, and only where they are clear."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.contract.columns import match_columns
+from planner.contract.tables import Table, label, number
+
+LINKS = Table(
+    name="links",
+    about="a link",
+    columns={"tail": label("a"), "head": label("b"), "capacity_mbps": number("c")},
+)
+DEMANDS = Table(
+    name="demands",
+    about="a demand",
+    columns={"source": label("a"), "target": label("b"), "rate_mbps": number("c")},
+)
+FLOWS = Table(name="flows", about="a flow", columns={**DEMANDS.columns, **LINKS.columns})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("From", "To"),
+        ("from_node", "to_node"),
+        ("Source", "Target"),
+        ("src", "dst"),
+        ("src_id", "dest_id"),
+        ("Source router", "Destination router"),
+        ("Origin", "Destination"),
+        ("tail", "head"),
+        ("u", "v"),
+        ("source", "DST"),
+    ],
+)
+@pytest.mark.parametrize("table", [LINKS, DEMANDS], ids=lambda table: table.name)
+def test_pairs_of_other_names_are_read_and_said(table: Table, first: str, second: str) -> None:
+    start, end, amount = table.columns
+    found = match_columns(table, [second, first, amount], where="x.csv")
+    assert (found.faults, found.ignored) == ([], [])
+    assert found.names == {start: first, end: second, amount: amount}
+    told = [f"'{given}' as {ours}" for ours, given in ((start, first), (end, second)) if ours != given]
+    assert found.notes() == ([f"x.csv: read columns {', '.join(told)}"] if told else [])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["From", "capacity_mbps"],  # one end only
+        ["From", "dst", "capacity_mbps"],  # names of different tools
+        ["From", "from_node", "To", "capacity_mbps"],  # two that may be meant
+    ],
+)
+def test_ends_that_are_not_clear_are_missing(given: list[str]) -> None:
+    found = match_columns(LINKS, given, where="x.csv")
+    assert [fault for fault in found.faults if "column 'tail' is missing" in fault]
+
+
+def test_our_own_names_and_mappings_go_first() -> None:
+    own = match_columns(LINKS, ["tail", "head", "From", "To", "capacity_mbps"], where="x.csv")
+    assert (own.names["tail"], own.names["head"], own.ignored) == ("tail", "head", ["From", "To"])
+    mapping = {"tail": "To", "head": "From"}
+    mapped = match_columns(LINKS, ["From", "To", "capacity_mbps"], where="x.csv", mapping=mapping)
+    assert (mapped.names["tail"], mapped.names["head"], mapped.faults) == ("To", "From", [])
+
+
+def test_a_table_with_ends_of_links_and_of_demands_is_not_guessed() -> None:
+    found = match_columns(FLOWS, ["From", "To", "rate_mbps", "capacity_mbps"], where="x.csv")
+    assert not {"tail", "head", "source", "target"} & found.names.keys()
