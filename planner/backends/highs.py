@@ -13,7 +13,7 @@ import highspy
 import numpy as np
 from highspy import HighsModelStatus
 
-from planner.backends import basis_cache
+from planner.backends import basis_cache, clock
 from planner.backends.linear_program import LinearProgram
 from planner.backends.solution import Solution
 from planner.backends.solver_thread import run_in_thread
@@ -86,7 +86,7 @@ def _solve_auto(model: LinearProgram, options: Options, crossover: bool) -> Solu
     largest fat trees only, and its answers may miss the accuracy requested: it runs only by name.
     """
     rows, columns = model.shape
-    started = time.perf_counter()
+    started = clock.now()
     start = basis_cache.get_basis(model)
     if start is not None:
         iterations = int(WARM_ITERATIONS_PER_ROW * max(rows, SMALL_ROWS))
@@ -98,7 +98,7 @@ def _solve_auto(model: LinearProgram, options: Options, crossover: bool) -> Solu
         options = replace(options, time_limit_s=left_s)
     if rows > SMALL_ROWS and np.count_nonzero(model.cost) < SPARSE_COST_SHARE * columns:
         return _solve_linear(model, options, "interior-point", crossover)
-    started = time.perf_counter()
+    started = clock.now()
     solution = _solve_linear(
         model, options, "simplex", iterations=int(ITERATIONS_PER_ROW * max(rows, SMALL_ROWS))
     )
@@ -135,7 +135,7 @@ def _solve_linear(
     iterations: int | None = None,
     start: Any = None,
 ) -> Solution:
-    started = time.perf_counter()
+    started = clock.now()
     has_basis = algorithm == "simplex" or (algorithm == "interior-point" and crossover)
     highs = _load_with_algorithm(model, options, algorithm, crossover)
     if iterations is not None:
@@ -191,7 +191,7 @@ def _time_left_s(options: Options, started: float) -> float | None:
     """Return the seconds left of the time limit, at least 0; None without a limit."""
     if options.time_limit_s is None:
         return None
-    return max(0.0, options.time_limit_s - (time.perf_counter() - started))
+    return max(0.0, options.time_limit_s - (clock.now() - started))
 
 
 def _has_unlimited_gain(model: LinearProgram) -> bool:
@@ -201,7 +201,7 @@ def _has_unlimited_gain(model: LinearProgram) -> bool:
 
 
 def _solve_integer(model: LinearProgram, options: Options) -> Solution:
-    started = time.perf_counter()
+    started = clock.now()
     solution = _branch_and_bound(model, options)
     left_s = _time_left_s(options, started)
     if solution.status is not Status.INFEASIBLE or left_s == 0.0:
@@ -249,7 +249,7 @@ def load(model: LinearProgram, options: Options = Options()) -> highspy.Highs:
     _set(highs, "output_flag", False)
     highs.HandleUserInterrupt = True  # so that Ctrl-C can stop it
     if options.time_limit_s is not None:
-        _set(highs, "time_limit", float(options.time_limit_s))
+        _limit_time(highs, float(options.time_limit_s))
     if options.threads is not None:
         _set(highs, "threads", options.threads)
     if options.seed is not None:
@@ -276,6 +276,16 @@ def load(model: LinearProgram, options: Options = Options()) -> highspy.Highs:
     if status == highspy.HighsStatus.kError:
         raise SolverFailure(f"{NAME} calls the model '{model.name}' invalid")
     return highs
+
+
+def _limit_time(highs: highspy.Highs, limit_s: float) -> None:
+    """Let HiGHS end after so many seconds from now, of the clock of time limits."""
+    _set(highs, "time_limit", clock.wall_limit_s(limit_s))
+    if not clock.is_counting_cpu():
+        return
+    end = time.process_time() + limit_s
+    for interrupt in (highs.cbMipInterrupt, highs.cbSimplexInterrupt, highs.cbIpmInterrupt):
+        interrupt.subscribe(lambda event: event.interrupt() if time.process_time() > end else None)
 
 
 def run(highs: highspy.Highs, backend: str) -> Status:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import highspy
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from planner.backends import highs, solve
+from planner.backends import clock, highs, solve
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.contract.proof import Status
 from planner.errors import SolverFailure
@@ -199,3 +200,15 @@ def test_fractional_limits_of_whole_variables_do_no_harm() -> None:
         integer=True,
     )
     assert solve(model).objective == pytest.approx(3.4258, abs=1e-4)
+
+
+def test_a_limit_in_cpu_seconds_ends_a_hard_program() -> None:
+    hard = covering(rows=120, columns=300)
+    with clock.count_cpu_seconds():
+        assert clock.is_counting_cpu()
+        begin = time.process_time()
+        solution = solve(hard, Options(time_limit_s=0.4, threads=1))
+        used_s = time.process_time() - begin
+    assert not clock.is_counting_cpu()
+    assert solution.status is not Status.OPTIMAL
+    assert 0.3 <= used_s <= 2.0
