@@ -53,15 +53,20 @@ LAST_SEARCH_SHARE = 0.1
 program, and before the one that runs to the end.
 """
 
+SHORT_NODES = 20
+SHORT_SHARE = 0.05
+"""Nodes of a short branch and bound before multipliers are searched, which many networks do not need, and its
+share of the time that is left."""
+
 FIRST_NODES = 200
-"""Nodes of the first branch and bound on the whole master program; each next one has more."""
+"""Nodes of the first longer branch and bound on the whole master program; each next one has more."""
 
 NODE_GROWTH = 2.0
 LEAST_GAIN = 0.02
 """Share of the distance between plan and bound by which a branch and bound is to raise the bound, else no
 longer one follows."""
 
-WHOLE_SHARE = 0.35
+WHOLE_SHARE = 0.15
 """Share of the time that is left that one branch and bound with a limit of nodes may compute."""
 
 ITERATIONS_PER_NODE = 0.25
@@ -160,7 +165,7 @@ class _Search:
             self.search.anneal_routes()
         if relaxed is not None and not self.incumbent.is_done():
             self.relaxation.tighten_split()
-        if relaxed is None or self.incumbent.is_done() or self._search_all(20, relaxed):
+        if relaxed is None or self.incumbent.is_done() or self._search_all(SHORT_NODES, relaxed):
             return self._answer()
         relaxed = self.multipliers.raise_bound(relaxed)
         for count in range(MAX_SEARCHES):
@@ -218,7 +223,7 @@ class _Search:
         if best is not None and nodes is not None:
             gap = max(gap, 0.3 * (best.value - bound) / max(abs(best.value), 1e-9))
         master = self._whole_program()
-        share = 1.0 if nodes is None else WHOLE_SHARE
+        share = 1.0 if nodes is None else WHOLE_SHARE if nodes >= FIRST_NODES else SHORT_SHARE
         kept, self.incumbent.current = self.incumbent.current, best
         result = master.search(
             time_limit_s=self.incumbent.left_s(),

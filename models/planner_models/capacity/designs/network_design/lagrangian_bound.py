@@ -70,8 +70,8 @@ class LagrangianBound:
         self.steps = build_steps(instance)
 
     def zero(self) -> Floats:
-        """Return potentials (D, N) of 0."""
-        return np.zeros((len(self.instance.rate), self.instance.nodes))
+        """Return potentials (N, D) of 0."""
+        return np.zeros((self.instance.nodes, len(self.instance.rate)))
 
     def ascend(
         self,
@@ -86,7 +86,7 @@ class LagrangianBound:
     ) -> Lagrangian | None:
         """Return the bound of the best multipliers found; None where the time does not suffice.
 
-        potential     (D, N) to begin with
+        potential     (N, D) to begin with
         rows, limits  (P, M), (P,) `rows counts >= limits` that all plans satisfy
         multipliers   (P,) of the rows to begin with, such as dual values of the linear relaxation
         pace          factor of step sizes, below 1 where multipliers begin near the best ones
@@ -119,7 +119,7 @@ class LagrangianBound:
     def _solve(
         self, potential: Floats, rows: sp.csr_array, limits: Floats, dual: Floats
     ) -> tuple[float, Floats, Floats]:
-        """Return the bound of multipliers, and its subgradient: what demands (D, N) and rows (P,) miss."""
+        """Return the bound of multipliers, and its subgradient: what demands (N, D) and rows (P,) miss."""
         instance = self.instance
         missing, counts = np.empty_like(potential), np.empty(instance.modules)
         demands = Potentials(potential, instance.source, instance.target, instance.rate)
@@ -132,10 +132,15 @@ class LagrangianBound:
         instance, gain = self.instance, np.empty(self.instance.modules)
         demands = Potentials(potential, instance.source, instance.target, instance.rate)
         there = write_gains(
-            self.links, demands, instance.module_edge, instance.module_size, instance.installed, gain
+            self.links,
+            demands,
+            instance.module_edge,
+            instance.module_size,
+            instance.installed,
+            gain,
         )
         at = np.arange(len(instance.rate))
-        needed = potential[at, instance.source] - potential[at, instance.target]
+        needed = potential[instance.source, at] - potential[instance.target, at]
         return gain, float(needed @ instance.rate - there)
 
 

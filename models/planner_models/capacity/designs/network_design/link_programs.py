@@ -18,6 +18,9 @@ DECREASE = 0.8
 
 LEAST_GAIN = 1e-12
 
+MOST_INSERTED = 24
+"""Gains in one bucket up to which they are sorted by insertion."""
+
 
 class Links(NamedTuple):
     """Links: ends and routing cost, (E,); whether directions share the capacity, or each has it."""
@@ -51,7 +54,7 @@ class Steps(NamedTuple):
 
 
 class Potentials(NamedTuple):
-    """Potential of each demand at each node, (D, N), and the demands' ends and rates, (D,)."""
+    """Potential at each node of each demand, (N, D), and the demands' ends and rates, (D,)."""
 
     value: Floats
     source: Ints
@@ -103,24 +106,63 @@ def _combine(size: Floats, limit: Floats, most: float) -> Floats | None:
 
 
 @numba.njit(cache=True)
-def _sort_gains(links, demands, edge, side, order, gain):  # type: ignore[no-untyped-def]
-    """Write demands that gain on one direction of a link, most first, and their gains; return how many."""
+def _list_gains(links, demands, edge, side, chosen, gain):  # type: ignore[no-untyped-def]
+    """Write demands that gain on one direction of a link, and their gains; return how many, and the most."""
     tail = links.head[edge] if side else links.tail[edge]
     head = links.tail[edge] if side else links.head[edge]
-    count = 0
-    unsorted = np.empty(len(demands.rate))
-    chosen = np.empty(len(demands.rate), np.int64)
-    for k in range(len(demands.rate)):
-        difference = demands.value[k, tail] - demands.value[k, head]
+    here, there, price = demands.value[tail], demands.value[head], links.routing_cost[edge]
+    count, most = 0, LEAST_GAIN
+    for k in range(len(here)):
+        difference = here[k] - there[k]
         if links.is_shared:
             difference = abs(difference)
-        difference -= links.routing_cost[edge]
+        difference -= price
         if difference > LEAST_GAIN:
-            unsorted[count], chosen[count] = difference, k
+            gain[count], chosen[count] = difference, k
+            most = max(most, difference)
             count += 1
-    place = np.argsort(-unsorted[:count])
+    return count, most
+
+
+@numba.njit(cache=True)
+def _sort_bucket(order, gain):  # type: ignore[no-untyped-def]
+    """Sort demands by their gains, most first."""
+    if len(gain) > MOST_INSERTED:
+        place = np.argsort(-gain)
+        order[:], gain[:] = order[place], gain[place]
+        return
+    for i in range(1, len(gain)):
+        k, value, at = order[i], gain[i], i
+        while at > 0 and gain[at - 1] < value:
+            order[at], gain[at] = order[at - 1], gain[at - 1]
+            at -= 1
+        order[at], gain[at] = k, value
+
+
+@numba.njit(cache=True)
+def _sort_gains(links, demands, edge, side, order, gain):  # type: ignore[no-untyped-def]
+    """Write demands that gain on one direction of a link, most first, and their gains; return how many.
+
+    A bucket sort: that of NumPy takes most of the time of an ascent.
+    """
+    size = len(demands.rate)
+    chosen, unsorted = np.empty(size, np.int64), np.empty(size)
+    count, most = _list_gains(links, demands, edge, side, chosen, unsorted)
+    first = np.zeros(count + 2, np.int64)
+    bucket = np.empty(count, np.int64)
     for i in range(count):
-        order[i], gain[i] = chosen[place[i]], unsorted[place[i]]
+        bucket[i] = int((1.0 - unsorted[i] / most) * count)
+        first[bucket[i] + 1] += 1
+    for b in range(count + 1):
+        first[b + 1] += first[b]
+    end = first.copy()
+    for i in range(count):
+        at = end[bucket[i]]
+        order[at], gain[at] = chosen[i], unsorted[i]
+        end[bucket[i]] = at + 1
+    for b in range(count + 1):
+        if end[b] > first[b] + 1:
+            _sort_bucket(order[first[b] : end[b]], gain[first[b] : end[b]])
     return count
 
 
@@ -139,17 +181,17 @@ def _gain_within(rate, order, gain, count, capacity):  # type: ignore[no-untyped
 
 @numba.njit(cache=True)
 def _carry(links, demands, edge, side, order, count, capacity, missing):  # type: ignore[no-untyped-def]
-    """Take the flow of demands within a capacity from what is missing at nodes (D, N)."""
+    """Take the flow of demands within a capacity from what is missing at nodes (N, D)."""
     tail = links.head[edge] if side else links.tail[edge]
     head = links.tail[edge] if side else links.head[edge]
     for i in range(count):
         k = order[i]
         carried = min(demands.rate[k], capacity)
         capacity -= carried
-        if links.is_shared and demands.value[k, tail] < demands.value[k, head]:
+        if links.is_shared and demands.value[tail, k] < demands.value[head, k]:
             carried = -carried
-        missing[k, tail] -= carried
-        missing[k, head] += carried
+        missing[tail, k] -= carried
+        missing[head, k] += carried
         if capacity <= 0.0:
             break
 
@@ -211,14 +253,14 @@ def _cheapest_kind(steps, edge, module_cost):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _need_all(demands, missing):  # type: ignore[no-untyped-def]
-    """Write the flow that all demands need at nodes (D, N); return their difference of potentials."""
+    """Write the flow that all demands need at nodes (N, D); return their difference of potentials."""
     missing[:] = 0.0
     value = 0.0
     for k in range(len(demands.rate)):
         source, target, rate = demands.source[k], demands.target[k], demands.rate[k]
-        value += rate * (demands.value[k, source] - demands.value[k, target])
-        missing[k, source] += rate
-        missing[k, target] -= rate
+        value += rate * (demands.value[source, k] - demands.value[target, k])
+        missing[source, k] += rate
+        missing[target, k] -= rate
     return value
 
 
@@ -226,7 +268,7 @@ def _need_all(demands, missing):  # type: ignore[no-untyped-def]
 def solve_links(links, steps, demands, setup_cost, module_cost, missing, bought):  # type: ignore[no-untyped-def]
     """Return the least cost of all links less gains, plus the difference of potentials of all demands.
 
-    missing  (D, N) written: flow that demands still need at nodes
+    missing  (N, D) written: flow that demands still need at nodes
     bought   (M,) written: modules of each kind
     """
     rate, value = demands.rate, _need_all(demands, missing)

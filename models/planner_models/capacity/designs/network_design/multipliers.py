@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from planner_models.capacity.designs.network_design.lagrangian_bound import LagrangianBound
-from planner_models.capacity.designs.network_design.network import Floats
+from planner_models.capacity.designs.network_design.network import Bools, Floats
 from planner_models.capacity.designs.network_design.relaxation import Relaxation
 
-LAGRANGIAN_ASCENTS = ((500, 1.0), (700, 0.3), (700, 0.3), (700, 0.2), (700, 0.2), (700, 0.1))
-"""Iterations and pace of the ascents of Lagrangian multipliers, with new rows after each; of the first to see
-whether it raises the bound."""
+LAGRANGIAN_ASCENTS = (
+    (150, 1.0),
+    (500, 1.0),
+    (700, 0.3),
+    (700, 0.3),
+    (700, 0.2),
+    (700, 0.2),
+    (700, 0.1),
+)
+"""Iterations and pace of the ascents of Lagrangian multipliers, with new rows after each. The first is short:
+with the row of its potentials the next ones begin better."""
 
 LAGRANGIAN_GAIN = 1e-3
 """Relative gain of an ascent with which the next one follows."""
@@ -40,29 +48,20 @@ class MultiplierSearch:
 
     def raise_bound(self, relaxed: Floats) -> Floats:
         """Raise the bound by Lagrangian multipliers, and add their row; return the relaxation's new point."""
-        instance, master = self.instance, self.master
-        size = len(instance.rate) * instance.nodes
-        if master.budget is not None or len(self.relaxation.feasibility.states) > 1 or size > MAX_MULTIPLIERS:
+        if not self._is_possible():
             return relaxed
-        if self.incumbent.left_s() < LAGRANGIAN_LEAST_LEFT_S:
-            return relaxed
-        program = LagrangianBound(instance)
+        master, program = self.master, LagrangianBound(self.instance)
         potentials: dict[int, tuple[float, Floats]] = {}  # by row of the pool, with the scale of the row
-        for iterations, pace in LAGRANGIAN_ASCENTS:
+        for number, (iterations, pace) in enumerate(LAGRANGIAN_ASCENTS):
             before = self.incumbent.bound
-            matrix, limits = master.pool
-            duals = master.relaxation_duals()
-            modules = matrix[:, : master.modules].tocsr()
-            is_plain = np.diff(matrix.indptr) == np.diff(modules.indptr)  # no column of a setup
-            start = program.zero()
+            (matrix, limits), duals = master.pool, master.relaxation_duals()
+            start, kept = program.zero(), self._rows_near(relaxed)
             for at, (scale, potential) in potentials.items():
-                is_plain[at] = False
+                kept[at] = False
                 start += duals[at] / scale * potential
-            slack = matrix @ relaxed[: master.pooled] - limits
-            kept = np.flatnonzero(is_plain & ((slack <= NEARLY_TIGHT) | (duals > 0)))
             found = program.ascend(
                 start,
-                modules[kept],
+                matrix[kept][:, : master.modules],
                 limits[kept],
                 duals[kept],
                 pace=pace,
@@ -72,9 +71,12 @@ class MultiplierSearch:
             if found is None:
                 return relaxed
             self.incumbent.raise_bound(found.bound)
-            is_raised = self.incumbent.bound > before + LAGRANGIAN_GAIN * abs(before)
-            if self.incumbent.is_done() or not is_raised or master.has_flow or not found.gain.any():
+            if self.incumbent.is_done() or master.has_flow or not found.gain.any():
                 return relaxed  # the row of potentials has no routing costs
+            if self.incumbent.bound <= before:
+                if number:
+                    return relaxed
+                continue  # the first is short
             scale = float(found.gain.max())
             row = np.zeros(master.pooled)
             row[: master.modules] = found.gain / scale
@@ -82,4 +84,21 @@ class MultiplierSearch:
                 potentials[len(master.pool[1]) - 1] = scale, found.potential
             tightened = self.relaxation.tighten(rounds=LAGRANGIAN_ROUNDS)
             relaxed = relaxed if tightened is None else tightened
+            if number and self.incumbent.bound <= before + LAGRANGIAN_GAIN * abs(before):
+                break
         return relaxed
+
+    def _is_possible(self) -> bool:
+        """Return whether multipliers bound the program, are not too many and have the time."""
+        size = len(self.instance.rate) * self.instance.nodes
+        is_plain = self.master.budget is None and len(self.relaxation.feasibility.states) == 1
+        return is_plain and size <= MAX_MULTIPLIERS and self.incumbent.left_s() >= LAGRANGIAN_LEAST_LEFT_S
+
+    def _rows_near(self, relaxed: Floats) -> Bools:
+        """Return the rows of the pool without setups that have dual values or that the relaxation is near."""
+        master = self.master
+        matrix, limits = master.pool
+        modules = matrix[:, : master.modules]
+        is_plain: Bools = np.diff(matrix.indptr) == np.diff(modules.tocsr().indptr)  # no column of a setup
+        slack = matrix @ relaxed[: master.pooled] - limits
+        return is_plain & ((slack <= NEARLY_TIGHT) | (master.relaxation_duals() > 0))

@@ -26,7 +26,7 @@ from tests.models.capacity.designs.network_design.instances import instances, so
 
 
 def potentials_of(instance: Instance, seed: int) -> Potentials:
-    value = np.random.default_rng(seed).normal(0.0, 2.0, (len(instance.rate), instance.nodes))
+    value = np.random.default_rng(seed).normal(0.0, 2.0, (instance.nodes, len(instance.rate)))
     return Potentials(value, instance.source, instance.target, instance.rate)
 
 
@@ -35,7 +35,7 @@ def gain_within(instance: Instance, demands: Potentials, edge: int, capacity: fl
     ends, total = (instance.tail[edge], instance.head[edge]), 0.0
     ways = [ends, ends[::-1]] if instance.direction == "bidirected" else [ends]
     for tail, head in ways:
-        gain = demands.value[:, tail] - demands.value[:, head]
+        gain = demands.value[tail] - demands.value[head]
         gain = np.abs(gain) if instance.direction == "undirected" else gain
         gain = gain - instance.routing_cost[edge]
         left = capacity
@@ -49,7 +49,7 @@ def gain_within(instance: Instance, demands: Potentials, edge: int, capacity: fl
 def value_of(instance: Instance, demands: Potentials) -> float:
     """The Lagrangian function by all combinations of modules of each link."""
     at = np.arange(len(instance.rate))
-    value = float((demands.value[at, demands.source] - demands.value[at, demands.target]) @ demands.rate)
+    value = float((demands.value[demands.source, at] - demands.value[demands.target, at]) @ demands.rate)
     for edge in range(instance.edges):
         kinds = np.flatnonzero(instance.module_edge == edge)
         best = np.inf
@@ -126,7 +126,7 @@ def test_no_plan_costs_less_than_the_bound_or_violates_the_row(instance: Instanc
         gain,
     )
     at = np.arange(len(unpriced.rate))
-    needed = (demands.value[at, demands.source] - demands.value[at, demands.target]) @ unpriced.rate
+    needed = (demands.value[demands.source, at] - demands.value[demands.target, at]) @ unpriced.rate
     assert gain @ counts >= needed - there - 1e-6
 
 
