@@ -32,8 +32,12 @@ they take less work."""
 NEIGHBOURHOOD_NODES = {False: 200, True: 60}
 """Nodes of the branch and bound on one neighbourhood, without and with flow."""
 
-NEIGHBOURHOOD_SHARE = 0.05
+NEIGHBOURHOOD_SHARE = 0.025
 """Share of the time that is left that the branch and bounds on one neighbourhood may compute."""
+
+COMBINATION_SHARE = 0.06
+COMBINATION_NODES = 400
+"""The same for links in which two plans differ, and the nodes of each branch and bound."""
 
 LEAST_LEFT = 0.3
 """Share of the time limit that counts as left where less is: neighbourhoods need some time to be useful."""
@@ -42,7 +46,7 @@ IDLE_SHARE = 0.3
 """Work of neighbourhoods per work that the next branch and bound on the whole program is expected to take,
 where the last ones gained nothing; else 1."""
 
-NEIGHBOURHOOD_ROUNDS = 10
+NEIGHBOURHOOD_ROUNDS = 20
 """Candidates that one neighbourhood tries before the best of them is repaired."""
 
 FIRST_FREE_LINKS = 14
@@ -60,7 +64,7 @@ FIRST_SEARCHES_GROWTH = 4
 FIRST_SEARCHES_GAIN = 0.005
 """Relative gain of an annealing far from the plan with which one follows that is as much longer."""
 
-FIRST_SEARCHES_SHARE = 0.25
+FIRST_SEARCHES_SHARE = 0.1
 """Share of the time that is left that the next one may take."""
 
 MAX_PATH_SEARCHES = 2_000_000
@@ -85,8 +89,12 @@ KICK_NOISE = 0.4
 KICK_GAP = 0.001
 """Gap at which searches at such costs end."""
 
+KICK_GROWTH = 1.6
+"""Growth of this spread where costs change no link."""
+
 KICK_SIZE = 0.6
-"""Links of a kick, relative to those of the one before, and of the first to those of a neighbourhood."""
+"""Links of the first kick, relative to those of a neighbourhood, and of one after a kick that its limits
+ended, relative to that."""
 
 MAX_KICKS = 4
 """Nodes that are tried until one has links that change."""
@@ -254,7 +262,13 @@ class PlanSearch:
         here, there = incumbent.best.point[:modules], incumbent.current.point[:modules]
         edges = self.instance.capacity(here) != self.instance.capacity(there)
         best = incumbent.current = incumbent.best
-        self._search_neighbourhood(edges, relaxed, with_flow=self.compact is not self.master)
+        self._search_neighbourhood(
+            edges,
+            relaxed,
+            with_flow=self.gains.get("flow", -1) >= self.gains["capacities"],
+            share=COMBINATION_SHARE,
+            nodes=COMBINATION_NODES,
+        )
         return incumbent.best is not best
 
     def _start(self, kind: Start, plan: Plan, relaxed: Floats) -> None:
@@ -274,16 +288,23 @@ class PlanSearch:
 
     def _kick(self, plan: Plan, relaxed: Floats) -> None:
         """Change a plan near a node, to what is cheaper there at costs that differ at random."""
-        links = self.free_links["flow"]
+        links = max(LEAST_FREE_LINKS, int(KICK_SIZE * self.free_links["flow"]))
+        noise = KICK_NOISE
         for _ in range(MAX_KICKS):
-            links = max(LEAST_FREE_LINKS, int(KICK_SIZE * links))
             edges = self.neighbourhoods.choose_near_node(self.instance.edges, links)
-            self._search_perturbed(edges, plan, KICK_NOISE, relaxed)
+            is_empty = self._search_perturbed(edges, plan, noise, relaxed)
             if self.incumbent.current is not None or self.incumbent.left_s() <= 0.0:
                 return
+            if is_empty:
+                noise *= KICK_GROWTH
+            else:
+                links = max(LEAST_FREE_LINKS, int(KICK_SIZE * links))
 
-    def _search_perturbed(self, edges: Bools, plan: Plan, noise: float, relaxed: Floats) -> None:
-        """Search modules of some links (E,), others as in a plan, at costs that differ at random."""
+    def _search_perturbed(self, edges: Bools, plan: Plan, noise: float, relaxed: Floats) -> bool:
+        """Search modules of some links (E,), others as in a plan, at costs that differ at random.
+
+        Returns whether no plan is better at these costs.
+        """
         program, is_whole = self.compact, bool(edges.all())
         cost, modules = program.cost.copy(), slice(0, program.modules)
         cost[modules] *= 1.0 + noise * (self.rng.random(program.modules) - 0.5)
@@ -304,6 +325,7 @@ class PlanSearch:
         )
         self.neighbourhood_work += result.work
         self.plans.take_points([point[: self.master.columns] for point in result.points])
+        return result.is_infeasible
 
     def _free_columns(self, program: Master, edges: Bools) -> Bools:
         """Return the columns of a program that may change where modules of some links (E,) do."""
@@ -341,18 +363,29 @@ class PlanSearch:
             return
         current = self.incumbent.current
         start = np.zeros(self.instance.edges) if current is None else self.feasibility.capacity(current.point)
-        begin = time.perf_counter()
         before = self.incumbent.value
         left = self.paths_per_s * self.incumbent.left_s()
         count = self.path_searches if left >= self.path_searches else max(1, int(left))
         if self.routes.start(start):
+            self.routes.improve(0, heat, self.rng)  # compiles, which is not to be timed
+            begin = time.perf_counter()
             self.routes.improve(count, heat, self.rng)
             self.paths_per_s = count / max(time.perf_counter() - begin, 1e-6)
-            self.plans.remember(self.plans.purchase.cheapest(self.routes.capacity()))
-            self.plans.offer_capacity(self.routes.capacity())
+            self._offer_routes(self.routes.capacity(), self.routes.most())
         self.neighbourhood_work += WORK_PER_PATH * count
         if self.incumbent.current is not None and self.incumbent.value == before:
             self.path_searches = int(min(MAX_PATH_SEARCHES, PATH_SEARCHES_GROWTH * self.path_searches))
+
+    def _offer_routes(self, needed: Floats, most: Floats) -> None:
+        """Offer the plan for the loads of routes (E,); repaired where they are above what links can have."""
+        counts = self.plans.purchase.cheapest(np.minimum(needed, most))
+        if counts is None:
+            return
+        if (needed <= most * (1.0 + 1e-9)).all():
+            self.plans.remember(counts)
+            self.plans.offer_capacity(needed)
+        elif self.instance.purchase_cost(counts) < self.incumbent.value:
+            self.plans.repair(counts)
 
     def _search_links(self, relaxed: Floats, model: Model) -> None:
         """Search modules of some links by branch and bound."""
@@ -385,21 +418,27 @@ class PlanSearch:
         *,
         with_flow: bool,
         radius: int | None = None,
+        share: float = NEIGHBOURHOOD_SHARE,
+        nodes: int | None = None,
     ) -> str:
-        """Search modules of some links; return "better", "none" or "limit"."""
+        """Search modules of some links; return "better", "none" or "limit".
+
+        share  of the time that is left that the branch and bounds may compute
+        nodes  of each, None for those of a neighbourhood
+        """
         master = self.compact if with_flow else self.master
         assert self.incumbent.current is not None
         free = self._free_columns(master, edges)
         around = self.incumbent.current.point
         arcs = self.arcs.choose(self.incumbent.current, edges) if master is not self.master else None
-        end = time.thread_time() + NEIGHBOURHOOD_SHARE * max(
-            self.incumbent.left_s(), LEAST_LEFT * self.incumbent.limit_s
-        )
+        left_s = max(self.incumbent.left_s(), LEAST_LEFT * self.incumbent.limit_s)
+        end = time.thread_time() + share * left_s
+        nodes = nodes or (NEIGHBOURHOOD_NODES[with_flow] if radius is None else RADIUS_NODES)
         for _ in range(NEIGHBOURHOOD_ROUNDS):
             result = master.search(
                 time_limit_s=self.incumbent.left_s(),
                 cpu_limit_s=end - time.thread_time(),
-                nodes=NEIGHBOURHOOD_NODES[with_flow] if radius is None else RADIUS_NODES,
+                nodes=nodes,
                 gap=0.002,
                 free=free,
                 around=around,
@@ -412,6 +451,8 @@ class PlanSearch:
             if not result.points:
                 return "none" if result.is_infeasible else "limit"
             candidate = result.points[0][: self.master.columns]
+            if not with_flow and self.feasibility.is_cut_off(candidate):
+                continue
             before = self.feasibility.oracle.work
             violated = self.feasibility.separate(candidate)
             self.neighbourhood_work += self.feasibility.oracle.work - before

@@ -28,6 +28,9 @@ PRICE_NOISE = 1.5
 START_BLEND = 0.7
 """Share of the smoothed price of capacity in the lengths of arcs where the first routes are found."""
 
+OVERLOAD_PRICE = 4.0
+"""Price of load above the last step of a link, relative to the most expensive unit of capacity."""
+
 SLACK_PRICE = 1e-4
 """Price of capacity that is there already, relative to what is bought."""
 
@@ -57,6 +60,17 @@ class Pieces(NamedTuple):
     rate: Floats
 
 
+class Prices(NamedTuple):
+    """Prices of a unit of traffic.
+
+    routing   (E,) of each link
+    overload  of load above the last step of a link, so that routes exist where links are short of capacity
+    """
+
+    routing: Floats
+    overload: float
+
+
 class Routes(NamedTuple):
     """Routes of pieces and what they make of links; moves change them.
 
@@ -73,51 +87,60 @@ class Routes(NamedTuple):
 
 @numba.njit(cache=True)
 def _step_of(steps, edge, need, near):  # type: ignore[no-untyped-def]
-    """Return the first step of a link with the capacity it needs, searched from one near; -1 for none."""
+    """Return the first step of a link with the capacity it needs, searched from one near; else the last."""
     at = near
     while at > steps.first[edge] and steps.capacity[at - 1] >= need - LOAD_TOLERANCE:
         at -= 1
     while at < steps.first[edge + 1] and steps.capacity[at] < need - LOAD_TOLERANCE:
         at += 1
-    return at if at < steps.first[edge + 1] else -1
+    return min(at, steps.first[edge + 1] - 1)
 
 
 @numba.njit(cache=True)
-def _add(graph, steps, routes, piece, rate, routing):  # type: ignore[no-untyped-def]
+def _cost_of(steps, need, step, overload):  # type: ignore[no-untyped-def]
+    """Return the cost of a link on a step with the load it needs."""
+    excess = need - steps.capacity[step] - LOAD_TOLERANCE
+    return steps.cost[step] if excess <= 0.0 else steps.cost[step] + overload * excess
+
+
+@numba.njit(cache=True)
+def _add(graph, steps, routes, piece, rate, prices):  # type: ignore[no-untyped-def]
     """Add a rate to the load of the path of a piece; return the change of cost."""
     change = 0.0
     for i in range(routes.hops[piece]):
         row = graph.row[routes.path[piece, i]]
         edge = graph.edge[row]
+        before = routes.step[edge]
+        change -= _cost_of(
+            steps, max(routes.load[row], routes.load[graph.other[row]]), before, prices.overload
+        )
         routes.load[row] += rate
         need = max(routes.load[row], routes.load[graph.other[row]])
-        before = routes.step[edge]
-        after = _step_of(steps, edge, need, before)
-        if after < 0:
-            after = steps.first[edge + 1] - 1
-        routes.step[edge] = after
-        change += steps.cost[after] - steps.cost[before] + routing[edge] * rate
+        routes.step[edge] = _step_of(steps, edge, need, before)
+        change += _cost_of(steps, need, routes.step[edge], prices.overload)
+        change += prices.routing[edge] * rate
     return change
 
 
 @numba.njit(cache=True)
-def _length(graph, steps, routes, row, rate, price, blend):  # type: ignore[no-untyped-def]
-    """Return the cost that a rate adds on a capacity row; infinite where it does not fit."""
+def _length(graph, steps, routes, row, rate, price, blend, overload):  # type: ignore[no-untyped-def]
+    """Return the cost that a rate adds on a capacity row; infinite where the link can have no capacity."""
     edge = graph.edge[row]
     at = routes.step[edge]
     need = routes.load[row] + rate
     length = price[row, 0] * rate
     if need > steps.capacity[at] + LOAD_TOLERANCE:
         after = _step_of(steps, edge, need, at)
-        if after < 0:
+        if steps.capacity[after] <= 0.0:
             return np.inf
         rise = steps.cost[after] - steps.cost[at]
         length += (1.0 - blend) * rise + blend * rate * price[row, 1]
+        length += overload * min(rate, max(0.0, need - steps.capacity[after] - LOAD_TOLERANCE))
     return length
 
 
 @numba.njit(cache=True)
-def _find_path(graph, steps, routes, pieces, piece, price, blend, work):  # type: ignore[no-untyped-def]
+def _find_path(graph, steps, routes, pieces, piece, price, blend, overload, work):  # type: ignore[no-untyped-def]
     """Write the path of a piece that adds least cost; return whether there is one.
 
     price  (R, 2) of a unit of traffic where there is capacity, and smoothed where it must be bought
@@ -139,7 +162,9 @@ def _find_path(graph, steps, routes, pieces, piece, price, blend, work):  # type
             u = graph.head[arc]
             if place[u] == -2:
                 continue
-            candidate = distance[v] + _length(graph, steps, routes, graph.row[arc], rate, price, blend)
+            candidate = distance[v] + _length(
+                graph, steps, routes, graph.row[arc], rate, price, blend, overload
+            )
             if candidate < distance[u]:
                 distance[u] = candidate
                 by[u] = arc
@@ -186,18 +211,20 @@ def _write_prices(graph, routing, each, factor, price):  # type: ignore[no-untyp
 
 
 @numba.njit(cache=True)
-def route_all(graph, steps, routes, pieces, routing, capacity):  # type: ignore[no-untyped-def]
-    """Route all pieces, the largest first; links begin with a capacity (E,). Return whether links suffice."""
+def route_all(graph, steps, routes, pieces, prices, capacity):  # type: ignore[no-untyped-def]
+    """Route all pieces, the largest first; return whether all have paths.
+
+    capacity  (E,) that links begin with
+    """
     rows = len(routes.load)
     work = _workspace(len(graph.first) - 1)
     price = np.empty((rows, 2))
-    _write_prices(graph, routing, _smoothed_prices(steps), np.ones(rows), price)
+    _write_prices(graph, prices.routing, _smoothed_prices(steps), np.ones(rows), price)
     for edge in range(len(routes.step)):
-        at = _step_of(steps, edge, capacity[edge], steps.first[edge])
-        routes.step[edge] = at if at >= 0 else steps.first[edge + 1] - 1
+        routes.step[edge] = _step_of(steps, edge, capacity[edge], steps.first[edge])
     held = routes.step.copy()
     for piece in np.argsort(-pieces.rate):
-        if not _find_path(graph, steps, routes, pieces, piece, price, START_BLEND, work):
+        if not _find_path(graph, steps, routes, pieces, piece, price, START_BLEND, prices.overload, work):
             return False
         for i in range(routes.hops[piece]):
             row = graph.row[routes.path[piece, i]]
@@ -218,17 +245,20 @@ def _reset_links(graph, steps, routes, pieces):  # type: ignore[no-untyped-def]
     for row in range(len(routes.load)):
         edge = graph.edge[row]
         need = max(routes.load[row], routes.load[graph.other[row]])
-        at = _step_of(steps, edge, need, routes.step[edge])
-        routes.step[edge] = at if at >= 0 else steps.first[edge + 1] - 1
+        routes.step[edge] = _step_of(steps, edge, need, routes.step[edge])
 
 
 @numba.njit(cache=True)
-def _total_cost(graph, steps, routes, routing):  # type: ignore[no-untyped-def]
+def _total_cost(graph, steps, routes, prices):  # type: ignore[no-untyped-def]
     total = 0.0
     for edge in range(len(routes.step)):
         total += steps.cost[routes.step[edge]]
     for row in range(len(routes.load)):
-        total += routing[graph.edge[row]] * routes.load[row]
+        edge, other = graph.edge[row], routes.load[graph.other[row]]
+        total += prices.routing[edge] * routes.load[row]
+        if routes.load[row] > other or (routes.load[row] == other and row <= graph.other[row]):
+            step = routes.step[edge]
+            total += _cost_of(steps, routes.load[row], step, prices.overload) - steps.cost[step]
     return total
 
 
@@ -269,7 +299,7 @@ def _choose_pieces(graph, routes, ruined, chosen, rng):  # type: ignore[no-untyp
 
 @numba.njit(cache=True)
 def _recreate(  # type: ignore[no-untyped-def]
-    graph, steps, routes, pieces, routing, chosen, price, work, most, rng
+    graph, steps, routes, pieces, prices, chosen, price, work, most, rng
 ):
     """Route chosen pieces, large ones first, more or less.
 
@@ -284,9 +314,9 @@ def _recreate(  # type: ignore[no-untyped-def]
     for i in np.argsort(key):
         piece = chosen[i]
         tried += 1
-        if not _find_path(graph, steps, routes, pieces, piece, price, blend, work):
+        if not _find_path(graph, steps, routes, pieces, piece, price, blend, prices.overload, work):
             return np.inf, tried
-        change += _add(graph, steps, routes, piece, pieces.rate[piece], routing)
+        change += _add(graph, steps, routes, piece, pieces.rate[piece], prices)
         if change > most:
             return np.inf, tried
     return change, tried
@@ -294,7 +324,7 @@ def _recreate(  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def anneal(  # type: ignore[no-untyped-def]
-    graph, steps, routes, pieces, routing, path_searches, hot, cold, smoothed, rng
+    graph, steps, routes, pieces, prices, path_searches, hot, cold, smoothed, rng
 ):
     """Search by annealing from temperature `hot` to `cold`; leave the best routes, and return their cost.
 
@@ -305,15 +335,16 @@ def anneal(  # type: ignore[no-untyped-def]
     work = _workspace(len(graph.first) - 1)
     price, factor = np.empty((rows, 2)), np.empty(rows)
     path, hops = routes.path, routes.hops
-    best, best_path, best_hops = _total_cost(graph, steps, routes, routing), path.copy(), hops.copy()
-    each, of_load = _smoothed_prices(steps), routing.copy()
+    best, best_path, best_hops = _total_cost(graph, steps, routes, prices), path.copy(), hops.copy()
+    each, of_load = _smoothed_prices(steps), prices.routing.copy()
+    moving = Prices(of_load, prices.overload)
     old_path, old_hops = path.copy(), hops.copy()
     old_load, old_step = routes.load.copy(), routes.step.copy()
     chosen, ruined = np.empty(len(hops), np.int64), np.zeros(rows, np.bool_)
     done = 0
     while done < path_searches:
         temperature = hot * (cold / hot) ** (done / path_searches)
-        of_load[:] = routing + smoothed * (1.0 - done / path_searches) * each
+        of_load[:] = prices.routing + smoothed * (1.0 - done / path_searches) * each
         _choose_rows(graph, routes, ruined, rng)
         count = _choose_pieces(graph, routes, ruined, chosen, rng)
         old_load[:], old_step[:] = routes.load, routes.step
@@ -321,18 +352,16 @@ def anneal(  # type: ignore[no-untyped-def]
         for piece in chosen[:count]:
             old_hops[piece] = hops[piece]
             old_path[piece, : hops[piece]] = path[piece, : hops[piece]]
-            change += _add(graph, steps, routes, piece, -pieces.rate[piece], of_load)
+            change += _add(graph, steps, routes, piece, -pieces.rate[piece], moving)
         spread = PRICE_NOISE * rng.random()
         for row in range(rows):
             factor[row] = 1.0 + spread * (rng.random() - 0.5)
         _write_prices(graph, of_load, each, factor, price)
         most = -temperature * np.log(1.0 - rng.random()) - change
-        added, tried = _recreate(
-            graph, steps, routes, pieces, of_load, chosen[:count], price, work, most, rng
-        )
+        added, tried = _recreate(graph, steps, routes, pieces, moving, chosen[:count], price, work, most, rng)
         done += 1 + tried
         if added <= most:
-            cost = _total_cost(graph, steps, routes, routing)
+            cost = _total_cost(graph, steps, routes, prices)
             if cost < best - 1e-9 * abs(best):
                 best = cost
                 best_path[:], best_hops[:] = path, hops
@@ -343,4 +372,4 @@ def anneal(  # type: ignore[no-untyped-def]
             routes.load[:], routes.step[:] = old_load, old_step
     path[:], hops[:] = best_path, best_hops
     _reset_links(graph, steps, routes, pieces)
-    return _total_cost(graph, steps, routes, routing)
+    return _total_cost(graph, steps, routes, prices)

@@ -15,8 +15,10 @@ import numpy as np
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.network import Floats, Network
 from planner_models.capacity.designs.network_design.route_moves import (
+    OVERLOAD_PRICE,
     Graph,
     Pieces,
+    Prices,
     Routes,
     anneal,
     route_all,
@@ -53,10 +55,16 @@ class RouteSearch:
         )
         rises = np.delete(np.diff(self.steps.cost), self.steps.first[1:-1] - 1)
         self.scale = float(np.median(rises[rises > 0])) if (rises > 0).any() else 1.0
+        dearest = float((instance.module_cost / instance.module_size).max(initial=0.0))
+        dearest = max(dearest, self.scale / max(float(self.pieces.rate.max(initial=0.0)), 1e-12))
+        self.prices = Prices(instance.routing_cost, OVERLOAD_PRICE * dearest)
         self.routes: Routes | None = None
 
     def start(self, capacity: Floats) -> bool:
-        """Route all demands, at first over links that have capacity (E,); return whether links carry them."""
+        """Route all demands, at first over links that have capacity (E,); return whether all have paths.
+
+        Links that are short of capacity are overloaded, at a price.
+        """
         count = len(self.pieces.rate)
         self.routes = Routes(
             np.zeros((count, self.network.nodes), dtype=np.int64),
@@ -64,21 +72,25 @@ class RouteSearch:
             np.zeros(self.network.capacities),
             self.steps.first[:-1].copy(),
         )
-        price = self.instance.routing_cost
-        return bool(route_all(self.graph, self.steps, self.routes, self.pieces, price, capacity))
+        return bool(route_all(self.graph, self.steps, self.routes, self.pieces, self.prices, capacity))
 
     def improve(self, path_searches: int, heat: float, rng: np.random.Generator) -> float:
-        """Search by annealing within so many searches for paths; return the cost of the best routes.
+        """Search by annealing within so many searches for paths; return the cost of the best routes, which
+        has the price of their overload in it.
 
         heat  factor of the temperatures
         """
         assert self.routes is not None
         hot, cold = heat * self.scale * INITIAL_TEMPERATURE, heat * self.scale * FINAL_TEMPERATURE
-        price = self.instance.routing_cost
-        graph, steps, pieces = self.graph, self.steps, self.pieces
+        graph, steps, pieces, prices = self.graph, self.steps, self.pieces, self.prices
         return float(
-            anneal(graph, steps, self.routes, pieces, price, path_searches, hot, cold, SMOOTHED_PRICE, rng)
+            anneal(graph, steps, self.routes, pieces, prices, path_searches, hot, cold, SMOOTHED_PRICE, rng)
         )
+
+    def most(self) -> Floats:
+        """Return the capacity of the last step of each link, shape (E,)."""
+        most: Floats = self.steps.capacity[self.steps.first[1:] - 1]
+        return most
 
     def capacity(self) -> Floats:
         """Return the capacity that the routes need of each link, shape (E,)."""

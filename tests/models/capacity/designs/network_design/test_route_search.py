@@ -47,6 +47,8 @@ def test_routes_carry_all_demands_at_the_cost_that_is_reported(instance: Instanc
     assert cost <= first + 1e-6
     load = loads_of(search)
     assert search.capacity() == pytest.approx(load)
+    if (load > search.most() + 1e-6).any():  # no routes of whole pieces were found within the capacities
+        return
     assert search.routes is not None
     steps = search.steps
     assert (load <= steps.capacity[search.routes.step] + 1e-6).all()
@@ -89,3 +91,30 @@ def test_one_path_for_all_saves_a_module() -> None:
     assert search.start(np.zeros(4))
     assert search.improve(5_000, 1.0, np.random.default_rng(0)) == pytest.approx(14.0)
     assert search.capacity() == pytest.approx([10.0, 10.0, 0.0, 0.0])
+
+
+def test_routes_leave_links_that_are_short_of_capacity() -> None:
+    """The large demand goes first over both links of node 0, which sell no modules and the others need."""
+    instance = Instance(
+        nodes=3,
+        tail=np.array([0, 0, 1]),
+        head=np.array([1, 2, 2]),
+        direction="undirected",
+        installed=np.array([4.0, 4.0, 0.0]),
+        setup_cost=np.zeros(3),
+        routing_cost=np.zeros(3),
+        module_edge=np.array([2]),
+        module_size=np.array([10.0]),
+        module_cost=np.array([7.0]),
+        module_limit=np.array([np.inf]),
+        explicit=False,
+        source=np.array([1, 0, 0]),
+        target=np.array([2, 1, 2]),
+        rate=np.array([8.0, 4.0, 4.0]),
+        failures=np.zeros((0, 3), dtype=bool),
+    )
+    search = RouteSearch(instance, Network(instance))
+    assert search.start(np.zeros(3))
+    assert (search.capacity() > search.most()).any()
+    assert search.improve(5_000, 1.0, np.random.default_rng(0)) == pytest.approx(7.0)
+    assert search.capacity() == pytest.approx([4.0, 4.0, 8.0])
