@@ -14,7 +14,6 @@ Source: Iri 1971, Onaga and Kakusho 1971 (metric inequalities); Benders 1962; Da
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -23,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
+from planner.backends import clock
 from planner.backends.dispatch import solve
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.backends.solution import Solution
@@ -85,7 +85,7 @@ class Master:
         self.cuts: list[Cut] = []
         self.end: float | None = None
         if options.time_limit_s is not None:
-            self.end = time.perf_counter() + options.time_limit_s
+            self.end = clock.now() + options.time_limit_s
         flows = self.program.flow_columns * len(problem.year_numbers)
         is_compact = not problem.states.names and flows <= MOST_FLOWS
         self.has_flow = bool(problem.routing_cost.any()) or is_compact
@@ -99,7 +99,7 @@ class Master:
     @property
     def is_late(self) -> bool:
         """Return whether the time is over."""
-        return self.end is not None and time.perf_counter() >= self.end
+        return self.end is not None and clock.now() >= self.end
 
     def build(
         self, *, objective: Objective, allowed: float | Floats | None = None, integer: bool = True
@@ -281,7 +281,7 @@ class Master:
         self, *, objective: Objective, allowed: float | Floats | None = None, integer: bool = True
     ) -> Solution:
         """Return the solution of the master as it is."""
-        left = None if self.end is None else max(self.end - time.perf_counter(), 0.01)
+        left = None if self.end is None else max(self.end - clock.now(), 0.01)
         options = replace(self.options, time_limit_s=left)
         if not integer:
             options = replace(options, gap=None)
