@@ -1,4 +1,4 @@
-"""Ends of links and demands are found by the names that other tools give to them, and only where they are clear."""
+"""Ends of links and demands are found by names that other tools give to them, only where these are clear."""
 
 from __future__ import annotations
 
