@@ -74,6 +74,7 @@ from planner_models.analytics.designs.table import DESIGNS
 from planner_models.analytics.designs.what_if import explain
 from planner_models.analytics.plan.check import check
 from planner_models.analytics.plan.drawing import draw, draw_demand
+from planner_models.analytics.plan.elements import ELEMENTS
 from planner_models.analytics.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.analytics.plan.plan import PLAN_TABLES, Levels
 from planner_models.analytics.plan.reading import from_tables
@@ -129,6 +130,7 @@ SYSTEM = System(
         presets=PRESETS,
         series={"windows": read_windows, "diurnal_windows": generate_windows},
         adjust=adjust,
+        elements=ELEMENTS,
         draw=draw_demand,
         sample=small,
     ),
