@@ -11,12 +11,17 @@ from pydantic import Field
 from planner.errors import InputError
 from planner_models.networks.classes import split_demands
 from planner_models.traffic.problem import failures
+from planner_models.traffic.problem.one_way_links import add_opposites
 from planner_models.traffic.problem.problem import Overload, Traffic
 
 
 def adjust(
     problem: Traffic,
     *,
+    both_directions: Annotated[
+        bool,
+        Field(description="each link without an opposite one gets one, for tables with a row for both ways"),
+    ] = False,
     scale: Annotated[
         float, Field(ge=0, allow_inf_nan=False, description="every demand's rate is multiplied by this")
     ] = 1.0,
@@ -49,14 +54,17 @@ def adjust(
         ),
     ] = "drop",
 ) -> Traffic:
-    """Scale demands and capacities, then remove what fails; nodes stay in the table, without links.
+    """Add opposite links, scale demands and capacities, then remove what fails.
 
-    Named elements fail first; then groups, nodes and links are drawn, in this order, among those
-    that remain. Parallel links keep their numbers. Factors in `capacity_factors` are of scaled capacities.
+    Nodes that fail stay in the table, without links. Named elements fail first; then groups, nodes and links
+    are drawn, in this order, among those that remain. Parallel links keep their numbers. Factors in
+    `capacity_factors` are of scaled capacities.
 
     raises  InputError for names that match nothing, for more failures than there are elements, and,
             with `lost_demands` "error", for demands that lose their last path
     """
+    if both_directions:
+        problem = add_opposites(problem)
     problem = problem.scale_demands(scale).scale_capacity(capacity_scale)
     if class_shares:
         demands, classes = split_demands(problem.demands, class_shares)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from planner.arrays import Bools, Floats, Ints, Ints32
-from planner.contract.notes import make_with_notes
+from planner.contract.notes import add_note, make_with_notes
 from planner.contract.tables import (
     Table,
     file_name,
@@ -31,6 +31,7 @@ from planner_models.networks.classes import CLASSES, find_class_faults, order_cl
 from planner_models.networks.nodes import NODE_COLUMNS, find_bad_ends, find_names, nodes_of_links
 from planner_models.networks.tunnels import Tunnels
 from planner_models.traffic.problem.failure_sets import FAILURES, read_failures
+from planner_models.traffic.problem.one_way_links import find_one_way_doubt
 from planner_models.traffic.problem.rules import RULES, Rule, read_rules
 from planner_models.traffic.problem.tunnels import TUNNELS, read_tunnels
 
@@ -274,7 +275,7 @@ class Traffic:
         links = tables["links"]
         if links.empty:
             raise InputError(f"{file_name(links, 'links')}: holds no rows")
-        return cls(
+        problem = cls(
             nodes=tables["nodes"] if "nodes" in tables else nodes_of_links(links),
             links=links,
             demands=tables["demands"],
@@ -283,6 +284,9 @@ class Traffic:
             rules=tables.get("rules"),
             failures=tables.get("failures"),
         )
+        if doubt := find_one_way_doubt(problem, file_name(links, "links")):
+            add_note(doubt)
+        return problem
 
     @classmethod
     def from_networkx(

@@ -57,7 +57,7 @@ def test_capacities_out_of_range_are_errors(factor: float, fault: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "rule"),
-    [("0", "must be greater than 0"), ("inf", "must be a finite number"), ("'x'", "must be a valid number")],
+    [("0", "must be greater than 0"), ("inf", "must be a finite number"), ("'x'", "must be a number")],
 )
 def test_an_invalid_scale_is_one_line(tmp_path: Path, value: str, rule: str) -> None:
     (tmp_path / "s.toml").write_text(

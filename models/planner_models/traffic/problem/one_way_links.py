@@ -1,0 +1,55 @@
+"""Links that a table has in one direction only, and those opposite to them.
+
+Many tables have one row for a line that carries traffic both ways. Read as one-way links, half of the network
+is missing, and demands have no path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Bools
+
+if TYPE_CHECKING:
+    from planner_models.traffic.problem.problem import Traffic
+
+
+def lacks_opposite(problem: Traffic) -> Bools:
+    """Return the links without an opposite one of the same parallel number, shape (E,)."""
+    ends = pd.MultiIndex.from_arrays([problem.tail, problem.head, problem.parallel])
+    opposite = pd.MultiIndex.from_arrays([problem.head, problem.tail, problem.parallel])
+    return ~np.asarray(opposite.isin(ends), dtype=bool)
+
+
+def add_opposites(problem: Traffic) -> Traffic:
+    """Return the problem with a link opposite to each that has none, of the same values in all columns."""
+    alone = lacks_opposite(problem)
+    if not alone.any():
+        return problem
+    links = problem.numbered_links
+    opposite = links[alone].rename(columns={"tail": "head", "head": "tail"})[links.columns]
+    return replace(problem, links=pd.concat([links, opposite], ignore_index=True))
+
+
+def find_one_way_doubt(problem: Traffic, where: str) -> str | None:
+    """Return a warning where no link has an opposite, and demands have a path only if all had one.
+
+    where  name of the links' file
+    """
+    if not lacks_opposite(problem).all():
+        return None
+    lost = problem.unreachable
+    if not lost.any():
+        return None
+    found = int((lost & ~add_opposites(problem).unreachable).sum())
+    if found == 0:
+        return None
+    demands = "1 demand has" if found == 1 else f"{found:,} demands have"
+    return (
+        f"warning: {where}: no row has an opposite one, and {demands} no path against the direction of the "
+        "rows; if each row is a line both ways, say problem.both_directions = true"
+    )
