@@ -252,12 +252,7 @@ class _Search:
         if len(groups):
             places = np.flatnonzero((group_at > 0)[network.place_group] & region.nodes[network.place_node])
         demand = self.demand_units
-        out = np.bincount(network.owner[leaving], weights=demand[leaving], minlength=len(rate)).astype(
-            np.int64
-        )
-        most = np.bincount(network.owner[through], weights=demand[through], minlength=len(rate)).astype(
-            np.int64
-        )
+        out, most = self._sum_by_owner(leaving), self._sum_by_owner(through)
         wanted = np.minimum(self._units(rate), most + out)[tenants]
         asked = self._units(sent_of[groups])
         owner = network.owner[pair_of]
@@ -314,6 +309,15 @@ class _Search:
             through, tenants[network.owner] & ~may_leave, region.pairs & inside[group_at][network.group]
         )
         return _Region(tenants & region.tenants, pairs, nodes & region.nodes, level)
+
+    def _sum_by_owner(self, pairs: Bools) -> Ints:
+        """Return the units of demand of some pairs (M,) of each tenant, (T,)."""
+        rows = np.flatnonzero(pairs)
+        found = np.zeros(len(self.demand), dtype=np.int64)
+        if len(rows):
+            owner = self.network.owner[rows]
+            found = np.bincount(owner, self.demand_units[rows], len(found)).astype(np.int64)
+        return found
 
     def _units(self, kops: Floats) -> Ints:
         return np.floor(kops * self.units).astype(np.int64)

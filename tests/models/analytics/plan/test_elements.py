@@ -19,7 +19,9 @@ def describe(problem: Analytics, name: str, design: str = "optimum") -> ElementR
     decision = chosen.run(problem)
     assert decision.plan is not None
     metrics = SYSTEM.plan.measure(problem, decision.plan, None)
-    return describe_uplink(problem, Decided(design=chosen, parameters={}, decision=decision, metrics=metrics), name, Options())
+    return describe_uplink(
+        problem, Decided(design=chosen, parameters={}, decision=decision, metrics=metrics), name, Options()
+    )
 
 
 def test_an_uplink_is_described_by_its_load_and_what_uses_it() -> None:
