@@ -74,6 +74,7 @@ class NetworkMap:
                          quantity and unit of the links' values
                   size   relative area
                   lost   what users lose at this node, in `lost_unit`
+                  lost_as  why, such as "not served (capacity)"; "" or without the column: "lost"
                   note   further words for a pointer over it, such as "14 of 20 Gbit/s"
                   element  name of the element that a click selects, "" for none; default: the node
     links         tail, head, value; the two directions between two nodes are drawn side by side; optionally
@@ -107,6 +108,13 @@ class NetworkMap:
     widest: float | None = None
     one_scale: bool = False
     whole: NetworkMap | None = None
+
+    @staticmethod
+    def losses_of(nodes: pd.DataFrame) -> list[str]:
+        """Return how users lose something at each node: "lost", or as the column `lost_as` says."""
+        if "lost_as" not in nodes:
+            return ["lost"] * len(nodes)
+        return [text if isinstance(text, str) and text else "lost" for text in nodes["lost_as"]]
 
     @property
     def frame(self) -> pd.DataFrame:

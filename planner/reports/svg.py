@@ -341,14 +341,15 @@ class _Picture:
                 f'l{-2 * arm:.1f} {2 * arm:.1f}" stroke="{palette["land"]}" stroke-width="{size / 4.5:.1f}"/>'
             )
             self.taken.append((x - size - 2, y - size - 2, x + size + 2, y + size + 2))
-        self.lost = {i: amount_or_number(lost[i], drawing.lost_unit) for i in np.flatnonzero(lost > 0)}
+        words = [text.partition(" (")[0] for text in drawing.losses_of(own)]
+        self.lost = {
+            i: f"{amount_or_number(lost[i], drawing.lost_unit)} {words[i]}" for i in np.flatnonzero(lost > 0)
+        }
 
     def _draw_pills(self) -> None:
         """Add what is lost at nodes, and the highest overloads."""
         drawing = self.network.last
-        marks = [
-            (*(self.places[i] - [0, self.radius[i] + 14]), f"{text} lost") for i, text in self.lost.items()
-        ]
+        marks = [(*(self.places[i] - [0, self.radius[i] + 14]), text) for i, text in self.lost.items()]
         least = math.inf if drawing.limit is None else PILL_FROM * drawing.limit
         over = self.values.fillna(-1.0).to_numpy(float)
         for i in np.argsort(-over, kind="stable"):

@@ -73,7 +73,11 @@ class NetworkPicture extends Board {
     if (data.new?.length) this.sign("new", "━", this.palette.ink);
     const isOtherScale = this.state.nodeBand && String(this.state.frame.nodeEdges) !== String(data.edges);
     if (isOtherScale && !this.state.isDifference) this.sign("nodes by load: under 40, 60, 80, 100 %, over", "●", this.palette.bands[2]);
-    if (this.state.nodeLost.size) this.sign("traffic lost here", "◯", this.palette.lost);
+    const losses = new Set([...this.state.nodeLost.keys()].map((node) => this.state.lostAs(node)));
+    for (const words of losses) {
+      const [verb, why] = words.split(" (");
+      this.sign(`traffic ${verb} here${why ? ` (${why}` : ""}`, "◯", this.palette.lost);
+    }
     const isTouch = matchMedia("(pointer: coarse)").matches;
     const move = isTouch ? "two fingers zoom and move" : "drag to move";
     const words = [];

@@ -185,6 +185,7 @@ def _figures_of(network: JoinedNetwork, drawing: NetworkMap) -> Data:
         "built": _built_links(links),
         "notes": _notes(links.get("note")),
         "nodeLost": _amounts(nodes.get("lost"), drawing.lost_unit),
+        "nodeLostAs": _words_of_losses(drawing, nodes),
         "nodeNotes": _notes(nodes.get("note")),
     }
     if "value" in nodes:
@@ -211,6 +212,15 @@ def _amounts(column: pd.Series | None, unit: str) -> dict[str, str]:
         return {}
     amounts = column.fillna(0.0).to_numpy(float)
     return {str(i): amount_or_number(float(amounts[i]), unit) for i in np.flatnonzero(amounts > 0)}
+
+
+def _words_of_losses(drawing: NetworkMap, nodes: pd.DataFrame) -> dict[str, str]:
+    """Return how users lose something at a node, by place, where it is not just "lost"."""
+    if "lost" not in nodes:
+        return {}
+    words = drawing.losses_of(nodes)
+    places = np.flatnonzero(nodes["lost"].fillna(0.0).to_numpy(float) > 0)
+    return {str(i): words[i] for i in places if words[i] != "lost"}
 
 
 def _notes(column: pd.Series | None) -> str:

@@ -32,6 +32,7 @@ class State extends Elements {
     this.added = numbered(frame.added); // what a plan buys, by link
     this.isBuilt = flags(frame.built ?? [], links);
     this.nodeLost = numbered(frame.nodeLost);
+    this.nodeLostAs = numbered(frame.nodeLostAs); // how, where it is not just lost
     this.limit = data.hasLimit && !this.isDifference ? data.edges[data.edges.length - 1] : Infinity;
     this.asides = scene.asides((i) => this.width(i));
     this.#order();
@@ -82,7 +83,11 @@ class State extends Elements {
 
   // The percentages of the highest overloads, or the largest changes; what is lost at nodes comes first.
   #choosePills() {
-    this.pills = [...this.nodeLost].map(([node, text]) => ({ node, text: `${text} lost`, rank: Infinity }));
+    this.pills = [...this.nodeLost].map(([node, text]) => ({
+      node,
+      text: `${text} ${this.lostAs(node).split(" (")[0]}`,
+      rank: Infinity,
+    }));
     this.values.forEach((value, link) => {
       if (value === null) return;
       if (this.isDifference ? this.isEmphasised(link) : value >= PILL_FROM * this.limit) {
@@ -145,6 +150,11 @@ class State extends Elements {
     return target.kind === "node" ? this.#nodeFacts(target.node) : this.#linkFacts(target);
   }
 
+  // How users lose something at a node: "lost", "not served (capacity)".
+  lostAs(node) {
+    return this.nodeLostAs.get(node) ?? "lost";
+  }
+
   #nodeFacts(i) {
     const { scene, data } = this;
     const rows = [];
@@ -155,7 +165,7 @@ class State extends Elements {
     } else if (this.nodeValues && this.nodeValues[i] !== null) {
       rows.push(["load", this.amount(this.nodeValues[i], "%"), this.nodeValues[i] > NODE_LIMIT]);
     }
-    if (this.nodeLost.has(i)) rows.push(["lost", this.nodeLost.get(i), true]);
+    if (this.nodeLost.has(i)) rows.push([this.lostAs(i), this.nodeLost.get(i), true]);
     const { group } = scene.geometry.nodes;
     if (group && scene.groups[group[i]]) rows.push(["group", scene.groups[group[i]], false]);
     rows.push(["links", String(scene.degree[i]), false]);

@@ -76,7 +76,7 @@ def before_purchases(drawing: NetworkMap) -> NetworkMap:
         title="Before the purchases, by capacity",
         widest=float(links["width"].max()),
         links=links.assign(width=before, added=0.0, value=np.nan, note=notes),
-        nodes=drawing.nodes.drop(columns="lost", errors="ignore"),
+        nodes=drawing.nodes.drop(columns=["lost", "lost_as"], errors="ignore"),
     )
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from planner.contract.drawing import Distribution, Drawing
 from planner.io.in_memory import to_graph
-from planner_models.traffic.plan.check import TOLERANCE, verify_flow
+from planner_models.traffic.plan.check import TOLERANCE, lost_rates, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates, dropped_rates
 from planner_models.traffic.plan.plan import SHED_TOLERANCE, Routing
 from planner_models.traffic.problem.drawing import draw_network
@@ -30,8 +30,8 @@ def add_load(problem: Traffic, plan: Routing) -> nx.MultiDiGraph:
 def draw(problem: Traffic, plan: Routing) -> Sequence[Drawing]:
     """Draw the network by utilization and lost traffic, and the distribution of all links' utilization.
 
-    Links lose what they drop; nodes lose what their demands do not send: it is shed, or slowed down where
-    senders slow down on overloaded links.
+    Links lose what they drop; nodes lose what their demands do not send: it is shed for want of capacity,
+    slowed down where senders slow down on overloaded links, without a path, or on failed links.
     """
     flow = verify_flow(problem, plan)
     full = problem.capacity_mbps
@@ -41,12 +41,14 @@ def draw(problem: Traffic, plan: Routing) -> Sequence[Drawing]:
     )
     sent = delivered_rates(problem, flow) if problem.overload == "max-min" else flow.served_mbps
     unsent = problem.rate_mbps - sent
+    failed = np.where(problem.unreachable, unsent, lost_rates(problem, plan))
     picture = draw_network(
         problem,
         "Links by utilization",
         load_mbps=load,
         dropped_mbps=dropped_rates(problem, flow),
         unsent_mbps=np.where(unsent > SHED_TOLERANCE * problem.rate_mbps, unsent, 0.0),
+        failed_mbps=failed,
     )
     percent = 100 * load / full
     return (

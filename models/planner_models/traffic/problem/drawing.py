@@ -17,6 +17,7 @@ from planner_models.traffic.problem.duplex_lines import DuplexLines
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
 MOST_LINKS: Final = 20_000  # of a picture
+SMALLEST_PART: Final = 1e-9  # of a loss that words name
 LINK: Final = "link"  # kinds of elements
 NODE: Final = "node"
 
@@ -33,12 +34,14 @@ def draw_network(
     load_mbps: Floats | None = None,
     dropped_mbps: Floats | None = None,
     unsent_mbps: Floats | None = None,
+    failed_mbps: Floats | None = None,
 ) -> NetworkMap:
     """Return the picture of the network: links by utilization, as wide as their capacity.
 
     load_mbps     (E,) of each link; None without a plan
     dropped_mbps  (E,) what each link drops
     unsent_mbps   (K,) what each demand does not send
+    failed_mbps   (K,) the part of it that failed links take, or that has no path
     """
     capacity, count = problem.capacity_mbps, len(problem.nodes)
     lines = DuplexLines.group(problem, both_ways=True)
@@ -78,6 +81,10 @@ def draw_network(
     )
     if unsent_mbps is not None:
         nodes["lost"] = sum_by_index(problem.source, unsent_mbps, count)
+        failed = np.zeros(len(unsent_mbps)) if failed_mbps is None else failed_mbps
+        by_failure = sum_by_index(problem.source, failed, count)
+        by_capacity = sum_by_index(problem.source, np.maximum(unsent_mbps - failed, 0.0), count)
+        nodes["lost_as"] = _describe_losses(problem, by_capacity, by_failure)
     if not {"latitude", "longitude"} <= set(nodes):
         nodes[["x", "y"]] = place_nodes(nodes, problem.links).to_numpy()
     return NetworkMap(
@@ -92,3 +99,17 @@ def draw_network(
         link_kind=LINK,
         node_kind=NODE,
     )
+
+
+def _describe_losses(problem: Traffic, by_capacity: Floats, by_failure: Floats) -> list[str]:
+    """Return why traffic that starts at each node does not arrive, shape (N,); "" where all of it does."""
+    no_path = sum_by_index(problem.source, problem.unreachable * problem.rate_mbps, len(problem.nodes)) > 0
+    texts = []
+    for capacity, failure, is_cut_off in zip(by_capacity, by_failure, no_path, strict=True):
+        cause = "no path" if is_cut_off else "failure"
+        if capacity > SMALLEST_PART * failure:
+            is_both = failure > SMALLEST_PART * capacity
+            texts.append(f"not served (capacity, {cause})" if is_both else "not served (capacity)")
+        else:
+            texts.append(f"lost ({cause})" if failure > 0 else "")
+    return texts

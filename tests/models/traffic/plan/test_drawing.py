@@ -38,6 +38,7 @@ def test_senders_that_slow_down_lose_at_their_nodes() -> None:
     drawn = picture(problem, "ecmp")
     assert drawn.links["lost"].tolist() == [0.0]
     assert drawn.nodes["lost"].tolist() == pytest.approx([6.0, 0.0])
+    assert drawn.nodes["lost_as"].tolist() == ["not served (capacity)", ""]
 
 
 def test_a_picture_without_a_plan_has_no_values() -> None:
@@ -89,6 +90,21 @@ def test_a_network_without_links_is_drawn() -> None:
     problem = adjust(network([("a", "b", 4.0)], [("a", "b", 10.0)]), fail_links=("a->b",))
     drawn = picture(problem, "optimum")
     assert drawn.nodes["lost"].tolist() == [10.0, 0.0]
+    assert drawn.nodes["lost_as"].tolist() == ["lost (no path)", ""]
+
+
+def test_words_tell_want_of_capacity_from_failures() -> None:
+    links = both_ways([("a", "b", 4.0), ("b", "c", 4.0)])
+    problem = network(links, [("a", "b", 10.0), ("b", "a", 1.0), ("a", "c", 0.5)])
+    short = picture(problem, "optimum").nodes.set_index("node")
+    assert short["lost_as"].to_dict() == {"a": "not served (capacity)", "b": "", "c": ""}
+    cut = picture(adjust(problem, fail_links=("b<->c",)), "optimum").nodes.set_index("node")
+    assert cut["lost_as"].to_dict() == {"a": "not served (capacity, no path)", "b": "", "c": ""}
+    plan = SYSTEM.design("ecmp").run(network(links, [("a", "c", 1.0)])).plan
+    failed = adjust(network([*links, ("a", "c", 4.0)], [("a", "c", 1.0)]), fail_links=("b->c",))
+    (first, *_) = draw(failed, SYSTEM.plan.from_tables(failed, plan.to_tables()))
+    assert isinstance(first, NetworkMap)
+    assert first.nodes.set_index("node")["lost_as"].to_dict() == {"a": "lost (failure)", "b": "", "c": ""}
 
 
 def test_a_link_that_is_full_but_for_rounding_is_not_over_its_capacity() -> None:
