@@ -7,6 +7,7 @@ import base64
 import gzip
 import json
 import re
+import tomllib
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -917,22 +918,28 @@ def test_a_workbook_of_a_stranger_is_a_problem_of_each_system(name: str, tmp_pat
 
 def test_the_workbook_of_the_documentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).parents[3] / "docs" / "howto" / "own_data.md").read_text(encoding="utf-8")
-    scenario = next(
-        block for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "net.xlsx" in block
-    )
+    shown = next(block for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "net.xlsx" in block)
+    (command,) = re.findall(r"^planner (new scenario .*)$", page, re.MULTILINE)
     lines = [("paris", "lyon", 1), ("paris", "lille", 1), ("lille", "lyon", 0.4)]
     links = [[*ends, rate, "x"] for a, b, rate in lines for ends in ((a, b), (b, a))]
-    demands = [["Source", "Target", "Rate (Mbit/s)"], ["paris", "lyon", 1100], ["lille", "lyon", 250]]
+    demands = [["From", "To", "Rate (Mbit/s)"], ["paris", "lyon", 1100], ["lille", "lyon", 250]]
     write = sheet(
-        ["From", "To", "Capacity (Gbit/s)", "Owner"], *links, name="Links", more={"Demands": demands}
+        ["A", "B", "Capacity (Gbit/s)", "Owner"], *links, name="Backbone", more={"Traffic": demands}
     )
     monkeypatch.chdir(tmp_path)
     Path("mine").mkdir()
     write(tmp_path / "mine" / "net.xlsx")  # type: ignore[operator]
-    Path("mine/workbook.toml").write_text(scenario)
-    done = planner("check", "mine/workbook.toml")
+    done = planner(*command.split())
     assert done.code == 0
     assert f"```text\n{done.err}```" in page
+    written = tomllib.loads(Path("mine/scenario.toml").read_text())
+    by_hand = tomllib.loads(shown)
+    assert written["problem"] == by_hand["problem"]
+    assert from_document(by_hand, name="s", folder=tmp_path / "mine").make_problem().size() == {
+        "nodes": 3,
+        "links": 6,
+        "demands": 2,
+    }
 
 
 @pytest.mark.parametrize("page", ["classes", "routes"])
