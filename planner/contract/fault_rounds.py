@@ -70,7 +70,7 @@ def _repair(table: Table, frame: pd.DataFrame, place: int) -> pd.DataFrame | Non
 
 
 def _repair_labels(column: pa.Column, given: pd.Series, _: int) -> pd.Series | None:
-    """Return labels with a valid one in place of those that break a rule; None stays for empty ones."""
+    """Return labels with a valid one in place of those that break a rule; None for empty ones that do."""
     texts = given.astype(str)
     is_empty = given.isna() | (texts == "")
     good = ~is_empty & _satisfying(column, texts)
@@ -79,7 +79,7 @@ def _repair_labels(column: pa.Column, given: pd.Series, _: int) -> pd.Series | N
         if not good.any():
             return None
         texts = texts.where(~bad, texts[good].iloc[0])
-    return texts.where(~is_empty)
+    return texts.where(~is_empty, "" if column.nullable else None)
 
 
 def _repair_numbers(column: pa.Column, given: pd.Series, place: int) -> pd.Series | None:

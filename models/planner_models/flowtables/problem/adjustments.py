@@ -20,7 +20,7 @@ def adjust(
     revalidate_us: Cost = None,
     flow_limit: Annotated[
         int | None,
-        Field(ge=0, le=MOST_ENTRIES, description="most entries, in place of the value in the table costs"),
+        Field(ge=1, le=MOST_ENTRIES, description="most entries, in place of the value in the table costs"),
     ] = None,
     table_limit: Annotated[
         int | None,

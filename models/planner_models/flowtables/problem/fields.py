@@ -105,13 +105,14 @@ class Layout:
         raises  BadMatch with the rule that the text violates
         """
         parts: dict[str, list[Cube]] = {}
+        given: dict[str, str] = {}  # part of the text that each field is from
         for token in text.replace(",", " ").split():
             if token not in self._cubes:
                 self._cubes[token] = self._parse_token(token)
             for name, cubes in self._cubes[token]:
                 if name in parts and parts[name] != cubes:
-                    raise BadMatch(f"matches field {name} twice")
-                parts[name] = cubes
+                    raise BadMatch(f"'{given[name]}' and '{token}' have different values of {name}")
+                parts[name], given[name] = cubes, token
         if len(parts) == 0:
             return [(0, 0)]
         if len(parts) == 1:

@@ -99,7 +99,7 @@ COSTS: Final = Table(
             more_than=0, at_most=1e6, optional=True, default=1.0,
         ),
         "flow_limit": number(
-            "most entries that the cache may hold", at_least=0, at_most=MOST_ENTRIES, whole=True,
+            "most entries that the cache may hold", at_least=1, at_most=MOST_ENTRIES, whole=True,
             optional=True, default=200_000.0,
         ),
         "table_limit": number(

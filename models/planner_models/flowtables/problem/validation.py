@@ -191,7 +191,7 @@ def _find_overlaps(problem: FlowTables) -> list[str]:
         names = [row_name(problem.rules, "rules", row) for row in rows]
         actions = [problem.rules["action"].iloc[row] for row in rows]
         faults.append(
-            f"{names[1]}: overlaps {names[0].rpartition(' ')[2]} of the same priority "
+            f"{names[1]}: overlaps row {names[0].rpartition(' ')[2]} of the same priority "
             f"{entries.priority[first]} with another action, '{actions[1]}' and '{actions[0]}'"
         )
     return shorten_faults(faults, file_name(problem.rules, "rules"), "that overlap")

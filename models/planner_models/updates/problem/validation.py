@@ -117,12 +117,15 @@ def _find_bad_shares(problem: Update, name: str) -> list[str]:
     if not len(frame):
         return []
     key = rows.owner * len(problem.switches) + rows.switch
-    unique, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    unique, first, inverse, counts = np.unique(
+        key, return_index=True, return_inverse=True, return_counts=True
+    )
     total = np.bincount(inverse, weights=rows.share, minlength=len(unique))
     bad = np.flatnonzero(np.abs(total - 1) > 1e-6)
     lines = [
         f"{row_name(frame, name, int(first[one]))}: shares of class '{frame['class'].iloc[first[one]]}' at "
         f"switch '{frame['switch'].iloc[first[one]]}' add up to {total[one]:g}, must be 1"
+        + (f"; it has {counts[one]} rows" if counts[one] > 1 else "")
         for one in bad[:SHOWN_ROWS].tolist()
     ]
     what = "of a class and switch with shares that do not add up to 1"

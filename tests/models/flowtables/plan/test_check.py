@@ -109,7 +109,7 @@ def test_entries_beyond_the_limit_are_misses() -> None:
 @pytest.mark.parametrize(
     ("table", "column", "value", "message"),
     [
-        ("masks", "mask", "a/1 a/2", "matches field a twice|is not in masks"),
+        ("masks", "mask", "a/1 a/2", "'a/1' and 'a/2' have different values of a|is not in masks"),
         ("megaflows", "match", "b=7/1 c=9", "does not fit"),
         ("megaflows", "match", "a=1:2", "is a range"),
         ("megaflows", "connections", 9e6, "the search finds"),

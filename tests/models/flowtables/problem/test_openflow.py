@@ -78,7 +78,7 @@ def test_what_is_no_rule_is_refused_with_its_row(line: str, fault: str) -> None:
 def test_faults_of_rules_name_the_line_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "flows.txt"
     path.write_text("priority=1,ip actions=drop\n\npriority=1,tcp actions=output:1\n")
-    with pytest.raises(InputError, match=r"flows\.txt row 3: overlaps 1 of the same priority 1"):
+    with pytest.raises(InputError, match=r"flows\.txt row 3: overlaps row 1 of the same priority 1"):
         read_openflow(path=path)
     path.write_text("ip actions=resubmit(,3)\n")
     with pytest.raises(InputError, match=r"flows\.txt row 1: action 'goto:3' goes to a table without rules"):

@@ -33,7 +33,7 @@ def refuse(rules: list[tuple[Any, ...]], **tables: pd.DataFrame) -> tuple[str, .
         ((1, "icpm", "drop"), "'icpm' is no field with a value, and no protocol; did you mean 'icmp'?"),
         ((1, "ip_src=10.0.0.300", "drop"), "'10.0.0.300' is no value of ip_src"),
         ((1, "ip_src=10.0.0.0/255.0.255.0", "drop"), "field ip_src is matched by prefixes"),
-        ((1, "tcp udp", "drop"), "matches field ip_proto twice"),
+        ((1, "tcp udp", "drop"), "'tcp' and 'udp' have different values of ip_proto"),
     ],
 )  # fmt: skip
 def test_bad_matches_are_named(rule: tuple[Any, ...], message: str) -> None:
@@ -53,7 +53,7 @@ def test_bad_matches_are_named(rule: tuple[Any, ...], message: str) -> None:
         ([(1, "", "goto:7", 0)], "rules row 1: action 'goto:7' goes to a table without rules; valid: 0"),
         (
             [(5, "ip_dst=10.0.0.0/8", "drop"), (5, "ip_src=9.0.0.0/8", "out:1")],
-            "rules row 2: overlaps 1 of the same priority 5 with another action, 'out:1' and 'drop'",
+            "rules row 2: overlaps row 1 of the same priority 5 with another action, 'out:1' and 'drop'",
         ),
     ],
 )

@@ -144,7 +144,7 @@ def test_faults_of_changes_name_their_row() -> None:
     lines = str(error.value).splitlines()
     assert lines[0] == "changes row 1: removes a rule that is not there: match 'a=1'"
     assert lines[1].startswith(
-        "changes row 2: after this change, rules row 5: overlaps 1 of the same priority 9"
+        "changes row 2: after this change, rules row 5: overlaps row 1 of the same priority 9"
     )
     assert lines[2] == "changes row 3: adds a rule that is there: match 'b=4/1'"
     assert lines[3].startswith(

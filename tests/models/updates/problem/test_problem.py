@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from planner.errors import InputError
+from planner.io.table_files import check_problem
 from planner_models.updates import Update
 from planner_models.updates.problem import generators
+from planner_models.updates.problem.schema import TABLES
 
 NAMES = ["a", "b", "c"]
 RULES = ["class", "switch", "next_hop", "share"]
@@ -59,8 +61,21 @@ def test_two_rows_of_one_class_and_switch_are_split_or_refused() -> None:
     given = tables()
     again = pd.DataFrame([("k", "a", "c", 1.0)], columns=RULES)
     given["now"] = pd.concat([given["now"], again], ignore_index=True)
-    with pytest.raises(InputError, match="add up to 2, must be 1"):
+    with pytest.raises(InputError, match="add up to 2, must be 1; it has 2 rows"):
         Update.from_tables(given)
+
+
+def test_a_bad_guarantee_is_the_only_fault_where_ingresses_are_blank() -> None:
+    given = tables()
+    given["classes"] = given["classes"].assign(ingress="", guarantee="no_lop")
+    given["classes"].loc[1] = given["classes"].iloc[0]
+    given["classes"].loc[1, ["class", "guarantee"]] = ["m", "no_loop"]
+    for name in ("now", "next"):
+        given[name] = pd.concat([given[name], given[name].assign(**{"class": "m"})], ignore_index=True)
+    with pytest.raises(InputError) as found:
+        check_problem(TABLES, given, Update.from_tables)
+    assert len(found.value.faults) == 1, found.value.faults
+    assert found.value.faults[0].startswith("classes row 1: guarantee is 'no_lop'")
 
 
 def test_a_new_class_cannot_ask_for_delivery() -> None:
