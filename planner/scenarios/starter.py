@@ -34,7 +34,7 @@ def starter_text(system: System, *, origin: str, problem: Mapping[str, Any]) -> 
     lines = [
         f"# {system.question}",
         f"# {origin}",
-        "# Edit them or replace them by your own, then: planner compare scenario.toml",
+        "# Change what you like, then: planner compare scenario.toml",
         f"# All that can stand here: planner list {system.name} --section parameters",
         _entry("system", system.name),
         "",
