@@ -1,8 +1,9 @@
 """Agglomerative clustering of port sets, with local search and simulated annealing after it.
 
 Port sets merge pair by pair; single sets move where that saves traffic. Then the search anneals: a port set
-leaves its meta-group for the cheapest of a few with similar sets, or for a new entry, at first also where
-that costs a little more. A price of entries controls the number in use; too many at the end merge.
+leaves its meta-group for the cheapest of a few with similar sets and of a window of others, or for a new
+entry, at first also where that costs a little more. A price of entries controls the number in use; too many
+at the end merge.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from planner_models.multicast.designs.channelization.pair_merging import (
 )
 from planner_models.multicast.plan.meta_groups import Masks, distinct_sets
 
-NEIGHBOURS_PER_SET: Final = 32
+NEIGHBOURS_PER_SET: Final = 12
 TYPICAL_LOAD_FACTOR: Final = 1.4  # least traffic of a meta-group, times the median traffic of a set
 EXACT_MERGE_FACTOR: Final = 1.25  # times the table: most unions that all pairs are compared of, or
 MIN_EXACT_UNIONS: Final = 600

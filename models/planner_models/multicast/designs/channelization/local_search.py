@@ -11,22 +11,29 @@ from numpy.typing import NDArray
 from planner.arrays import Floats, Ints
 from planner_models.multicast.designs.channelization.pair_merging import (
     INFINITE_COST,
+    INFINITE_PRICE,
+    count_without,
     merge_costs,
     merge_pairs,
     minimum,
+    narrow_sets,
 )
 from planner_models.multicast.plan.meta_groups import Masks, count_bits
 from planner_models.multicast.problem.workloads import next_random
 
 SAMPLED_META_GROUPS: Final = 100  # for the price of an entry
-MIN_VISITS_PER_SET: Final = 72  # of each port set in a round of the search
-MAX_VISITS_PER_SET: Final = 400  # where these are below MAX_VISITS in all
-MAX_VISITS: Final = 66_000
-CANDIDATES_PER_VISIT: Final = 6  # meta-groups
+MIN_VISITS_PER_SET: Final = 30  # of each port set in a round of the search
+MAX_VISITS_PER_SET: Final = 400  # where these have at most MAX_JOINS in all
+MAX_JOINS: Final = 2_500_000  # of a set and a meta-group of a window
+CANDIDATES_PER_VISIT: Final = 3  # meta-groups with similar sets, beside those of a window
+MIN_WINDOWS: Final = 3  # all meta-groups at each visit would leave the search in the next local optimum
+MAX_WINDOW: Final = 192  # meta-groups whose costs are computed at once
+LANES: Final = 64  # compiled loops over so many meta-groups at a time have no rest to do one by one
 EXTRA_SLOT_SHARE: Final = 0.1  # entries above the table that the search may use, as a share of it
 INITIAL_TEMPERATURE: Final = 0.06  # as a share of the price of an entry
 FINAL_TEMPERATURE: Final = 0.02
 ENTRY_PRICE_STEP: Final = 0.02  # relative growth of the price where too many entries are in use
+QUANTILES: Final = -np.log((np.arange(4096) + 0.5) / 4096)  # of the exponential distribution
 
 
 def search_assignment(
@@ -38,8 +45,13 @@ def search_assignment(
     if not len(merges) or (entry_price := float(np.partition(merges, rank)[rank])) <= 0:
         return meta
     found, slots = meta.copy(), table_size + max(2, int(EXTRA_SLOT_SHARE * table_size))
-    visits = nth * max(MIN_VISITS_PER_SET * len(sets), min(MAX_VISITS_PER_SET * len(sets), MAX_VISITS))
-    _anneal(sets, weights, found, near, table_size, slots, visits, entry_price, nth)
+    windows = max(MIN_WINDOWS, -(-slots // MAX_WINDOW))
+    width = _whole_lanes(-(-slots // windows))
+    visits = nth * max(
+        MIN_VISITS_PER_SET * len(sets), min(MAX_VISITS_PER_SET * len(sets), MAX_JOINS // width)
+    )
+    shape = table_size, slots, windows, width
+    _anneal(sets, narrow_sets(sets), weights, found, near, shape, visits, entry_price, nth, QUANTILES)
     found = np.unique(found, return_inverse=True)[1].astype(np.int64)
     unions, loads = _union_loads(sets, weights, found, max(int(found.max()) + 1, table_size))
     if len(unions) > table_size:
@@ -97,23 +109,54 @@ def _count_set(counts: NDArray[np.uint64], mask: np.uint64, more: bool) -> tuple
     return counts[0] | several, counts[0] & ~several
 
 
-@njit(cache=True, nogil=True)
-def _anneal(  # noqa: C901 - one compiled loop
-    sets: Masks,
-    weights: Floats,
-    meta: Ints,
-    near: NDArray[np.int32],
-    table: int,
-    slots: int,
-    visits: int,
-    entry_price: float,
-    seed: int,
-) -> None:
-    """Move sets, in `meta`, by simulated annealing, with about `table` of `slots` meta-groups in use.
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
+def _join_costs(unions, sizes, loads, mask, weight, prices):  # type: ignore[no-untyped-def]
+    """Set `prices` to the cost of a set in each meta-group; all are of single precision.
 
+    sizes  ports of each union
+    """
+    for m in range(len(prices)):
+        prices[m] = weight * sizes[m] + (weight + loads[m]) * np.float32(count_without(mask, unions[m]))
+
+
+@njit(cache=True, nogil=True)
+def _whole_lanes(count: int) -> int:
+    """Return the next multiple of the lanes."""
+    return (count + LANES - 1) // LANES * LANES
+
+
+@njit(cache=True, nogil=True)
+def _least(bits: NDArray[np.int32]) -> np.int32:
+    """Return the least price; prices by their bits, which are in the same order."""
+    least = np.int32(0x7FFFFFFF)
+    for m in range(len(bits)):
+        least = min(least, bits[m])
+    return least
+
+
+@njit(cache=True, nogil=True)
+def _find_bits(bits: NDArray[np.int32], value: np.int32) -> int:
+    """Return the first place of the value."""
+    for m in range(len(bits)):
+        if bits[m] == value:
+            return m
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def _anneal(sets, masks, weights, meta, near, shape, visits, entry_price, seed, exponential):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Move sets, in `meta`, by simulated annealing, with about a table of meta-groups in use.
+
+    Each set in turn may move to the cheapest of a few meta-groups with similar sets, of a window of
+    consecutive ones at a random place, and a new one.
+
+    masks        the sets, of 32 bits where these hold all ports
+    shape        table and slots, number of windows and meta-groups of each
     entry_price  traffic that one meta-group fewer may cost; adapts to the number in use
+    exponential  (4096,) quantiles of the exponential distribution
     """
     n, like = near.shape
+    table, slots, windows, width = shape
     digits = 1
     while (1 << digits) <= n:
         digits += 1
@@ -125,39 +168,58 @@ def _anneal(  # noqa: C901 - one compiled loop
         union[m], single[m] = _count_set(counts[m], sets[one], True)
         load[m] += weights[one]
         members[m] += 1
+    # the same of single precision, for windows; unused meta-groups have no price
+    unions, sizes = np.zeros(windows * width, dtype=masks.dtype), np.zeros(windows * width, dtype=np.float32)
+    loads = np.full(windows * width, INFINITE_PRICE)
+    prices = np.empty(width, dtype=np.float32)
+    limit = np.empty(1, dtype=np.float32)
+    bits, limit_bits = prices.view(np.int32), limit.view(np.int32)
     unused, free = np.empty(slots, dtype=np.int64), 0
     for m in range(slots):
         if members[m] == 0:
             unused[free] = m
             free += 1
-    exponential = -np.log((np.arange(4096) + 0.5) / 4096)  # quantiles
+        else:
+            unions[m], sizes[m], loads[m] = union[m], count_bits(union[m]), load[m]
     # unsigned, as each access by a signed index tests whether that is negative
-    place, alike = meta.astype(np.uint64), near.astype(np.uint64)
+    place, alike = meta.astype(np.uint32), near.astype(np.uint32)
     wide, few = np.uint64(like), np.uint64(min(CANDIDATES_PER_VISIT, like))
     temperature, state = INITIAL_TEMPERATURE * entry_price, np.uint64(seed)
     cooling_rate = (FINAL_TEMPERATURE / INITIAL_TEMPERATURE) ** (64.0 / max(visits, 64))
+    i = np.uint64(n - 1)
     for visit in range(visits):
         if visit % 64 == 63:
             temperature *= cooling_rate
             entry_price *= 1.0 + ENTRY_PRICE_STEP * (slots - free - table) / table
         state, drawn = next_random(state)
-        i = ((drawn >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)
-        r = ((drawn & np.uint64(0xFFFFFFFF)) * wide) >> np.uint64(32)
-        a, mask, weight = place[i], sets[i], weights[i]
+        i = i + np.uint64(1) if i + np.uint64(1) < np.uint64(n) else np.uint64(0)
+        a, mask, weight = np.uint64(place[i]), sets[i], weights[i]
         rest = union[a] & ~(mask & single[a])
         saved = load[a] * count_bits(union[a]) - (load[a] - weight) * count_bits(rest)
         if members[a] == 1:
             saved += entry_price
-        state, drawn = next_random(state)
         least = saved + temperature * exponential[drawn >> np.uint64(52)]  # accepted below that
         if weight * count_bits(mask) >= least:
             continue  # it costs its own traffic anywhere
         b = np.int64(-1)
+        r = ((drawn & np.uint64(0xFFFFFFFF)) * wide) >> np.uint64(32)
         for k in range(r, r + few):
-            m = place[alike[i, k if k < wide else k - wide]]
+            m = np.uint64(place[alike[i, k if k < wide else k - wide]])
             cost = weight * count_bits(union[m] | mask) + load[m] * count_bits(mask & ~union[m])
             if m != a and cost < least:
                 b, least = np.int64(m), cost
+        part = (((drawn >> np.uint64(20)) & np.uint64(0xFFFFFFFF)) * np.uint64(windows)) >> np.uint64(32)
+        begin = part * np.uint64(width)
+        end = begin + np.uint64(width)
+        _join_costs(
+            unions[begin:end], sizes[begin:end], loads[begin:end], masks[i], np.float32(weight), prices
+        )
+        if begin <= a < end:
+            prices[a - begin] = INFINITE_PRICE
+        cheapest, limit[0] = _least(bits), least
+        if cheapest < limit_bits[0]:
+            first = _find_bits(bits, cheapest)
+            b, least = np.int64(begin) + first, np.float64(prices[first])
         if free > 0 and members[a] > 1:
             cost = weight * count_bits(mask) + entry_price
             if cost < least:
@@ -172,9 +234,12 @@ def _anneal(  # noqa: C901 - one compiled loop
         if members[a] == 0:
             unused[free] = a
             free += 1
+        unions[a], sizes[a] = union[a], count_bits(union[a])
+        loads[a] = load[a] if members[a] > 0 else INFINITE_PRICE
         union[b], single[b] = _count_set(counts[b], mask, True)
         load[b] += weight
         members[b] += 1
+        unions[b], sizes[b], loads[b] = union[b], count_bits(union[b]), load[b]
         place[i] = b
     meta[:] = place
 
@@ -226,70 +291,55 @@ def assign_smallest_union(sets: Masks, unions: Masks) -> Ints:
     return meta
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
-def _cheapest_join_cost(unions: Masks, loads: Floats, mask: np.uint64, weight: float) -> float:
-    """Return the least cost of a set in any meta-group."""
-    least = INFINITE_COST
-    for m in range(len(unions)):
-        least = min(least, weight * count_bits(unions[m] | mask) + loads[m] * count_bits(mask & ~unions[m]))
-    return least
-
-
-@njit(cache=True, nogil=True)
-def _find_join(unions: Masks, loads: Floats, mask: np.uint64, weight: float, but: int, cost: float) -> int:
-    """Return the first meta-group, other than `but`, where the set costs about that."""
-    for m in range(len(unions)):
-        price = weight * count_bits(unions[m] | mask) + loads[m] * count_bits(mask & ~unions[m])
-        if m != but and price <= cost * (1 + 1e-12):
-            return m
-    return but
-
-
-@njit(cache=True, nogil=True)
 def move_sets(sets: Masks, weights: Floats, meta: Ints, count: int, passes: int) -> None:
     """Move single sets to other meta-groups, in `meta`, while enough moves pay, in at most `passes`."""
-    union, load = np.zeros(count, dtype=np.uint64), np.zeros(count)
-    wanting = np.zeros((count, 64), dtype=np.int32)  # sets of a meta-group that want a port
+    _move_sets(sets, narrow_sets(sets), weights, meta, count, passes)
+
+
+@njit(cache=True, nogil=True)
+def _move_sets(sets, masks, weights, meta, count, passes):  # type: ignore[no-untyped-def]
+    """Move sets; `masks` are the sets, of 32 bits where these hold all ports."""
+    digits = 1
+    while (1 << digits) <= len(sets):
+        digits += 1
+    counts = np.zeros((count, digits), dtype=np.uint64)
+    union, single = np.zeros(count, dtype=np.uint64), np.zeros(count, dtype=np.uint64)
+    load, members = np.zeros(count), np.zeros(count, dtype=np.int64)
     for i in range(len(sets)):
-        union[meta[i]] |= sets[i]
-        load[meta[i]] += weights[i]
-        _count_ports(wanting, meta[i], sets[i], 1)
+        a = meta[i]
+        union[a], single[a] = _count_set(counts[a], sets[i], True)
+        load[a] += weights[i]
+        members[a] += 1
+    # the same of single precision
+    width = _whole_lanes(count)
+    unions, sizes = np.zeros(width, dtype=masks.dtype), np.zeros(width, dtype=np.float32)
+    loads, prices = np.full(width, INFINITE_PRICE), np.empty(width, dtype=np.float32)
+    bits = prices.view(np.int32)
+    for m in range(count):
+        unions[m], sizes[m], loads[m] = union[m], count_bits(union[m]), load[m]
     for _ in range(passes):
         moves = 0
         for i in range(len(sets)):
             a, mask, weight = meta[i], sets[i], weights[i]
-            rest = union[a]
-            left = mask
-            while left:
-                low = left & (~left + np.uint64(1))
-                if wanting[a, count_bits(low - np.uint64(1))] == 1:
-                    rest &= ~low
-                left &= left - np.uint64(1)
+            rest = union[a] & ~(mask & single[a])
             saved = load[a] * count_bits(union[a]) - (load[a] - weight) * count_bits(rest)
             if saved <= weight * count_bits(mask) * (1 + 1e-12):
                 continue  # it costs its own traffic anywhere
-            mine, carried = union[a], load[a]
-            union[a], load[a] = np.uint64(0), INFINITE_COST  # not where it is
-            cost = _cheapest_join_cost(union, load, mask, weight)
-            union[a], load[a] = mine, carried
-            if cost < saved * (1 - 1e-9):
-                b = _find_join(union, load, mask, weight, a, cost)
-                _count_ports(wanting, a, mask, -1)
-                _count_ports(wanting, b, mask, 1)
-                union[a] = rest
-                load[a] = load[a] - weight if rest else 0.0
-                union[b] |= mask
-                load[b] += weight
-                meta[i] = b
-                moves += 1
+            _join_costs(unions, sizes, loads, masks[i], np.float32(weight), prices)
+            prices[a] = INFINITE_PRICE  # not where it is
+            b = _find_bits(bits, _least(bits))
+            cost = weight * count_bits(union[b] | mask) + load[b] * count_bits(mask & ~union[b])
+            if b == a or cost >= saved * (1 - 1e-9):
+                continue
+            union[a], single[a] = _count_set(counts[a], mask, False)
+            members[a] -= 1
+            load[a] = load[a] - weight if members[a] > 0 else 0.0
+            union[b], single[b] = _count_set(counts[b], mask, True)
+            members[b] += 1
+            load[b] += weight
+            unions[a], sizes[a], loads[a] = union[a], count_bits(union[a]), load[a]
+            unions[b], sizes[b], loads[b] = union[b], count_bits(union[b]), load[b]
+            meta[i] = b
+            moves += 1
         if moves * STALL_DIVISOR <= len(sets):
             break
-
-
-@njit(cache=True, nogil=True)
-def _count_ports(wanting: NDArray[np.int32], meta: int, mask: np.uint64, by: int) -> None:
-    """Add `by` to the number of sets of a meta-group at each port of the mask."""
-    while mask:
-        low = mask & (~mask + np.uint64(1))
-        wanting[meta, count_bits(low - np.uint64(1))] += by
-        mask &= mask - np.uint64(1)

@@ -197,7 +197,7 @@ def _compile_count(typing_context: Any, mask: Any, other: Any) -> Any:  # noqa: 
     return result(mask, other), generate
 
 
-_count_without: Any = intrinsic(_compile_count)
+count_without: Any = intrinsic(_compile_count)
 
 
 @njit(cache=True, nogil=True)
@@ -205,9 +205,14 @@ def _sharing_costs(sets, weights, heavy, i, prices):  # type: ignore[no-untyped-
     """Set `prices` to the extra traffic of sharing an entry with each set; of set `i` itself, no price."""
     mask, weight = sets[i], weights[i]
     for j in range(len(sets)):
-        prices[j] = weight * np.float32(_count_without(sets[j], mask))
-        prices[j] += heavy[j] * np.float32(_count_without(mask, sets[j]))
+        prices[j] = weight * np.float32(count_without(sets[j], mask))
+        prices[j] += heavy[j] * np.float32(count_without(mask, sets[j]))
     prices[i] = INFINITE_PRICE
+
+
+def narrow_sets(sets: Masks) -> NDArray[np.uint32] | Masks:
+    """Return the sets as masks of 32 bits, where these hold all ports."""
+    return sets.astype(np.uint32) if len(sets) and int(sets.max()) < 1 << NARROW_PORTS else sets
 
 
 def nearest_sets(sets: Masks, weights: Floats, entry: float, count: int) -> NDArray[np.int32]:
@@ -222,9 +227,8 @@ def nearest_sets(sets: Masks, weights: Floats, entry: float, count: int) -> NDAr
     # each heap holds every `heaps`-th set
     least = np.empty(min(n - 1, 8 * count), dtype=np.float32)
     prices = np.full(-(-n // max(len(least), 1)) * len(least), INFINITE_PRICE)
-    is_narrow = n > 0 and int(sets.max()) < 1 << NARROW_PORTS
     of, heavy = weights.astype(np.float32), np.maximum(weights, entry).astype(np.float32)
-    _find_nearest(sets.astype(np.uint32) if is_narrow else sets, of, heavy, near, prices, least)
+    _find_nearest(narrow_sets(sets), of, heavy, near, prices, least)
     return near
 
 
@@ -233,10 +237,11 @@ def _find_nearest(sets, weights, heavy, near, prices, least):  # type: ignore[no
     """Set `near`; `prices`, as long as whole rows of `least`, and `least` are work space."""
     n, count = near.shape
     heaps = len(least)
+    rows = prices.reshape((len(prices) // heaps, heaps))
     classes, chosen = np.empty(heaps + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
     for i in range(n):
         _sharing_costs(sets, weights, heavy, i, prices)
-        _minimum_per_class(prices, least)
+        _minimum_per_class(rows, least)
         most = _rank_threshold(least, count)  # so many heaps, and so sets, are as good at least
         few, k = 0, i % heaps  # from anywhere, so that no sets are first everywhere
         for _ in range(heaps):  # without branches, as most of these would be predicted wrongly
@@ -275,10 +280,9 @@ def _rank_threshold(values: NDArray[np.float32], count: int) -> np.float32:
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 def _minimum_per_class(prices: NDArray[np.float32], least: NDArray[np.float32]) -> None:
-    """Set `least` to the minimum of each residue class of places; `prices` are whole rows of these."""
-    heaps = len(least)
-    for k in range(heaps):
-        least[k] = prices[k]
-    for begin in range(heaps, len(prices), heaps):
-        for k in range(heaps):
-            least[k] = min(least[k], prices[begin + k])
+    """Set `least` to the minimum of each column of `prices`, shape (rows, classes)."""
+    for k in range(len(least)):
+        least[k] = prices[0, k]
+    for row in range(1, len(prices)):
+        for k in range(len(least)):
+            least[k] = min(least[k], prices[row, k])

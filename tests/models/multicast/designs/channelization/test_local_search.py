@@ -5,12 +5,13 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner_models.multicast.designs.channelization import (
-    local_search,
-)
+from planner_models.multicast.designs.channelization import local_search, pair_merging
+from planner_models.multicast.plan import meta_groups
+from tests.models.multicast.switches import busy_switch
 
 
 @settings(max_examples=40, deadline=None)
@@ -26,3 +27,20 @@ def test_ports_of_a_meta_group_are_counted_as_sets_come_and_go(masks: list[int],
         wanted = [sum(m >> port & 1 for m in inside) for port in range(10)]
         assert int(found[0]) == sum(1 << port for port, sets in enumerate(wanted) if sets)
         assert int(found[1]) == sum(1 << port for port, sets in enumerate(wanted) if sets == 1)
+
+
+@pytest.mark.parametrize("ports", [20, pytest.param(40, marks=pytest.mark.slow)])
+def test_sets_end_where_no_single_move_saves_traffic(ports: int) -> None:
+    masks, rates = busy_switch(70, ports, seed=2)
+    sets, weights, _ = meta_groups.distinct_sets(masks, rates)
+    assert pair_merging.narrow_sets(sets).itemsize == (4 if ports < 32 else 8)
+    start = np.arange(len(sets)) % 9
+    meta = start.copy()
+    local_search.move_sets(sets, weights, meta, 9, 100)
+    least = local_search.total_mbps(sets, weights, meta)
+    assert least < local_search.total_mbps(sets, weights, start)
+    for i in range(len(sets)):
+        for m in range(9):
+            other = meta.copy()
+            other[i] = m
+            assert local_search.total_mbps(sets, weights, other) >= least * (1 - 1e-6)
