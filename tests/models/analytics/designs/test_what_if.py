@@ -16,7 +16,7 @@ from planner_models.analytics.plan.answers import find_answers, find_loads
 from planner_models.analytics.plan.plan import make_plan
 from planner_models.analytics.problem.adjustments import adjust
 from planner_models.analytics.problem.generated_queries import cdn
-from planner_models.analytics.problem.generators import small
+from planner_models.analytics.problem.generators import diurnal, small
 from tests.models.analytics.designs.test_optimum import enumerate_levels
 from tests.models.analytics.problems import make, problems
 
@@ -84,6 +84,11 @@ def test_an_uplink_without_capacity_costs_what_answers_gain_with_it() -> None:
     assert "The uplink of p has no capacity in 1 interval, from hour 0.0167." in words
     assert "With its mean capacity there, the optimum gains 1 USD, solved again." in words
     assert "has no capacity" not in explain_optimum(problem)
+
+
+def test_single_intervals_with_queries_that_are_asked_in_another_one_are_solved_again() -> None:
+    problem = diurnal(sites=6, pops=2, queries=6, hours=0.5, ad_hoc_part=0.4, seed=1)
+    assert "solved again" in explain_optimum(problem)
 
 
 @pytest.mark.parametrize(
