@@ -99,6 +99,7 @@ class MultiplierSearch:
         master = self.master
         matrix, limits = master.pool
         modules = matrix[:, : master.modules]
-        is_plain: Bools = np.diff(matrix.indptr) == np.diff(modules.tocsr().indptr)  # no column of a setup
+        is_plain = np.diff(matrix.indptr) == np.diff(modules.tocsr().indptr)  # no column of a setup
         slack = matrix @ relaxed[: master.pooled] - limits
-        return is_plain & ((slack <= NEARLY_TIGHT) | (master.relaxation_duals() > 0))
+        near: Bools = is_plain & ((slack <= NEARLY_TIGHT) | (master.relaxation_duals() > 0))
+        return near
