@@ -72,6 +72,7 @@ def compare(
     from planner.reports import run_pages
     from planner.runs import run
 
+    _name_other_designs(scenario, designs)
     with show_work(f"comparing designs on {scenario.name}"):
         result = run.compare(scenario, designs=designs)
     page = run_pages.comparison_page(result, scenario, all_metrics=all_metrics)
@@ -80,6 +81,17 @@ def compare(
     write_files(lambda: page, reports, pictures)
     answer(page, result.to_dict, as_json)
     raise typer.Exit(result.exit_code)
+
+
+def _name_other_designs(scenario: Scenario, designs: str | None) -> None:
+    """Say which designs of the system are not compared where neither scenario nor user names any."""
+    chosen = scenario.system.usual_designs
+    others = [one.name for one in scenario.system.designs if one not in chosen]
+    if others and designs is None and not scenario.designs:
+        say(
+            f"designs: compares {', '.join(one.name for one in chosen)}; --designs names others of "
+            f"{scenario.system.name}: {', '.join(others)}"
+        )
 
 
 @on_scenario()

@@ -158,6 +158,8 @@ class System(Generic[ProblemT, PlanT]):
     question     the question that its plans answer, in one sentence
     source       the paper that defines it
     designs      all designs; the first is the default
+    usual        names of the designs that are compared where none is named, the default first: an optimum,
+                 the practice, fast ones that coordinate in different ways; () for all
     formulation  (problem, **parameters) -> the reference model in Pyomo; where its goal is not the objective
                  of the proof (a tie-break, another unit), its Expression `proof_objective` is
     """
@@ -168,6 +170,7 @@ class System(Generic[ProblemT, PlanT]):
     problem: ProblemType[ProblemT]
     plan: PlanType[ProblemT, PlanT]
     designs: tuple[Design[ProblemT, PlanT], ...]
+    usual: tuple[str, ...] = ()
     formulation: Callable[..., Any] | None = None
     studies: Studies = Studies()
 
@@ -209,6 +212,11 @@ class System(Generic[ProblemT, PlanT]):
         """Metrics that a table shows unless all are requested."""
         names = self.plan.headline.table
         return tuple(map(self.metric, names)) if names else self.metrics[:MOST_TABLE_METRICS]
+
+    @property
+    def usual_designs(self) -> tuple[Design[ProblemT, PlanT], ...]:
+        """The designs that are compared where none is named."""
+        return tuple(map(self.design, self.usual)) or self.designs
 
     def design(self, name: str) -> Design[ProblemT, PlanT]:
         """Return the design of that name; raise InputError that names the nearest."""

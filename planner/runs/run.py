@@ -602,13 +602,13 @@ def _relative_difference(one: float, other: float) -> float:
 
 
 def entries(scenario: Scenario, labels: Sequence[str] | None = None) -> list[Entry]:
-    """Return the designs to run: those of the labels, all of the scenario's, or all of the system's.
+    """Return the designs to run: those of the labels, all of the scenario's, or the system's usual ones.
 
     raises  InputError for each unknown label, and for an empty list
     """
     if labels is None:
         own = list(scenario.designs)
-        return own or [Entry(label=design.name, design=design) for design in scenario.system.designs]
+        return own or [Entry(label=design.name, design=design) for design in scenario.system.usual_designs]
     if not labels:
         raise InputError(f"{scenario.name}: designs: none is named")
     faults: list[str] = []

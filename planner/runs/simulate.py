@@ -201,9 +201,9 @@ def simulate(
 def _controllers(scenario: Scenario, simulation: Simulation, designs: list[str] | None) -> list[Entry]:
     """Return the designs to simulate; raise InputError for one that cannot control a simulation."""
     able = simulation.designs or tuple(design.name for design in scenario.system.designs)
-    chosen = entries(scenario, designs)
     if designs is None and not scenario.designs:
-        return [entry for entry in chosen if entry.design.name in able]
+        return entries(scenario, [one.name for one in scenario.system.designs if one.name in able])
+    chosen = entries(scenario, designs)
     faults = [
         f"designs.{entry.label}: {entry.design.name} cannot control a simulation in time; valid: "
         + ", ".join(able)

@@ -33,7 +33,7 @@ SHARED_PARAMETERS: Final[Mapping[str, str]] = {
     "design": "name of the design, or {label: parameters} as in a scenario's [designs]; default: the "
     "scenario's first, or the system's",
     "designs": 'names of designs, as a list or "a,b", or {label: parameters} as in a scenario\'s [designs]; '
-    "default: all of the scenario, or all of the system",
+    "default: all of the scenario, or the usual ones of the system",
     "changes": 'dotted keys of the scenario and their values, such as {"problem.scale": 2}',
     "options": "planner.Options in place of those of the scenario",
     "backend": 'solver: "highs" (default), "ortools", "pyomo:SOLVER", "scip"; `planner doctor` lists all',

@@ -72,7 +72,7 @@ def lay_out(
 ) -> Grid:
     """Return the grid of scenarios over the axes of their [sweep] and `axes`, which override them.
 
-    designs  those named, else all of the scenario's, else all of the system's
+    designs  those named, else all of the scenario's, else the system's usual ones
     zipped   go through the axes in parallel: all have the same number of values, or one
     raises   InputError with every fault
     """

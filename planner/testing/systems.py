@@ -146,6 +146,7 @@ def _check_names(system: System) -> None:
         repeated = sorted({name for name in names if names.count(name) > 1})
         assert not repeated, f"{kind} {repeated[0]} is declared twice"
     assert system.designs, "a system needs a design"
+    assert system.usual_designs[0] is system.designs[0], "the default is a usual design"
     assert system.problem.presets, "a system needs a preset, the problem to try it with"
 
 

@@ -118,6 +118,7 @@ SYSTEM = System(
         limits=LIMITS,
     ),
     designs=DESIGNS,
+    usual=("optimum", "ecmp", "localflow", "mptcp"),
     formulation=formulation,
     studies=Studies(
         what_if=what_if.explain,
