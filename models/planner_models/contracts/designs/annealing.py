@@ -1,195 +1,419 @@
-"""Simulated annealing of one region's free windows, where the traffic that may change its CDN is limited.
+"""Simulated annealing of one region's free windows and levels, where the traffic that may move is limited.
 
-For given billed levels, a move gives a contract another free window, in place of one that it has where all
-are used; a second contract may take the opposite exchange. Traffic above all levels and free windows costs
-the price of contracts billed by the mean up to what they carry, and beyond that the square of what is
-missing, as slightly higher levels carry a little of it. Traffic that must change its contract beyond a limit
-costs too: what contracts that are no longer free carry at least, and what newly free ones have to take.
+A move gives a contract another free window, in place of one that it has where all are used, and a second
+contract may take the opposite exchange; or it changes the billed level of a contract, mostly against that of
+another. A run of free windows adds no more traffic than the contracts that begin one with it or later can
+gain until then: what traffic rises by and what may move, summed over the windows; nor more than those that
+end it then or earlier can lose. Without switching only these rises and falls are left; the looser the limit,
+the less they bind. Traffic above the levels and free windows is carried by contracts billed by the mean,
+committed volumes first; what is beyond those costs more than levels that carry it.
 
 source  Kirkpatrick et al., Science 1983 (simulated annealing)
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numba
 import numpy as np
 
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools, Floats, Ints
+from planner_models.contracts.designs.free_windows import price_at
 from planner_models.contracts.designs.program import Region
 
-MOVES_PER_CELL: Final = 128  # cells: windows times contracts
-SHORTAGE_SHARE: Final = 0.02  # of the largest traffic: a shortage that costs its price once
-INITIAL_TEMPERATURE: Final = 1.0  # times the price of a shortage of `SHORTAGE_SHARE`
+MOVES_PER_CELL: Final = 1_024  # cells: windows times contracts with free windows
+MOST_MOVES: Final = 3_000_000
+SHORTAGE_SHARE: Final = 0.02  # of the largest traffic: a shortage whose square costs its price once
+SHORTAGE_PRICE: Final = 0.3  # of a shortage, in each window, beside that of its square; over a level's price
+INITIAL_TEMPERATURE: Final = 0.3  # times the price of a shortage of `SHORTAGE_SHARE`
 FINAL_TEMPERATURE: Final = 1e-3
 NEAR: Final = 0.6  # probability that a contract's new window is beside one that it has
 EXCHANGE: Final = 0.4  # probability that a second contract takes the opposite exchange
+LEVEL_MOVES: Final = 5.0  # moves of levels for each window, in as many moves as there are windows
+LARGEST_STEP: Final = 0.1  # of the highest level, in a move
+SMALLEST_STEP: Final = 1e-3
+AGAINST: Final = 0.6  # probability that another contract's level takes the opposite change
 FORCED: Final = 1e-9  # relative to the level: least loads above it need a free window
 
 
-def choose(region: Region, level: Floats, *, moved_weight: float, random: np.random.Generator) -> Bools:
-    """Return free windows (W, N) for billed levels (N,), at most as many as each contract has.
+class Annealed(NamedTuple):
+    """The choice of least cost found.
 
-    moved_weight  cost of traffic that changes its contract beyond the limit, over a level's price
+    is_free  (W, N) free windows, at most as many as each contract has
+    level    (N,) billed levels; 0 where the mean is billed
+    cost     bill of the levels and of volumes beyond commitments where the mean is billed, and of shortages
     """
-    paid = ~region.is_mean
+
+    is_free: Bools
+    level: Floats
+    cost: float
+
+
+class _Limits(NamedTuple):
+    """What does not change; least loads of contracts billed by the mean are taken off the traffic.
+
+    traffic      (W,) Mbit/s
+    least, most  (W, N) loads of contracts that are not billed by the mean; 0 for the others
+    forced       (W, N) windows that are free because a least share is above the first level
+    mean         (W,) what contracts billed by the mean can take
+    gained       (W,) what contracts can gain together from the first window to each, Mbit/s
+    lost         (W,) what they can lose
+    slots        (N,) free windows of each contract beside the forced ones
+    lowest       (N,) levels, at least; highest: at most
+    price        (N,) of a level
+    prepaid      committed volumes of contracts billed by the mean, Mbit/s times windows
+    mean_price   of a Mbit/s in one window beyond those
+    short_price  of a Mbit/s of shortage in one window
+    square       of its square
+    """
+
+    traffic: Floats
+    least: Floats
+    most: Floats
+    forced: Bools
+    mean: Floats
+    gained: Floats
+    lost: Floats
+    slots: Floats
+    lowest: Floats
+    highest: Floats
+    price: Floats
+    prepaid: float
+    mean_price: float
+    short_price: float
+    square: float
+
+
+class _State(NamedTuple):
+    """The choice at present.
+
+    free    (W, N) free windows
+    gain    (W, N) what a contract adds where it is free, Mbit/s
+    excess  (W,) traffic above the levels
+    level   (N,) Mbit/s
+    cost    (W, 2) traffic of contracts billed by the mean, and the cost of the shortage
+    totals  (3,) sums of both over the windows, and the cost of the choice
+    own     (N, F) free windows of each contract, of which `count`, (N,), are used
+    fresh   (W, 2) costs after a move; stamp, places: (W,) windows that it changes
+    """
+
+    free: Bools
+    gain: Floats
+    excess: Floats
+    level: Floats
+    cost: Floats
+    totals: Floats
+    own: Ints
+    count: Ints
+    fresh: Floats
+    stamp: Ints
+    places: Ints
+
+
+def choose(region: Region, level: Floats, *, random: np.random.Generator) -> Annealed:
+    """Return free windows and billed levels, from levels (N,) at first."""
+    limits = _find_limits(region, level)
+    able = int((limits.slots > 0).sum())
+    first = np.clip(level, limits.lowest, limits.highest)
+    if not able:
+        return Annealed(limits.forced, first, np.inf)
+    moves = min(MOVES_PER_CELL * limits.most.shape[0] * able, MOST_MOVES)
+    free, found, cost = _anneal(limits, first, moves, random)
+    return Annealed(limits.forced | free, found, float(cost))
+
+
+def _find_limits(region: Region, level: Floats) -> _Limits:
+    windows, paid = len(region.traffic), ~region.is_mean
+    mean = np.flatnonzero(region.is_mean)
     forced = paid & (region.least > level * (1 + FORCED))
-    base = np.where(region.is_mean, region.least, np.maximum(region.least, np.minimum(region.most, level)))
-    base = np.where(forced, region.most, base)
-    excess = region.traffic - base.sum(axis=1)
-    slots = np.maximum(region.free - forced.sum(axis=0), 0)
-    gain = np.where(slots > 0, region.most - base, 0.0)
-    able = np.flatnonzero(gain.max(axis=0) > 0)
-    busy = np.flatnonzero(excess > 0)
-    if not len(able) or not len(busy):
-        return forced
-    windows = len(region.traffic)
+    least, most = region.level_limits
+    lowest = np.where(paid, np.maximum(least, np.minimum(region.commitment, most)), 0.0)
+    highest = np.where(paid, most, 0.0)
+    is_fixed = forced.any(axis=0)  # another level would force other windows
     change = np.diff(region.traffic)
     movable = region.moved_share * np.minimum(region.traffic[:-1], region.traffic[1:])
-    price = float(np.median([region.steps[row][1][0] for row in able]))
-    mean_price = min((float(region.steps[row][1][0]) for row in np.flatnonzero(~paid)), default=0.0)
-    shortage = SHORTAGE_SHARE * float(region.traffic.max())
-    chosen = _anneal(
-        np.ascontiguousarray(gain[:, able]),
-        np.ascontiguousarray(excess),
-        np.ascontiguousarray((region.most - base)[:, ~paid].sum(axis=1)),
-        np.ascontiguousarray(movable - np.minimum(change, 0.0)),
-        np.ascontiguousarray(movable + np.maximum(change, 0.0)),
-        slots[able],
-        busy,
-        np.array([mean_price / windows, price / shortage, moved_weight * price]),
-        MOVES_PER_CELL * windows * len(able),
-        price * shortage,
-        random,
+    prices = np.array([price_at(region, row, float(level[row])) for row in range(len(level))])
+    price = float(np.median(prices[paid])) if paid.any() else 1.0
+    shortage = max(SHORTAGE_SHARE * float(region.traffic.max()), 1e-9)
+    unused = region.commitment[mean] * windows - region.least[:, mean].sum(axis=0)
+    return _Limits(
+        traffic=np.ascontiguousarray(region.traffic - region.least[:, mean].sum(axis=1)),
+        least=np.where(paid, region.least, 0.0),
+        most=np.where(paid, region.most, 0.0),
+        forced=forced,
+        mean=np.ascontiguousarray((region.most - region.least)[:, mean].sum(axis=1)),
+        gained=np.append(0.0, np.cumsum(movable + np.maximum(change, 0.0))),
+        lost=np.append(0.0, np.cumsum(movable + np.maximum(-change, 0.0))),
+        slots=np.maximum(region.free - forced.sum(axis=0), 0).astype(float),
+        lowest=np.where(is_fixed, np.clip(level, lowest, highest), lowest),
+        highest=np.where(is_fixed, np.clip(level, lowest, highest), highest),
+        price=prices,
+        prepaid=float(np.maximum(unused, 0.0).sum()),
+        mean_price=float(prices[mean].min()) / windows if len(mean) else 0.0,
+        short_price=SHORTAGE_PRICE * price,
+        square=price / shortage,
     )
-    is_free: Bools = forced.copy()
-    is_free[:, able] |= chosen
-    return is_free
 
 
 @numba.njit(cache=True)
-def _anneal(  # type: ignore[no-untyped-def]
-    gain, excess, mean, may_lose, may_gain, slots, busy, prices, moves, unit, random
-):
-    """Return the free windows (W, n) of least cost found.
-
-    gain      (W, n) what a contract adds where it is free, Mbit/s
-    excess    (W,) traffic above the levels
-    mean      (W,) what contracts billed by the mean can take
-    may_lose  (W - 1,) what contracts may lose together to the next window; may_gain: what they may gain
-    slots     (n,) free windows of each contract
-    busy      windows with traffic above the levels
-    prices    of traffic on contracts billed by the mean, of a shortage squared, and of moved traffic
-    unit      cost that temperatures are relative to
-    """
-    windows, contracts = gain.shape
-    free = np.zeros((windows, contracts), dtype=np.bool_)
-    cover = np.zeros(windows)
-    own = np.zeros((contracts, slots.max()), dtype=np.int64)  # free windows of each contract
-    count = np.zeros(contracts, dtype=np.int64)
-    best, value, least = free.copy(), 0.0, 0.0
+def _anneal(limits, level, moves, random):  # type: ignore[no-untyped-def]
+    """Return the free windows (W, N) and levels (N,) of least cost found, and the cost."""
+    state = _start(limits, level)
+    windows = len(state.excess)
+    best, best_level, least = state.free.copy(), state.level.copy(), state.totals[2]
+    unit = limits.square * (SHORTAGE_SHARE * limits.traffic.max()) ** 2
     temperature = INITIAL_TEMPERATURE * unit
     cooling = (FINAL_TEMPERATURE / INITIAL_TEMPERATURE) ** (1 / moves)
-    for _ in range(moves):
+    for turn in range(1, moves + 1):
         temperature *= cooling
-        one, added, removed, place, other = _draw_move(free, gain, excess, slots, busy, own, count, random)
-        if one < 0:
-            continue
-        before = _cost_around(added, removed, free, gain, cover, excess, mean, may_lose, may_gain, prices)
-        _exchange(one, added, removed, free, gain, cover)
-        if other >= 0:
-            _exchange(other, removed, added, free, gain, cover)
-        after = _cost_around(added, removed, free, gain, cover, excess, mean, may_lose, may_gain, prices)
-        if after > before and random.random() >= np.exp((before - after) / temperature):
-            _exchange(one, removed, added, free, gain, cover)
-            if other >= 0:
-                _exchange(other, added, removed, free, gain, cover)
-            continue
-        value += after - before
-        own[one, place] = added
-        count[one] = max(count[one], place + 1)
-        if other >= 0:
-            for place in range(count[other]):
-                if own[other, place] == added:
-                    own[other, place] = removed
-        if value < least - 1e-9 * unit:
-            least = value
-            best[:] = free
-    return best
+        if random.random() < LEVEL_MOVES / windows:
+            _move_levels(limits, state, temperature, random)
+        else:
+            _move_windows(limits, state, turn, temperature, random)
+        if state.totals[2] < least - 1e-9 * unit:
+            least = state.totals[2]
+            best[:] = state.free
+            best_level[:] = state.level
+    return best, best_level, least
 
 
 @numba.njit(cache=True)
-def _draw_move(free, gain, excess, slots, busy, own, count, random):  # type: ignore[no-untyped-def]
+def _start(limits, level):  # type: ignore[no-untyped-def]
+    """Return the state with levels (N,) and no free window."""
+    windows, contracts = limits.most.shape
+    state = _State(
+        np.zeros((windows, contracts), dtype=np.bool_),
+        np.zeros((windows, contracts)),
+        limits.traffic.copy(),
+        level.copy(),
+        np.zeros((windows, 2)),
+        np.zeros(3),
+        np.zeros((contracts, int(limits.slots.max())), dtype=np.int64),
+        np.zeros(contracts, dtype=np.int64),
+        np.zeros((windows, 2)),
+        np.zeros(windows, dtype=np.int64),
+        np.zeros(windows, dtype=np.int64),
+    )
+    for contract in range(contracts):
+        _set_level(limits, state, contract, level[contract], True)
+    for window in range(windows):
+        state.cost[window, 0], state.cost[window, 1] = _cost_of(limits, state, window)
+    _set_totals(limits, state, state.cost[:, 0].sum(), state.cost[:, 1].sum())
+    return state
+
+
+@numba.njit(cache=True)
+def _move_levels(limits, state, temperature, random):  # type: ignore[no-untyped-def]
+    """Change one or two levels, unless that costs too much at the temperature."""
+    one, other, now, then = _draw_levels(limits, state.level, random)
+    if one < 0:
+        return
+    before, before_other = state.level[one], state.level[other]
+    carried, short, value = state.totals[0], state.totals[1], state.totals[2]
+    _set_level(limits, state, one, now, False)
+    _set_level(limits, state, other, then, False)
+    for window in range(len(state.excess)):
+        state.fresh[window, 0], state.fresh[window, 1] = _cost_of(limits, state, window)
+    _set_totals(limits, state, state.fresh[:, 0].sum(), state.fresh[:, 1].sum())
+    if _is_accepted(state.totals[2] - value, temperature, random):
+        state.cost[:] = state.fresh
+        return
+    _set_level(limits, state, other, before_other, False)
+    _set_level(limits, state, one, before, False)
+    state.totals[0], state.totals[1], state.totals[2] = carried, short, value
+
+
+@numba.njit(cache=True)
+def _move_windows(limits, state, turn, temperature, random):  # type: ignore[no-untyped-def]
+    """Give a contract another free window, unless that costs too much at the temperature."""
+    one, added, removed, place, other = _draw_windows(limits, state, random)
+    if one < 0:
+        return
+    _exchange(state.free, one, added, removed)
+    _exchange(state.free, other, removed, added)
+    changed = 0
+    for contract in (one, other):
+        for window in (added, removed):
+            if contract >= 0 and window >= 0:
+                changed = _stamp_run(state, contract, window, turn, changed)
+    before, value = (state.totals[0], state.totals[1]), state.totals[2]
+    carried, short = before
+    for row in range(changed):
+        window = state.places[row]
+        state.fresh[row, 0], state.fresh[row, 1] = _cost_of(limits, state, window)
+        carried += state.fresh[row, 0] - state.cost[window, 0]
+        short += state.fresh[row, 1] - state.cost[window, 1]
+    _set_totals(limits, state, carried, short)
+    if not _is_accepted(state.totals[2] - value, temperature, random):
+        _exchange(state.free, one, removed, added)
+        _exchange(state.free, other, added, removed)
+        state.totals[0], state.totals[1], state.totals[2] = before[0], before[1], value
+        return
+    for row in range(changed):
+        state.cost[state.places[row]] = state.fresh[row]
+    state.own[one, place] = added
+    state.count[one] = max(state.count[one], place + 1)
+    if other >= 0:
+        state.own[other, np.flatnonzero(state.own[other, : state.count[other]] == added)] = removed
+
+
+@numba.njit(cache=True)
+def _is_accepted(change, temperature, random):  # type: ignore[no-untyped-def]
+    """Return whether a change of the cost is accepted."""
+    return change <= 0 or random.random() < np.exp(-change / temperature)
+
+
+@numba.njit(cache=True)
+def _set_totals(limits, state, carried, short):  # type: ignore[no-untyped-def]
+    """Set the sums of traffic billed by the mean and of the costs of shortages, and the cost of all."""
+    beyond = max(carried - limits.prepaid, 0.0)
+    state.totals[0], state.totals[1] = carried, short
+    state.totals[2] = (state.level * limits.price).sum() + limits.mean_price * beyond + short
+
+
+@numba.njit(cache=True)
+def _set_level(limits, state, contract, level, is_first):  # type: ignore[no-untyped-def]
+    """Set a contract's level, what it adds where it is free, and the traffic above the levels.
+
+    is_first  whether nothing is set for the contract yet
+    """
+    before = state.level[contract]
+    state.level[contract] = level
+    for window in range(len(state.excess)):
+        base = _load_at(limits, window, contract, level)
+        state.excess[window] -= base
+        if not is_first:
+            state.excess[window] += _load_at(limits, window, contract, before)
+        if limits.slots[contract] > 0:
+            state.gain[window, contract] = limits.most[window, contract] - base
+
+
+@numba.njit(cache=True)
+def _load_at(limits, window, contract, level):  # type: ignore[no-untyped-def]
+    """Return the load of a contract that carries up to its level where it is not free."""
+    if limits.forced[window, contract]:
+        return limits.most[window, contract]
+    return max(limits.least[window, contract], min(limits.most[window, contract], level))
+
+
+@numba.njit(cache=True)
+def _draw_levels(limits, level, random):  # type: ignore[no-untyped-def]
+    """Return two contracts and their new levels; the same contract twice for one, -1 for no move."""
+    contracts = len(level)
+    one, other = int(random.random() * contracts), int(random.random() * contracts)
+    if limits.highest[one] <= limits.lowest[one]:
+        return -1, -1, 0.0, 0.0
+    step = limits.highest[one] * LARGEST_STEP * (SMALLEST_STEP / LARGEST_STEP) ** random.random()
+    if random.random() < 0.5:
+        step = -step
+    now = min(max(level[one] + step, limits.lowest[one]), limits.highest[one])
+    if other == one or random.random() >= AGAINST:
+        return one, one, now, now
+    then = level[other] - (now - level[one])
+    return one, other, now, min(max(then, limits.lowest[other]), limits.highest[other])
+
+
+@numba.njit(cache=True)
+def _draw_windows(limits, state, random):  # type: ignore[no-untyped-def]
     """Return a random contract, its new free window, the one that it loses, and a second contract.
 
     The place of the lost window among the contract's own comes before the second contract. -1 is for none,
     and for no move where it is the first contract.
     """
-    windows, contracts = gain.shape
+    windows, contracts = state.free.shape
     one = int(random.random() * contracts)
-    if count[one] > 0 and random.random() < NEAR:
+    if limits.slots[one] == 0:
+        return -1, -1, -1, -1, -1
+    if state.count[one] > 0 and random.random() < NEAR:
         step = 1 if random.random() < 0.5 else -1
-        added = own[one, int(random.random() * count[one])] + step
-        while 0 <= added < windows and free[added, one]:
+        added = state.own[one, int(random.random() * state.count[one])] + step
+        while 0 <= added < windows and state.free[added, one]:
             added += step
     else:
-        added = busy[int(random.random() * len(busy))]
-    if not 0 <= added < windows or free[added, one] or excess[added] <= 0 or gain[added, one] <= 0:
+        added = int(random.random() * windows)
+    if not 0 <= added < windows or state.free[added, one] or state.gain[added, one] <= 0:
         return -1, -1, -1, -1, -1
-    if count[one] < slots[one]:
-        return one, added, -1, count[one], -1
-    place = int(random.random() * count[one])
-    removed, other = own[one, place], -1
+    if state.count[one] < limits.slots[one]:
+        return one, added, -1, state.count[one], -1
+    place = int(random.random() * state.count[one])
+    removed, other = state.own[one, place], -1
     if random.random() < EXCHANGE:
         other = int(random.random() * contracts)
-        if other == one or not free[added, other] or free[removed, other]:
+        if other == one or not state.free[added, other] or state.free[removed, other]:
             other = -1
     return one, added, removed, place, other
 
 
 @numba.njit(cache=True)
-def _exchange(contract, added, removed, free, gain, cover):  # type: ignore[no-untyped-def]
+def _exchange(free, contract, added, removed):  # type: ignore[no-untyped-def]
     """Give a contract a free window and take one away; -1 for none."""
-    if added >= 0:
+    if contract >= 0 and added >= 0:
         free[added, contract] = True
-        cover[added] += gain[added, contract]
-    if removed >= 0:
+    if contract >= 0 and removed >= 0:
         free[removed, contract] = False
-        cover[removed] -= gain[removed, contract]
 
 
 @numba.njit(cache=True)
-def _cost_around(  # type: ignore[no-untyped-def]
-    added, removed, free, gain, cover, excess, mean, may_lose, may_gain, prices
-):
-    """Return the cost of two windows and of what moves before and after each; `removed` is -1 for none."""
-    cost = 0.0
-    for window in (added - 1, added):
-        cost += _cost_from(window, free, gain, cover, excess, mean, may_lose, may_gain, prices)
-    for window in (removed - 1, removed):
-        if removed >= 0 and window != added and window != added - 1:
-            cost += _cost_from(window, free, gain, cover, excess, mean, may_lose, may_gain, prices)
-    return cost
+def _run_of(free, contract, window):  # type: ignore[no-untyped-def]
+    """Return the first and last window of a contract's free windows around one."""
+    first = last = window
+    while first > 0 and free[first - 1, contract]:
+        first -= 1
+    while last + 1 < len(free) and free[last + 1, contract]:
+        last += 1
+    return first, last
 
 
 @numba.njit(cache=True)
-def _cost_from(window, free, gain, cover, excess, mean, may_lose, may_gain, prices):  # type: ignore[no-untyped-def]
-    """Return the cost of a window and of what moves to the next one; 0 for a window that is none."""
-    if window < 0:
-        return 0.0
-    short = max(excess[window] - cover[window], 0.0)
-    carried = min(short, mean[window])
-    cost = carried * prices[0] + (short - carried) ** 2 * prices[1]
-    if window + 1 == len(excess):
-        return cost
-    lost, taken = 0.0, 0.0
-    for contract in range(gain.shape[1]):
-        if free[window, contract] and not free[window + 1, contract]:
-            lost += gain[window, contract]
-        elif free[window + 1, contract] and not free[window, contract]:
-            taken += gain[window + 1, contract]
-    lost = min(lost, max(excess[window] - cover[window] + lost, 0.0))
-    taken = min(taken, max(excess[window + 1] - cover[window + 1] + taken, 0.0))
-    moved = max(lost - may_lose[window], 0.0) + max(taken - may_gain[window], 0.0)
-    return cost + moved * prices[2]
+def _stamp_run(state, contract, window, turn, changed):  # type: ignore[no-untyped-def]
+    """Add the windows of a run to `places`, those of this turn once; return how many there are then."""
+    first, last = _run_of(state.free, contract, window)
+    for row in range(first, last + 1):
+        if state.stamp[row] != turn:
+            state.stamp[row] = turn
+            state.places[changed] = row
+            changed += 1
+    return changed
+
+
+@numba.njit(cache=True)
+def _cost_of(limits, state, window):  # type: ignore[no-untyped-def]
+    """Return the traffic of contracts billed by the mean in a window, and the cost of the shortage."""
+    if state.excess[window] <= 0:
+        return 0.0, 0.0
+    windows, contracts = state.free.shape
+    rise, fall, gain = np.empty(contracts), np.empty(contracts), np.empty(contracts)
+    count = 0
+    for contract in range(contracts):
+        if state.free[window, contract]:
+            first, last = _run_of(state.free, contract, window)
+            rise[count] = limits.gained[window] - limits.gained[first - 1] if first > 0 else np.inf
+            fall[count] = limits.lost[last + 1] - limits.lost[window] if last + 1 < windows else np.inf
+            gain[count] = min(state.gain[window, contract], rise[count], fall[count])
+            count += 1
+    rise, fall, gain = rise[:count], fall[:count], gain[:count]
+    cover = _cover(rise, gain, fall)
+    cover = min(cover, _cover(fall, gain, rise))
+    short = max(state.excess[window] - cover, 0.0)
+    carried = min(short, limits.mean[window])
+    short -= carried
+    return carried, short * limits.short_price + short**2 * limits.square
+
+
+@numba.njit(cache=True)
+def _cover(limit, gain, other):  # type: ignore[no-untyped-def]
+    """Return the largest sum of gains, (n,), where those of the lowest limits, (n,), add up to at most these.
+
+    It sorts all three arrays by the limits.
+    """
+    for row in range(1, len(limit)):
+        place = row
+        while place > 0 and limit[place - 1] > limit[place]:
+            for values in (limit, gain, other):
+                values[place - 1], values[place] = values[place], values[place - 1]
+            place -= 1
+    total = 0.0
+    for row in range(len(limit)):
+        total = min(total + gain[row], limit[row])
+    return total

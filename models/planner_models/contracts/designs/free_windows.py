@@ -140,7 +140,7 @@ def _solve_for_free_windows(
     moves = (~is_free & (region.most >= level) & (region.least <= level))[np.ix_(rows, paid)]
     fixed = np.where(moves, 0.0, allowed[rows]).sum(axis=1) + region.least[np.ix_(rows, mean)].sum(axis=1)
     height, wide = len(rows), len(mean)
-    prices = [_convex_price(region, row, float(level[row])) for row in range(len(level))]
+    prices = [price_at(region, row, float(level[row])) for row in range(len(level))]
     starts = np.cumsum([0, len(paid), height * wide, wide])
     cost = np.concatenate(
         [[prices[row] for row in paid], np.zeros(height * wide), [prices[row] for row in mean]]
@@ -179,7 +179,7 @@ def _solve_for_free_windows(
     return found if is_complete(region, found) else None
 
 
-def _convex_price(region: Region, contract: int, volume: float) -> float:
+def price_at(region: Region, contract: int, volume: float) -> float:
     """Return the price of a contract's billed Mbit/s at a volume."""
     volumes, prices = region.steps[contract]
     return float(prices[max(int(np.searchsorted(volumes, volume, side="left")) - 1, 0)])

@@ -7,8 +7,8 @@ without limits of switching does. Plans are the best of these:
   over some windows in ascending order of traffic with no switching between them, interpolated;
 - a mean of the plan without limits and the first, with as much of the former as the limits allow: what moves
   is at most that share of what moves in the former;
-- the linear program over all windows in which those are free that simulated annealing chooses, in turn for
-  the levels of the plan without limits and of the best loads, and slightly higher ones.
+- the linear program over all windows in which those are free that simulated annealing chooses, from the
+  levels of the plan without limits, several times over.
 
 Where the month is small, the integer program of `program` follows.
 """
@@ -30,9 +30,7 @@ from planner_models.contracts.designs.rules import pour_commitments_first
 
 LEVELS: Final = 150  # of traffic, for loads that rise with it
 MOST_CELLS: Final = 30_000  # windows times contracts up to which programs over all windows are solved
-RAISES: Final = (0.0, 0.03, 0.06, 0.01, 0.1)  # of the levels, in turn
-MOVED_WEIGHTS: Final = (0.05, 0.3)  # of moved traffic in the annealing, in turn
-MOST_TURNS: Final = 20
+MOST_TURNS: Final = 6  # of the annealing and the program for its free windows
 SEED: Final = 1
 
 
@@ -83,19 +81,16 @@ def find_loads(
     if region.most.size > MOST_CELLS or not (region.free > 0).any():
         return best
     cost = free_windows.load_cost(region, best)
-    first = level = free_windows.levels_of(region, free)
+    level = free_windows.levels_of(region, free)
     random = np.random.default_rng(SEED)
-    for turn in range(MOST_TURNS):
+    for _ in range(MOST_TURNS):
         if is_enough(cost) or time_left() <= 0:
             break
-        start = level if turn % 3 == 2 else first
-        raised = np.minimum(start * (1 + RAISES[turn % len(RAISES)]), region.level_limits[1])
-        weight = MOVED_WEIGHTS[turn % len(MOVED_WEIGHTS)]
-        load = _solve(region, annealing.choose(region, raised, moved_weight=weight, random=random), options)
+        load = _solve(region, annealing.choose(region, level, random=random).is_free, options)
         if load is not None and is_within_limit(region, load):
             now = free_windows.load_cost(region, load)
             if now < cost:
-                best, cost, level = load, now, free_windows.levels_of(region, load)
+                best, cost = load, now
     return best
 
 

@@ -127,47 +127,94 @@ def two_contracts(draw: st.DrawFn) -> Month:
     return make(draw(st.lists(mbps, min_size=20, max_size=20)), names)
 
 
-def cost_of(region: Region, level: np.ndarray, is_free: np.ndarray, moved_weight: float) -> float:
+def cover_of(region: Region, gain: np.ndarray, is_free: np.ndarray, window: int) -> float:
+    """Return the most that free windows add in a window, where no least shares are given."""
+    windows = len(region.traffic)
+    change = np.diff(region.traffic)
+    movable = region.moved_share * np.minimum(region.traffic[:-1], region.traffic[1:])
+    rise, fall = np.maximum(change, 0.0) + movable, np.maximum(-change, 0.0) + movable
+    limits = []
+    for contract in np.flatnonzero(is_free[window]).tolist():
+        first = last = window
+        while first > 0 and is_free[first - 1, contract]:
+            first -= 1
+        while last + 1 < windows and is_free[last + 1, contract]:
+            last += 1
+        up = rise[first - 1 : window].sum() if first > 0 else np.inf
+        down = fall[window : last + 1].sum() if last + 1 < windows else np.inf
+        limits.append((up, down, min(float(gain[window, contract]), up, down)))
+    covers = []
+    for side in (0, 1):
+        total = 0.0
+        for limit in sorted(limits, key=lambda row: row[side]):
+            total = min(total + limit[2], limit[side])
+        covers.append(total)
+    return min(covers)
+
+
+def cost_of(region: Region, level: np.ndarray, is_free: np.ndarray) -> float:
     """Return the cost that simulated annealing minimises, where no contract is billed by the mean."""
     base = np.minimum(region.most, level)
     gain, excess = region.most - base, region.traffic - base.sum(axis=1)
-    price = float(np.median([steps[1][0] for steps in region.steps]))
+    prices = np.array([steps[1][0] for steps in region.steps])
     shortage = annealing.SHORTAGE_SHARE * float(region.traffic.max())
-    cover = (gain * is_free).sum(axis=1)
-    cost = price / shortage * float((np.maximum(excess - cover, 0.0) ** 2).sum())
-    for now in range(len(excess) - 1):
-        then = now + 1
-        change = float(region.traffic[then] - region.traffic[now])
-        movable = region.moved_share * float(region.traffic[[now, then]].min())
-        lost = float(gain[now, is_free[now] & ~is_free[then]].sum())
-        taken = float(gain[then, is_free[then] & ~is_free[now]].sum())
-        lost = min(lost, max(excess[now] - cover[now] + lost, 0.0)) - max(-change, 0.0) - movable
-        taken = min(taken, max(excess[then] - cover[then] + taken, 0.0)) - max(change, 0.0) - movable
-        cost += moved_weight * price * (max(lost, 0.0) + max(taken, 0.0))
+    cost = float(prices @ level)
+    for window in range(len(excess)):
+        short = max(excess[window] - cover_of(region, gain, is_free, window), 0.0)
+        cost += float(np.median(prices)) * (annealing.SHORTAGE_PRICE * short + short**2 / shortage)
     return cost
 
 
-@settings(max_examples=8)
-@given(two_contracts(), LIMITS, st.sampled_from([0.05, 0.3, 2.0]))
-def test_annealed_windows_are_those_of_brute_force(problem: Month, percent: float, weight: float) -> None:
+@settings(max_examples=2)
+@given(two_contracts(), LIMITS)
+def test_annealing_costs_no_more_than_any_choice_at_its_first_levels(problem: Month, percent: float) -> None:
     region = Region.of(adjust(problem, max_moved_percent=percent), 0)
     level = 0.4 * region.level_limits[1]
-    found = annealing.choose(region, level, moved_weight=weight, random=np.random.default_rng(0))
-    assert (found.sum(axis=0) <= region.free).all()
-    least = cost_of(region, level, np.zeros((20, 2), dtype=bool), weight)
+    found = annealing.choose(region, level, random=np.random.default_rng(0))
+    assert (found.is_free.sum(axis=0) <= region.free).all()
+    assert found.cost == pytest.approx(cost_of(region, found.level, found.is_free))
+    least = cost_of(region, level, np.zeros((20, 2), dtype=bool))
     for first, second in itertools.product(range(20), repeat=2):
         is_free = np.zeros((20, 2), dtype=bool)
         is_free[first, 0] = is_free[second, 1] = True
-        least = min(least, cost_of(region, level, is_free, weight))
-    assert cost_of(region, level, found, weight) <= least * (1 + 1e-9) + 1e-9
+        least = min(least, cost_of(region, level, is_free))
+    assert found.cost <= least * (1 + 1e-6)
+
+
+@settings(max_examples=10)
+@given(two_contracts(), LIMITS, st.integers(0, 1_000))
+def test_no_loads_within_the_limit_add_more_than_the_cover(problem: Month, percent: float, seed: int) -> None:
+    region = Region.of(adjust(problem, max_moved_percent=percent), 0)
+    random = np.random.default_rng(seed)
+    start, share = 0.0, random.uniform(size=len(region.traffic))
+    load = np.zeros_like(region.most)
+    for window, traffic in enumerate(region.traffic.tolist()):  # a random walk of the first contract's load
+        least, most = max(traffic - region.most[window, 1], 0.0), region.most[window, 0]
+        if window:
+            change = traffic - float(region.traffic[window - 1])
+            movable = region.moved_share * min(traffic, float(region.traffic[window - 1]))
+            least = max(least, start + min(change, 0.0) - movable)
+            most = min(most, start + max(change, 0.0) + movable)
+        if least > most + 1e-9:
+            return  # no loads follow
+        start = least + share[window] * max(most - least, 0.0)
+        load[window] = start, traffic - start
+    assert switching.is_within_limit(region, load)
+    level = random.uniform(0.2, 0.8, size=2) * region.level_limits[1]
+    is_free = load > level
+    gain = region.most - np.minimum(region.most, level)
+    for window in range(len(load)):
+        added = float(np.maximum(load[window] - level, 0.0).sum())
+        assert added <= cover_of(region, gain, is_free, window) + 1e-6
 
 
 @pytest.mark.slow
-def test_a_week_of_hours_is_planned_near_its_bound() -> None:
-    problem = generators.month(clients=5_000, cdns=13, days=7, window_minutes=60, seed=4)
-    limited = adjust(problem, max_moved_percent=10)
-    cost, bound = least_bill(limited, Options(gap=0.01, time_limit_s=60.0))
-    assert bound <= cost <= 1.05 * bound
+@pytest.mark.parametrize(("seed", "percent"), [(0, 0.0), (4, 10.0)])
+def test_a_week_of_hours_is_planned_near_its_bound(seed: int, percent: float) -> None:
+    problem = generators.month(days=7, window_minutes=60, seed=seed)
+    limited = adjust(problem, max_moved_percent=percent)
+    cost, bound = least_bill(limited, Options(gap=0.02, time_limit_s=120.0, threads=1))
+    assert bound <= cost <= 1.021 * bound
 
 
 def test_a_limit_of_an_unknown_region_is_refused() -> None:
