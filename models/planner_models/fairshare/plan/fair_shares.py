@@ -63,7 +63,7 @@ def fill_in_order(order: Ints, cost: Floats, demand: Floats, due: Floats, capaci
             if slope[place] > 0:
                 level = (capacity - served) / slope[place]
                 if due[t] <= 0 or level * due[t] <= demand[t]:
-                    return max(level, 0.0)
+                    return float(max(level, 0.0))
             served += cost[t] * demand[t]
     return np.inf
 
