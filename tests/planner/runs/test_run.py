@@ -13,12 +13,15 @@ from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
 from planner.runs.rolling import Roll
-from planner.runs.run import evaluate
+from planner.runs.run import entries, evaluate
 from planner.scenarios.arguments import as_scenario
+from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import Entry, Scenario, from_document, load
 from planner.scenarios.shipped import scenario_names
 from planner_models.traffic import SYSTEM
+from tests import commands
 
+WITHOUT_DESIGNS = 'system = "traffic"\n[problem]\nsource = "generate"\npreset = "fat_tree"\nk = 4\n'
 DIAMOND = "tail,head,capacity_mbps\ns,a,10\na,t,10\ns,b,5\nb,t,5\n"
 SCENARIO = {
     "system": "traffic",
@@ -149,3 +152,31 @@ def test_gap_is_relative_and_unknown_is_none() -> None:
 def test_no_infinite_claims(value: float) -> None:
     with pytest.raises(ValueError, match="unknown is None"):
         Proof(status=Status.FEASIBLE, bound=value)
+
+
+def test_the_usual_designs_of_every_system_begin_with_its_default() -> None:
+    for name in system_names():
+        system = find_system(name)
+        assert system.usual_designs[0] is system.designs[0]
+        assert set(system.usual_designs) <= set(system.designs)
+
+
+def test_a_scenario_without_designs_compares_the_usual_ones_and_names_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(WITHOUT_DESIGNS)
+    usual = list(find_system("traffic").usual)
+    assert [one.label for one in entries(planner.load(file))] == usual
+    done = commands.planner("compare", file)
+    assert done.code == 0
+    assert (
+        f"designs: compares {', '.join(usual)}; --designs names others of traffic: shortest_path" in done.err
+    )
+    named = commands.planner("compare", file, "--designs", "ecmp,shortest_path")
+    assert "designs: compares" not in named.err
+
+
+def test_designs_that_a_scenario_names_stay(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(WITHOUT_DESIGNS + "[designs.ecmp]\n")
+    assert [one.label for one in entries(planner.load(file))] == ["ecmp"]
+    assert "designs: compares" not in commands.planner("compare", file).err
