@@ -94,7 +94,7 @@ class _State(NamedTuple):
     level   (N,) Mbit/s
     cost    (W, 2) traffic of contracts billed by the mean, and the cost of the shortage
     totals  (3,) sums of both over the windows, and the cost of the choice
-    own     (N, F) free windows of each contract, of which `count`, (N,), are used
+    own     (N, F) free windows of each contract, of which the first `used`, (N,), count
     fresh   (W, 2) costs after a move; stamp, places: (W,) windows that it changes
     """
 
@@ -105,7 +105,7 @@ class _State(NamedTuple):
     cost: Floats
     totals: Floats
     own: Ints
-    count: Ints
+    used: Ints
     fresh: Floats
     stamp: Ints
     places: Ints
@@ -253,9 +253,9 @@ def _move_windows(limits, state, turn, temperature, random):  # type: ignore[no-
     for row in range(changed):
         state.cost[state.places[row]] = state.fresh[row]
     state.own[one, place] = added
-    state.count[one] = max(state.count[one], place + 1)
+    state.used[one] = max(state.used[one], place + 1)
     if other >= 0:
-        state.own[other, np.flatnonzero(state.own[other, : state.count[other]] == added)] = removed
+        state.own[other, np.flatnonzero(state.own[other, : state.used[other]] == added)] = removed
 
 
 @numba.njit(cache=True)
@@ -325,18 +325,18 @@ def _draw_windows(limits, state, random):  # type: ignore[no-untyped-def]
     one = int(random.random() * contracts)
     if limits.slots[one] == 0:
         return -1, -1, -1, -1, -1
-    if state.count[one] > 0 and random.random() < NEAR:
+    if state.used[one] > 0 and random.random() < NEAR:
         step = 1 if random.random() < 0.5 else -1
-        added = state.own[one, int(random.random() * state.count[one])] + step
+        added = state.own[one, int(random.random() * state.used[one])] + step
         while 0 <= added < windows and state.free[added, one]:
             added += step
     else:
         added = int(random.random() * windows)
     if not 0 <= added < windows or state.free[added, one] or state.gain[added, one] <= 0:
         return -1, -1, -1, -1, -1
-    if state.count[one] < limits.slots[one]:
-        return one, added, -1, state.count[one], -1
-    place = int(random.random() * state.count[one])
+    if state.used[one] < limits.slots[one]:
+        return one, added, -1, state.used[one], -1
+    place = int(random.random() * state.used[one])
     removed, other = state.own[one, place], -1
     if random.random() < EXCHANGE:
         other = int(random.random() * contracts)
