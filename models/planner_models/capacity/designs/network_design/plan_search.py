@@ -54,7 +54,7 @@ LEAST_FREE_LINKS = 6
 FREE_LINKS_GROWTH = 1.2
 """Growth of neighbourhoods that hold no better plan."""
 
-FREE_LINKS_DECREASE = 0.8
+FREE_LINKS_DECREASE = 0.9
 """Decrease of neighbourhoods that are too large to search."""
 
 PATH_SEARCHES_PER_LINK = 2_000
@@ -105,7 +105,7 @@ STARTS_BETWEEN = 4
 ACCEPTED_ABOVE = 0.003
 """Value of the last plan above the best one, relative to it, up to which a kick changes the last plan."""
 
-IDLE_TO_GAINING = 0.5
+IDLE_TO_GAINING = 0.7
 """Work without a gain, per work with gains before it, after which the search begins with another plan."""
 
 LEAST_VAIN = 6
