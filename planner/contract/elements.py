@@ -90,6 +90,16 @@ class ElementReport:
     sections: tuple[Section, ...] = ()
 
 
+def row_of(names: Sequence[str], name: str, kind: str) -> int:
+    """Return the place of a name among those of a kind of elements.
+
+    raises  InputError with the nearest name where it is none of them
+    """
+    if name not in names:
+        raise InputError(f"{name}: no such {kind}" + did_you_mean(name, names))
+    return names.index(name)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ElementKind(Generic[ProblemT]):
     """A kind of elements of a problem.
@@ -121,9 +131,7 @@ class ElementKind(Generic[ProblemT]):
 
     def require(self, problem: ProblemT, name: str) -> str:
         """Return the name of an element; raise InputError with the nearest where there is none."""
-        known = self.names(problem)
-        if name not in known:
-            raise InputError(f"{name}: no such {self.name}" + did_you_mean(name, known))
+        row_of(self.names(problem), name, self.name)
         return name
 
     def with_role(self, role: Role) -> tuple[Action, ...]:

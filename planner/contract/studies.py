@@ -10,6 +10,7 @@ import pandas as pd
 
 from planner.contract.degradation import Degradation
 from planner.contract.design import Decision, Design
+from planner.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,13 @@ class Decided:
     baseline: Any = None
     baseline_name: str = "the previous plan"
     previous: Decision[Any] | None = None
+
+    @property
+    def plan(self) -> Any:
+        """The plan of the decision; raises InputError where it has none."""
+        if self.decision.plan is None:
+            raise InputError(f"{self.design.name}: has no plan to describe")
+        return self.decision.plan
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

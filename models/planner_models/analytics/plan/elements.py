@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.contract.elements import Action, ElementKind, ElementReport, Fact
+from planner.contract.elements import Action, ElementKind, ElementReport, Fact, row_of
 from planner.contract.studies import Decided, Section
-from planner.errors import InputError, did_you_mean
 from planner.options import Options
 from planner_models.analytics.plan.answers import find_answers, find_loads, find_query_loads
 from planner_models.analytics.plan.plan import read_levels
@@ -37,13 +36,6 @@ def list_uplinks(problem: Analytics) -> list[str]:
     return [str(name) for name in problem.link_names]
 
 
-def _read(problem: Analytics, decided: Decided) -> Ints:
-    plan = decided.decision.plan
-    if plan is None:
-        raise InputError(f"{decided.design.name}: has no plan to describe")
-    return read_levels(problem, plan)
-
-
 def _facts(problem: Analytics, load: Floats, link: int) -> list[Fact]:
     """Return the capacity and load of an uplink.
 
@@ -66,10 +58,8 @@ def _facts(problem: Analytics, load: Floats, link: int) -> list[Fact]:
 
 def describe_uplink(problem: Analytics, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
     """Describe the load of an uplink, and the queries of its site or the sites of its point of presence."""
-    names = list_uplinks(problem)
-    if name not in names:
-        raise InputError(f"{name}: no such {UPLINK}" + did_you_mean(name, names))
-    chosen, link, sites = _read(problem, decided), names.index(name), len(problem.site_names)
+    link, sites = row_of(list_uplinks(problem), name, UPLINK), len(problem.site_names)
+    chosen = read_levels(problem, decided.plan)
     return (
         _describe_site(problem, chosen, link)
         if link < sites

@@ -10,7 +10,6 @@ import pandas as pd
 
 from planner.contract.elements import Action, ElementKind, ElementReport, Fact
 from planner.contract.studies import Decided, Section
-from planner.errors import InputError
 from planner.options import Options
 from planner_models.circuitflows.plan.plan import simulated_us
 from planner_models.circuitflows.plan.service import MB, UNITS, Service
@@ -36,10 +35,7 @@ def list_pairs(problem: FlowsInTime) -> list[str]:
 
 def _derive_service(problem: FlowsInTime, decided: Decided) -> Service:
     """Return what a decision delivers; raise InputError where it has no plan."""
-    plan = decided.decision.plan
-    if plan is None:
-        raise InputError(f"{decided.design.name}: has no plan to describe")
-    return Service.of(problem, plan)
+    return Service.of(problem, decided.plan)
 
 
 def describe_pair(problem: FlowsInTime, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001

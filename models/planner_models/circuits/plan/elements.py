@@ -77,10 +77,7 @@ def require_pair(racks: Racks, table: pd.DataFrame, name: str) -> tuple[int, int
 
 def _derive_service(problem: Circuits, decided: Decided) -> Service:
     """Return what a decision serves; raise InputError where it has no plan."""
-    plan = decided.decision.plan
-    if plan is None:
-        raise InputError(f"{decided.design.name}: has no plan to describe")
-    return Service.of(problem, plan)
+    return Service.of(problem, decided.plan)
 
 
 def describe_pair(problem: Circuits, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001

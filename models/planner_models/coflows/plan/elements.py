@@ -8,9 +8,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.elements import Action, ElementKind, ElementReport, Fact
+from planner.contract.elements import Action, ElementKind, ElementReport, Fact, row_of
 from planner.contract.studies import Decided, Section
-from planner.errors import InputError, did_you_mean
 from planner.options import Options
 from planner_models.circuits.plan.elements import (
     PAIR_ACTIONS,
@@ -62,18 +61,12 @@ def tabulate_coflows(problem: CoflowsInTime, done: Completion, rows: Ints) -> pd
 
 def _replay(problem: CoflowsInTime, decided: Decided) -> Completion:
     """Return what a decision carries; raise InputError where it has no plan."""
-    plan = decided.decision.plan
-    if plan is None:
-        raise InputError(f"{decided.design.name}: has no plan to describe")
-    return replay(problem, plan)
+    return replay(problem, decided.plan)
 
 
 def describe_coflow(problem: CoflowsInTime, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
     """Describe a coflow: when it is complete, and its flows."""
-    names = list_coflows(problem)
-    if name not in names:
-        raise InputError(f"{name}: no such {COFLOW}" + did_you_mean(name, names))
-    row = names.index(name)
+    row = row_of(list_coflows(problem), name, COFLOW)
     done = _replay(problem, decided)
     one = tabulate_coflows(problem, done, np.array([row])).iloc[0]
     flows = np.flatnonzero(problem.coflow == row)

@@ -7,12 +7,11 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.elements import Action, ElementKind, ElementReport, Fact
+from planner.contract.elements import Action, ElementKind, ElementReport, Fact, row_of
 from planner.contract.studies import Decided, Section
-from planner.errors import InputError, did_you_mean
 from planner.options import Options
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
-from planner_models.fairshare.plan.plan import Content, read_plan
+from planner_models.fairshare.plan.plan import read_plan
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 NODE, TENANT = "node", "tenant"
@@ -46,23 +45,10 @@ def list_tenants(problem: SharedStore) -> list[str]:
     return [str(name) for name in problem.tenant_names]
 
 
-def _read(problem: SharedStore, decided: Decided) -> Content:
-    plan = decided.decision.plan
-    if plan is None:
-        raise InputError(f"{decided.design.name}: has no plan to describe")
-    return read_plan(problem, plan)
-
-
-def _row(names: list[str], name: str, what: str) -> int:
-    if name not in names:
-        raise InputError(f"{name}: no such {what}" + did_you_mean(name, names))
-    return names.index(name)
-
-
 def describe_node(problem: SharedStore, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
     """Describe the load and memory of a node, and the tenants that it serves."""
-    n = _row(list_nodes(problem), name, NODE)
-    content = _read(problem, decided)
+    n = row_of(list_nodes(problem), name, NODE)
+    content = read_plan(problem, decided.plan)
     mine = np.flatnonzero(content.replicas.node == n)
     owner = problem.tenant[content.replicas.partition[mine]]
     kops = add_up(owner, weights=content.kops[mine], minlength=len(problem.tenants))
@@ -90,8 +76,8 @@ def describe_node(problem: SharedStore, decided: Decided, name: str, options: Op
 
 def describe_tenant(problem: SharedStore, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
     """Describe what a tenant gets, what it is due, and the nodes that serve it."""
-    t = _row(list_tenants(problem), name, TENANT)
-    content = _read(problem, decided)
+    t = row_of(list_tenants(problem), name, TENANT)
+    content = read_plan(problem, decided.plan)
     mine = np.flatnonzero(problem.tenant[content.replicas.partition] == t)
     node = content.replicas.node[mine]
     by_node = add_up(node, weights=content.kops[mine], minlength=len(problem.nodes))

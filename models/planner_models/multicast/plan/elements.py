@@ -58,18 +58,10 @@ def _require(known: pd.Index, name: str, what: str) -> int:
     return row
 
 
-def _require_plan(decided: Decided) -> Channels:
-    """Return the plan of a decision; raise InputError where it has none."""
-    plan: Channels | None = decided.decision.plan
-    if plan is None:
-        raise InputError(f"{decided.design.name}: has no plan to describe")
-    return plan
-
-
 def describe_switch(problem: Multicast, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
     """Describe the table of a switch, the groups that it stores, and those that it cannot."""
     row = _require(problem.wiring.switches, name, SWITCH)
-    plan = _require_plan(decided)
+    plan: Channels = decided.plan
     layer = str(problem.wiring.layers[row])
     at = row - int(np.argmax(problem.wiring.layers == layer))
     size, occupied = (float(values[row]) for values in problem.table_sizes)
@@ -118,7 +110,7 @@ def describe_switch(problem: Multicast, decided: Decided, name: str, options: Op
 def describe_group(problem: Multicast, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
     """Describe how a group is sent, the entries that it takes, and its members."""
     row = _require(problem.group_names, name, GROUP)
-    plan = _require_plan(decided)
+    plan: Channels = decided.plan
     partition, copies = group_assignment(problem, plan.partitions)
     rate, members = float(problem.rate_mbps[row]), int(problem.member_counts[row])
     has_entries = bool(copies[row] > 0)
@@ -207,7 +199,7 @@ def rank_switches(
     options: Options,  # noqa: ARG001
 ) -> Mapping[str, float | None]:
     """Return the switches whose larger tables may save host traffic, each with the most that it may be."""
-    saved = saved_by_tables(problem, _require_plan(decided))
+    saved = saved_by_tables(problem, decided.plan)
     names = problem.wiring.switches
     order = np.argsort(-saved, kind="stable")
     return {str(names[row]): float(saved[row]) for row in order if saved[row] > 0}

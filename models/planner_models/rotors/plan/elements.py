@@ -9,7 +9,6 @@ import pandas as pd
 
 from planner.contract.elements import ElementKind, ElementReport, Fact
 from planner.contract.studies import Decided, Section
-from planner.errors import InputError
 from planner.options import Options
 from planner_models.circuits.plan import elements as circuits
 from planner_models.circuits.plan.elements import PAIR_ACTIONS, list_racks, require_pair, require_rack
@@ -31,10 +30,7 @@ def list_pairs(problem: RotorNetwork) -> list[str]:
 
 def _evaluate(problem: RotorNetwork, decided: Decided) -> Evaluation:
     """Return what a decision says; raise InputError where it has no plan."""
-    plan = decided.decision.plan
-    if plan is None:
-        raise InputError(f"{decided.design.name}: has no plan to describe")
-    return evaluate(problem, plan)
+    return evaluate(problem, decided.plan)
 
 
 def describe_pair(problem: RotorNetwork, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001

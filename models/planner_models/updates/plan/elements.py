@@ -9,7 +9,6 @@ import pandas as pd
 
 from planner.contract.elements import Action, ElementKind, ElementReport, Fact
 from planner.contract.studies import Decided, Section
-from planner.errors import InputError
 from planner.options import Options
 from planner_models.updates.plan.check import evaluate
 from planner_models.updates.plan.drawing import SWITCH
@@ -24,9 +23,7 @@ def list_switches(problem: Update) -> list[str]:
 def describe_switch(problem: Update, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
     """Describe the table of a switch during the update, and what it changes in each step."""
     switch = list_switches(problem).index(name)
-    plan = decided.decision.plan
-    if plan is None:
-        raise InputError(f"{decided.design.name}: has no plan to describe")
+    plan = decided.plan
     done = evaluate(problem, plan)
     most = max([int(problem.rules_now[switch]), *(int(held[switch]) for held in done.held.values())])
     size = float(problem.rule_capacity[switch])
