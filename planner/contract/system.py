@@ -83,6 +83,11 @@ class ProblemType(Generic[ProblemT]):
     elements: tuple[ElementKind[ProblemT], ...] = ()
     sample: Callable[[], ProblemT] | None = None
 
+    @cached_property
+    def table_by_name(self) -> Mapping[str, Table]:
+        """The tables of a problem by their names."""
+        return {table.name: table for table in self.tables}
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlanType(Generic[ProblemT, PlanT]):

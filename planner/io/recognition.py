@@ -60,6 +60,10 @@ class Sheet:
         suffix = suffix_of(self.path) or self.path.suffix
         return self.sheet or self.path.name[: len(self.path.name) - len(suffix)]
 
+    def is_named(self, table: str) -> bool:
+        """Return whether the file or sheet has a table's name, without regard to case and punctuation."""
+        return plain(self.stem) == plain(table)
+
     @property
     def widest(self) -> tuple[str, ...]:
         """The names of the columns in the way of separating them that shows the most."""
@@ -231,13 +235,13 @@ def _without_rivals(choice: Choice, place: int, choices: Sequence[Choice], sheet
     rivals = [other for at, other in enumerate(choices) if at != place and other.table == choice.table]
     if not rivals:
         return choice
-    named = plain(sheets[place].stem) == plain(choice.table)
+    named = sheets[place].is_named(choice.table)
     if choice.is_complete and not any(rival.is_complete for rival in rivals):
         return choice
     if not choice.is_complete and any(rival.is_complete for rival in rivals):
         return Choice(table=None)  # such as a sheet of notes beside the table
-    names = [plain(sheets[at].stem) for at, other in enumerate(choices) if other.table == choice.table]
-    if choice.is_complete and named and names.count(plain(choice.table)) == 1:
+    alike = [sheets[at] for at, other in enumerate(choices) if other.table == choice.table]
+    if choice.is_complete and named and sum(sheet.is_named(choice.table) for sheet in alike) == 1:
         return choice
     return Choice(table=None, fitting=tuple(dict.fromkeys([*choice.fitting, choice.table])))
 
@@ -247,7 +251,7 @@ def choose_table(sheet: Sheet, tables: Sequence[Table], mappings: Mappings | Non
     if not sheet.columns:
         return Choice(table=None)
     matches = {table.name: match_sheet(sheet, table, (mappings or {}).get(table.name)) for table in tables}
-    named = next((name for name in matches if plain(name) == plain(sheet.stem)), None)
+    named = next((name for name in matches if sheet.is_named(name)), None)
     declared = {table.name: table for table in tables}
     complete = {
         name: match

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from planner.contract.notes import add_note
-from planner.contract.plausibility import find_disproportions
-from planner.contract.units import plain
 from planner.errors import InputError, did_you_mean
 from planner.formatting import few
 from planner.io.file_replacement import replace_text
-from planner.io.layout import Layout, TableFile
+from planner.io.layout import Layout
 from planner.io.recognition import (
     Mappings,
     Reading,
@@ -29,8 +27,9 @@ from planner.io.recognition import (
     read_as,
     recognize,
 )
-from planner.io.table_files import read_problem, suffix_of
+from planner.io.table_files import suffix_of
 from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.sources import read_files
 from planner.scenarios.starter import starter_text
 
 if TYPE_CHECKING:
@@ -80,11 +79,17 @@ def write_scenario(
     if out.exists():
         raise InputError(f"{out}: exists already; name another file with --out")
     sheets = _list_sheets(files, {path.resolve() for path in paths if path.is_dir()})
-    mappings = columns or {}
-    found = find_system(system) if system is not None else _recognize_system(sheets, mappings, tables or {})
-    _check_names(found, tables or {}, mappings)
-    chosen = _choose_sheets(sheets, found, tables or {}, mappings)
-    problem = _read(found, chosen, mappings, decimal)
+    named, mappings = tables or {}, columns or {}
+    found = find_system(system) if system is not None else _recognize_system(sheets, mappings, named)
+    _check_names(found, named, mappings)
+    chosen = _choose_sheets(sheets, found, named, mappings)
+    problem = read_files(
+        found,
+        {
+            name: sheet.file(Layout(columns=mappings.get(name, {}), decimal=decimal, advice=ADVICE))
+            for name, sheet in chosen.items()
+        },
+    )
     section = _problem_section(chosen, mappings, decimal, out.parent)
     words = shlex.join(str(path) for path in paths)
     text = starter_text(found, origin=f"Written by: planner new scenario {words}", problem=section)
@@ -129,7 +134,7 @@ def _recognize_system(sheets: Sequence[Sheet], mappings: Mappings, tables: Mappi
     """Return the system whose tables the sheets are; raise InputError where none or several fit."""
     systems = [find_system(name) for name in system_names()]
     named = {*tables, *mappings}
-    systems = [one for one in systems if named <= {table.name for table in one.problem.tables}] or systems
+    systems = [one for one in systems if named <= one.problem.table_by_name.keys()] or systems
     recognition = recognize(sheets, systems, mappings)
     whole = [one for one in recognition.readings if _is_whole(one, tables)]
     if recognition.system in {one.system for one in whole}:
@@ -153,15 +158,17 @@ def _is_whole(reading: Reading, tables: Mapping[str, str]) -> bool:
 
 def _list_likely(sheets: Sequence[Sheet], systems: Sequence[System]) -> list[str]:
     """Return the systems with the most tables named as the sheets are, where there are any."""
-    names = {plain(sheet.stem) for sheet in sheets}
-    counts = {one.name: sum(plain(table.name) in names for table in one.problem.tables) for one in systems}
+    counts = {
+        one.name: sum(any(sheet.is_named(table) for sheet in sheets) for table in one.problem.table_by_name)
+        for one in systems
+    }
     most = max(counts.values())
     return [name for name, count in counts.items() if count == most > 0]
 
 
 def _check_names(system: System, tables: Mapping[str, str], mappings: Mappings) -> None:
     """Raise InputError for tables and columns that the system does not have."""
-    known = {table.name: table for table in system.problem.tables}
+    known = system.problem.table_by_name
     faults = [
         f"--table {name}: {system.name} has no such table" + did_you_mean(name, known)
         for name in tables
@@ -187,30 +194,28 @@ def _choose_sheets(
     chosen = {name: _named_sheet(sheets, name, text) for name, text in tables.items()}
     left = [sheet for sheet in sheets if sheet not in chosen.values()]
     reading = read_as(left, system, mappings, given=chosen)
-    declared = {table.name: table for table in system.problem.tables}
+    declared = system.problem.table_by_name
     faults: list[str] = []
-    for name, sheet in chosen.items():
-        faults += _column_faults(sheet, declared[name], mappings)
     for sheet, choice in zip(left, reading.choices, strict=True):
-        if choice.table is not None:
-            chosen[choice.table] = sheet
-            faults += _column_faults(sheet, declared[choice.table], mappings)
-        elif (named := _table_named_as(sheet, system)) is not None and named.name not in chosen:
-            chosen[named.name] = sheet
-            faults += _column_faults(sheet, named, mappings)
+        named = next((name for name in declared if name not in chosen and sheet.is_named(name)), None)
+        if (table := choice.table or named) is not None:
+            chosen[table] = sheet
         elif len(choice.fitting) > 0:
             options = " or ".join(f"--table {name}='{sheet.name}'" for name in choice.fitting)
             faults.append(f"{sheet.name}: may be the table {' or '.join(choice.fitting)}; say {options}")
         else:
             add_note(f"{sheet.name}: is no table of {system.name}, left out")
-    faults += _missing_faults(system, reading, chosen)
+    chosen = {name: chosen[name] for name in declared if name in chosen}
+    for name, sheet in chosen.items():
+        faults += _column_faults(sheet, declared[name], mappings)
+    faults += [
+        f"no file is the table {name} of {system.name} ({', '.join(declared[name].required_columns)})"
+        for name in reading.missing
+        if name not in chosen
+    ]
     if faults:
         raise InputError(*faults)
-    return {table.name: chosen[table.name] for table in system.problem.tables if table.name in chosen}
-
-
-def _table_named_as(sheet: Sheet, system: System) -> Table | None:
-    return next((table for table in system.problem.tables if plain(table.name) == plain(sheet.stem)), None)
+    return chosen
 
 
 def _column_faults(sheet: Sheet, table: Table, mappings: Mappings) -> list[str]:
@@ -220,15 +225,6 @@ def _column_faults(sheet: Sheet, table: Table, mappings: Mappings) -> list[str]:
         return list(match.faults)
     advice = f"{match.where}: name a column of the file by --column {table.name}.COLUMN=NAME"
     return [*match.faults, advice]
-
-
-def _missing_faults(system: System, reading: Reading, chosen: Mapping[str, Sheet]) -> list[str]:
-    declared = {table.name: table for table in system.problem.tables}
-    return [
-        f"no file is the table {name} of {system.name} ({', '.join(declared[name].required_columns)})"
-        for name in reading.missing
-        if name not in chosen
-    ]
 
 
 def _named_sheet(sheets: Sequence[Sheet], table: str, text: str) -> Sheet:
@@ -256,17 +252,3 @@ def _problem_section(
             layouts[name]["decimal"] = decimal
     columns = {name: dict(own) for name, own in mappings.items() if own}
     return {"tables": layouts} | ({"columns": columns} if columns else {})
-
-
-def _read(system: System, chosen: Mapping[str, Sheet], mappings: Mappings, decimal: str | None) -> Problem:
-    """Return the problem of the chosen sheets; raise InputError with all faults, also across tables."""
-    kind = system.problem
-    files: dict[str, TableFile] = {
-        name: sheet.file(Layout(columns=mappings.get(name, {}), decimal=decimal, advice=ADVICE))
-        for name, sheet in chosen.items()
-    }
-    tables = read_problem(kind.tables, files, kind.from_tables)
-    for doubt in find_disproportions(kind.proportions, tables):
-        add_note(doubt)
-    problem: Problem = kind.from_tables(tables)
-    return problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -268,12 +268,22 @@ def _from_tables(
         else:
             absent = [table.name for table in rest if table.name not in kind.optional_tables]
             faults = [f"problem.tables.{name}.file: is missing; name it, or a path" for name in absent]
-        tables = read_problem(kind.tables, {**files, **named}, kind.from_tables, faults)
-        for doubt in find_disproportions(kind.proportions, tables):
-            add_note(doubt)
-        return kind.from_tables(tables)
+        return read_files(system, {**files, **named}, faults)
 
     return make, []
+
+
+def read_files(system: System, files: Mapping[str, TableFile], faults: Sequence[str] = ()) -> Any:
+    """Return the problem in the files of its tables, with notes on figures that are in doubt.
+
+    faults  those that are known already, such as of missing files
+    raises  InputError with the faults of all rows, and of rules across tables
+    """
+    kind = system.problem
+    tables = read_problem(kind.tables, files, kind.from_tables, faults)
+    for doubt in find_disproportions(kind.proportions, tables):
+        add_note(doubt)
+    return kind.from_tables(tables)
 
 
 def relocate_paths(system: System, problem: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:

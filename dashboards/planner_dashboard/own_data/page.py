@@ -319,7 +319,7 @@ def _show_layout(own: PageState, system: System, place: int, sheet: Sheet, table
 
 def _show_tables(own: PageState, draft: Draft) -> None:
     """Show each table of the system with its cells to edit, faults at their rows."""
-    tables = {table.name: table for table in find_system(draft.system).problem.tables}
+    tables = find_system(draft.system).problem.table_by_name
     faults, _ = _faults(own, draft)
 
     def title(name: str) -> str:

@@ -118,7 +118,7 @@ def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) ->
 
     chosen  the sheet of each table, and how it is written where that is not found by itself
     """
-    tables = {table.name: table for table in find_system(system_name).problem.tables}
+    tables = find_system(system_name).problem.table_by_name
     frames: dict[str, pd.DataFrame] = {}
     notes: dict[str, tuple[str, ...]] = {}
     faults: dict[str, tuple[str, ...]] = {}
@@ -155,7 +155,7 @@ def read_scenario(name: str) -> Read:
         raise InputError(f"{name}: no such scenario")
     scenario = load(name)
     frames = scenario.make_problem().to_tables()
-    tables = {table.name: table for table in scenario.system.problem.tables}
+    tables = scenario.system.problem.table_by_name
     large = [f"{table}: has {len(frame):,} rows, at most {MAX_ROWS:,} can be edited"
              for table, frame in frames.items() if len(frame) > MAX_ROWS]  # fmt: skip
     if large:
@@ -210,8 +210,11 @@ def check_tables(
         problem = kind.from_tables(tables)
     except InputError as error:
         return Checked(faults=error.faults)
-    declared = {table.name: table for table in kind.tables}
-    doubts = [doubt for name, frame in tables.items() for doubt in find_unusual(declared[name], frame, name)]
+    doubts = [
+        doubt
+        for name, frame in tables.items()
+        for doubt in find_unusual(kind.table_by_name[name], frame, name)
+    ]
     doubts += find_disproportions(kind.proportions, tables)
     drawings = kind.draw(problem) if kind.draw is not None else ()
     return Checked(

@@ -31,11 +31,7 @@ class DuplexLines:
         """Group each link with the opposite one of the same parallel number; else each link alone."""
         first = line = np.arange(len(problem.links))
         if both_ways:
-            ends = [np.minimum(problem.tail, problem.head), np.maximum(problem.tail, problem.head)]
-            _, first, line = np.unique(
-                np.stack([*ends, problem.parallel]), axis=1, return_index=True, return_inverse=True
-            )
-            line = line.ravel().astype(np.int64)
+            first, line = pair_links(problem)
         count = len(first)
         has_both = np.bincount(line, minlength=count) > 1
         numbered = np.zeros(count, dtype=bool)
@@ -65,6 +61,18 @@ class DuplexLines:
         largest = np.zeros(len(self.names))
         np.maximum.at(largest, self.of_link, of_links)
         return largest
+
+
+def pair_links(problem: Traffic) -> tuple[Ints, Ints]:
+    """Return the first link of each line, (L,), and the line of each link, (E,).
+
+    A line is a link and the opposite one of the same parallel number.
+    """
+    ends = [np.minimum(problem.tail, problem.head), np.maximum(problem.tail, problem.head)]
+    _, first, line = np.unique(
+        np.stack([*ends, problem.parallel]), axis=1, return_index=True, return_inverse=True
+    )
+    return first, line.ravel().astype(np.int64)
 
 
 def lines_that_may_disconnect(problem: Traffic, lines: DuplexLines, candidates: Ints) -> list[int]:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools
+from planner_models.traffic.problem.duplex_lines import pair_links
 
 if TYPE_CHECKING:
     from planner_models.traffic.problem.problem import Traffic
@@ -20,9 +21,8 @@ if TYPE_CHECKING:
 
 def lacks_opposite(problem: Traffic) -> Bools:
     """Return the links without an opposite one of the same parallel number, shape (E,)."""
-    ends = pd.MultiIndex.from_arrays([problem.tail, problem.head, problem.parallel])
-    opposite = pd.MultiIndex.from_arrays([problem.head, problem.tail, problem.parallel])
-    return ~np.asarray(opposite.isin(ends), dtype=bool)
+    _, line = pair_links(problem)
+    return np.asarray(np.bincount(line)[line] == 1)
 
 
 def add_opposites(problem: Traffic) -> Traffic:
