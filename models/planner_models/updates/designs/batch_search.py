@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Floats, Ints
 from planner.compiled import inner, kernel
 
 ITERATIONS: Final = 300
@@ -164,10 +164,6 @@ def _descend(  # noqa: C901
         _put(load, one, batch[one], 1.0, during_start, during_row, during, after_start, after_row, after)
     cost = np.zeros(batches)
     weight = np.ones((batches, len(free)))  # of excess; grows where best responses get stuck
-    is_over = np.zeros((batches, len(free)), dtype=np.bool_)
-    for number in range(batches):
-        for row in range(len(free)):
-            is_over[number, row] = _over(load[number, row], free[row], scale[row]) > 0
     total, least, since = 0.0, np.inf, 0
     for sweep in range(sweeps):
         total = 0.0
@@ -183,7 +179,7 @@ def _descend(  # noqa: C901
         moved = 0
         for one in order:
             if not _can_relieve(
-                is_over, one, batch[one], during_start, during_row, after_start, after_row, after
+                load, free, scale, one, batch[one], during_start, during_row, after_start, after_row, after
             ):
                 continue
             _put(load, one, batch[one], -1.0, during_start, during_row, during, after_start, after_row, after)
@@ -209,17 +205,8 @@ def _descend(  # noqa: C901
                 if cost[number] < cost[best] - 1e-15:
                     best = number
             _put(load, one, best, 1.0, during_start, during_row, during, after_start, after_row, after)
-            if best == batch[one]:
-                continue
-            moved += 1
+            moved += best != batch[one]
             batch[one] = best
-            for number in range(batches):
-                for at in range(during_start[one], during_start[one + 1]):
-                    row = during_row[at]
-                    is_over[number, row] = _over(load[number, row], free[row], scale[row]) > 0
-                for at in range(after_start[one], after_start[one + 1]):
-                    row = after_row[at]
-                    is_over[number, row] = _over(load[number, row], free[row], scale[row]) > 0
         if moved <= len(order) // 200:
             for number in range(batches):
                 for row in range(len(free)):
@@ -235,7 +222,9 @@ def _descend(  # noqa: C901
 
 @inner
 def _can_relieve(
-    is_over: Bools,
+    load: Floats,
+    free: Floats,
+    scale: Floats,
     one: int,
     number: int,
     during_start: Ints,
@@ -246,17 +235,18 @@ def _can_relieve(
 ) -> bool:
     """Return whether a class takes space that a batch lacks, or would free some in an earlier batch."""
     for at in range(during_start[one], during_start[one + 1]):
-        if is_over[number, during_row[at]]:
+        row = during_row[at]
+        if _over(load[number, row], free[row], scale[row]) > 0:
             return True
     for at in range(after_start[one], after_start[one + 1]):
         row = after_row[at]
         if after[at] > 0:
-            for later in range(number + 1, is_over.shape[0]):
-                if is_over[later, row]:
+            for later in range(number + 1, len(load)):
+                if _over(load[later, row], free[row], scale[row]) > 0:
                     return True
         else:
             for earlier in range(1, number + 1):
-                if is_over[earlier, row]:
+                if _over(load[earlier, row], free[row], scale[row]) > 0:
                     return True
     return False
 
