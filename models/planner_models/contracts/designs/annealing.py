@@ -51,7 +51,7 @@ class Annealed(NamedTuple):
 
 
 class _Limits(NamedTuple):
-    """What does not change; least loads of contracts billed by the mean are taken off the traffic.
+    """Figures that stay fixed in a search; least loads of contracts billed by the mean are off the traffic.
 
     traffic      (W,) Mbit/s
     least, most  (W, N) loads of contracts that are not billed by the mean; 0 for the others

@@ -78,7 +78,7 @@ def explain_optimum(problem: Analytics) -> str:
 
 
 def test_an_uplink_without_capacity_costs_what_answers_gain_with_it() -> None:
-    """Two sites make answers worth 1 USD in each of three intervals; in the second there is none."""
+    """Answers of two sites have a value of 1 USD in each of three intervals; in the second there is none."""
     problem = make(sites=2, intervals=3, combine=("coarsest",), uplink_mbps=1.0)
     words = explain_optimum(adjust(problem, fail_links=("p",), fail_from_s=60.0, fail_hours=1 / 60))
     assert "The uplink of p has no capacity in 1 interval, from hour 0.0167." in words

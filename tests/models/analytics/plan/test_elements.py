@@ -1,4 +1,4 @@
-"""What is told of uplinks, and what their failure costs."""
+"""Descriptions of uplinks, and the cost of their failures."""
 
 from __future__ import annotations
 
