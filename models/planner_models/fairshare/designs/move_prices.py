@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from planner.arrays import Floats, Ints
-from planner_models.fairshare.designs.placement import Rules, State, may_be, put
+from planner_models.fairshare.designs.placement_rules import Rules, State, may_be, put
 
 CLASSES: Final = 128
 CELLS: Final = 2_000  # of the largest limit: loads that are taken are rounded down to whole ones

@@ -22,17 +22,19 @@ from planner_models.fairshare.designs.decision import Previous, decide, start_fr
 from planner_models.fairshare.designs.move_prices import list_items, pack, price_moves
 from planner_models.fairshare.designs.optimum import Seed, fair_load_kops, solve_given
 from planner_models.fairshare.designs.placement import (
+    bound_utilization,
+    insert_all,
+    order_by_load,
+    place_by_load,
+)
+from planner_models.fairshare.designs.placement_rules import (
     Rules,
     State,
-    bound_utilization,
     copy_state,
     find_rules,
-    insert_all,
     keep_all,
     list_replicas,
     may_be,
-    order_by_load,
-    place_by_load,
     put,
     start_state,
 )

@@ -3,118 +3,35 @@
 Greedy: partitions in descending order of load, each replica on the node with the lowest utilization after it
 (longest processing time first, Graham 1969), where memory, domains and the tenant's nodes allow it. A tenant
 that may be on few nodes first gets those with the lowest planned utilization. Replicas without a place are
-inserted by ejection of others. Local search then moves and exchanges replicas of the busiest node.
+inserted by ejection of others. Local search follows (`exchanges`).
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numba import njit
 
 from planner.arrays import Bools, Floats, Ints
+from planner_models.fairshare.designs.exchanges import search_exchanges
+from planner_models.fairshare.designs.placement_rules import (
+    Rules,
+    State,
+    find_rules,
+    keep_all,
+    list_replicas,
+    may_be,
+    put,
+    start_state,
+)
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 from planner_models.fairshare.problem.validation import find_memory_shortage
 
-MOST_STEPS: Final = 20_000  # moves of the local search
-TRIALS: Final = 4_000  # random moves that are tried for a step before the search ends
 TARGET_GAP: Final = 1e-5
 MOST_EJECTIONS: Final = 100_000_000  # replicas whose ejection is tried for all that have no place
-
-
-class Rules(NamedTuple):
-    """Conditions that placements must satisfy.
-
-    tenant, size, wanted  (P,) owner, GB and replicas of partitions
-    rate, memory, domain  (N,) of nodes; rate 0: no replica
-    most_nodes            (T,)
-    allowed               (P, N), or (1, N) where no rule names a partition
-    """
-
-    tenant: Ints
-    size: Floats
-    wanted: Ints
-    rate: Floats
-    memory: Floats
-    domain: Ints
-    most_nodes: Ints
-    allowed: Bools
-
-
-class State(NamedTuple):
-    """A placement that is changed in place.
-
-    node         (P, largest number of replicas), -1 for none
-    load, used   (N,) load and GB of nodes
-    on           (T, N) replicas of each tenant on each node
-    spread       (T,) nodes of each tenant
-    is_pinned    (P, largest number of replicas) whether a replica must stay
-    """
-
-    node: Ints
-    load: Floats
-    used: Floats
-    on: Ints
-    spread: Ints
-    is_pinned: Bools
-
-
-def find_rules(problem: SharedStore) -> Rules:
-    """Return the rules of a problem's placements; failed nodes take no replica."""
-    works = ~problem.is_failed
-    forbidden = problem.is_forbidden
-    allowed = works[None, :].copy() if forbidden is None else works[None, :] & ~forbidden
-    return Rules(
-        tenant=problem.tenant,
-        size=problem.size_gb,
-        wanted=problem.wanted_replicas,
-        rate=problem.rate_kops,
-        memory=problem.memory_gb * (1 + 1e-12),
-        domain=problem.domain,
-        most_nodes=problem.most_nodes,
-        allowed=allowed,
-    )
-
-
-@njit(cache=True, nogil=True, inline="always")
-def may_be(rules: Rules, state: State, p: int, r: int, n: int, freed: float) -> bool:
-    """Return whether replica r of partition p may be on node n, where some GB would be freed."""
-    if not rules.allowed[p if len(rules.allowed) > 1 else 0, n]:
-        return False
-    if state.used[n] - freed + rules.size[p] > rules.memory[n]:
-        return False
-    t = rules.tenant[p]
-    if state.on[t, n] == 0:
-        old = state.node[p, r]
-        leaves = old >= 0 and state.on[t, old] == 1
-        if state.spread[t] - (1 if leaves else 0) >= rules.most_nodes[t]:
-            return False
-    for other in range(state.node.shape[1]):
-        if other != r and state.node[p, other] >= 0 and rules.domain[state.node[p, other]] == rules.domain[n]:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def put(rules: Rules, state: State, load: Floats, p: int, r: int, n: int) -> None:
-    """Move replica r of partition p to node n; -1 takes it away."""
-    t, old = rules.tenant[p], state.node[p, r]
-    if old >= 0:
-        state.load[old] -= load[p]
-        state.used[old] -= rules.size[p]
-        state.on[t, old] -= 1
-        if state.on[t, old] == 0:
-            state.spread[t] -= 1
-    state.node[p, r] = n
-    if n >= 0:
-        state.load[n] += load[p]
-        state.used[n] += rules.size[p]
-        if state.on[t, n] == 0:
-            state.spread[t] += 1
-        state.on[t, n] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -199,159 +116,6 @@ def insert_by_ejection(  # noqa: C901 - one compiled loop
     return left
 
 
-@njit(cache=True, nogil=True)
-def search_exchanges(  # noqa: C901 - one compiled loop
-    rules: Rules,
-    state: State,
-    load: Floats,
-    bound: float,
-    steps: int,
-    trials: int,
-    random: np.random.Generator,
-) -> int:
-    """Lower the utilization of the busiest node by moves and exchanges of replicas; return the steps.
-
-    A step is the best of the first random moves that lower the busiest node without making another as busy.
-    """
-    nodes, partitions, width = len(rules.rate), len(rules.wanted), state.node.shape[1]
-    members = np.full((nodes, partitions * width // max(nodes, 1) * 4 + 64), -1)
-    count = np.zeros(nodes, dtype=np.int64)
-    for p in range(partitions):
-        for r in range(rules.wanted[p]):
-            n = state.node[p, r]
-            if n < 0 or load[p] <= 0 or state.is_pinned[p, r]:
-                continue
-            if count[n] == members.shape[1]:
-                wider = np.full((nodes, 2 * members.shape[1]), -1)
-                wider[:, : members.shape[1]] = members
-                members = wider
-            members[n, count[n]] = p * width + r
-            count[n] += 1
-    for step in range(steps):
-        worst, high = 0, -1.0
-        for n in range(nodes):
-            if rules.rate[n] > 0 and state.load[n] / rules.rate[n] > high:
-                worst, high = n, state.load[n] / rules.rate[n]
-        if high <= bound or count[worst] == 0:
-            return step
-        best, lowest = -1, high * (1 - 1e-12)
-        chosen, target, other = -1, -1, -1
-        found = 0
-        for _ in range(trials):
-            i = int(random.integers(0, count[worst]))
-            p, r = members[worst, i] // width, members[worst, i] % width
-            n = int(random.integers(0, nodes))
-            if n == worst or rules.rate[n] <= 0 or state.load[n] / rules.rate[n] >= high:
-                continue
-            j, q, back = -1, -1, 0.0
-            if count[n] > 0 and random.random() < 0.8:
-                j = int(random.integers(0, count[n]))
-                q = members[n, j] // width
-                back = load[q]
-            delta = load[p] - back
-            if delta <= 0:
-                continue
-            after = max(
-                (state.load[worst] - delta) / rules.rate[worst], (state.load[n] + delta) / rules.rate[n]
-            )
-            if after >= lowest:
-                continue
-            if j < 0:
-                fits = may_be(rules, state, p, r, n, 0.0)
-            else:
-                s = members[n, j] % width
-                fits = p != q and may_be(rules, state, p, r, n, rules.size[q])
-                if fits:
-                    put(rules, state, load, p, r, n)
-                    fits = may_be(rules, state, q, s, worst, 0.0)
-                    if fits:
-                        put(rules, state, load, q, s, worst)
-                        t, u = rules.tenant[p], rules.tenant[q]
-                        fits = (
-                            state.spread[t] <= rules.most_nodes[t] and state.spread[u] <= rules.most_nodes[u]
-                        )
-                        put(rules, state, load, q, s, n)
-                    put(rules, state, load, p, r, worst)
-            if fits:
-                best, lowest, chosen, target, other = i, after, i, n, j
-                found += 1
-                if found >= 8:
-                    break
-        if best < 0:
-            return step
-        mine = members[worst, chosen]
-        put(rules, state, load, mine // width, mine % width, target)
-        if other >= 0:
-            theirs = members[target, other]
-            put(rules, state, load, theirs // width, theirs % width, worst)
-            members[worst, chosen], members[target, other] = theirs, mine
-        else:
-            count[worst] -= 1
-            members[worst, chosen] = members[worst, count[worst]]
-            if count[target] == members.shape[1]:
-                wider = np.full((nodes, 2 * members.shape[1]), -1)
-                wider[:, : members.shape[1]] = members
-                members = wider
-            members[target, count[target]] = mine
-            count[target] += 1
-    return steps
-
-
-def start_state(problem: SharedStore, rules: Rules, load: Floats) -> State:
-    """Return the placement of pinned replicas alone."""
-    width = int(max(rules.wanted.max(initial=1), 1))
-    partitions, nodes = len(rules.wanted), len(rules.rate)
-    state = State(
-        node=np.full((partitions, width), -1),
-        load=np.zeros(nodes),
-        used=np.zeros(nodes),
-        on=np.zeros((len(rules.most_nodes), nodes), dtype=np.int64),
-        spread=np.zeros(len(rules.most_nodes), dtype=np.int64),
-        is_pinned=np.zeros((partitions, width), dtype=bool),
-    )
-    if problem.is_pinned is not None:
-        partition, node = np.divmod(np.flatnonzero(problem.is_pinned), nodes)
-        keep_all(rules, state, load, partition, node, True)
-    return state
-
-
-def copy_state(state: State) -> State:
-    """Return a copy of a placement."""
-    return State(
-        node=state.node.copy(),
-        load=state.load.copy(),
-        used=state.used.copy(),
-        on=state.on.copy(),
-        spread=state.spread.copy(),
-        is_pinned=state.is_pinned.copy(),
-    )
-
-
-@njit(cache=True, nogil=True)
-def keep_all(rules: Rules, state: State, load: Floats, partition: Ints, node: Ints, must_stay: bool) -> None:
-    """Put replicas where they are placed, as far as the rules allow it."""
-    for k in range(len(partition)):
-        p, n = partition[k], node[k]
-        slot = -1
-        is_there = False
-        for r in range(rules.wanted[p]):
-            if state.node[p, r] == n:
-                is_there = True
-            if state.node[p, r] < 0 and slot < 0:
-                slot = r
-        if slot >= 0 and not is_there and may_be(rules, state, p, slot, n, 0.0):
-            put(rules, state, load, p, slot, n)
-            state.is_pinned[p, slot] = must_stay
-
-
-def list_replicas(state: State) -> Replicas:
-    """Return the replicas of a placement."""
-    partition, slot = np.nonzero(state.node >= 0)
-    node = state.node[partition, slot]
-    order = np.lexsort((node, partition))
-    return Replicas(partition[order], node[order])
-
-
 def choose_nodes(rules: Rules, load: Floats, state: State) -> Bools:
     """Return the nodes that each tenant may use, (T, N): all, or as many of the least used as it may have."""
     tenants, nodes = len(rules.most_nodes), len(rules.rate)
@@ -407,7 +171,7 @@ def place_by_load(problem: SharedStore, load_kops: Floats, *, search: bool = Tru
     insert_all(problem, rules, state, load_kops, order_by_load(problem, load_kops))
     if search:
         target = bound_utilization(problem, load_kops) * (1 + TARGET_GAP)
-        search_exchanges(rules, state, load_kops, target, MOST_STEPS, TRIALS, np.random.default_rng(seed))
+        search_exchanges(rules, state, load_kops, target, np.random.default_rng(seed))
     return list_replicas(state)
 
 

@@ -71,6 +71,22 @@ def test_search_ends_near_the_bound() -> None:
     assert found <= 1.001 * bound_utilization(problem, load)
 
 
+@pytest.mark.parametrize(("replicas", "most_nodes", "gap"), [(1, 4, 1e-4), (3, 6, 1e-4), (3, 3, 0.02)])
+def test_search_balances_tenants_that_may_be_on_few_nodes(replicas: int, most_nodes: int, gap: float) -> None:
+    """With as many nodes as replicas, all replicas of a tenant on a node can only move together."""
+    problem = generators.zipf(
+        tenants=100, partitions=20, nodes=20, replicas=replicas, memory=1.15, most_nodes=most_nodes,
+        weights="equal", seed=2,
+    )  # fmt: skip
+    load = optimum.fair_load_kops(problem)
+    greedy = utilization(problem, place_by_load(problem, load, search=False), load)
+    replicas_found = place_by_load(problem, load)
+    nodes_of = pd.DataFrame({"tenant": problem.tenant[replicas_found.partition], "node": replicas_found.node})
+    assert nodes_of.groupby("tenant")["node"].nunique().max() <= most_nodes
+    found, bound = utilization(problem, replicas_found, load), bound_utilization(problem, load)
+    assert bound * (1 - 1e-9) <= found <= min(greedy, bound * (1 + gap))
+
+
 def test_uniform_placement_has_as_many_replicas_on_each_node() -> None:
     problem = generators.zipf(tenants=20, partitions=12, nodes=6, replicas=2, seed=1)
     count = np.bincount(place_uniformly(problem).node)
