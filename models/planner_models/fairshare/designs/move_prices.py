@@ -29,7 +29,7 @@ LEAST_STEP: Final = 1e-3
 AHEAD: Final = 1.07  # the bound that steps aim at, over the present one
 MEMORY: Final = 0.5  # part of the last direction in the next one
 REPAIR: Final = 5.0  # replicas that move in repair for each one without a node
-CANDIDATES: Final = 8  # decisions that are packed with repair, those with least data
+CANDIDATES: Final = 16  # decisions that are packed with repair, those with least data
 
 
 class Items(NamedTuple):
@@ -101,25 +101,33 @@ def decide_nodes(  # noqa: C901 - one compiled loop
     least_gb                (N,) least data of a node's items after the first ones
     """
     value, choice = np.zeros(cells + 1), np.full(cells + 1, -1)
-    for x in range(1, cells + 1):
-        value[x] = value[x - 1]
-        for c in range(len(sizes)):
-            if sizes[c] <= x and value[x - sizes[c]] + prices[c] > value[x] + 1e-15:
-                value[x], choice[x] = value[x - sizes[c]] + prices[c], c
+    for c in range(len(sizes)):
+        size, price = sizes[c], prices[c]
+        if size > cells or price <= value[size]:  # smaller ones are worth as much
+            continue
+        for x in range(size, cells + 1):
+            if value[x - size] + price > value[x] + 1e-15:
+                value[x], choice[x] = value[x - size] + price, c
     surplus[:] = 0.0
     total = 0.0
+    frees, costs = np.empty(1 << CHOSEN), np.empty(1 << CHOSEN)  # by the first replicas that leave
     for n in range(len(slack)):
         begin, end = items.first[n], items.first[n + 1]
         chosen = min(CHOSEN, end - begin)
         best = np.inf
         for bits in range(1 << chosen):
-            free, cost = slack[n], 0.0
-            for j in range(chosen):
-                if bits >> j & 1:
-                    free += items.load[begin + j]
-                    cost += items.gb[begin + j]
-                    if of_class[begin + j] >= 0:
-                        cost += prices[of_class[begin + j]]
+            if bits:
+                j = 0
+                while bits >> j & 1 == 0:
+                    j += 1
+                rest = bits & (bits - 1)
+                frees[bits] = frees[rest] + items.load[begin + j]
+                costs[bits] = costs[rest] + items.gb[begin + j]
+                if of_class[begin + j] >= 0:
+                    costs[bits] += prices[of_class[begin + j]]
+            else:
+                frees[0], costs[0] = slack[n], 0.0
+            free, cost = frees[bits], costs[bits]
             further = 0
             while cost - value[cells] < best:
                 if free >= -1e-9 * step:
@@ -140,12 +148,9 @@ def decide_nodes(  # noqa: C901 - one compiled loop
             if decisions.bits[n] >> j & 1 and of_class[begin + j] >= 0:
                 surplus[of_class[begin + j]] += 1.0
         x = decisions.taken[n]
-        while x > 0:
-            if choice[x] < 0:
-                x -= 1
-            else:
-                surplus[choice[x]] -= 1.0
-                x -= sizes[choice[x]]
+        while choice[x] >= 0:
+            surplus[choice[x]] -= 1.0
+            x -= sizes[choice[x]]
     return total
 
 

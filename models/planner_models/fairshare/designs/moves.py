@@ -46,6 +46,7 @@ from planner_models.fairshare.problem.validation import find_memory_shortage
 MOST_STEPS: Final = 20_000
 HOTTEST: Final = 12  # replicas of a node that are tried in exchanges
 ROUNDING: Final = 1e-9
+LIMIT: Final = 1e-6  # of its limit, by which a node may be above it
 CLOSE: Final = 0.01  # distance from the bound at which no further decision of prices is packed
 FAR: Final = 0.1  # distance at which none is started without prices
 
@@ -111,12 +112,14 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
         return Moved(replicas, _is_within(problem, replicas, load_kops, limit), 0.0, limit)
     rules = find_rules(problem)
     state = start_state(problem, rules, load_kops)
-    first = np.searchsorted(partition, np.arange(len(load_kops) + 1))
     most = rules.rate * limit * (1 + ROUNDING)
-    order = order_by_load(problem, load_kops)
     if find_memory_shortage(problem) is not None:  # then no moves make space for all
-        insert_all(problem, rules, state, load_kops, order, Replicas(partition, node))
-        lower_excess(rules, state, load_kops, most, first, node, MOST_STEPS)
+        insert_all(
+            problem, rules, state, load_kops, order_by_load(problem, load_kops), Replicas(partition, node)
+        )
+        first = np.searchsorted(partition, np.arange(len(load_kops) + 1))
+        by_load = np.argsort(-load_kops, kind="stable")
+        lower_excess(rules, state, load_kops, most, by_load, first, node, np.inf)
         return Moved(list_replicas(state), False, 0.0, limit)
     keep_all(rules, state, load_kops, partition, node, False)
     gb = copied_gb(rules, state, partition, node)
@@ -130,25 +133,46 @@ def move_least(problem: SharedStore, load_kops: Floats, *, slack: float, seed: i
         bound, leaving = max(bound, priced.bound_gb), priced.leaving
         if (gb == gb[0]).all() and gb[0] > 0:  # whole replicas of one size
             bound = float(np.ceil(bound / gb[0] - 1e-6) * gb[0])
-    found: list[tuple[bool, float, Replicas]] = []
+    replicas, is_within = _place_leaving(problem, rules, state, load_kops, most, leaving, bound)
+    return Moved(replicas, is_within, bound, limit)
+
+
+def _place_leaving(
+    problem: SharedStore,
+    rules: Rules,
+    state: State,
+    load_kops: Floats,
+    most: Floats,
+    leaving: list[Ints],
+    bound_gb: float,
+) -> tuple[Replicas, bool]:
+    """Return the replicas with the least data moved of several decisions, and whether they keep all limits.
+
+    most      (N,) load that nodes may have
+    leaving   slots that leave in each decision
+    bound_gb  no decision is tried once one is near it
+    """
+    order, by_load = order_by_load(problem, load_kops), np.argsort(-load_kops, kind="stable")
+    partition, node = problem.placed_replicas
+    first = np.searchsorted(partition, np.arange(len(load_kops) + 1))
+    best, least = state, (True, np.inf)  # whether some node is above its limit, data that is moved
     for slots in [*leaving, np.zeros(0, dtype=np.int64)]:  # without prices last
-        least = min((moved for is_within, moved, _ in found if is_within), default=np.inf)
-        if least <= bound * (1 + (CLOSE if len(slots) else FAR)) + ROUNDING:
+        if not least[0] and least[1] <= bound_gb * (1 + (CLOSE if len(slots) else FAR)) + ROUNDING:
             break
         for makes_space in (False, True):
             trial = copy_state(state)
             left = pack(rules, trial, load_kops, most, slots, order, makes_space)
             if left:
                 insert_all(problem, rules, trial, load_kops, order)
-            lower_excess(rules, trial, load_kops, most, first, node, MOST_STEPS)
-            replicas = list_replicas(trial)
-            counted = count_moves(problem, replicas)
-            is_within = _is_within(problem, replicas, load_kops, limit)
-            found.append((is_within, counted[1] if counted else 0.0, replicas))
+            enough = np.inf if least[0] else least[1] * (1 - ROUNDING)
+            lower_excess(rules, trial, load_kops, most, by_load, first, node, enough)
+            is_over = bool((trial.load > most * (1 + LIMIT)).any()) or trial.lacks(rules.wanted)
+            moved = (is_over, sum_moved(rules, trial, first, node))
+            if moved < least:
+                best, least = trial, moved
             if left == 0:
                 break
-    is_within, _, replicas = min(found, key=lambda one: (not one[0], one[1]))
-    return Moved(replicas, is_within, bound, limit)
+    return list_replicas(best), not least[0]
 
 
 def copied_gb(rules: Rules, state: State, partition: Ints, node: Ints) -> Floats:
@@ -168,7 +192,7 @@ def copied_gb(rules: Rules, state: State, partition: Ints, node: Ints) -> Floats
 def _is_within(problem: SharedStore, replicas: Replicas, load_kops: Floats, limit: float) -> bool:
     load = add_up(replicas.node, weights=load_kops[replicas.partition], minlength=len(problem.nodes))
     placed = np.bincount(replicas.partition, minlength=len(load_kops))
-    fits = bool((load <= problem.rate_kops * limit * (1 + 1e-6)).all())
+    fits = bool((load <= problem.rate_kops * limit * (1 + LIMIT)).all())
     return fits and bool((placed >= problem.wanted_replicas).all())
 
 
@@ -215,6 +239,20 @@ def is_home(first: Ints, homes: Ints, p: int, n: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
+def sum_moved(rules: Rules, state: State, first: Ints, homes: Ints) -> float:
+    """Return the GB of replicas on nodes where they have not been placed.
+
+    first, homes  nodes of the placed replicas of partition p: homes[first[p]:first[p + 1]]
+    """
+    total = 0.0
+    for p in range(len(rules.wanted)):
+        for r in range(state.node.shape[1]):
+            if state.node[p, r] >= 0 and not is_home(first, homes, p, state.node[p, r]):
+                total += rules.size[p]
+    return total
+
+
+@njit(cache=True, nogil=True)
 def gb_moved(first: Ints, homes: Ints, size: Floats, p: int, old: int, new: int) -> float:
     """Return the further GB that are copied if a replica goes from one node to another."""
     moved = 0.0
@@ -244,14 +282,27 @@ def insert(row: Ints, count: int, slot: int, load: Floats, width: int) -> None:
 
 @njit(cache=True, nogil=True)
 def lower_excess(  # noqa: C901 - one compiled loop
-    rules: Rules, state: State, load: Floats, most: Floats, first: Ints, homes: Ints, steps: int
-) -> int:
-    """Move and exchange replicas until no node is above its limit or no step helps; return the steps.
+    rules: Rules,
+    state: State,
+    load: Floats,
+    most: Floats,
+    order: Ints,
+    first: Ints,
+    homes: Ints,
+    least_gb: float,
+) -> None:
+    """Move and exchange replicas until no node is above its limit or no step helps.
 
     most          (N,) load that nodes may have
+    order         (P,) partitions, those with most load first
     first, homes  nodes of the placed replicas of partition p: homes[first[p]:first[p + 1]]
+    least_gb      data that is moved by another placement within the limits, infinite without one: the search
+                  ends once it moves as much, or leaves a node above its limit
     """
     nodes, partitions, width = len(most), len(rules.wanted), state.node.shape[1]
+    moved = sum_moved(rules, state, first, homes)
+    if not (state.load > most).any() or moved >= least_gb:
+        return
     count = np.zeros(nodes, dtype=np.int64)
     for p in range(partitions):
         for r in range(width):
@@ -259,7 +310,7 @@ def lower_excess(  # noqa: C901 - one compiled loop
                 count[state.node[p, r]] += 1
     members = np.full((nodes, 2 * count.max() + 64), -1)  # those with most load first
     count[:] = 0
-    for p in np.argsort(-load):
+    for p in order:
         for r in range(width):
             n = state.node[p, r]
             if n >= 0 and load[p] > 0 and not state.is_pinned[p, r]:
@@ -267,18 +318,22 @@ def lower_excess(  # noqa: C901 - one compiled loop
                 count[n] += 1
     is_stuck = np.zeros(nodes, dtype=np.bool_)
     gb_of = np.empty(HOTTEST)
-    for step in range(steps):
+    for _ in range(MOST_STEPS):
         h, worst = -1, 0.0
         for n in range(nodes):
             if not is_stuck[n] and state.load[n] - most[n] > worst:
                 h, worst = n, state.load[n] - most[n]
         if h < 0:
-            return step
+            return
         best, tightest = 0.0, np.inf
         chosen, target, other = -1, -1, -1
         for i in range(count[h]):
             p, r = members[h, i] // width, members[h, i] % width
             ended = min(load[p], worst)
+            if first[p + 1] - first[p] == 1 and homes[first[p]] == h:  # the same data to all nodes
+                value = ended / max(rules.size[p], 1e-9)
+                if value < best * (1 - 1e-12) or (value <= best * (1 + 1e-12) and load[p] >= tightest):
+                    continue
             for n in range(nodes):
                 free = most[n] - state.load[n]
                 if n == h or free < load[p]:
@@ -296,6 +351,7 @@ def lower_excess(  # noqa: C901 - one compiled loop
                 continue
             for i in range(hottest):
                 gb_of[i] = gb_moved(first, homes, rules.size, members[h, i] // width, h, n)
+            least = gb_of[:hottest].min()
             for j in range(count[n]):
                 q, s = members[n, j] // width, members[n, j] % width
                 if load[members[h, 0] // width] <= load[q]:
@@ -303,6 +359,8 @@ def lower_excess(  # noqa: C901 - one compiled loop
                 if load[members[h, hottest - 1] // width] - load[q] > free:
                     break
                 gb_q = gb_moved(first, homes, rules.size, q, n, h)
+                if min(free, worst) <= best * (1 + 1e-12) * max(least + gb_q, 1e-9):
+                    continue
                 for i in range(hottest):
                     p, r = members[h, i] // width, members[h, i] % width
                     delta = load[p] - load[q]
@@ -319,9 +377,12 @@ def lower_excess(  # noqa: C901 - one compiled loop
                     if fits:
                         best, chosen, target, other = min(delta, worst) / gb, i, n, j
         if chosen < 0:
+            if least_gb < np.inf:
+                return
             is_stuck[h] = True
             continue
         mine = members[h, chosen]
+        moved += gb_moved(first, homes, rules.size, mine // width, h, target)
         put(rules, state, load, mine // width, mine % width, target)
         if count[target] == members.shape[1]:
             wider = np.full((nodes, 2 * members.shape[1]), -1)
@@ -329,6 +390,7 @@ def lower_excess(  # noqa: C901 - one compiled loop
             members = wider
         if other >= 0:
             theirs = members[target, other]
+            moved += gb_moved(first, homes, rules.size, theirs // width, target, h)
             put(rules, state, load, theirs // width, theirs % width, h)
             remove(members[target], count[target], other)
             insert(members[target], count[target] - 1, mine, load, width)
@@ -339,4 +401,5 @@ def lower_excess(  # noqa: C901 - one compiled loop
             count[h] -= 1
             insert(members[target], count[target], mine, load, width)
             count[target] += 1
-    return steps
+        if moved >= least_gb:
+            return

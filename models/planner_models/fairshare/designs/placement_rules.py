@@ -48,6 +48,10 @@ class State(NamedTuple):
     spread: Ints
     is_pinned: Bools
 
+    def lacks(self, wanted: Ints) -> bool:
+        """Return whether some partition has fewer replicas than are wanted, (P,)."""
+        return bool(((self.node >= 0).sum(axis=1) < wanted).any())
+
 
 def find_rules(problem: SharedStore) -> Rules:
     """Return the rules of a problem's placements; failed nodes take no replica."""
