@@ -11,9 +11,11 @@ from pydantic import Field
 
 from planner.arrays import Floats
 from planner.contract.design import Decision
+from planner.errors import InputError
 from planner.options import Options
 from planner_models.fairshare.designs import program
 from planner_models.fairshare.designs.decision import Previous, decide, start_from
+from planner_models.fairshare.designs.even_splits import divide_partitions
 from planner_models.fairshare.designs.placement import complete, place_by_load
 from planner_models.fairshare.plan.fair_shares import fair_share_kops, pool_level
 from planner_models.fairshare.plan.max_min import MaxMin, share_max_min
@@ -24,6 +26,7 @@ from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 BACKEND: Final = "maximum flows"
 GIVEN: Final = "these replicas"
+GIVEN_EVEN: Final = "these replicas with even splits"
 EQUAL: Final = 1e-9  # relative difference of shares that is rounding
 MOST_EXACT: Final = 150  # places of partitions at nodes up to which "auto" also solves the integer program
 
@@ -34,6 +37,14 @@ Placement = Annotated[
     Field(
         description="keep: replicas where they are placed, missing ones added; search: placed anew; exact: "
         "by an integer program; auto: search, the present placement if it is fairer, exact where small"
+    ),
+]
+
+Splits = Annotated[
+    Literal["best", "even"],
+    Field(
+        description="best: requests choose replicas for the fairest rates; even: those of a partition are "
+        "split evenly over its replicas, so that the two show what choosing is worth"
     ),
 ]
 
@@ -51,6 +62,7 @@ def share(
     problem: SharedStore,
     *,
     placement: Placement = "auto",
+    splits: Splits = "best",
     seed: Seed = 0,
     previous: Previous = None,
     options: Options = Options(),
@@ -61,9 +73,12 @@ def share(
     of one pool, and of the nodes that a tenant and a partition can use.
 
     returns  Decision with Sharing; objective and bound are of metric "min_share"
+    raises   InputError for an exact placement with even splits
     """
     problem = start_from(problem, previous)
     load = fair_load_kops(problem)
+    if splits == "even":
+        return _share_evenly(problem, placement, seed, options)
     if placement == "exact":
         return _solve_exactly(problem, options)
     if placement == "keep":
@@ -86,6 +101,27 @@ def share(
     if placement == "auto" and places <= MOST_EXACT and max(values)[0] < bound * (1 - 1e-6):
         return _solve_exactly(problem, options)
     return _decide(problem, replicas, served, options, bound=bound)
+
+
+def _share_evenly(
+    problem: SharedStore, placement: Placement, seed: int, options: Options
+) -> Decision[Sharing]:
+    """Return the fairest rates of replicas with even splits, exact for these; see `share`."""
+    if placement == "exact":
+        raise InputError(
+            "placement: 'exact' is for the best splits; for even ones, take keep, search or auto"
+        )
+    load = fair_load_kops(problem)
+    is_placed = problem.placed is not None and len(problem.placed) > 0
+    keeps = placement == "keep" or (placement == "auto" and is_placed)
+    replicas = complete(problem, load) if keeps else place_by_load(problem, load, seed=seed)
+    divided, own = divide_partitions(problem, replicas)
+    served = Served(solve_given(divided, own, options).kops, split_evenly(replicas, len(problem.partitions)))
+    bound = bound_share_of(divided, own, options)
+    weight = sum_by_node(problem, replicas, served.kops)
+    return decide(
+        problem, replicas, served, weight, options=options, bound=bound, scope=GIVEN_EVEN, backend=BACKEND
+    )
 
 
 def solve_given(problem: SharedStore, replicas: Replicas, options: Options = Options()) -> Served:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from planner.contract.proof import Status
+from planner.errors import InputError
+from planner_models.fairshare import check
 from planner_models.fairshare.designs import mechanisms, optimum
 from planner_models.fairshare.designs.placement import complete
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
@@ -67,3 +70,38 @@ def test_given_replicas_have_a_proven_least_share(seed: int, mix: str) -> None:
         every = optimum.share(problem).proof.bound
         assert every is not None
         assert least_share(plan.rates["kops"].to_numpy(), fair) <= every * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_even_splits_are_fair_and_cost_what_choosing_replicas_gains(seed: int) -> None:
+    """Requests of fixed mix rise together until the first node is full, found here by bisection."""
+    problem = generators.zipf(tenants=8, partitions=16, nodes=8, replicas=3, placed="random", seed=seed)
+    even = optimum.share(problem, placement="keep", splits="even")
+    best = optimum.share(problem, placement="keep")
+    assert even.plan is not None
+    assert best.proof.objective is not None
+    assert not len(check(problem, even.plan))
+    serving = even.plan.serving
+    assert (
+        serving.groupby(["tenant", "partition"])["kops"].agg(lambda kops: kops.max() - kops.min()).max()
+        < 1e-9
+    )
+    partition, node = problem.placed_replicas
+    fair = fair_share_kops(problem)
+
+    def is_within(level: float) -> bool:
+        kops = (level * fair)[problem.tenant] * problem.share_of_tenant
+        load = np.bincount(node, weights=kops[partition] / 3, minlength=len(problem.nodes))
+        return bool((load <= problem.rate_kops).all())
+
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        low, high = ((low + high) / 2, high) if is_within((low + high) / 2) else (low, (low + high) / 2)
+    assert even.proof.objective == pytest.approx(low, rel=1e-6)
+    assert even.proof.status is Status.OPTIMAL
+    assert even.proof.objective < best.proof.objective
+
+
+def test_an_exact_placement_is_for_the_best_splits() -> None:
+    with pytest.raises(InputError, match="'exact' is for the best splits"):
+        optimum.share(generators.small(), placement="exact", splits="even")
