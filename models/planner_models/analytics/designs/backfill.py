@@ -26,6 +26,8 @@ BACKEND: Final = "prices and search"
 SCOPE: Final = "answers improved once, by data of all sites"
 MOST_LEAVES: Final = 2_000
 ROUNDING: Final = 1e-9  # of an uplink's capacity
+MOST_EVALUATIONS: Final = 400  # fillings of uplinks by local search
+
 FEW_STEPS: Final = (25, 40)  # to prices of what is left of uplinks
 WORTH: Final = 0.9  # value over the price of its bytes, below which foreseen data is not offered
 
@@ -41,17 +43,26 @@ Order = Annotated[
 class Candidate(NamedTuple):
     """Answers of an interval that later data may improve, once each.
 
-    made                   choices of the interval, with bytes in place of parts of capacity
-    answers, is_sent       (n,) of shared queries: the answer, and whether later data was sent
-    added, is_site_sent    (S, n) of each site for queries whose values add up
+    made            choices of the interval, with bytes in place of parts of capacity
+    answers, added  (n,) answers of shared queries; (S, n) levels of sites for queries whose values add up
+    gain, may       (n, L) value that a level adds to an answer, USD; whether later data may be sent
+    site_gain, site_may  (S, n, L) the same of each site
+    when            (W,) whether a level pays the price of its bytes 1, 2, ... intervals later, as foreseen
     """
 
     k: int
     made: Interval
     answers: Ints
     added: Ints
-    is_sent: Bools
-    is_site_sent: Bools
+    gain: Floats
+    may: Bools
+    site_gain: Floats
+    site_may: Bools
+    when: Bools | None
+
+    def is_offered(self, t: int) -> bool:
+        """Return whether some improvement may pay in interval t."""
+        return self.when is None or bool(self.when[t - self.k - 1])
 
 
 class Offered(NamedTuple):
@@ -90,19 +101,18 @@ def send_later(
     """
     if order == "foreseen":
         return _send_foreseen(problem, options)
-    return _send(problem, order, options, None)
+    return _send(problem, order, options, None)[0]
 
 
 def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
     """Send later data by prices of all intervals, or as new data first where that has more value."""
-    first = _send(problem, "after", options, None)
+    first, own_prices = _send(problem, "after", options, None)
     if first.plan is None:
         return first
     value = measure(problem, first.plan, None)["total_value"] or 0.0
-    choices = Choices(problem, must_answer=options.service == "all")
-    waiting = Waiting(problem, choices)
-    found = find_time_prices(problem, choices, waiting)
-    second = _send(problem, "together", options, waiting)
+    waiting = Waiting(problem, Choices(problem, must_answer=options.service == "all"))
+    found = find_time_prices(problem, waiting, own_prices)
+    second, _ = _send(problem, "together", options, waiting)
     best = first
     if second.plan is not None:
         other = measure(problem, second.plan, None)["total_value"] or 0.0
@@ -122,8 +132,10 @@ def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
     return Decision(plan=best.plan, proof=proof)
 
 
-def _send(problem: Analytics, order: Order, options: Options, waiting: Waiting | None) -> Decision[Levels]:
-    """Send later data interval by interval.
+def _send(
+    problem: Analytics, order: Order, options: Options, waiting: Waiting | None
+) -> tuple[Decision[Levels], Floats]:
+    """Send later data interval by interval; return the decision, and the prices of uplinks, (K, M), USD.
 
     waiting  what later data gains at prices of later intervals; None where these are not foreseen
     """
@@ -134,15 +146,17 @@ def _send(problem: Analytics, order: Order, options: Options, waiting: Waiting |
     rows: list[Sent] = []
     pool: list[Candidate] = []
     price: Floats | None = None
+    found_prices: list[Floats] = []
     for t in range(len(problem.interval_numbers)):
         new = choices.interval(t)
         reason = explain_shortage(problem, new, t, must_answer=must_answer)
         if reason is not None:
             proof = Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
-            return Decision(plan=None, proof=proof)
+            return Decision(plan=None, proof=proof), np.array(found_prices)
         pool = [one for one in pool if _is_in_window(problem, one.k, t)]
         capacity = problem.capacity_bytes[t]
-        later = [] if order == "after" else [_offer(problem, one, t, capacity, waiting) for one in pool]
+        offering = [] if order == "after" else [one for one in pool if one.is_offered(t)]
+        later = [_offer(problem, one, t, capacity, waiting) for one in offering]
         foreseen = new if waiting is None else _add_waiting(new, t, waiting)
         both = _join([foreseen, *(offered.made for offered in later)])
         if waiting is None:
@@ -152,20 +166,20 @@ def _send(problem: Analytics, order: Order, options: Options, waiting: Waiting |
         if found.value == -np.inf:
             reason = f"interval {problem.interval_numbers[t]:g}: no plan found"
             proof = Proof(status=Status.UNDECIDED, metric="value", reasons=(reason,))
-            return Decision(plan=None, proof=proof)
+            return Decision(plan=None, proof=proof), np.array(found_prices)
+        found_prices.append(price)
         own, sites = len(new.shared.query), new.separate.value.shape[1]
+        rows += _take(problem, offering, later, found.answers[own:], found.added[:, sites:], t, storage)
         if order == "after":
             unused = capacity * np.maximum(1.0 - _used(new, found), 0.0)
             unused[unused < ROUNDING * capacity] = 0.0
             rows += _send_in_rest(problem, pool, t, unused, storage)
-        else:
-            rows += _take(problem, pool, later, found.answers[own:], found.added[:, sites:], t, storage)
         answers, added = found.answers[:own], found.added[:, :sites]
         chosen.append(choices.to_levels(new, answers, added))
-        pool.append(_start_candidate(problem, choices, t, answers, added))
+        pool.append(_start_candidate(problem, choices, t, answers, added, waiting))
     decision = decide(problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price)
     if decision.plan is None:
-        return decision
+        return decision, np.array(found_prices)
     numbers, names = problem.interval_numbers, problem.level_names
     table = tabulate_backfill(
         [float(numbers[row.interval]) for row in rows],
@@ -176,7 +190,11 @@ def _send(problem: Analytics, order: Order, options: Options, waiting: Waiting |
     )
     plan = replace(decision.plan, backfill=table)
     plan = replace(plan, kept=tabulate_kept(problem, read_backfill(problem, plan)))
-    return Decision(plan=plan, proof=decision.proof)
+    return Decision(plan=plan, proof=decision.proof), np.array(found_prices)
+
+
+def _in_bytes(choices: Choices, k: int) -> Interval:
+    return choices.interval(k, np.ones(choices.problem.capacity_bytes.shape[1]))
 
 
 class _Storage:
@@ -208,11 +226,24 @@ def _add_waiting(new: Interval, t: int, waiting: Waiting) -> Interval:
     )
 
 
-def _start_candidate(problem: Analytics, choices: Choices, k: int, answers: Ints, added: Ints) -> Candidate:
-    made = choices.interval(k, np.ones(problem.capacity_bytes.shape[1]))
-    return Candidate(
-        k, made, answers.copy(), added.copy(), np.zeros(answers.shape, bool), np.zeros(added.shape, bool)
-    )
+def _start_candidate(
+    problem: Analytics, choices: Choices, k: int, answers: Ints, added: Ints, waiting: Waiting | None
+) -> Candidate:
+    made = _in_bytes(choices, k) if waiting is None else waiting.made[k]
+    shared, separate = made.shared, made.separate
+    full = problem.value_usd[shared.query, None] * problem.value_share[shared.query]
+    gain = full - full[np.arange(len(answers)), answers][:, None]
+    rows, own = np.indices(added.shape)
+    site_full = problem.site_value_usd[:, separate.query, None] * problem.value_share[separate.query]
+    site_gain = site_full - site_full[rows, own, added][..., None]
+    may, site_may = np.isfinite(shared.value) & (gain > 0), np.isfinite(separate.value) & (site_gain > 0)
+    when = None
+    if waiting is not None:
+        rows, site_rows = waiting.parts[k]
+        when = waiting.find_when(rows, k, np.where(may, gain, 0.0), WORTH)
+        own_gain = np.where(site_may, site_gain, 0.0).reshape(site_rows.value.shape)
+        when = when | waiting.find_when(site_rows, k, own_gain, WORTH)
+    return Candidate(k, made, answers.copy(), added.copy(), gain, may, site_gain, site_may, when)
 
 
 def _offer(problem: Analytics, one: Candidate, t: int, capacity: Floats, waiting: Waiting | None) -> Offered:
@@ -223,44 +254,38 @@ def _offer(problem: Analytics, one: Candidate, t: int, capacity: Floats, waiting
     """
     sites = len(one.added)
     ends = problem.start_s + problem.length_s
-    waited = ends[t] - ends[one.k]
     decay = np.where(
         problem.start_s[t] - problem.start_s[one.k] <= problem.backfill_window_s + 1e-6,
-        0.5 ** (waited / problem.half_life_s),
+        0.5 ** ((ends[t] - ends[one.k]) / problem.half_life_s),
         0.0,
     )
     shared, separate = one.made.shared, one.made.separate
-    places = np.arange(len(one.answers))
-    full = problem.value_usd[shared.query, None] * problem.value_share[shared.query]
-    gain = (full - full[places, one.answers][:, None]) * decay[shared.query, None]
-    rows, own = np.indices(one.added.shape)
-    site_full = problem.site_value_usd[:, separate.query, None] * problem.value_share[separate.query]
-    site_gain = (site_full - site_full[rows, own, one.added][..., None]) * decay[separate.query, None]
-    may = np.isfinite(shared.value) & (gain > 0) & ~one.is_sent[:, None]
-    site_may = np.isfinite(separate.value) & (site_gain > 0) & ~one.is_site_sent[..., None]
+    of_shared, of_separate = decay[shared.query, None], decay[separate.query, None]
+    gain, site_gain = one.gain * of_shared, one.site_gain * of_separate
+    may, site_may = one.may & (of_shared > 0), one.site_may & (of_separate > 0)
     if waiting is not None:
         both = [waiting.find(parts, one.k, t - one.k + 1)[0] for parts in waiting.parts[one.k]]
-        gain = gain - both[0][places, one.answers][:, None]
+        gain = gain - both[0][np.arange(len(one.answers)), one.answers][:, None]
         of_sites = both[1].reshape(separate.value.shape)
         site_gain = site_gain - np.take_along_axis(of_sites, one.added[..., None], axis=2)
         cost, site_cost = (waiting.costs(parts, t) for parts in waiting.parts[one.k])
         may &= gain > WORTH * cost
         site_may &= site_gain > WORTH * site_cost.reshape(separate.value.shape)
-    kept = np.flatnonzero(may.any(axis=1))
     each = np.where(capacity > 0, 1.0 / np.where(capacity > 0, capacity, 1.0), np.inf)
+    kept = np.flatnonzero(may.any(axis=1))
     use = _times(shared.use[kept], each)
     may = may[kept] & (use <= 1 + ROUNDING).all(axis=2)
     found = may.any(axis=1)
     kept, use, may = kept[found], use[found], may[found]
-    site_use = _times(separate.use, each[:sites, None, None])
-    pop_use = _times(separate.pop_use, each[sites:][one.made.pop_of][:, None, None])
-    site_may &= (site_use <= 1 + ROUNDING) & (pop_use <= 1 + ROUNDING)
     columns = np.flatnonzero(site_may.any(axis=(0, 2)))
-    value = np.where(may, gain[kept], IMPOSSIBLE)
-    use = np.where(may[..., None], use, 0.0)
-    value[np.arange(len(kept)), one.answers[kept]] = 0.0
-    use[np.arange(len(kept)), one.answers[kept]] = 0.0
-    site_may = site_may[:, columns]
+    site_use = _times(separate.use[:, columns], each[:sites, None, None])
+    pop_use = _times(separate.pop_use[:, columns], each[sites:][one.made.pop_of][:, None, None])
+    site_may = site_may[:, columns] & (site_use <= 1 + ROUNDING) & (pop_use <= 1 + ROUNDING)
+    found = site_may.any(axis=(0, 2))
+    columns, site_may = columns[found], site_may[:, found]
+    places, levels = np.arange(len(kept)), one.answers[kept]
+    value, use = np.where(may, gain[kept], IMPOSSIBLE), np.where(may[..., None], use, 0.0)
+    value[places, levels], use[places, levels] = 0.0, 0.0
     site_value = np.where(site_may, site_gain[:, columns], IMPOSSIBLE)
     np.put_along_axis(site_value, one.added[:, columns, None], 0.0, axis=2)
     made = one.made._replace(
@@ -268,7 +293,7 @@ def _offer(problem: Analytics, one: Candidate, t: int, capacity: Floats, waiting
         separate=Separate(
             separate.query[columns],
             site_value,
-            *(np.where(site_may, array[:, columns], 0.0) for array in (site_use, pop_use)),
+            *(np.where(site_may, array[:, found], 0.0) for array in (site_use, pop_use)),
         ),
     )
     return Offered(made, kept, columns)
@@ -315,7 +340,8 @@ def _solve(
     interval: Interval, price: Floats | None, steps: tuple[int, ...] = prices.MOST_STEPS
 ) -> tuple[search.Found, Floats]:
     priced = prices.find_prices(interval, price, steps=steps)
-    return branching.find_choices(interval, priced, leaves=MOST_LEAVES).found, priced.price
+    found = branching.find_choices(interval, priced, leaves=MOST_LEAVES, evaluations=MOST_EVALUATIONS).found
+    return found, priced.price
 
 
 def _used(interval: Interval, found: search.Found) -> Floats:
@@ -361,10 +387,10 @@ def _take(
             if storage.keep(sites, shared.use[place, answer, sites], one.k, t):
                 pairs = zip(sites.tolist(), levels.tolist(), strict=True)
                 rows += [Sent(one.k, t, query, level, site) for site, level in pairs]
-                one.is_sent[place] = True
+                one.may[place] = False
         for site, column in np.argwhere(own_added != one.added[:, offered.separate]).tolist():
             place, level = int(offered.separate[column]), int(own_added[site, column])
             if storage.keep(np.array([site]), separate.use[[site], place, level], one.k, t):
                 rows.append(Sent(one.k, t, int(separate.query[place]), level, site))
-                one.is_site_sent[site, place] = True
+                one.site_may[site, place] = False
     return rows

@@ -44,13 +44,15 @@ def find_choices(
     *,
     start: Ints | None = None,
     leaves: int = MOST_LEAVES,
+    evaluations: int = search.MOST_EVALUATIONS,
     gap: float = TARGET_GAP,
 ) -> Branched:
     """Return choices within capacity: repair, branch and bound, then local search where a gap is left.
 
-    start   (n,) answers to start from too, such as those of the interval before
-    leaves  most leaves that are bounded, fewer where an interval is large; 0: repair only
-    gap     at which branching ends
+    start        (n,) answers to start from too, such as those of the interval before
+    leaves       most leaves that are bounded, fewer where an interval is large; 0: repair only
+    evaluations  most fillings of the links by local search
+    gap          at which branching ends
     """
     shared, separate = interval.shared, interval.separate
     best, bound = search.find_choices(interval, priced, start=start, evaluations=1), priced.bound
@@ -76,7 +78,7 @@ def find_choices(
     )  # fmt: skip
     best = Found(answers, added, float(value))
     if value == -np.inf or bound > value * (1 + max(gap, SEARCHED_GAP)):
-        found = search.find_choices(interval, priced, start=answers)
+        found = search.find_choices(interval, priced, start=answers, evaluations=evaluations)
         best = found if found.value > best.value else best
     return Branched(best, max(float(bound), best.value))
 

@@ -1,4 +1,4 @@
-"""Prices of uplinks as a protocol: uplinks raise prices while they are overloaded, queries choose alone."""
+"""Prices of uplinks as a protocol: uplinks raise prices while they are overloaded, queries choose by them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.decision import decide
 from planner_models.analytics.designs.optimum import plan, read_prices
 from planner_models.analytics.designs.shortage import explain_shortage
-from planner_models.analytics.information.signalling import PRICE_ROUNDS
+from planner_models.analytics.information.signalling import PRICE_ROUNDS, PROPOSALS
 from planner_models.analytics.plan.plan import Levels
 from planner_models.analytics.problem.problem import Analytics
 
@@ -37,8 +37,9 @@ def choose_by_prices(
 
     Prices start from those of the interval before, or of the previous plan, and change in a fixed number of
     rounds. An uplink that is still overloaded makes the queries coarser that lose least by it; what is left
-    goes to queries whose values add up. Of each uplink, the part `headroom` is used, so that data is not late
-    where bandwidth is less than is known.
+    goes to queries whose values add up. Then other answers are proposed, those first that cost least at the
+    prices, and sites say what their other queries add beside them; the best proposal is taken. Of each
+    uplink, the part `headroom` is used, so that data is not late where bandwidth is less than is known.
     """
     if headroom < 1:
         problem = problem.with_capacity(problem.capacity_mbps * headroom, is_valid=True)
@@ -50,10 +51,8 @@ def choose_by_prices(
         if reason is not None:
             proof = Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
             return Decision(plan=None, proof=proof)
-        priced = prices.find_prices(
-            interval, price, steps=(0, 0, PRICE_ROUNDS) if price is not None else prices.MOST_STEPS
-        )
-        found = search.find_choices(interval, priced, evaluations=1)
+        priced = prices.find_prices(interval, price, rounds=PRICE_ROUNDS)
+        found = search.find_choices(interval, priced, evaluations=PROPOSALS)
         if found.value == -np.inf:
             return plan(problem, options=options)  # where rules leave few levels, repair may fail
         price = priced.price

@@ -8,6 +8,7 @@ source  Nesterov 2005 (smooth minimization of non-smooth functions); Byrd et al.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from planner_models.analytics.designs.choices import Interval
 TEMPERATURES: Final = (3e-3, 3e-4, 5e-5)
 """Of the soft maximum, as parts of the bound over the number of maxima."""
 MOST_STEPS: Final = (25, 60, 120)
+LEAST_PROGRESS: Final = 1e-7  # of the dual function in a step, relative, at which a temperature ends
 LEAST_EXPONENT: Final = -36.0  # of a weight that counts beside 1
 MEMORY: Final = 12  # steps whose gradients L-BFGS-B keeps
 
@@ -38,12 +40,17 @@ class Priced(NamedTuple):
 
 
 def find_prices(
-    interval: Interval, start: Floats | None = None, *, steps: tuple[int, ...] = MOST_STEPS
+    interval: Interval,
+    start: Floats | None = None,
+    *,
+    steps: tuple[int, ...] = MOST_STEPS,
+    rounds: int | None = None,
 ) -> Priced:
     """Return prices of uplinks near those of least bound.
 
-    start  (M,) prices to start from, such as those of the interval before
-    steps  of L-BFGS-B at each temperature
+    start   (M,) prices to start from, such as those of the interval before
+    steps   of L-BFGS-B at each temperature; without any at the first one where there is a start
+    rounds  most evaluations of the dual function, smoothed or not, by a protocol; default: any number
     """
     from scipy.optimize import minimize
 
@@ -52,23 +59,23 @@ def find_prices(
     price = np.zeros(interval.links) if start is None else start
     best, _ = evaluate_bound(interval, price)
     scale = max(best, 1e-12)
-    for part, most in zip(TEMPERATURES, steps, strict=False):
-        temperature = part * scale / maxima if start is None or part < TEMPERATURES[0] else None
-        if temperature is None or most == 0:
-            continue
-        smooth = _Smoothed(interval, temperature, scale)
-        with limit_blas():
-            found = minimize(
+    turns = list(zip(TEMPERATURES, steps, strict=False))[0 if start is None else 1 :]
+    each = None if rounds is None else (rounds - len(turns) - 2) // len(turns)
+    for part, most in turns:
+        smooth = _Smoothed(interval, part * scale / maxima, scale, each)
+        with limit_blas(), contextlib.suppress(_RoundsUsed):
+            minimize(
                 smooth,
                 price / scale,
                 jac=True,
                 method="L-BFGS-B",
                 bounds=[(0.0, None)] * interval.links,
-                options={"maxiter": most, "maxcor": MEMORY, "ftol": 1e-9, "gtol": 1e-7},
+                options={"maxiter": most, "maxcor": MEMORY, "ftol": LEAST_PROGRESS, "gtol": 1e-7},
             )
-        bound, _ = evaluate_bound(interval, found.x * scale)
+        found = smooth.best * scale
+        bound, _ = evaluate_bound(interval, found)
         if bound < best or not price.any():
-            best, price = bound, found.x * scale
+            best, price = bound, found
         scale = max(best, 1e-12)
     bound, regret = evaluate_bound(interval, price)
     return Priced(price, bound, regret)
@@ -91,13 +98,31 @@ def find_profits(interval: Interval, price: Floats) -> tuple[Floats, Floats]:
     return profit, separate.value - separate.use * own - separate.pop_use * of_pop
 
 
-class _Smoothed:
-    """Dual function with a soft maximum, in units of `scale`, and its gradient."""
+class _RoundsUsed(Exception):
+    """There are no more rounds."""
 
-    def __init__(self, interval: Interval, temperature: float, scale: float) -> None:
-        self.interval, self.temperature, self.scale = interval, temperature, scale
+
+class _Smoothed:
+    """Dual function with a soft maximum, in units of `scale`, and its gradient; keeps the best prices.
+
+    rounds  most evaluations; None: any number
+    """
+
+    def __init__(self, interval: Interval, temperature: float, scale: float, rounds: int | None) -> None:
+        self.interval, self.temperature, self.scale, self.rounds = interval, temperature, scale, rounds
+        self.least, self.best, self.done = np.inf, np.zeros(interval.links), 0
 
     def __call__(self, scaled: Floats) -> tuple[float, Floats]:
+        """Return the value and the gradient at prices; raise _RoundsUsed beyond the most evaluations."""
+        if self.done == self.rounds:
+            raise _RoundsUsed
+        self.done += 1
+        value, gradient = self._evaluate(scaled)
+        if value < self.least:
+            self.least, self.best = value, scaled.copy()
+        return value, gradient
+
+    def _evaluate(self, scaled: Floats) -> tuple[float, Floats]:
         shared, separate = self.interval.shared, self.interval.separate
         price = scaled * self.scale
         use = shared.use.reshape(-1, len(price))

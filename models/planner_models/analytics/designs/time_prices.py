@@ -14,17 +14,18 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.compiled import kernel
 from planner.threads import limit_blas
 from planner_models.analytics.designs import prices
-from planner_models.analytics.designs.choices import Choices
+from planner_models.analytics.designs.choices import Choices, Interval
 from planner_models.analytics.designs.prices import LEAST_EXPONENT
 from planner_models.analytics.problem.problem import Analytics
 
 TEMPERATURES: Final = (1e-3, 1e-4, 2e-5)
 """Of the soft maximum, as parts of the bound over the number of maxima."""
 MOST_STEPS: Final = (40, 50, 60)
+LEAST_PROGRESS: Final = 1e-6  # of the dual function in a step, relative, at which a temperature ends
 NO_CAPACITY_PRICE: Final = 1e3  # of a byte where an uplink is lost, over the value of all answers
 
 
@@ -51,7 +52,10 @@ class TimePrices(NamedTuple):
 
 
 class Waiting:
-    """Gains of later data of each interval at given prices."""
+    """Gains of later data of each interval at given prices.
+
+    made  choices of each interval, with bytes in place of parts of capacity
+    """
 
     def __init__(self, problem: Analytics, choices: Choices) -> None:
         self.problem = problem
@@ -59,13 +63,14 @@ class Waiting:
         longest = float(problem.backfill_window_s.max(initial=0.0))
         ends = np.searchsorted(starts, starts + longest + 1e-6, side="right")
         self.window = int(np.maximum(ends - np.arange(len(starts)) - 1, 0).max(initial=0))
-        self.parts = [self._rows(choices, k) for k in range(len(starts))]
+        whole = np.ones(problem.capacity_bytes.shape[1])
+        self.made = [choices.interval(k, whole) for k in range(len(starts))]
+        self.parts = [self._rows(made, k) for k, made in enumerate(self.made)]
         self.byte_price = np.zeros_like(problem.capacity_bytes)
 
-    def _rows(self, choices: Choices, k: int) -> tuple[Rows, Rows]:
+    def _rows(self, made: Interval, k: int) -> tuple[Rows, Rows]:
         """Return the rows of shared and of separate queries of interval k."""
         problem = self.problem
-        made = choices.interval(k, np.ones(problem.capacity_bytes.shape[1]))  # bytes
         shared, separate = made.shared, made.separate
         levels = separate.value.shape[2]
         count = separate.value.shape[0] * len(separate.query)
@@ -108,14 +113,26 @@ class Waiting:
 
         first  intervals that pass at least
         """
+        return _find_gains(rows.value, rows.decay, self._later_costs(rows, k), first)
+
+    def find_when(self, rows: Rows, k: int, gain: Floats, part: float) -> Bools:
+        """Return whether some level pays its bytes 1, 2, ... intervals later, (W,).
+
+        gain  (R, L) value that it adds before it decays, USD; negative: none
+        part  of the price of its bytes that the value has at least
+        """
+        value = gain * rows.decay.T[:, :, None]
+        return np.asarray(((value > 0) & (value > part * self._later_costs(rows, k))).any(axis=(1, 2)))
+
+    def _later_costs(self, rows: Rows, k: int) -> Floats:
+        """Return the price of the bytes of each level 1, 2, ... intervals later, (W, R, L), USD."""
         after = np.minimum(k + 1 + np.arange(self.window), len(self.byte_price) - 1)
         own = self.byte_price[after]  # W, M
         if len(rows.links):
             cost = np.einsum("rlu,wru->wrl", rows.size, own[:, rows.links])
         else:
             cost = own @ rows.size.reshape(-1, own.shape[1]).T
-        cost = np.ascontiguousarray(cost.reshape(self.window, *rows.value.shape))
-        return _find_gains(rows.value, rows.decay, cost, first)
+        return np.ascontiguousarray(cost.reshape(self.window, *rows.value.shape))
 
     def soften(self, price: Floats, temperature: float) -> tuple[float, Floats]:
         """Return the dual function with a soft maximum at prices (K, M), USD, and its gradient."""
@@ -300,16 +317,14 @@ def _soften_sites(
     return total
 
 
-def find_time_prices(problem: Analytics, choices: Choices, waiting: Waiting) -> TimePrices:
-    """Return prices of all intervals with a low bound."""
+def find_time_prices(problem: Analytics, waiting: Waiting, start: Floats) -> TimePrices:
+    """Return prices of all intervals with a low bound.
+
+    start  (K, M) prices of all of an uplink's capacity, USD, such as those of intervals by themselves
+    """
     from scipy.optimize import minimize
 
-    start: Floats | None = None
-    found = []
-    for k in range(len(problem.interval_numbers)):
-        start = prices.find_prices(choices.interval(k), start).price
-        found.append(start)
-    best = np.array(found)
+    best = start
     least, _ = waiting.bound(best)
 
     def smooth(scaled: Floats, scale: float, temperature: float) -> tuple[float, Floats]:
@@ -328,7 +343,7 @@ def find_time_prices(problem: Analytics, choices: Choices, waiting: Waiting) -> 
                 jac=True,
                 method="L-BFGS-B",
                 bounds=[(0.0, None)] * best.size,
-                options={"maxiter": most, "maxcor": prices.MEMORY, "ftol": 1e-9, "gtol": 1e-7},
+                options={"maxiter": most, "maxcor": prices.MEMORY, "ftol": LEAST_PROGRESS, "gtol": 1e-7},
             )
         price = solved.x.reshape(best.shape) * scale
         bound, _ = waiting.bound(price)

@@ -8,8 +8,10 @@ from planner.contract.signalling import FIGURE, NAME, Signalling
 from planner_models.analytics.plan.plan import Levels
 from planner_models.analytics.problem.problem import Analytics
 
-PRICE_ROUNDS: Final = 40
-"""Rounds in which prices change in an interval."""
+PRICE_ROUNDS: Final = 120
+"""Rounds of an interval in which uplinks send prices and get their loads."""
+PROPOSALS: Final = 60
+"""Answers that sites are asked to fill their uplinks beside, in an interval."""
 
 
 def count_reports(problem: Analytics, plan: Levels) -> Signalling:  # noqa: ARG001 - the signature of `signalling`
@@ -27,14 +29,20 @@ def count_reports(problem: Analytics, plan: Levels) -> Signalling:  # noqa: ARG0
 
 
 def count_prices(problem: Analytics, plan: Levels) -> Signalling:  # noqa: ARG001 - the signature of `signalling`
-    """Return the signalling of prices: in each round, an uplink sends its price and gets its load.
+    """Return the signalling of prices and proposals, as many as there may be.
 
-    After the last round, a site gets its level of each query.
+    In each interval, a site reports the volume of each cube. In each round, an uplink sends its price and
+    gets its load. Then answers are proposed: a site gets those of a proposal, and sends the value that its
+    other queries add beside them. At last, it gets its level of each query.
     """
     intervals, sites, links = _sizes(problem)
-    rounds = intervals * links * PRICE_ROUNDS
+    rounds, proposals = intervals * links * PRICE_ROUNDS, intervals * sites * PROPOSALS
+    volumes = len(problem.volume) * (NAME + 2 * FIGURE)
     levels = _count_levels(problem) * 2 * NAME
-    return Signalling(messages=2 * rounds + intervals * sites, bytes=2 * rounds * (NAME + FIGURE) + levels)
+    return Signalling(
+        messages=2 * (rounds + proposals + intervals * sites),
+        bytes=2 * (rounds + proposals) * (NAME + FIGURE) + volumes + levels,
+    )
 
 
 def count_coarsest(problem: Analytics, plan: Levels) -> Signalling:  # noqa: ARG001 - the signature of `signalling`

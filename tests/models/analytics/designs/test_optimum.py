@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from planner_models.analytics.designs import branching, optimum, priced, prices
 from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.program import build_interval
 from planner_models.analytics.designs.table import DESIGNS
+from planner_models.analytics.information.signalling import PRICE_ROUNDS
 from planner_models.analytics.plan.plan import read_levels
 from planner_models.analytics.problem.generators import diurnal, small
 from tests.models.analytics.problems import make, problems
@@ -222,3 +224,34 @@ def test_prices_with_headroom_keep_data_in_time_where_bandwidth_is_less_than_kno
     assert values[1]["late_loss"] == 0
     assert values[1]["promise_kept"] == 1
     assert (values[1]["value"] or 0) > (values[0]["value"] or 0)
+
+
+def test_prices_of_a_protocol_take_as_many_rounds_as_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = 0
+    bound, evaluate = prices.evaluate_bound, prices._Smoothed._evaluate
+
+    def count_bound(*values: Any) -> Any:
+        nonlocal rounds
+        rounds += 1
+        return bound(*values)
+
+    def count_evaluation(*values: Any) -> Any:
+        nonlocal rounds
+        rounds += 1
+        return evaluate(*values)
+
+    monkeypatch.setattr(prices, "evaluate_bound", count_bound)
+    monkeypatch.setattr(prices._Smoothed, "_evaluate", count_evaluation)
+    problem = diurnal(sites=20, pops=2, queries=10, hours=0.5)
+    assert priced.choose_by_prices(problem).plan is not None
+    assert 0 < rounds <= PRICE_ROUNDS * len(problem.interval_numbers)
+
+
+def test_prices_of_a_protocol_are_near_the_optimum() -> None:
+    problem = diurnal(sites=40, pops=4, queries=20, hours=0.5)
+    decision = priced.choose_by_prices(problem)
+    assert decision.plan is not None
+    value, bound = measure(problem, decision.plan, None)["value"], optimum.plan(problem).proof.bound
+    assert value is not None
+    assert bound is not None
+    assert 0.997 * bound <= value <= bound
