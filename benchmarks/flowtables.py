@@ -33,7 +33,7 @@ from planner_models.flowtables.problem.fields import Words, make_layout
 from planner_models.flowtables.problem.policies import merge_modules
 
 DESIGNS = ("tuple_search", "all", "least_specific", "pool", "replanned", "merged")
-MORE_TRIALS = 2_000  # of the local search of `merged`
+MORE_TRIALS = 10_000  # of the local search of `merged`
 MOST_SECONDS_PER_MASK = 1e-3
 MASKS = 2_000
 ENTRIES = 200_000  # of the cache whose sizes are compared

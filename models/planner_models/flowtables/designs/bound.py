@@ -77,13 +77,13 @@ def find_action(header: Any, rules: Any) -> Any:
 
 
 @inner
-def mix(first: Any, second: Any, state: Any, witness: Any) -> Any:
-    """Set a header to random bits of two; return the next state of the draw."""
-    for w in range(len(first)):
+def mix(header: Any, mask: Any, state: Any, witness: Any) -> Any:
+    """Set a header with random bits outside of a mask; return the next state of the draw."""
+    for w in range(len(header)):
         state ^= state << np.uint64(13)
         state ^= state >> np.uint64(7)
         state ^= state << np.uint64(17)
-        witness[w] = (first[w] & ~state) | (second[w] & state)
+        witness[w] = header[w] ^ (state & ~mask[w])
     return state
 
 
@@ -107,19 +107,19 @@ def find_forced(headers: Any, actions: Any, used: Any, rules: Any) -> Any:
 
 
 @inner
-def find_near(first: Any, second: Any, rules: Any, near: Any, near_start: Any) -> None:
-    """Set the entries that meet the smallest cube with two headers, in the order of the search.
+def find_near(header: Any, mask: Any, rules: Any, near: Any, near_start: Any) -> None:
+    """Set the entries that meet the cube of a header and a mask, in the order of the search.
 
     near        (entries,) these entries
     near_start  (tables + 1,) place of the first one of each table in `near`
     """
-    words, count = len(first), 0
+    words, count = len(header), 0
     for table in range(len(near_start) - 1):
         near_start[table] = count
         for i in range(rules.start[table], rules.start[table + 1]):
             differs = np.uint64(0)
             for w in range(words):
-                differs |= (first[w] ^ rules.value[i, w]) & rules.mask[i, w] & ~(first[w] ^ second[w])
+                differs |= (header[w] ^ rules.value[i, w]) & rules.mask[i, w] & mask[w]
             near[count] = i  # kept where the count rises
             count += differs == 0
     near_start[len(near_start) - 1] = count
@@ -145,26 +145,21 @@ def find_action_near(header: Any, rules: Any, near: Any, near_start: Any) -> Any
     return action
 
 
-@kernel
-def is_incompatible(  # noqa: C901
-    first: Any, second: Any, action: Any, other: Any, rules: Any, witness: Any, near: Any, near_start: Any
+@inner
+def is_mixed(
+    header: Any, mask: Any, action: Any, rules: Any, witness: Any, near: Any, near_start: Any
 ) -> Any:
-    """Return whether a header of another action is found in the smallest cube with two; it is `witness`.
+    """Return whether a header of another action is found in the cube of a header and a mask; it is `witness`.
 
-    Tried are mixtures of the two headers, alone and within each entry of another action that meets the cube.
-
-    near, near_start  (entries,) and (tables + 1,) memory for the entries that meet the cube
+    Tried are headers of the cube at random, alone and within each entry of another action that meets it.
     """
-    words = len(first)
-    witness[:] = second
-    if action != other:
-        return True
-    state = mix(first, second, np.uint64(0x9E3779B97F4A7C15), witness)
+    words = len(header)
+    state = mix(header, mask, np.uint64(0x9E3779B97F4A7C15), witness)
     if find_action(witness, rules) != action:
         return True
-    find_near(first, second, rules, near, near_start)
+    find_near(header, mask, rules, near, near_start)
     for _ in range(MIXTURES - 1):
-        state = mix(first, second, state, witness)
+        state = mix(header, mask, state, witness)
         if find_action_near(witness, rules, near, near_start) != action:
             return True
     tried = 0
@@ -173,16 +168,28 @@ def is_incompatible(  # noqa: C901
         if rules.action[i] == action:
             continue
         for _ in range(MIXTURES_OF_ENTRY):
-            state = mix(first, second, state, witness)
+            state = mix(header, mask, state, witness)
             for w in range(words):
-                mask = rules.mask[i, w]
-                witness[w] = (rules.value[i, w] & mask) | (witness[w] & ~mask)
+                own = rules.mask[i, w]
+                witness[w] = (rules.value[i, w] & own) | (witness[w] & ~own)
             if find_action_near(witness, rules, near, near_start) != action:
                 return True
         tried += 1
         if tried == MOST_ENTRIES_TRIED:
             break
     return False
+
+
+@kernel
+def is_incompatible(
+    first: Any, second: Any, action: Any, other: Any, rules: Any, witness: Any, near: Any, near_start: Any
+) -> Any:
+    """Return whether a header of another action is found in the smallest cube with two; it is `witness`.
+
+    near, near_start  (entries,) and (tables + 1,) memory for the entries that meet the cube
+    """
+    witness[:] = second
+    return action != other or is_mixed(first, ~(first ^ second), action, rules, witness, near, near_start)
 
 
 @inner

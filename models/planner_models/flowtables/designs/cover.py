@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, kernel
+from planner_models.flowtables.plan.bit_index import BLOCK, keeps_action
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
 
@@ -29,6 +30,15 @@ def group_headers(problem: FlowTables) -> Headers:
     unique, first, count = np.unique(masked, axis=0, return_index=True, return_counts=True)
     order = np.argsort(first, kind="stable")
     return Headers(words=np.ascontiguousarray(unique[order]), weight=count[order].astype(float))
+
+
+@inner
+def make_slots(count: Any) -> Any:
+    """Return scratch of a hash table for some headers: slots, and a stamp of each."""
+    size = 8
+    while size < 2 * count:
+        size *= 2
+    return np.zeros(size, np.int64), np.full(size, -1, np.int64)
 
 
 @inner
@@ -68,47 +78,70 @@ def number_entries(
     return count
 
 
+class Members(NamedTuple):
+    """Headers that the entries of one mask may serve, entry by entry.
+
+    rows   (k,) headers whose action the mask keeps
+    start  (e + 1,) first of them of each entry
+    """
+
+    rows: Ints32
+    start: Ints32
+
+
 @kernel
-def cover(words: Any, masks: Any, valid: Any) -> Any:  # noqa: C901
+def find_members(words: Any, mask: Any, known: Any, rules: Any, index: Any) -> Any:
+    """Return the headers (n, words) whose action a mask keeps, entry by entry, and the first of each entry.
+
+    Headers that agree on the mask have the same verdict, so that one of them is tested.
+
+    known  (n,) 1 where the mask is known to keep a header's action, 0 where it does not, -1 for unknown
+    """
+    count = len(words)
+    slots, stamp = make_slots(count)
+    number = np.zeros(count, np.int64)
+    made = number_entries(words, np.arange(count), mask, slots, stamp, 0, number)
+    scratch = np.zeros(BLOCK, np.uint64)
+    verdict = np.full(made, -1, np.int64)
+    size = np.zeros(made, np.int32)
+    for h in range(count):
+        size[number[h]] += 1
+        if known[h] >= 0:
+            verdict[number[h]] = known[h]
+    for h in range(count):
+        if verdict[number[h]] < 0:
+            verdict[number[h]] = np.int64(keeps_action(words[h], mask, index, rules, scratch))
+    place = np.zeros(made, np.int32)
+    start = np.zeros(made + 1, np.int32)
+    entries, total = 0, 0
+    for e in range(made):
+        if verdict[e] > 0:
+            place[e] = total
+            total += size[e]
+            entries += 1
+            start[entries] = total
+    found = np.zeros(total, np.int32)
+    for h in range(count):
+        e = number[h]
+        if verdict[e] > 0:
+            found[place[e]] = h
+            place[e] += 1
+    return found, start[: entries + 1].copy()
+
+
+@kernel
+def cover(rows: Any, start: Any, mask_of: Any, weight: Any, sets: Any) -> Any:
     """Return a mask for each header, (n,), so that few entries serve all; -1 where no mask is valid.
 
     Greedy set cover: the entry with the most headers not yet served is next. Entries wait in lists by their
     headers; one whose headers were served by others since moves to its list.
 
-    words  (n, words); masks (m, words); valid (m, n) whether a mask keeps a header's action
+    rows, start  headers of all entries, and the first of each entry; see `Members`
+    mask_of      (entries,) mask of each; `sets` is the number of masks
+    weight       (n,) of the headers
+    returns      also the entries and the weight of the headers of each mask, (sets,)
     """
-    count, sets = len(words), len(masks)
-    size = 8
-    while size < 2 * count:
-        size *= 2
-    slots, stamp = np.zeros(size, np.int64), np.full(size, -1, np.int64)
-    total = 0
-    for m in range(sets):
-        for h in range(count):
-            total += valid[m, h]
-    member = np.zeros(total, np.int64)
-    start = np.zeros(total + 1, np.int64)
-    mask_of = np.zeros(total, np.int64)
-    rows, number = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    entries, used = 0, 0
-    for m in range(sets):
-        n = 0
-        for h in range(count):
-            if valid[m, h]:
-                rows[n] = h
-                n += 1
-        made = number_entries(words, rows[:n], masks[m], slots, stamp, m, number)
-        for k in range(n):
-            start[entries + number[k] + 1] += 1
-        for e in range(entries, entries + made):
-            mask_of[e] = m
-            start[e + 1] += start[e]
-        filled = start[entries : entries + made].copy()
-        for k in range(n):
-            member[filled[number[k]]] = rows[k]
-            filled[number[k]] += 1
-        entries += made
-        used += n
+    entries = len(mask_of)
     largest = 0
     for e in range(entries):
         largest = max(largest, start[e + 1] - start[e])
@@ -116,36 +149,25 @@ def cover(words: Any, masks: Any, valid: Any) -> Any:  # noqa: C901
     for e in range(entries - 1, -1, -1):
         following[e] = first[start[e + 1] - start[e]]
         first[start[e + 1] - start[e]] = e
-    chosen = np.full(count, -1, np.int64)
+    chosen = np.full(len(weight), -1, np.int64)
+    hits, taken = np.zeros(sets), np.zeros(sets, np.int64)
     for level in range(largest, 0, -1):
         while first[level] >= 0:
             e = first[level]
             first[level] = following[e]
             left = 0
             for k in range(start[e], start[e + 1]):
-                left += chosen[member[k]] < 0
+                left += chosen[rows[k]] < 0
             if left < level:
                 following[e] = first[left]
                 first[left] = e
                 continue
+            taken[mask_of[e]] += 1
             for k in range(start[e], start[e + 1]):
-                if chosen[member[k]] < 0:
-                    chosen[member[k]] = mask_of[e]
-    return chosen
-
-
-@kernel
-def count_entries(words: Any, masks: Any, chosen: Any) -> Any:
-    """Return the entries of each mask (m,) where each header has the mask `chosen`."""
-    size = 8
-    while size < 2 * len(words):
-        size *= 2
-    slots, stamp = np.zeros(size, np.int64), np.full(size, -1, np.int64)
-    number = np.zeros(len(words), np.int64)
-    found = np.zeros(len(masks), np.int64)
-    for m in range(len(masks)):
-        found[m] = number_entries(words, np.flatnonzero(chosen == m), masks[m], slots, stamp, m, number)
-    return found
+                if chosen[rows[k]] < 0:
+                    chosen[rows[k]] = mask_of[e]
+                    hits[mask_of[e]] += weight[rows[k]]
+    return chosen, taken, hits
 
 
 @kernel
@@ -157,10 +179,7 @@ def merge_masks(words: Any, masks: Any, chosen: Any, most_tried: Any) -> Any:  #
 
     returns  merged, into (m - 1,) masks by number, entries (m,) after each step, from none on
     """
-    size = 8
-    while size < 2 * len(words):
-        size *= 2
-    slots, stamp = np.zeros(size, np.int64), np.full(size, -1, np.int64)
+    slots, stamp = make_slots(len(words))
     number, generation = np.zeros(len(words), np.int64), 0
     sets = len(masks)
     union, chosen = masks.copy(), chosen.copy()

@@ -2,79 +2,21 @@
 
 For an entry that matches the packet with its action, the anchor, a mask must hold the anchor's bits, and a
 bit in which the packet differs from each entry before the anchor of another action. Rules are indexed by the
-bits in which they differ from a packet: one row of a bit matrix for each value of each bit.
+bits in which they differ from a packet, see `planner_models.flowtables.plan.bit_index`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from planner.arrays import Floats, Ints
 from planner.compiled import inner, kernel
-from planner_models.flowtables.designs.bits import count_ones
-from planner_models.flowtables.problem.fields import Words
-from planner_models.flowtables.problem.problem import FlowTables
+from planner_models.flowtables.plan.bit_index import has_bit
+from planner_models.flowtables.plan.bits import count_ones
 
-LEAST_WEIGHT = 0.05  # of a bit that is the same in all headers
 MOST_ANCHORS = 4
 KEPT_ACTIONS = 16  # whose entries of other actions are kept
-
-
-class BitIndex(NamedTuple):
-    """Entries that differ from a packet in a bit, as rows of bits over entries.
-
-    bit      (B,) the bits that rules match: number from the first bit of the first word
-    differs  (B, 2, N / 64) entries that match the bit and have the other value than 0, than 1
-    weight   (B,) of matching each bit
-    """
-
-    bit: Ints
-    differs: Words
-    weight: Floats
-
-
-def make_bit_index(problem: FlowTables, *, by_entropy: bool) -> BitIndex:
-    """Return the index of the rules, with bits weighed by their entropy in the connections or all alike."""
-    rules = problem.entries
-    bit = np.flatnonzero(_to_bits(problem.used_mask[None, :])[0])
-    mask, value = _to_bits(rules.mask)[:, bit].T, _to_bits(rules.value)[:, bit].T
-    rows = [_pack_rows(mask & value), _pack_rows(mask & ~value)]
-    return BitIndex(
-        bit=bit.astype(np.int64),
-        differs=np.ascontiguousarray(np.stack(rows, axis=1)),
-        weight=weigh_bits(problem, by_entropy=by_entropy)[bit],
-    )
-
-
-def weigh_bits(problem: FlowTables, *, by_entropy: bool) -> Floats:
-    """Return the weight of matching each bit, (64 words,): its entropy in the connections, or 1."""
-    if not by_entropy:
-        return np.ones(64 * problem.layout.words)
-    share = _to_bits(problem.headers).mean(axis=0).clip(1e-12, 1 - 1e-12)
-    entropy = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
-    return np.asarray(LEAST_WEIGHT + entropy)
-
-
-def _to_bits(words: Words) -> np.ndarray:
-    """Return words (n, words) as booleans (n, 64 words)."""
-    data = np.ascontiguousarray(words.astype(">u8")).view(np.uint8).reshape(len(words), 8 * words.shape[1])
-    return np.unpackbits(data, axis=1).astype(bool)
-
-
-def _pack_rows(rows: np.ndarray) -> Words:
-    """Return booleans (B, N) as words (B, ceil(N / 64)), the first entry in the lowest bit."""
-    padded = np.zeros((len(rows), max(-(-rows.shape[1] // 64), 1) * 64), dtype=np.uint8)
-    padded[:, : rows.shape[1]] = rows
-    packed = np.packbits(padded, axis=1, bitorder="little")
-    return np.asarray(np.ascontiguousarray(packed).view("<u8").astype(np.uint64))
-
-
-@inner
-def has_bit(words: Any, bit: Any) -> Any:
-    """Return 1 where a bit is set, else 0."""
-    return np.int64((words[bit >> 6] >> np.uint64(63 - (bit & 63))) & np.uint64(1))
 
 
 @inner

@@ -8,32 +8,39 @@ of one field, while the cost falls; the entries of given masks are a greedy set 
 from __future__ import annotations
 
 import time
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
+from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.flowtables.designs.bound import find_incompatible
 from planner_models.flowtables.designs.cover import (
     Headers,
-    count_entries,
+    Members,
     cover,
+    find_members,
     group_headers,
     merge_masks,
     use_masks,
 )
 from planner_models.flowtables.designs.decision import decide
 from planner_models.flowtables.designs.reactive import make_least_masks
-from planner_models.flowtables.plan.classification import find_valid
+from planner_models.flowtables.plan.bit_index import make_bit_index
 from planner_models.flowtables.plan.lookup import Table, insert_all, make_table
 from planner_models.flowtables.plan.plan import Cache, read_content
-from planner_models.flowtables.problem.fields import Words
+from planner_models.flowtables.problem.fields import Layout, Words
 from planner_models.flowtables.problem.problem import FlowTables
 
 BACKEND: Final = "merging and local search"
+MOVES: Final = ("drop", "union", "common", "wanted", "bit", "field")
+MOVE_SHARES: Final = (0.18, 0.05, 0.12, 0.15, 0.1, 0.4)
+TWO_FIELDS: Final = 0.3  # share of changes of a field that are followed by another one
+NEAR: Final = 4  # bits that a prefix changes by at most, where by few
 MOST_TRIED: Final = 12  # masks that one is tried to merge into
+MOST_KEPT: Final = 8_000_000  # headers of masks that are kept
 Prove = Annotated[bool, Field(description="whether a bound on the time of all caches is found")]
 Trials = Annotated[int, Field(ge=0, le=100_000, description="changes of masks that local search tries")]
 
@@ -41,7 +48,7 @@ Trials = Annotated[int, Field(ge=0, le=100_000, description="changes of masks th
 def plan_pool(
     problem: FlowTables,
     *,
-    trials: Trials = 300,
+    trials: Trials = 1_000,
     prove: Prove = True,
     options: Options = Options(),
     previous: Decision[Cache] | None = None,
@@ -56,9 +63,11 @@ def plan_pool(
     search = PoolSearch(problem, headers)
     start = search.merge(least)
     if previous is not None and previous.plan is not None:
-        start = min(start, search.take_masks(previous.plan), key=search.cost_of_masks)
+        start = min(
+            start, search.take_masks(previous.plan), key=lambda masks: search.cost(search.choose(masks))
+        )
     best = search.improve(
-        start, trials, np.random.default_rng(options.seed or 0), _part(started, options, 0.4)
+        start, least, trials, np.random.default_rng(options.seed or 0), _part(started, options, 0.4)
     )
     table = search.make_table(best)
     if not prove:
@@ -81,38 +90,83 @@ def count_bits(masks: Words) -> np.ndarray:
     return np.asarray(np.bitwise_count(masks).sum(axis=1).astype(np.int64))
 
 
+def _make_prefixes(layout: Layout, name: str, bits: int) -> Words:
+    """Return the masks of the first 0, 1, ... bits of a field, (bits + 1, words)."""
+    full = (1 << bits) - 1
+    return layout.to_words([(full ^ (full >> length)) << layout.shift[name] for length in range(bits + 1)])
+
+
+class Choice(NamedTuple):
+    """Mask of each header, (n,), -1 for none; the entries and the connections of each mask, (m,)."""
+
+    mask: Ints
+    entries: Ints
+    hits: Floats
+
+
 class PoolSearch:
     """Costs of sets of masks for the headers of a problem."""
 
     def __init__(self, problem: FlowTables, headers: Headers) -> None:
         self.problem, self.headers = problem, headers
-        self._valid: dict[bytes, np.ndarray] = {}
+        self._index = make_bit_index(problem)
+        self._most_kept = max(MOST_KEPT // max(len(headers.words), 1), 1)
+        layout = problem.layout
+        self._prefixes = {
+            field.name: _make_prefixes(layout, field.name, field.bits) for field in layout.fields
+        }
+        every = np.vstack([np.diff(prefixes, axis=0) for prefixes in self._prefixes.values()])
+        self._bits = every[(every & problem.used_mask).any(axis=1)]
+        self._members: dict[bytes, Members] = {}
 
-    def find_valid(self, masks: Words) -> np.ndarray:
-        """Return which masks keep the action of which headers, (m, n); each mask is tested once."""
-        for mask in masks:
-            key = mask.tobytes()
-            if key not in self._valid:
-                self._valid[key] = find_valid(self.headers.words, mask[None, :].copy(), self.problem.entries)[
-                    0
-                ]
-        return np.array([self._valid[mask.tobytes()] for mask in masks])
+    def find_members(self, mask: Words) -> Members:
+        """Return the headers whose action a mask keeps, entry by entry; those of the last masks are kept."""
+        key = mask.tobytes()
+        found = self._members.pop(key, None)
+        if found is None:
+            known = self._find_known(mask)
+            found = Members(*find_members(self.headers.words, mask, known, self.problem.entries, self._index))
+            if len(self._members) >= self._most_kept:
+                del self._members[next(iter(self._members))]
+        self._members[key] = found
+        return found
 
-    def choose(self, masks: Words) -> np.ndarray:
-        """Return a mask for each header, (n,), with few entries; -1 where no mask is valid."""
-        return np.asarray(cover(self.headers.words, masks, self.find_valid(masks)))
+    def _find_known(self, mask: Words) -> np.ndarray:
+        """Return whether a mask keeps each header's action, (n,), where others tell: 1 or 0; -1 for unknown.
 
-    def cost(self, masks: Words, chosen: np.ndarray) -> float:
+        A mask keeps the action wherever one with fewer bits does.
+        """
+        known = np.full(len(self.headers.words), -1, dtype=np.int8)
+        if not self._members:
+            return known
+        masks = np.frombuffer(b"".join(self._members), dtype=mask.dtype).reshape(-1, len(mask))
+        has_fewer, has_more = ~(masks & ~mask).any(axis=1), ~(mask & ~masks).any(axis=1)
+        for members, fewer, more in zip(self._members.values(), has_fewer, has_more, strict=True):
+            if fewer:
+                known[members.rows] = 1
+            elif more:
+                is_kept = np.zeros(len(known), dtype=bool)
+                is_kept[members.rows] = True
+                known[~is_kept] = 0
+        return known
+
+    def choose(self, masks: Words) -> Choice:
+        """Return a mask for each header, with few entries."""
+        of_mask = [self.find_members(mask) for mask in masks]
+        first = np.cumsum([0, *(len(one.rows) for one in of_mask)])
+        start = [one.start[1:] + begin for one, begin in zip(of_mask, first, strict=False)]
+        chosen, entries, hits = cover(
+            np.concatenate([one.rows for one in of_mask]),
+            np.concatenate([[0], *start]).astype(np.int64),
+            np.repeat(np.arange(len(masks)), [len(one.start) - 1 for one in of_mask]),
+            self.headers.weight,
+            len(masks),
+        )
+        return Choice(chosen, entries, hits)
+
+    def cost(self, choice: Choice) -> float:
         """Return the CPU time of all connections by the mask of each header, us; inf where one has none."""
-        if (chosen < 0).any():
-            return np.inf
-        entries = count_entries(self.headers.words, masks, chosen)
-        hits = np.bincount(chosen, weights=self.headers.weight, minlength=len(masks))
-        return self._add_up(int(entries.sum()), hits)
-
-    def cost_of_masks(self, masks: Words) -> float:
-        """Return the CPU time of all connections, each with its best mask, us; inf where one has none."""
-        return self.cost(masks, self.choose(masks))
+        return np.inf if (choice.mask < 0).any() else self._add_up(int(choice.entries.sum()), choice.hits)
 
     def _add_up(self, entries: int, hits: np.ndarray) -> float:
         """Return the CPU time of some entries, with masks in the order of their hits, us."""
@@ -146,50 +200,63 @@ class PoolSearch:
         return np.ascontiguousarray(np.unique(union[is_there], axis=0))
 
     def improve(
-        self, masks: Words, trials: int, random: np.random.Generator, until: float | None = None
+        self,
+        masks: Words,
+        wanted: Words,
+        trials: int,
+        random: np.random.Generator,
+        until: float | None = None,
     ) -> Words:
-        """Return masks of no more cost: masks dropped, merged, or with other bits in one field.
+        """Return masks of no more cost: masks dropped, changed or added.
 
-        until  a time of time.perf_counter() at which the search ends
+        wanted  a mask for each header, of which some are added
+        until   a time of time.perf_counter() at which the search ends
         """
-        cost = self.cost_of_masks(masks)
+        cost = self.cost(self.choose(masks))
         for _ in range(trials):
             if until is not None and time.perf_counter() > until:
                 break
-            tried = self._change(masks, random)
-            chosen = self.choose(tried)
-            if (chosen < 0).any():
-                continue
-            tried = tried[np.unique(chosen)]
-            new = self.cost(tried, np.searchsorted(np.unique(chosen), chosen))
+            tried = self._change(masks, wanted, random)
+            choice = self.choose(tried)
+            new = self.cost(choice)
             if new < cost:
-                masks, cost = np.ascontiguousarray(tried), new
+                masks, cost = np.ascontiguousarray(tried[choice.hits > 0]), new
         return masks
 
-    def _change(self, masks: Words, random: np.random.Generator) -> Words:
-        """Return masks with one dropped, or one changed or added with other bits in a field."""
-        kind = random.integers(0, 4)
-        row = int(random.integers(len(masks)))
-        if kind == 0 and len(masks) > 1:
+    def _change(self, masks: Words, wanted: Words, random: np.random.Generator) -> Words:
+        """Return masks with one dropped, or one changed, in its place or beside it."""
+        row, other = random.integers(len(masks), size=2).tolist()
+        kind = random.choice(MOVES, p=MOVE_SHARES)
+        if kind == "drop" and len(masks) > 1:
             return np.delete(masks, row, axis=0)
-        changed = masks[row].copy()
-        if kind == 1 and len(masks) > 1:
-            other = int(random.integers(len(masks)))
-            changed |= masks[other]
+        if kind == "union":
+            changed = masks[row] | masks[other]
+        elif kind == "common":
+            changed = masks[row] & masks[other]
+        elif kind == "wanted":
+            changed = wanted[int(random.integers(len(wanted)))]
+        elif kind == "bit" and len(self._bits):
+            changed = masks[row] ^ self._bits[int(random.integers(len(self._bits)))]
         else:
-            layout = self.problem.layout
-            field = layout.fields[int(random.integers(len(layout.fields)))]
-            own = layout.to_words([layout.full_mask([field.name])])[0]
-            length = int(random.integers(0, field.bits + 1))
-            full = (1 << field.bits) - 1
-            prefix = layout.to_words([(full ^ (full >> length)) << layout.shift[field.name]])[0]
-            changed = (changed & ~own) | (prefix & self.problem.used_mask)
+            changed = self._change_field(masks[row], random)
+            if random.random() < TWO_FIELDS:
+                changed = self._change_field(changed, random)
         kept = np.delete(masks, row, axis=0) if random.random() < 0.5 else masks
         return np.ascontiguousarray(np.unique(np.vstack([kept, changed[None, :]]), axis=0))
 
+    def _change_field(self, mask: Words, random: np.random.Generator) -> Words:
+        """Return a mask with another prefix in a field, half of the time of nearly as many bits."""
+        field = self.problem.layout.fields[int(random.integers(len(self.problem.layout.fields)))]
+        prefixes = self._prefixes[field.name]
+        length = int(random.integers(field.bits + 1))
+        if random.random() < 0.5:
+            now = int(np.bitwise_count(mask & prefixes[-1]).sum())
+            length = min(max(now + int(random.integers(-NEAR, NEAR + 1)), 0), field.bits)
+        return np.asarray((mask & ~prefixes[-1]) | (prefixes[length] & self.problem.used_mask))
+
     def make_table(self, masks: Words) -> Table:
         """Return the entries of masks for all headers."""
-        used, place = use_masks(masks, self.choose(masks))
+        used, place = use_masks(masks, self.choose(masks).mask)
         table = make_table(used.shape[1], len(place), len(used))
         table.masks[: len(used)] = used
         table.counts[1] = len(used)

@@ -12,8 +12,9 @@ from pydantic import Field
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.flowtables.designs.decision import decide
-from planner_models.flowtables.designs.least_specific import find_least_masks, make_bit_index, weigh_bits
+from planner_models.flowtables.designs.least_specific import find_least_masks
 from planner_models.flowtables.designs.tuple_space import consult, make_tuple_space
+from planner_models.flowtables.plan.bit_index import make_bit_index, weigh_bits
 from planner_models.flowtables.plan.lookup import Table, find_all, install_all, make_table
 from planner_models.flowtables.plan.plan import Cache
 from planner_models.flowtables.problem.fields import Words
@@ -119,15 +120,16 @@ def fill_by_misses(
     """
     headers = problem.headers
     table = make_table(headers.shape[1], len(headers), len(headers))
+    index = make_bit_index(problem)
     weight = weigh_bits(problem, by_entropy=True) if reuse else np.zeros(64 * headers.shape[1])
     if reuse:
         start, none = 0, headers[:0]
         while True:  # masks are made only for headers for which no mask in use is valid
-            start += int(install_all(table, headers[start:], none, problem.entries, weight, True))
+            start += int(install_all(table, headers[start:], none, problem.entries, index, weight, True))
             if start == len(headers):
                 return table
             one = headers[start : start + 1]
-            install_all(table, one, make_masks(one), problem.entries, weight, True)
+            install_all(table, one, make_masks(one), problem.entries, index, weight, True)
             start += 1
     for start in range(0, len(headers), CHUNK):
         chunk = headers[start : start + CHUNK]
@@ -135,7 +137,7 @@ def fill_by_misses(
         missed = np.flatnonzero(entry < 0)
         wanted = np.zeros_like(chunk)
         wanted[missed] = make_masks(chunk[missed])
-        install_all(table, chunk, wanted, problem.entries, weight, False)
+        install_all(table, chunk, wanted, problem.entries, index, weight, False)
     return table
 
 

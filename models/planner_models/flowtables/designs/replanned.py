@@ -9,10 +9,11 @@ from pydantic import Field
 
 from planner.contract.design import Decision
 from planner.options import Options
-from planner_models.flowtables.designs.cover import count_entries, group_headers
+from planner_models.flowtables.designs.cover import group_headers
 from planner_models.flowtables.designs.decision import decide
 from planner_models.flowtables.designs.merged import PoolSearch
 from planner_models.flowtables.designs.reactive import make_least_masks
+from planner_models.flowtables.plan.bit_index import make_bit_index
 from planner_models.flowtables.plan.lookup import Table, install_all, make_table
 from planner_models.flowtables.plan.plan import Cache
 from planner_models.flowtables.problem.fields import Words
@@ -37,12 +38,14 @@ def plan_again(problem: FlowTables, *, first: First = FIRST, options: Options = 
     table = make_table(words, count, 2 * count + 1)  # a plan has at most a mask for each connection so far
     wanted = np.broadcast_to(problem.used_mask, headers.shape).copy()
     heavy = np.full(64 * words, HEAVY)
-    known = 0
+    index, known = make_bit_index(problem), 0
     while known < count:
         if known:
             _plan(problem, problem.with_flows(problem.flows.iloc[:known]), table)
         following = min(max(2 * known, first), count)
-        install_all(table, headers[known:following], wanted[known:following], problem.entries, heavy, True)
+        install_all(
+            table, headers[known:following], wanted[known:following], problem.entries, index, heavy, True
+        )
         known = following
     return decide(problem, table, options=options)
 
@@ -52,13 +55,11 @@ def _plan(problem: FlowTables, past: FlowTables, table: Table) -> None:
     headers = group_headers(past)
     search = PoolSearch(past, headers)
     masks = search.merge(make_least_masks(past, by_entropy=True)(headers.words))
-    chosen = search.choose(masks)
-    entries = count_entries(headers.words, masks, chosen)
-    served = np.bincount(chosen, weights=headers.weight, minlength=len(masks))
+    choice = search.choose(masks)
     used = int(table.counts[1])
     bits = np.bitwise_count(table.masks[:used]).sum(axis=1)
     table.weight[:used] = HEAVY * (1 + bits)
-    for mask, weight in zip(masks, entries / np.maximum(served, 0.5), strict=True):
+    for mask, weight in zip(masks, choice.entries / np.maximum(choice.hits, 0.5), strict=True):
         _add(table, mask & problem.used_mask, float(weight))
 
 

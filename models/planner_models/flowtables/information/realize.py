@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from planner_models.flowtables.plan.bit_index import make_bit_index
 from planner_models.flowtables.plan.classification import classify
 from planner_models.flowtables.plan.lookup import find_all, install_all, make_table
 from planner_models.flowtables.plan.plan import Cache, make_plan, read_plan
@@ -29,7 +30,15 @@ def realize(truth: FlowTables, observed: FlowTables, plan: Cache) -> Cache:
     found = service.searched[service.entry >= 0] - 1
     table.weight[: len(masks)] = entries_of / np.maximum(np.bincount(found, minlength=len(masks)), 0.5)
     wanted = np.broadcast_to(truth.used_mask, headers.shape).copy()
-    install_all(table, headers, wanted, truth.entries, np.full(64 * headers.shape[1], HEAVY), True)
+    install_all(
+        table,
+        headers,
+        wanted,
+        truth.entries,
+        make_bit_index(truth),
+        np.full(64 * headers.shape[1], HEAVY),
+        True,
+    )
     entries, used = int(table.counts[0]), int(table.counts[1])
     value = table.value[:entries].copy()
     action = [truth.actions[number] for number in classify(value, truth.entries).tolist()]

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, kernel
-from planner_models.flowtables.plan.classification import is_valid
+from planner_models.flowtables.plan.bit_index import BLOCK, keeps_action
 from planner_models.flowtables.problem.fields import Words
 
 MOST_ROUNDS = 50  # of ordering masks by their hits
@@ -129,8 +129,11 @@ def find_all(table: Any, headers: Any) -> Any:
 
 
 @inner
-def find_reusable(table: Any, header: Any, rules: Any) -> Any:
-    """Return the place in the search of the lightest mask that keeps a header's action, -1 for none."""
+def find_reusable(table: Any, header: Any, rules: Any, index: Any, found: Any) -> Any:
+    """Return the place in the search of the lightest mask that keeps a header's action, -1 for none.
+
+    found  (BLOCK,) scratch
+    """
     weight, tried = -np.inf, np.int64(-1)  # of the last mask that was tried, and its place
     while True:
         best, least = np.int64(-1), np.inf
@@ -139,7 +142,7 @@ def find_reusable(table: Any, header: Any, rules: Any) -> Any:
             is_next = own > weight or (own == weight and position > tried)
             if is_next and (best < 0 or own < least):
                 best, least = np.int64(position), own
-        if best < 0 or is_valid(header, table.masks[table.order[best]], rules):
+        if best < 0 or keeps_action(header, table.masks[table.order[best]], index, rules, found):
             return best
         weight, tried = least, best
 
@@ -169,19 +172,23 @@ def add_mask(table: Any, mask: Any, bit_weight: Any) -> Any:
 
 
 @kernel
-def install_all(table: Any, headers: Any, wanted: Any, rules: Any, bit_weight: Any, reuse: Any) -> Any:
+def install_all(
+    table: Any, headers: Any, wanted: Any, rules: Any, index: Any, bit_weight: Any, reuse: Any
+) -> Any:
     """Serve headers (n, words) in order; one without an entry gets one with its wanted mask (n, words).
 
     wanted      (n, words), or (0, words): the first header that needs a mask of its own is the end
+    index       of the rules, see `bit_index`
     bit_weight  (64 words,) of which the weight of a new mask is the sum
     reuse       whether the lightest mask in use that keeps the header's action is taken before the wanted one
     returns     how many headers are served
     """
+    found = np.zeros(BLOCK, np.uint64)
     for h in range(len(headers)):
         entry, searched = find_entry(table, headers[h])
         position = searched - 1
         if entry < 0:
-            position = find_reusable(table, headers[h], rules) if reuse else -1
+            position = find_reusable(table, headers[h], rules, index, found) if reuse else -1
             if position < 0 and len(wanted) == 0:
                 return h
             if position < 0:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.contract.design import Decision
-from planner_models.flowtables.designs.least_specific import weigh_bits
+from planner_models.flowtables.plan.bit_index import make_bit_index, weigh_bits
 from planner_models.flowtables.plan.classification import classify, find_right
 from planner_models.flowtables.plan.lookup import insert_all, make_table
 from planner_models.flowtables.plan.plan import Cache, parse_mask
@@ -132,8 +132,8 @@ class CacheExecution:
             self._make_space()
             forward(
                 self._packets.header[part], self._packets.time_s[part], self._headers, self._action,
-                self._wanted, self._rules.entries, self._table, self._held, self._micro, self._bit_weight,
-                self._reuse, self.problem.most_entries, self.counts,
+                self._wanted, self._rules.entries, self._index, self._table, self._held, self._micro,
+                self._bit_weight, self._reuse, self.problem.most_entries, self.counts,
             )  # fmt: skip
         self._done = last
         self.most_entries = max(self.most_entries, int(self._table.counts[0]))
@@ -141,6 +141,7 @@ class CacheExecution:
     def _use_rules(self, time_s: float) -> None:
         """Take the rules after all changes up to a time."""
         self._rules = self.problem.rules_after(time_s if self.problem.changes is not None else 0.0)
+        self._index = make_bit_index(self._rules)
         names = self._rules.actions
         renamed = np.array(
             [self._number.setdefault(name, len(self._number)) for name in names], dtype=np.int32

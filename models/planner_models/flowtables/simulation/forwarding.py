@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import kernel
+from planner_models.flowtables.plan.bit_index import BLOCK
 from planner_models.flowtables.plan.lookup import add_mask, find_entry, find_reusable, insert
 
 
@@ -38,8 +39,8 @@ and packets with another action than that of the rules."""
 
 @kernel
 def forward(
-    packet: Any, time_s: Any, headers: Any, action: Any, wanted: Any, rules: Any, table: Any, held: Any,
-    micro: Any, bit_weight: Any, reuse: Any, most_entries: Any, counts: Any,
+    packet: Any, time_s: Any, headers: Any, action: Any, wanted: Any, rules: Any, index: Any, table: Any,
+    held: Any, micro: Any, bit_weight: Any, reuse: Any, most_entries: Any, counts: Any,
 ) -> Any:  # fmt: skip
     """Forward packets in the order of time.
 
@@ -50,6 +51,7 @@ def forward(
     reuse           whether a mask in use that keeps the action is taken before, the lightest first
     counts          (6,) is increased
     """
+    found = np.zeros(BLOCK, np.uint64)
     for i in range(len(packet)):
         h = packet[i]
         counts[PACKETS] += 1
@@ -73,7 +75,7 @@ def forward(
             if table.counts[0] >= most_entries:
                 counts[UNCACHED] += 1
                 continue
-            position = find_reusable(table, headers[h], rules) if reuse else -1
+            position = find_reusable(table, headers[h], rules, index, found) if reuse else -1
             if position < 0:
                 position = add_mask(table, wanted[h], bit_weight)
             entry = insert(table, headers[h], table.order[position])

@@ -11,9 +11,11 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from planner_models.flowtables import SYSTEM, FlowTables, check, measure
 from planner_models.flowtables.designs.bound import find_incompatible, find_witness
-from planner_models.flowtables.designs.cover import cover, group_headers
-from planner_models.flowtables.designs.least_specific import find_least_masks, make_bit_index
+from planner_models.flowtables.designs.cover import group_headers
+from planner_models.flowtables.designs.least_specific import find_least_masks
+from planner_models.flowtables.designs.merged import PoolSearch
 from planner_models.flowtables.designs.tuple_space import consult, make_tuple_space
+from planner_models.flowtables.plan.bit_index import make_bit_index
 from planner_models.flowtables.plan.classification import classify, find_valid
 from planner_models.flowtables.problem.generators import firewall, table_1
 from tests.models.flowtables.switches import every_word, make, switches
@@ -143,8 +145,11 @@ def test_a_cover_serves_every_header_with_a_valid_mask(problem: FlowTables) -> N
     headers = group_headers(problem)
     masks = np.ascontiguousarray(every_word(problem)[::5])
     valid = find_valid(headers.words, masks, problem.entries)
-    chosen = cover(headers.words, masks, valid)
-    for row, mask in enumerate(chosen.tolist()):
+    choice = PoolSearch(problem, headers).choose(masks)
+    served = [headers.words[choice.mask == row] & masks[row] for row in range(len(masks))]
+    assert choice.entries.tolist() == [len(np.unique(values, axis=0)) for values in served]
+    assert choice.hits.sum() == headers.weight[choice.mask >= 0].sum()
+    for row, mask in enumerate(choice.mask.tolist()):
         assert valid[:, row].any() == (mask >= 0)
         assert mask < 0 or valid[mask, row]
 
