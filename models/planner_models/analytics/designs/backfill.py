@@ -26,9 +26,10 @@ BACKEND: Final = "prices and search"
 SCOPE: Final = "answers improved once, by data of all sites"
 MOST_LEAVES: Final = 2_000
 ROUNDING: Final = 1e-9  # of an uplink's capacity
-MOST_EVALUATIONS: Final = 400  # fillings of uplinks by local search
+MOST_EVALUATIONS: Final = 250  # fillings of uplinks by local search
 
-FEW_STEPS: Final = (25, 40)  # to prices of what is left of uplinks
+FEW_EVALUATIONS: Final = 60  # of what is left of uplinks
+FEW_STEPS: Final = (0, 40)  # to prices of what is left of uplinks
 WORTH: Final = 0.9  # value over the price of its bytes, below which foreseen data is not offered
 
 Order = Annotated[
@@ -312,7 +313,7 @@ def _send_in_rest(
     later = [_offer(problem, one, t, capacity, None) for one in pool]
     if not any(len(offered.shared) or len(offered.separate) for offered in later):
         return []
-    extra = _solve(_join([offered.made for offered in later]), None, FEW_STEPS)[0]
+    extra = _solve(_join([offered.made for offered in later]), None, FEW_STEPS, FEW_EVALUATIONS)[0]
     if extra.value == -np.inf:
         return []
     return _take(problem, pool, later, extra.answers, extra.added, t, storage)
@@ -337,10 +338,13 @@ def _join(parts: list[Interval]) -> Interval:
 
 
 def _solve(
-    interval: Interval, price: Floats | None, steps: tuple[int, ...] = prices.MOST_STEPS
+    interval: Interval,
+    price: Floats | None,
+    steps: tuple[int, ...] = prices.MOST_STEPS,
+    evaluations: int = MOST_EVALUATIONS,
 ) -> tuple[search.Found, Floats]:
     priced = prices.find_prices(interval, price, steps=steps)
-    found = branching.find_choices(interval, priced, leaves=MOST_LEAVES, evaluations=MOST_EVALUATIONS).found
+    found = branching.find_choices(interval, priced, leaves=MOST_LEAVES, evaluations=evaluations).found
     return found, priced.price
 
 

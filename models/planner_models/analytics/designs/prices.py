@@ -49,7 +49,7 @@ def find_prices(
     """Return prices of uplinks near those of least bound.
 
     start   (M,) prices to start from, such as those of the interval before
-    steps   of L-BFGS-B at each temperature; without any at the first one where there is a start
+    steps   of L-BFGS-B at each temperature, 0: without it; the first one is left out where there is a start
     rounds  most evaluations of the dual function, smoothed or not, by a protocol; default: any number
     """
     from scipy.optimize import minimize
@@ -60,6 +60,7 @@ def find_prices(
     best, _ = evaluate_bound(interval, price)
     scale = max(best, 1e-12)
     turns = list(zip(TEMPERATURES, steps, strict=False))[0 if start is None else 1 :]
+    turns = [turn for turn in turns if turn[1]]
     each = None if rounds is None else (rounds - len(turns) - 2) // len(turns)
     for part, most in turns:
         smooth = _Smoothed(interval, part * scale / maxima, scale, each)

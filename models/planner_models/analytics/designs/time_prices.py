@@ -24,7 +24,7 @@ from planner_models.analytics.problem.problem import Analytics
 
 TEMPERATURES: Final = (1e-3, 1e-4, 2e-5)
 """Of the soft maximum, as parts of the bound over the number of maxima."""
-MOST_STEPS: Final = (40, 50, 60)
+MOST_STEPS: Final = (10, 30, 80)
 LEAST_PROGRESS: Final = 1e-6  # of the dual function in a step, relative, at which a temperature ends
 NO_CAPACITY_PRICE: Final = 1e3  # of a byte where an uplink is lost, over the value of all answers
 
@@ -217,7 +217,14 @@ def _find_gains(value: Floats, decay: Floats, cost: Floats, first: int) -> tuple
 
 @kernel
 def _soften_row(  # noqa: C901 - one compiled loop
-    value: Floats, decay: Floats, cost: Floats, temperature: float, weight: Floats, best: Floats, own: Floats
+    value: Floats,
+    decay: Floats,
+    cost: Floats,
+    temperature: float,
+    weight: Floats,
+    is_used: Bools,
+    best: Floats,
+    own: Floats,
 ) -> float:
     """Return the soft maximum of the options of a row, USD; write the weight of each level in time.
 
@@ -226,6 +233,7 @@ def _soften_row(  # noqa: C901 - one compiled loop
     value         (L,) USD
     decay         (W,)
     cost, weight  (W + 1, L) price of a level's bytes in the interval and later; weight of sending it then
+    is_used       (W + 1,) written: whether there are weights; the others are not written
     best, own     (2, W) and (L,) memory
     """
     levels, window = len(value), len(decay)
@@ -244,7 +252,9 @@ def _soften_row(  # noqa: C901 - one compiled loop
                     second = max(second, value[level] * part - cost[after + 1, level])
         best[0, after], best[1, after] = first, second
         most = max(most, first + second)
-    weight[:] = 0.0
+    is_used[:] = False
+    is_used[0] = True
+    weight[0] = 0.0
     range_of, sums = -LEAST_EXPONENT * temperature, 0.0
     for level in range(levels):
         less = most - value[level] + cost[0, level]
@@ -255,9 +265,10 @@ def _soften_row(  # noqa: C901 - one compiled loop
         part, first, second = decay[after], best[0, after], best[1, after]
         if most - first - second >= range_of:
             continue
+        is_used[after + 1] = True
         of_first = of_second = 0.0
         for level in range(levels):
-            own[level] = 0.0
+            own[level] = weight[after + 1, level] = 0.0
             less = first - value[level] * (1.0 - part) + cost[0, level] if value[level] > -np.inf else np.inf
             if less < range_of:
                 own[level] = np.exp(-less / temperature)
@@ -271,9 +282,11 @@ def _soften_row(  # noqa: C901 - one compiled loop
             weight[after + 1, level] *= both * of_first
             weight[0, level] += both * of_second * own[level]
         sums += both * of_first * of_second
+    inverse = 1.0 / sums
     for after in range(window + 1):
-        for level in range(levels):
-            weight[after, level] /= sums
+        if is_used[after]:
+            for level in range(levels):
+                weight[after, level] *= inverse
     return float(most + temperature * np.log(sums))
 
 
@@ -283,11 +296,14 @@ def _soften_shared(value: Floats, decay: Floats, cost: Floats, temperature: floa
     own_cost = np.empty((cost.shape[0], cost.shape[2]))
     weight_of = np.empty_like(own_cost)
     best, own = np.empty((2, decay.shape[1])), np.empty(value.shape[1])
+    is_used = np.empty(len(cost), dtype=np.bool_)
     total = 0.0
     for row in range(len(value)):
         own_cost[:] = cost[:, row]
-        total += _soften_row(value[row], decay[row], own_cost, temperature, weight_of, best, own)
-        weight[:, row] = weight_of
+        total += _soften_row(value[row], decay[row], own_cost, temperature, weight_of, is_used, best, own)
+        for after in range(len(cost)):
+            if is_used[after]:
+                weight[after, row] = weight_of[after]
     return total
 
 
@@ -302,14 +318,17 @@ def _soften_sites(
     times, levels = len(price), value.shape[1]
     cost, weight = np.empty((times, levels)), np.empty((times, levels))
     best, own = np.empty((2, decay.shape[1])), np.empty(levels)
+    is_used = np.empty(times, dtype=np.bool_)
     total = 0.0
     for row in range(len(value)):
         for after in range(times):
             of_site, of_pop = price[after, links[row, 0]], price[after, links[row, 1]]
             for level in range(levels):
                 cost[after, level] = size[row, level, 0] * of_site + size[row, level, 1] * of_pop
-        total += _soften_row(value[row], decay[row], cost, temperature, weight, best, own)
+        total += _soften_row(value[row], decay[row], cost, temperature, weight, is_used, best, own)
         for after in range(times):
+            if not is_used[after]:
+                continue
             for level in range(levels):
                 if weight[after, level] > 0:
                     used[after, links[row, 0]] += weight[after, level] * size[row, level, 0]
