@@ -31,14 +31,20 @@ from planner_models.fairshare.problem import generators
 from planner_models.fairshare.simulation.study import simulate
 
 LARGE: dict[str, Any] = {"tenants": 1_000, "nodes": 200}
-CASES: tuple[tuple[generators.Mix, int, int], ...] = (
-    ("elastic", 100, 3),
-    ("elastic", 4, 1),
-    ("fixed", 100, 3),
-    ("fixed", 100, 1),
-    ("fixed", 16, 3),
+CASES: tuple[tuple[generators.Mix, int, int, int, int], ...] = (
+    ("elastic", 1_000, 100, 200, 3),
+    ("elastic", 1_000, 4, 200, 1),
+    ("fixed", 1_000, 100, 200, 3),
+    ("fixed", 1_000, 100, 200, 1),
+    ("fixed", 1_000, 16, 200, 3),
 )
-"""Mix, partitions of a tenant, replicas."""
+MILLIONS: tuple[tuple[generators.Mix, int, int, int, int], ...] = (
+    ("elastic", 3_000, 100, 600, 3),
+    ("fixed", 3_000, 100, 600, 3),
+    ("elastic", 20_000, 100, 1_000, 4),
+    ("fixed", 20_000, 100, 1_000, 4),
+)
+"""Mix, tenants, partitions of a tenant, nodes, replicas; up to 10 million arcs."""
 EQUAL = 1e-6
 
 
@@ -49,20 +55,36 @@ def clock(function: Callable[..., Any], *given: Any, **named: Any) -> tuple[Any,
     return result, time.process_time() - start
 
 
-def time_rates() -> None:
+def time_rates(cases: tuple[tuple[generators.Mix, int, int, int, int], ...]) -> None:
     """Print the time of exact rates of given replicas."""
-    for mix, partitions, replicas in CASES:
+    for mix, tenants, partitions, nodes, replicas in cases:
         problem = generators.zipf(
-            **LARGE, partitions=partitions, replicas=replicas, mix=mix, placed="random", seed=1
-        )
+            tenants=tenants, nodes=nodes, partitions=partitions, replicas=replicas, mix=mix,
+            placed="random", seed=1,
+        )  # fmt: skip
         given = Replicas(*problem.placed_replicas)
         entitlement(problem)
         found, seconds = clock(share_max_min, problem, given)
         load = np.bincount(given.node, weights=found.kops, minlength=len(problem.nodes))
         assert (load <= problem.rate_kops * (1 + EQUAL)).all()
         assert (found.rate <= problem.demand_of_tenant * (1 + EQUAL)).all()
-        name = f"{mix}, 1,000 x {partitions} x 200, {replicas} replicas"
+        name = f"{mix}, {tenants:,} x {partitions} x {nodes:,}, {replicas} replicas"
         print(f"{name:<44}{seconds:>9.3f} s  {found.flows} flows, {len(found.levels)} levels", flush=True)
+
+
+def compare_splits() -> None:
+    """Print the least share of tenants where requests are split evenly over replicas, and as is best."""
+    for tenants, partitions, nodes in ((1_000, 16, 200), (100, 20, 20), (8, 16, 8)):
+        problem = generators.zipf(
+            tenants=tenants, partitions=partitions, nodes=nodes, replicas=3, placed="random", seed=1
+        )
+        splits: tuple[optimum.Splits, ...] = ("even", "best")
+        even, best = (
+            optimum.share(problem, placement="keep", splits=one).proof.objective or 0.0 for one in splits
+        )
+        assert even <= best * (1 + EQUAL)
+        name = f"least share, fixed, {tenants:,} x {partitions} x {nodes}, 3 replicas"
+        print(f"{name:<44}  even splits {even:.3f}, best splits {best:.3f}", flush=True)
 
 
 def compare_rates(tenants: int) -> None:
@@ -179,11 +201,12 @@ def main() -> None:
     arguments = parser_of(__doc__).parse_args()
     print(machine())
     warm_up()
-    time_rates()
+    time_rates(CASES if arguments.quick else CASES + MILLIONS)
+    compare_splits()
     compare_rates(60 if arguments.quick else 200)
     for replicas, most_nodes in ((1, 0), (3, 0), (3, 12)):
         time_placement(replicas, most_nodes)
-    for slack, seed in ((0.02, 1),) if arguments.quick else ((0.02, 1), (0.02, 3), (0.005, 1)):
+    for slack, seed in ((0.02, 1),) if arguments.quick else ((0.02, 1), (0.02, 3), (0.005, 1), (0.005, 2)):
         time_moves(slack, seed)
     time_weights()
     time_execution(8, 8, 5.0, 20.0, 0.9)
