@@ -75,6 +75,12 @@ def draw_network(
     )
     if unserved is not None:
         nodes["lost"] = np.bincount(problem.source, weights=unserved, minlength=count)
+        no_path = np.bincount(problem.source, weights=unserved * problem.cut_off[0], minlength=count)
+        nodes["lost_as"] = np.select(
+            [no_path == 0, no_path >= nodes["lost"]],
+            ["not served (capacity)", "not served (no path)"],
+            "not served (capacity, no path)",
+        )
     if not {"latitude", "longitude"} <= set(nodes):
         nodes[["x", "y"]] = place_nodes(nodes, problem.lines).to_numpy()
     return NetworkMap(
