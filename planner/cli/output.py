@@ -15,6 +15,7 @@ import typer
 from planner.formatting import HIDDEN, printable
 
 if TYPE_CHECKING:
+    from planner.contract.system import System
     from planner.errors import PlannerError
     from planner.reports.document import Page
     from planner.runs.run import Comparison
@@ -51,6 +52,18 @@ def print_json(value: Any) -> None:
 def say(text: str) -> None:
     """Print a message that is not part of the answer."""
     typer.echo(printable(text), err=True)
+
+
+def name_other_designs(system: System, verb: str) -> None:
+    """Say which designs of a system do not run where neither a scenario nor the user names any.
+
+    verb  what the command does with the usual ones, such as "compares"
+    """
+    usual = system.usual_designs
+    others = [one.name for one in system.designs if one not in usual]
+    if others:
+        names = ", ".join(one.name for one in usual)
+        say(f"designs: {verb} {names}; --designs names others of {system.name}: {', '.join(others)}")
 
 
 def say_line(text: str, colour: str, *, err: bool = True) -> None:

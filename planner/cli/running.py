@@ -22,7 +22,7 @@ from planner.cli.options import (
     on_scenario,
     with_reports,
 )
-from planner.cli.output import answer, save, say, show_work, write_files
+from planner.cli.output import answer, name_other_designs, save, say, show_work, write_files
 
 if TYPE_CHECKING:
     from planner.scenarios.scenario import Scenario
@@ -72,7 +72,8 @@ def compare(
     from planner.reports import run_pages
     from planner.runs import run
 
-    _name_other_designs(scenario, designs)
+    if designs is None and not scenario.designs:
+        name_other_designs(scenario.system, "compares")
     with show_work(f"comparing designs on {scenario.name}"):
         result = run.compare(scenario, designs=designs)
     page = run_pages.comparison_page(result, scenario, all_metrics=all_metrics)
@@ -81,17 +82,6 @@ def compare(
     write_files(lambda: page, reports, pictures)
     answer(page, result.to_dict, as_json)
     raise typer.Exit(result.exit_code)
-
-
-def _name_other_designs(scenario: Scenario, designs: str | None) -> None:
-    """Say which designs of the system are not compared where neither scenario nor user names any."""
-    chosen = scenario.system.usual_designs
-    others = [one.name for one in scenario.system.designs if one not in chosen]
-    if others and designs is None and not scenario.designs:
-        say(
-            f"designs: compares {', '.join(one.name for one in chosen)}; --designs names others of "
-            f"{scenario.system.name}: {', '.join(others)}"
-        )
 
 
 @on_scenario()
@@ -119,6 +109,8 @@ def roll(
     from planner.reports import run_pages, terminal
     from planner.runs import rolling
 
+    if designs is None and not scenario.designs:
+        name_other_designs(scenario.system, "runs")
     with terminal.progress("windows") as advance:
         result = rolling.roll(
             scenario,

@@ -11,7 +11,7 @@ import typer
 
 from planner.cli import completion
 from planner.cli.options import JsonOption, Reports, Solver, axes_of, with_reports, with_solver
-from planner.cli.output import answer, print_json, say, say_line, write_files
+from planner.cli.output import answer, name_other_designs, print_json, say, say_line, write_files
 from planner.formatting import split_names
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ def sweep(
         plans=plans,
         warm=warm,
     )
+    for system in grid.of_usual_designs:
+        name_other_designs(system, "runs")
     if dry_run:
         cost = sweeping.estimate(grid, out)
         points = [{**point.values, "label": point.request.label} for point in grid.points]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from planner.contract.system import System
 from planner.contract.tables import shorten_faults
 from planner.errors import InputError, did_you_mean
 from planner.options import Options
@@ -51,11 +52,13 @@ class Point:
 class Grid:
     """All points of a sweep, in order: scenario by scenario, problem by problem.
 
-    axes  the keys that vary, over all scenarios
+    axes              the keys that vary, over all scenarios
+    of_usual_designs  systems of which the usual designs run, as neither a scenario nor the sweep names any
     """
 
     axes: tuple[str, ...]
     points: tuple[Point, ...]
+    of_usual_designs: tuple[System, ...] = ()
 
     def __len__(self) -> int:
         return len(self.points)
@@ -98,7 +101,11 @@ def lay_out(
     if faults:
         raise InputError(*shorten_faults(list(dict.fromkeys(faults)), "sweep", "to correct"))
     keys = [key for scenario in scenarios for key in (*scenario.sweep, *given)]
-    return Grid(axes=tuple(dict.fromkeys(keys)), points=tuple(points))
+    unnamed = [] if designs is not None else [one.system for one in scenarios if not one.designs]
+    systems = {system.name: system for system in unnamed}
+    return Grid(
+        axes=tuple(dict.fromkeys(keys)), points=tuple(points), of_usual_designs=tuple(systems.values())
+    )
 
 
 class _Layout:

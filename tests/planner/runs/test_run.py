@@ -173,6 +173,10 @@ def test_a_scenario_without_designs_compares_the_usual_ones_and_names_the_others
     )
     named = commands.planner("compare", file, "--designs", "ecmp,shortest_path")
     assert "designs: compares" not in named.err
+    swept = commands.planner("sweep", file, "--out", tmp_path / "store", "--dry-run")
+    assert f"designs: runs {', '.join(usual)}; --designs names others of traffic: " in swept.err
+    named = commands.planner("sweep", file, "--out", tmp_path / "store", "--dry-run", "--designs", "ecmp")
+    assert "designs: runs" not in named.err
 
 
 def test_designs_that_a_scenario_names_stay(tmp_path: Path) -> None:
