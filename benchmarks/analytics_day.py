@@ -178,13 +178,13 @@ def main() -> None:
     )
     hours = 0.5 if arguments.quick else 2.0
     print(f"200 sites, 50 queries, {hours:g} hours of intervals of 5 minutes, a window of 1 h")
-    compare_later_data(diurnal(hours=hours, variation=0.5, backfill_minutes=60), 0.02)
+    compare_later_data(diurnal(hours=hours, variation=0.5, backfill_minutes=60), 0.025)
     day = diurnal(hours=2.0 if arguments.quick else 24.0)
     compare_worst_interval(day)
     compare_day(day)
     if arguments.large:
         print("200 sites, 50 queries, a day of intervals of 5 minutes, a window of 1 h")
-        compare_later_data(diurnal(variation=0.5, backfill_minutes=60), 0.02, ("foreseen",))
+        compare_later_data(diurnal(variation=0.5, backfill_minutes=60), 0.025, ("foreseen",))
         print("800 sites, 200 queries, a day of intervals of 5 minutes")
         compare_worst_interval(diurnal(sites=800, pops=80, queries=200), LARGE_GAP)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

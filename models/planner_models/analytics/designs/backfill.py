@@ -26,10 +26,11 @@ BACKEND: Final = "prices and search"
 SCOPE: Final = "answers improved once, by data of all sites"
 MOST_LEAVES: Final = 2_000
 ROUNDING: Final = 1e-9  # of an uplink's capacity
-MOST_EVALUATIONS: Final = 250  # fillings of uplinks by local search
+MOST_EVALUATIONS: Final = 400  # fillings of uplinks by local search
 
 FEW_EVALUATIONS: Final = 60  # of what is left of uplinks
 FEW_STEPS: Final = (0, 40)  # to prices of what is left of uplinks
+FALLBACK_GAP: Final = 1e-3  # from the bound, above which new data first is tried too
 WORTH: Final = 0.9  # value over the price of its bytes, below which foreseen data is not offered
 
 Order = Annotated[
@@ -102,23 +103,30 @@ def send_later(
     """
     if order == "foreseen":
         return _send_foreseen(problem, options)
-    return _send(problem, order, options, None)[0]
+    return _send(problem, order, options, None)
 
 
 def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
     """Send later data by prices of all intervals, or as new data first where that has more value."""
-    first, own_prices = _send(problem, "after", options, None)
-    if first.plan is None:
-        return first
-    value = measure(problem, first.plan, None)["total_value"] or 0.0
-    waiting = Waiting(problem, Choices(problem, must_answer=options.service == "all"))
-    found = find_time_prices(problem, waiting, own_prices)
-    second, _ = _send(problem, "together", options, waiting)
-    best = first
-    if second.plan is not None:
-        other = measure(problem, second.plan, None)["total_value"] or 0.0
-        if other > value:
-            best, value = second, other
+    choices = Choices(problem, must_answer=options.service == "all")
+    own_prices: list[Floats] = []
+    for t in range(len(problem.interval_numbers)):
+        interval = choices.interval(t)
+        short = _prove_shortage(problem, interval, t, options)
+        if short is not None:
+            return short
+        own_prices.append(prices.find_prices(interval, own_prices[-1] if own_prices else None).price)
+    waiting = Waiting(problem, choices)
+    found = find_time_prices(problem, waiting, np.array(own_prices))
+    best = _send(problem, "together", options, waiting)
+    value = -np.inf if best.plan is None else measure(problem, best.plan, None)["total_value"] or 0.0
+    if value < found.bound * (1 - FALLBACK_GAP):
+        first = _send(problem, "after", options, None, own_prices)
+        other = -np.inf if first.plan is None else measure(problem, first.plan, None)["total_value"] or 0.0
+        if other >= value:
+            best, value = first, other
+    if best.plan is None:
+        return best
     bound = max(found.bound, value)
     gap = relative_gap(value, bound)
     wanted = OPTIMAL_GAP if options.gap is None else options.gap
@@ -133,12 +141,27 @@ def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
     return Decision(plan=best.plan, proof=proof)
 
 
-def _send(
-    problem: Analytics, order: Order, options: Options, waiting: Waiting | None
-) -> tuple[Decision[Levels], Floats]:
-    """Send later data interval by interval; return the decision, and the prices of uplinks, (K, M), USD.
+def _prove_shortage(
+    problem: Analytics, interval: Interval, t: int, options: Options
+) -> Decision[Levels] | None:
+    """Return the decision that there is no plan for an interval; None where no shortage proves it."""
+    reason = explain_shortage(problem, interval, t, must_answer=options.service == "all")
+    if reason is None:
+        return None
+    return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,)))
 
-    waiting  what later data gains at prices of later intervals; None where these are not foreseen
+
+def _send(
+    problem: Analytics,
+    order: Order,
+    options: Options,
+    waiting: Waiting | None,
+    own_prices: list[Floats] | None = None,
+) -> Decision[Levels]:
+    """Send later data interval by interval.
+
+    waiting     what later data gains at prices of later intervals; None where these are not foreseen
+    own_prices  (M,) of each interval with new data alone, USD, where they are known
     """
     must_answer = options.service == "all"
     choices = Choices(problem, must_answer=must_answer)
@@ -147,28 +170,27 @@ def _send(
     rows: list[Sent] = []
     pool: list[Candidate] = []
     price: Floats | None = None
-    found_prices: list[Floats] = []
     for t in range(len(problem.interval_numbers)):
         new = choices.interval(t)
-        reason = explain_shortage(problem, new, t, must_answer=must_answer)
-        if reason is not None:
-            proof = Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
-            return Decision(plan=None, proof=proof), np.array(found_prices)
+        short = _prove_shortage(problem, new, t, options)
+        if short is not None:
+            return short
         pool = [one for one in pool if _is_in_window(problem, one.k, t)]
         capacity = problem.capacity_bytes[t]
         offering = [] if order == "after" else [one for one in pool if one.is_offered(t)]
         later = [_offer(problem, one, t, capacity, waiting) for one in offering]
         foreseen = new if waiting is None else _add_waiting(new, t, waiting)
         both = _join([foreseen, *(offered.made for offered in later)])
-        if waiting is None:
-            found, price = _solve(both, price)
-        else:
+        if waiting is not None:
             found, price = _solve(both, waiting.byte_price[t] * capacity)
+        elif own_prices is not None:
+            found, price = _solve(both, own_prices[t], ())
+        else:
+            found, price = _solve(both, price)
         if found.value == -np.inf:
             reason = f"interval {problem.interval_numbers[t]:g}: no plan found"
             proof = Proof(status=Status.UNDECIDED, metric="value", reasons=(reason,))
-            return Decision(plan=None, proof=proof), np.array(found_prices)
-        found_prices.append(price)
+            return Decision(plan=None, proof=proof)
         own, sites = len(new.shared.query), new.separate.value.shape[1]
         rows += _take(problem, offering, later, found.answers[own:], found.added[:, sites:], t, storage)
         if order == "after":
@@ -180,7 +202,7 @@ def _send(
         pool.append(_start_candidate(problem, choices, t, answers, added, waiting))
     decision = decide(problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price)
     if decision.plan is None:
-        return decision, np.array(found_prices)
+        return decision
     numbers, names = problem.interval_numbers, problem.level_names
     table = tabulate_backfill(
         [float(numbers[row.interval]) for row in rows],
@@ -191,7 +213,7 @@ def _send(
     )
     plan = replace(decision.plan, backfill=table)
     plan = replace(plan, kept=tabulate_kept(problem, read_backfill(problem, plan)))
-    return Decision(plan=plan, proof=decision.proof), np.array(found_prices)
+    return Decision(plan=plan, proof=decision.proof)
 
 
 def _in_bytes(choices: Choices, k: int) -> Interval:
