@@ -63,9 +63,7 @@ def plan_pool(
     search = PoolSearch(problem, headers)
     start = search.merge(least)
     if previous is not None and previous.plan is not None:
-        start = min(
-            start, search.take_masks(previous.plan), key=lambda masks: search.cost(search.choose(masks))
-        )
+        start = min(start, search.take_masks(previous.plan), key=search.cost_of_masks)
     best = search.improve(
         start, least, trials, np.random.default_rng(options.seed or 0), _part(started, options, 0.4)
     )
@@ -107,8 +105,13 @@ class Choice(NamedTuple):
 class PoolSearch:
     """Costs of sets of masks for the headers of a problem."""
 
-    def __init__(self, problem: FlowTables, headers: Headers) -> None:
+    def __init__(self, problem: FlowTables, headers: Headers, in_use: Words | None = None) -> None:
+        """Keep a problem and its headers.
+
+        in_use  (m, words) masks of which the cache has entries, which each miss looks into, too
+        """
         self.problem, self.headers = problem, headers
+        self._in_use = set() if in_use is None else {mask.tobytes() for mask in in_use}
         self._index = make_bit_index(problem)
         self._most_kept = max(MOST_KEPT // max(len(headers.words), 1), 1)
         layout = problem.layout
@@ -164,9 +167,19 @@ class PoolSearch:
         )
         return Choice(chosen, entries, hits)
 
-    def cost(self, choice: Choice) -> float:
+    def cost(self, masks: Words, choice: Choice) -> float:
         """Return the CPU time of all connections by the mask of each header, us; inf where one has none."""
-        return np.inf if (choice.mask < 0).any() else self._add_up(int(choice.entries.sum()), choice.hits)
+        if (choice.mask < 0).any():
+            return np.inf
+        cost = self._add_up(int(choice.entries.sum()), choice.hits)
+        if self._in_use:
+            unused = self._in_use.difference(mask.tobytes() for mask in masks[choice.hits > 0])
+            cost += self.problem.probe_us * len(unused) * int(choice.entries.sum())
+        return cost
+
+    def cost_of_masks(self, masks: Words) -> float:
+        """Return the CPU time of all connections, each with its best mask, us; inf where one has none."""
+        return self.cost(masks, self.choose(masks))
 
     def _add_up(self, entries: int, hits: np.ndarray) -> float:
         """Return the CPU time of some entries, with masks in the order of their hits, us."""
@@ -212,13 +225,13 @@ class PoolSearch:
         wanted  a mask for each header, of which some are added
         until   a time of time.perf_counter() at which the search ends
         """
-        cost = self.cost(self.choose(masks))
+        cost = self.cost_of_masks(masks)
         for _ in range(trials):
             if until is not None and time.perf_counter() > until:
                 break
             tried = self._change(masks, wanted, random)
             choice = self.choose(tried)
-            new = self.cost(choice)
+            new = self.cost(tried, choice)
             if new < cost:
                 masks, cost = np.ascontiguousarray(tried[choice.hits > 0]), new
         return masks

@@ -1,26 +1,41 @@
-"""A pool of masks that is planned anew from the connections so far, whenever these have doubled."""
+"""A pool of masks that is planned anew from the connections so far, whenever these have doubled.
+
+A miss installs the entry that would have held the most connections so far, of all entries of planned masks
+that keep its action. Entries stay in place, so that each plan prefers the masks of those before.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 from pydantic import Field
 
+from planner.arrays import Floats
+from planner.compiled import kernel
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.flowtables.designs.cover import group_headers
 from planner_models.flowtables.designs.decision import decide
 from planner_models.flowtables.designs.merged import PoolSearch
 from planner_models.flowtables.designs.reactive import make_least_masks
-from planner_models.flowtables.plan.bit_index import make_bit_index
-from planner_models.flowtables.plan.lookup import Table, install_all, make_table
+from planner_models.flowtables.plan.bit_index import BLOCK, keeps_action, make_bit_index
+from planner_models.flowtables.plan.lookup import (
+    Table,
+    count_hit,
+    find_entry,
+    find_place,
+    insert,
+    make_table,
+)
 from planner_models.flowtables.plan.plan import Cache
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
 
-HEAVY: Final = 1e6  # of a bit of a mask that is taken last
 FIRST: Final = 250
+TRIALS: Final = 600  # of the local search of each plan
+MOST_COUNTED: Final = 4_000_000  # entries of planned masks whose connections are counted
+UNSEEN: Final = 0.1  # of an entry without connections so far, as a part of those of an entry of its mask
 
 First = Annotated[
     int, Field(ge=1, le=1_000_000, description="connections before masks are planned for the first time")
@@ -30,46 +45,91 @@ First = Annotated[
 def plan_again(problem: FlowTables, *, first: First = FIRST, options: Options = Options()) -> Decision[Cache]:
     """Plan masks from the connections so far, each time that these have doubled; entries stay in place.
 
-    A miss installs an entry with the planned mask that keeps its action and served the most connections for
-    an entry; where none does, and before the first plan, with one of all bits that rules match.
+    A miss installs the entry of a planned mask that keeps its action and holds the most connections so far;
+    before the first plan, one of all bits that rules match.
     """
-    headers = problem.headers
+    headers = problem.headers & problem.used_mask
     count, words = headers.shape
     table = make_table(words, count, 2 * count + 1)  # a plan has at most a mask for each connection so far
-    wanted = np.broadcast_to(problem.used_mask, headers.shape).copy()
-    heavy = np.full(64 * words, HEAVY)
-    index, known = make_bit_index(problem), 0
+    index = make_bit_index(problem)
+    planned, expected = problem.used_mask[None, :], np.zeros(1)
+    known = 0
     while known < count:
         if known:
-            _plan(problem, problem.with_flows(problem.flows.iloc[:known]), table)
+            past = problem.with_flows(problem.flows.iloc[:known])
+            planned, expected = _plan(past, planned, table, options)
         following = min(max(2 * known, first), count)
-        install_all(
-            table, headers[known:following], wanted[known:following], problem.entries, index, heavy, True
-        )
+        counted = make_table(words, min(following * len(planned), MOST_COUNTED), len(planned))
+        counted.masks[:] = planned
+        counts = np.zeros(len(counted.value), dtype=np.int64)
+        count_all(counted, counts, headers[:known])
+        place = np.array([_find_mask(table, mask) for mask in planned])
+        serve_all(table, headers[known:following], problem.entries, index, counted, counts, place, expected)
         known = following
     return decide(problem, table, options=options)
 
 
-def _plan(problem: FlowTables, past: FlowTables, table: Table) -> None:
-    """Put the masks that are planned for past connections into a table, and let others be taken last."""
+def _plan(past: FlowTables, planned: Words, table: Table, options: Options) -> tuple[Words, Floats]:
+    """Return masks for past connections, and what each entry of one is expected to hold at its first."""
     headers = group_headers(past)
-    search = PoolSearch(past, headers)
-    masks = search.merge(make_least_masks(past, by_entropy=True)(headers.words))
+    in_use = table.masks[: int(table.counts[1])]
+    search = PoolSearch(past, headers, in_use)
+    least = make_least_masks(past, by_entropy=True)(headers.words)
+    start = min(search.merge(least), planned, key=search.cost_of_masks)
+    masks = search.improve(start, least, TRIALS, np.random.default_rng(options.seed or 0))
     choice = search.choose(masks)
-    used = int(table.counts[1])
-    bits = np.bitwise_count(table.masks[:used]).sum(axis=1)
-    table.weight[:used] = HEAVY * (1 + bits)
-    for mask, weight in zip(masks, choice.entries / np.maximum(choice.hits, 0.5), strict=True):
-        _add(table, mask & problem.used_mask, float(weight))
+    expected = UNSEEN * choice.hits / np.maximum(choice.entries, 1)
+    if (masks == past.used_mask).all(axis=1).any():
+        return masks, expected
+    return np.vstack([masks, past.used_mask]), np.append(expected, 0.0)  # keeps any action
 
 
-def _add(table: Table, mask: Words, weight: float) -> None:
-    """Put a mask with a weight into a table, at the end of the search where it is not there."""
+def _find_mask(table: Table, mask: Words) -> int:
+    """Return the number of a mask of a table, which becomes the last of the search where it is not there."""
     used = int(table.counts[1])
     same = np.flatnonzero((table.masks[:used] == mask).all(axis=1))
-    place = int(same[0]) if len(same) else used
-    if not len(same):
-        table.masks[place] = mask
-        table.order[place] = place
-        table.counts[1] += 1
-    table.weight[place] = weight
+    if len(same):
+        return int(same[0])
+    table.masks[used] = mask
+    table.order[used] = used
+    table.counts[1] += 1
+    return used
+
+
+@kernel
+def count_all(counted: Any, counts: Any, headers: Any) -> None:
+    """Count headers (n, words) in the entries of all masks that hold them, while there is space."""
+    for h in range(len(headers)):
+        for mask in range(len(counted.masks)):
+            entry = find_place(counted, headers[h], mask)
+            if entry < 0 and counted.counts[0] == len(counts):
+                continue
+            counts[insert(counted, headers[h], mask) if entry < 0 else entry] += 1
+
+
+@kernel
+def serve_all(
+    table: Any, headers: Any, rules: Any, index: Any, counted: Any, counts: Any, place: Any, expected: Any
+) -> None:
+    """Serve headers (n, words) in order; one without an entry gets that of the most headers so far.
+
+    counted   table of planned masks, with the headers of each entry so far in `counts`
+    place     (m,) number of each planned mask in `table`; expected (m,) see `_plan`
+    """
+    found = np.zeros(BLOCK, np.uint64)
+    for h in range(len(headers)):
+        entry, searched = find_entry(table, headers[h])
+        position = searched - 1
+        if entry < 0:
+            best, most = np.int64(-1), -1.0
+            for mask in range(len(place)):
+                own = find_place(counted, headers[h], mask)
+                value = expected[mask] + (counts[own] if own >= 0 else 0)
+                if value > most and keeps_action(headers[h], counted.masks[mask], index, rules, found):
+                    best, most = place[mask], value
+            insert(table, headers[h], best)
+            position = 0
+            while table.order[position] != best:
+                position += 1
+        count_hit(table, position)
+        count_all(counted, counts, headers[h : h + 1])

@@ -171,6 +171,17 @@ def add_mask(table: Any, mask: Any, bit_weight: Any) -> Any:
     return added
 
 
+@inner
+def count_hit(table: Any, position: Any) -> None:
+    """Count a header that the mask at a place of the search serves; masks stay in the order of their hits."""
+    chosen = table.order[position]
+    table.hits[chosen] += 1
+    while position > 0 and table.hits[table.order[position - 1]] < table.hits[chosen]:
+        table.order[position] = table.order[position - 1]
+        table.order[position - 1] = chosen
+        position -= 1
+
+
 @kernel
 def install_all(
     table: Any, headers: Any, wanted: Any, rules: Any, index: Any, bit_weight: Any, reuse: Any
@@ -194,12 +205,7 @@ def install_all(
             if position < 0:
                 position = add_mask(table, wanted[h], bit_weight)
             insert(table, headers[h], table.order[position])
-        chosen = table.order[position]
-        table.hits[chosen] += 1
-        while position > 0 and table.hits[table.order[position - 1]] < table.hits[chosen]:
-            table.order[position] = table.order[position - 1]
-            table.order[position - 1] = chosen
-            position -= 1
+        count_hit(table, position)
     return len(headers)
 
 
