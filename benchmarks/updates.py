@@ -141,8 +141,9 @@ def make_pairs(name: str, count: int | None, **given: Any) -> Update:
 def main() -> None:
     arguments = parser_of(__doc__).parse_args()
     print(machine())
-    for design in SYSTEM.designs:
-        design.run(generators.small())  # compiles
+    for problem in (generators.small(), make_pairs("sndlib/germany50", 200, headroom=0.02)):
+        for design in SYSTEM.designs:
+            design.run(problem)  # compiles
     for name, count, most_gap in BACKBONES[: 2 if arguments.quick else None]:
         time_rounds(name, count, most_gap)
     time_exact(EXACT[0], 5 if arguments.quick else EXACT[1])

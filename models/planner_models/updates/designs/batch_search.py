@@ -53,40 +53,86 @@ class Needs(NamedTuple):
         return np.maximum(self.free, 1.0)
 
 
-def bound_excess(needs: Needs, batches: int, iterations: int = ITERATIONS) -> tuple[float, Ints]:
-    """Return a bound on the largest relative excess of K batches, and the batch that each class prefers.
+class Prices:
+    """Prices of each resource in each of K batches, and the bound on the excess that they prove so far."""
 
-    Where the bound is above 0, no K batches are within all limits, whole or in parts.
+    def __init__(self, needs: Needs, batches: int) -> None:
+        self.free = needs.free / needs.scale
+        self._during, self._after = (
+            _make_rows(needs.during, needs.scale),
+            _make_rows(needs.after, needs.scale),
+        )
+        self._score = np.zeros((len(needs.free), batches))
+        self._seen = np.full((len(needs.free), batches), 1e-12)
+        self._chosen = np.zeros((len(needs.classes), batches), dtype=np.int64)
+        self.excess = -np.inf
+
+    @property
+    def preferred(self) -> Ints:
+        """The batch that each class chose most often, (C,)."""
+        return self._chosen.argmax(axis=1).astype(np.int64)
+
+    def improve(self, iterations: int) -> float:
+        """Return a bound on the largest relative excess of K batches, after at most so many more prices.
+
+        Where the bound is above 0, no K batches are within all limits, whole or in parts.
+        """
+        if not self._score.size or not len(self._chosen):
+            self.excess = -1.0
+            return self.excess
+        for _ in range(iterations):
+            if self.excess > 1e-6:
+                break
+            price = np.exp(self._score - self._score.max())
+            price /= price.sum()
+            later = np.zeros_like(price)
+            later[:, :-1] = np.cumsum(price[:, :0:-1], axis=1)[:, ::-1]
+            load, moved = np.zeros_like(price), np.zeros_like(price)
+            cost = _choose_batches(price, later, *self._during, *self._after, self._chosen, load, moved)
+            self.excess = max(self.excess, cost - float(self.free @ price.sum(axis=1)))
+            load[:, 1:] += np.cumsum(moved, axis=1)[:, :-1]
+            excess = load - self.free[:, None]
+            self._seen += excess * excess
+            self._score += excess / np.sqrt(self._seen)
+        return self.excess
+
+
+def _make_rows(matrix: sp.csc_array, scale: Floats) -> tuple[Ints, Ints, Floats]:
+    """Return the starts of columns, rows and values of a matrix whose rows are divided by a scale."""
+    rows = matrix.indices.astype(np.int64)
+    return matrix.indptr.astype(np.int64), rows, matrix.data / scale[rows]
+
+
+@kernel
+def _choose_batches(
+    price: Floats, later: Floats,
+    during_start: Ints, during_row: Ints, during: Floats,
+    after_start: Ints, after_row: Ints, after: Floats,
+    chosen: Ints, load: Floats, moved: Floats,
+) -> float:  # fmt: skip
+    """Let each class take its cheapest batch; return what all of them cost.
+
+    price   (R, K) of each resource and batch; later (R, K) sum of those of the batches after
+    chosen  (C, K) how often each class took each batch; load, moved (R, K) what classes take, and leave
     """
-    unit = sp.diags_array(1 / needs.scale)
-    during, after = sp.csr_array(unit @ needs.during), sp.csr_array(unit @ needs.after)
-    during_t, after_t = sp.csr_array(during.T), sp.csr_array(after.T)
-    free = needs.free / needs.scale
-    count, resources = len(needs.classes), len(needs.free)
-    if not resources or not count:
-        return -1.0, np.zeros(count, dtype=np.int64)
-    score, seen = np.zeros((batches, resources)), np.full((batches, resources), 1e-12)
-    chosen = np.zeros((batches, count))
-    best = -np.inf
-    rows = np.arange(count)
-    for _ in range(iterations):
-        price = np.exp(score - score.max())
-        price /= price.sum()
-        later = np.vstack([np.cumsum(price[::-1], axis=0)[::-1][1:], np.zeros(resources)])
-        cost = (during_t @ price.T + after_t @ later.T).T
-        pick = cost.argmin(axis=0)
-        value = float(cost[pick, rows].sum() - (price @ free).sum())
-        best = max(best, value)
-        if best > 1e-6:
-            break
-        x = np.zeros((batches, count))
-        x[pick, rows] = 1.0
-        chosen += x
-        before = np.cumsum(np.vstack([np.zeros(count), x[:-1]]), axis=0)
-        excess = (during @ x.T + after @ before.T).T - free
-        seen += excess * excess
-        score += excess / np.sqrt(seen)
-    return best, chosen.argmax(axis=0).astype(np.int64)
+    batches = price.shape[1]
+    cost, total = np.zeros(batches), 0.0
+    for one in range(len(chosen)):
+        cost[:] = 0.0
+        for at in range(during_start[one], during_start[one + 1]):
+            for k in range(batches):
+                cost[k] += during[at] * price[during_row[at], k]
+        for at in range(after_start[one], after_start[one + 1]):
+            for k in range(batches):
+                cost[k] += after[at] * later[after_row[at], k]
+        pick = cost.argmin()
+        total += cost[pick]
+        chosen[one, pick] += 1
+        for at in range(during_start[one], during_start[one + 1]):
+            load[during_row[at], pick] += during[at]
+        for at in range(after_start[one], after_start[one + 1]):
+            moved[after_row[at], pick] += after[at]
+    return total
 
 
 def find_batches(

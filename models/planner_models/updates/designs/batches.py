@@ -24,10 +24,11 @@ from planner.compiled import kernel
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.updates.designs.batch_search import (
+    ITERATIONS,
     QUICK_ITERATIONS,
     QUICK_SWEEPS,
     Needs,
-    bound_excess,
+    Prices,
     find_batches,
 )
 from planner_models.updates.designs.decision import decide
@@ -264,16 +265,16 @@ def _search_soon(
     for batches in range(2, last + 1):
         if time.perf_counter() > until:
             break
-        excess, start = bound_excess(needs, batches, QUICK_ITERATIONS)
-        if excess <= 1e-6:
-            found = find_batches(needs, batches, start, seed, starts=1, sweeps=QUICK_SWEEPS)
+        prices = Prices(needs, batches)
+        if prices.improve(QUICK_ITERATIONS) <= 1e-6:
+            found = find_batches(needs, batches, prices.preferred, seed, starts=1, sweeps=QUICK_SWEEPS)
             if found is not None:
                 return found, least, starts
-            excess, start = bound_excess(needs, batches)
-        if excess > 1e-6:
+            prices.improve(ITERATIONS - QUICK_ITERATIONS)
+        if prices.excess > 1e-6:
             least = batches + 1
         else:
-            starts[batches] = start
+            starts[batches] = prices.preferred
     return None, least, starts
 
 

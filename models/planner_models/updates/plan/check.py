@@ -271,8 +271,8 @@ def _require_shares(done: Evaluation) -> None:
     """Raise PlanRejected unless shares are those of classes that a step splits."""
     step, owner, _ = read_shares(done.problem, done.plan)
     is_split = np.zeros(len(done.steps), dtype=bool)
-    for group in range(len(done.steps)):
-        is_split[group] = (done.ops.action[done.starts[group] : done.starts[group + 1]] == SPLIT).any()
+    if len(done.steps):
+        is_split = np.logical_or.reduceat(done.ops.action == SPLIT, done.starts[:-1])
     split = set(zip(done.steps[is_split].tolist(), done.classes[is_split].tolist(), strict=True))
     listed = set(zip(step.tolist(), owner.tolist(), strict=True))
     for one in sorted(split ^ listed)[:1]:

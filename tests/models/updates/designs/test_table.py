@@ -16,7 +16,7 @@ from planner.contract.proof import Status
 from planner.errors import PlanRejected
 from planner.options import Options
 from planner_models.updates import SYSTEM, Update, check, formulation, measure
-from planner_models.updates.designs.batch_search import bound_excess
+from planner_models.updates.designs.batch_search import Prices
 from planner_models.updates.designs.batches import build_program, find_needs
 from planner_models.updates.designs.congestion_free import build_model, find_shares
 from planner_models.updates.designs.formulation import order_formulation, share_formulation
@@ -151,7 +151,7 @@ def test_batches_against_every_assignment_and_the_formal_model(seed: int) -> Non
 def test_prices_bound_the_excess_of_the_linear_program(batches: int) -> None:
     problem = pairs(40, 3, headroom=0.02)
     needs = find_needs(problem)
-    bound, _ = bound_excess(needs, batches)
+    bound = Prices(needs, batches).improve(300)
     solution = planner.backends.solve(build_program(needs, batches), Options())
     assert solution.objective is not None
     assert bound <= solution.objective + 1e-9
