@@ -22,19 +22,33 @@ from planner.arrays import Bools, Floats, Ints
 from planner_models.contracts.designs.free_windows import price_at
 from planner_models.contracts.designs.program import Region
 
-MOVES_PER_CELL: Final = 1_024  # cells: windows times contracts with free windows
 MOST_MOVES: Final = 3_000_000
 SHORTAGE_SHARE: Final = 0.02  # of the largest traffic: a shortage whose square costs its price once
 SHORTAGE_PRICE: Final = 0.3  # of a shortage, in each window, beside that of its square; over a level's price
-INITIAL_TEMPERATURE: Final = 0.3  # times the price of a shortage of `SHORTAGE_SHARE`
-FINAL_TEMPERATURE: Final = 1e-3
+FINAL_TEMPERATURE: Final = 1e-3  # times the price of a shortage of `SHORTAGE_SHARE`
 NEAR: Final = 0.6  # probability that a contract's new window is beside one that it has
 EXCHANGE: Final = 0.4  # probability that a second contract takes the opposite exchange
-LEVEL_MOVES: Final = 5.0  # moves of levels for each window, in as many moves as there are windows
 LARGEST_STEP: Final = 0.1  # of the highest level, in a move
 SMALLEST_STEP: Final = 1e-3
 AGAINST: Final = 0.6  # probability that another contract's level takes the opposite change
 FORCED: Final = 1e-9  # relative to the level: least loads above it need a free window
+
+
+class Schedule(NamedTuple):
+    """How an annealing goes.
+
+    moves_per_cell       cells: windows times contracts with free windows
+    initial_temperature  times the price of a shortage of `SHORTAGE_SHARE`
+    level_moves          moves of levels, in as many moves as there are windows
+    """
+
+    moves_per_cell: int
+    initial_temperature: float
+    level_moves: float
+
+
+GIVEN_LEVELS: Final = Schedule(150, 30.0, 0.0)
+ALL: Final = Schedule(1_024, 0.3, 5.0)
 
 
 class Annealed(NamedTuple):
@@ -111,15 +125,18 @@ class _State(NamedTuple):
     places: Ints
 
 
-def choose(region: Region, level: Floats, *, random: np.random.Generator) -> Annealed:
-    """Return free windows and billed levels, from levels (N,) at first."""
+def choose(region: Region, level: Floats, schedule: Schedule, *, random: np.random.Generator) -> Annealed:
+    """Return free windows and billed levels, from levels (N,) at first.
+
+    schedule  `GIVEN_LEVELS` keeps the levels; `ALL` changes them too
+    """
     limits = _find_limits(region, level)
     able = int((limits.slots > 0).sum())
     first = np.clip(level, limits.lowest, limits.highest)
     if not able:
         return Annealed(limits.forced, first, np.inf)
-    moves = min(MOVES_PER_CELL * limits.most.shape[0] * able, MOST_MOVES)
-    free, found, cost = _anneal(limits, first, moves, random)
+    moves = min(schedule.moves_per_cell * limits.most.shape[0] * able, MOST_MOVES)
+    free, found, cost = _anneal(limits, first, moves, schedule, random)
     return Annealed(limits.forced | free, found, float(cost))
 
 
@@ -157,17 +174,17 @@ def _find_limits(region: Region, level: Floats) -> _Limits:
 
 
 @numba.njit(cache=True)
-def _anneal(limits, level, moves, random):  # type: ignore[no-untyped-def]
+def _anneal(limits, level, moves, schedule, random):  # type: ignore[no-untyped-def]
     """Return the free windows (W, N) and levels (N,) of least cost found, and the cost."""
     state = _start(limits, level)
     windows = len(state.excess)
     best, best_level, least = state.free.copy(), state.level.copy(), state.totals[2]
     unit = limits.square * (SHORTAGE_SHARE * limits.traffic.max()) ** 2
-    temperature = INITIAL_TEMPERATURE * unit
-    cooling = (FINAL_TEMPERATURE / INITIAL_TEMPERATURE) ** (1 / moves)
+    temperature = schedule.initial_temperature * unit
+    cooling = (FINAL_TEMPERATURE / schedule.initial_temperature) ** (1 / moves)
     for turn in range(1, moves + 1):
         temperature *= cooling
-        if random.random() < LEVEL_MOVES / windows:
+        if random.random() < schedule.level_moves / windows:
             _move_levels(limits, state, temperature, random)
         else:
             _move_windows(limits, state, turn, temperature, random)

@@ -7,8 +7,9 @@ without limits of switching does. Plans are the best of these:
   over some windows in ascending order of traffic with no switching between them, interpolated;
 - a mean of the plan without limits and the first, with as much of the former as the limits allow: what moves
   is at most that share of what moves in the former;
-- the linear program over all windows in which those are free that simulated annealing chooses, from the
-  levels of the plan without limits, several times over.
+- the linear program over all windows in which those are free that simulated annealing chooses, several times
+  over: in turn at the billed levels of its last best plan, and with levels of its own. Loose limits suit
+  the former, tight ones the latter, so a kind whose plans cost clearly more is left out.
 
 Where the month is small, the integer program of `program` follows.
 """
@@ -30,7 +31,8 @@ from planner_models.contracts.designs.rules import pour_commitments_first
 
 LEVELS: Final = 150  # of traffic, for loads that rise with it
 MOST_CELLS: Final = 30_000  # windows times contracts up to which programs over all windows are solved
-MOST_TURNS: Final = 6  # of the annealing and the program for its free windows
+TURNS: Final = 6  # of each kind of annealing and the program for its free windows
+WORSE: Final = 1.005  # times the best cost: a kind of annealing beyond it is left out
 SEED: Final = 1
 
 
@@ -80,17 +82,44 @@ def find_loads(
         best = mixed
     if region.most.size > MOST_CELLS or not (region.free > 0).any():
         return best
+    return _anneal_in_turns(
+        region, best, free_windows.levels_of(region, free), options, is_enough=is_enough, time_left=time_left
+    )
+
+
+def _anneal_in_turns(
+    region: Region,
+    best: Floats,
+    first: Floats,
+    options: Options,
+    *,
+    is_enough: Callable[[float], bool],
+    time_left: Callable[[], float],
+) -> Floats:
+    """Return the best of loads (W, N) and those for free windows that annealing chooses.
+
+    first  (N,) billed levels at first
+    """
     cost = free_windows.load_cost(region, best)
-    level = free_windows.levels_of(region, free)
-    random = np.random.default_rng(SEED)
-    for _ in range(MOST_TURNS):
+    kinds = (annealing.ALL, annealing.GIVEN_LEVELS)
+    randoms = [np.random.default_rng(SEED) for _ in kinds]
+    least, level = [np.inf for _ in kinds], first
+    for kind in [*range(len(kinds))] * TURNS:
         if is_enough(cost) or time_left() <= 0:
             break
-        load = _solve(region, annealing.choose(region, level, random=random).is_free, options)
-        if load is not None and is_within_limit(region, load):
-            now = free_windows.load_cost(region, load)
-            if now < cost:
-                best, cost = load, now
+        if WORSE * cost < least[kind] < np.inf:
+            continue
+        start = level if kinds[kind] is annealing.GIVEN_LEVELS else first
+        chosen = annealing.choose(region, start, kinds[kind], random=randoms[kind])
+        load = _solve(region, chosen.is_free, options)
+        if load is None or not is_within_limit(region, load):
+            continue
+        now = free_windows.load_cost(region, load)
+        if now < least[kind] and kinds[kind] is annealing.GIVEN_LEVELS:
+            level = free_windows.levels_of(region, load)
+        least[kind] = min(least[kind], now)
+        if now < cost:
+            best, cost = load, now
     return best
 
 

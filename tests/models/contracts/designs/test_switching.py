@@ -170,7 +170,7 @@ def cost_of(region: Region, level: np.ndarray, is_free: np.ndarray) -> float:
 def test_annealing_costs_no_more_than_any_choice_at_its_first_levels(problem: Month, percent: float) -> None:
     region = Region.of(adjust(problem, max_moved_percent=percent), 0)
     level = 0.4 * region.level_limits[1]
-    found = annealing.choose(region, level, random=np.random.default_rng(0))
+    found = annealing.choose(region, level, annealing.ALL, random=np.random.default_rng(0))
     assert (found.is_free.sum(axis=0) <= region.free).all()
     assert found.cost == pytest.approx(cost_of(region, found.level, found.is_free))
     least = cost_of(region, level, np.zeros((20, 2), dtype=bool))
@@ -179,6 +179,19 @@ def test_annealing_costs_no_more_than_any_choice_at_its_first_levels(problem: Mo
         is_free[first, 0] = is_free[second, 1] = True
         least = min(least, cost_of(region, level, is_free))
     assert found.cost <= least * (1 + 1e-6)
+
+
+@settings(max_examples=10)
+@given(two_contracts(), LIMITS)
+def test_annealing_at_given_levels_keeps_them(problem: Month, percent: float) -> None:
+    region = Region.of(adjust(problem, max_moved_percent=percent), 0)
+    level = 0.4 * region.level_limits[1]
+    found = annealing.choose(region, level, annealing.GIVEN_LEVELS, random=np.random.default_rng(0))
+    assert found.level == pytest.approx(level)
+    assert (found.is_free.sum(axis=0) <= region.free).all()
+    nothing = cost_of(region, level, np.zeros((20, 2), dtype=bool))
+    assert found.cost == pytest.approx(cost_of(region, level, found.is_free))
+    assert found.cost <= nothing * (1 + 1e-9)
 
 
 @settings(max_examples=10)
