@@ -143,11 +143,11 @@ class PoolSearch:
         if not self._members:
             return known
         masks = np.frombuffer(b"".join(self._members), dtype=mask.dtype).reshape(-1, len(mask))
-        has_fewer, has_more = ~(masks & ~mask).any(axis=1), ~(mask & ~masks).any(axis=1)
-        for members, fewer, more in zip(self._members.values(), has_fewer, has_more, strict=True):
-            if fewer:
+        is_over, is_under = (masks & ~mask).any(axis=1), (mask & ~masks).any(axis=1)
+        for row, members in enumerate(self._members.values()):
+            if not is_over[row]:
                 known[members.rows] = 1
-            elif more:
+            elif not is_under[row]:
                 is_kept = np.zeros(len(known), dtype=bool)
                 is_kept[members.rows] = True
                 known[~is_kept] = 0

@@ -70,7 +70,7 @@ class Prices:
     @property
     def preferred(self) -> Ints:
         """The batch that each class chose most often, (C,)."""
-        return self._chosen.argmax(axis=1).astype(np.int64)
+        return np.asarray(self._chosen.argmax(axis=1).astype(np.int64))
 
     def improve(self, iterations: int) -> float:
         """Return a bound on the largest relative excess of K batches, after at most so many more prices.
