@@ -26,7 +26,7 @@ BACKEND: Final = "prices and search"
 SCOPE: Final = "answers improved once, by data of all sites"
 MOST_LEAVES: Final = 2_000
 ROUNDING: Final = 1e-9  # of an uplink's capacity
-MOST_EVALUATIONS: Final = 400  # fillings of uplinks by local search
+MOST_EVALUATIONS: Final = 250  # fillings of uplinks by local search
 
 FEW_EVALUATIONS: Final = 60  # of what is left of uplinks
 FEW_STEPS: Final = (0, 40)  # to prices of what is left of uplinks
