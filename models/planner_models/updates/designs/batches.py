@@ -180,6 +180,35 @@ def fill_greedily(needs: Needs) -> Ints | None:
     return best
 
 
+def find_stuck(needs: Needs) -> Ints:
+    """Return classes that can be in no batch, in whatever order and number: none of them, or all that wait.
+
+    A class that frees space is taken to do so at once, and one that takes some to take none: a class that
+    does not fit even then never moves. The same holds for the way back, from after the update, so that
+    classes of which none can be the last one to move never do.
+    """
+    back = Needs(
+        needs.classes, needs.during - needs.after, -needs.after, needs.free - needs.after.sum(axis=1)
+    )
+    return np.union1d(_wait(needs), _wait(back))
+
+
+def _wait(needs: Needs) -> Ints:
+    """Return the classes that do not fit after all others have freed what they can, one after another."""
+    during, after = sp.coo_array(needs.during), sp.coo_array(needs.after)
+    column, row = during.col, during.row
+    free = needs.free.copy()
+    is_moved = np.zeros(len(needs.classes), dtype=bool)
+    while True:
+        waits = np.bincount(column[during.data > free[row] + 1e-9], minlength=len(is_moved)) > 0
+        moves = ~waits & ~is_moved
+        if not moves.any():
+            return np.flatnonzero(~is_moved)
+        is_moved |= moves
+        frees = moves[after.col] & (after.data < 0)
+        np.subtract.at(free, after.row[frees], after.data[frees])
+
+
 def build_program(needs: Needs, batches: int, *, whole: bool = False) -> LinearProgram:
     """Return the program of K batches: share of each class in each, and the least excess of any resource.
 
@@ -225,7 +254,8 @@ class Search(NamedTuple):
 def search(needs: Needs, options: Options, *, exact: bool, most: int, known: Ints | None = None) -> Search:
     """Return batches for the least K at which some are found, and the bound on K.
 
-    A short search for each K finds some soon; then long ones look for fewer, until the time limit.
+    None exist where a class can never move. A short search for each K finds some soon; then long ones look
+    for fewer, until the time limit.
 
     exact  whether to solve the linear and the integer program where prices and best responses leave it open
     known  batches to keep where they fit and no fewer are found
@@ -234,6 +264,8 @@ def search(needs: Needs, options: Options, *, exact: bool, most: int, known: Int
         return Search(np.zeros(0, dtype=np.int64), 0, None)
     if _fits_at_once(needs):
         return Search(np.zeros(len(needs.classes), dtype=np.int64), 1, None)
+    if len(find_stuck(needs)):
+        return Search(None, 0, None)
     until = time.perf_counter() + (options.time_limit_s or DEFAULT_TIME_LIMIT_S)
     greedy = fill_greedily(needs)
     if known is not None and fits(needs, known) and (greedy is None or known.max() < greedy.max()):

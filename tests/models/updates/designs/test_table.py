@@ -17,7 +17,7 @@ from planner.errors import PlanRejected
 from planner.options import Options
 from planner_models.updates import SYSTEM, Update, check, formulation, measure
 from planner_models.updates.designs.batch_search import Prices
-from planner_models.updates.designs.batches import build_program, find_needs
+from planner_models.updates.designs.batches import build_program, find_needs, find_stuck
 from planner_models.updates.designs.congestion_free import build_model, find_shares
 from planner_models.updates.designs.formulation import order_formulation, share_formulation
 from planner_models.updates.designs.loop_free_order import find_rounds
@@ -155,6 +155,18 @@ def test_prices_bound_the_excess_of_the_linear_program(batches: int) -> None:
     solution = planner.backends.solve(build_program(needs, batches), Options())
     assert solution.objective is not None
     assert bound <= solution.objective + 1e-9
+
+
+def test_stuck_classes_are_in_no_batch() -> None:
+    """Against the fewest batches by brute force: none exist where classes are stuck."""
+    is_stuck = []
+    for seed in range(12):
+        needs = find_needs(pairs(5, seed, headroom=0.0))
+        is_stuck.append(len(find_stuck(needs)) > 0)
+        if is_stuck[-1]:
+            assert fewest_batches(needs.during.toarray(), needs.after.toarray(), needs.free) is None
+    assert any(is_stuck)
+    assert not all(is_stuck)
 
 
 def test_more_space_never_takes_more_batches() -> None:
