@@ -143,7 +143,8 @@ class PoolSearch:
         if not self._members:
             return known
         masks = np.frombuffer(b"".join(self._members), dtype=mask.dtype).reshape(-1, len(mask))
-        is_over, is_under = (masks & ~mask).any(axis=1), (mask & ~masks).any(axis=1)
+        is_over = np.asarray((masks & ~mask).any(axis=1))
+        is_under = np.asarray((mask & ~masks).any(axis=1))
         for row, members in enumerate(self._members.values()):
             if not is_over[row]:
                 known[members.rows] = 1
