@@ -208,7 +208,7 @@ def cheapest_routing(instance: Instance, capacity: np.ndarray, price: np.ndarray
             Rows("fit", sp.hstack([loads] * len(sources)), upper=capacity / unit * (1 + 1e-6) + 1e-6),
         ],
     )
-    solution = solve_program(program, Options(backend="ortools"))
+    solution = solve_program(program, Options(backend="ortools", algorithm="simplex"))
     return solution.objective if solution.status is Status.OPTIMAL else None
 
 
