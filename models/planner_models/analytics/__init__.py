@@ -20,9 +20,9 @@ buckets only become coarser in whole multiples. `formulation` is the model in Py
 `optimum` prices the uplinks by Lagrangian relaxation, whose dual function bounds the value of every plan,
 repairs the levels that are best at these prices, and searches; where an interval is small, an integer program
 proves the optimum. Intervals do not depend on each other. `priced` is a protocol: rounds of prices, then
-proposals of answers, no more than a fixed number. `backhaul_all`, `static_policy` and `fixed_top_k` do not adapt; `adaptive_policy` steps each
-site down a list of levels by its own bandwidth; `local_values` lets each site choose by value; `coarsest`
-also tells it the coarsest level that other sites would send.
+proposals of answers, no more than a fixed number. `backhaul_all`, `static_policy` and `fixed_top_k` do not
+adapt; `adaptive_policy` steps each site down a list of levels by its own bandwidth; `local_values` lets each
+site choose by value; `coarsest` also tells it the coarsest level that other sites would send.
 
 Data beyond an uplink's capacity waits in its queue; answers that come after their deadline have no value.
 Errors of levels are given in the tables; the presets compute them from generated records. What a datacenter

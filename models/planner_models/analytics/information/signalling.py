@@ -8,9 +8,9 @@ from planner.contract.signalling import FIGURE, NAME, Signalling
 from planner_models.analytics.plan.plan import Levels
 from planner_models.analytics.problem.problem import Analytics
 
-PRICE_ROUNDS: Final = 120
+PRICE_ROUNDS: Final = 160
 """Rounds of an interval in which uplinks send prices and get their loads."""
-PROPOSALS: Final = 60
+PROPOSALS: Final = 150
 """Answers that sites are asked to fill their uplinks beside, in an interval."""
 
 
