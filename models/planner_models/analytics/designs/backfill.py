@@ -262,8 +262,8 @@ def _start_candidate(
     may, site_may = np.isfinite(shared.value) & (gain > 0), np.isfinite(separate.value) & (site_gain > 0)
     when = None
     if waiting is not None:
-        rows, site_rows = waiting.parts[k]
-        when = waiting.find_when(rows, k, np.where(may, gain, 0.0), WORTH)
+        shared_rows, site_rows = waiting.parts[k]
+        when = waiting.find_when(shared_rows, k, np.where(may, gain, 0.0), WORTH)
         own_gain = np.where(site_may, site_gain, 0.0).reshape(site_rows.value.shape)
         when = when | waiting.find_when(site_rows, k, own_gain, WORTH)
     return Candidate(k, made, answers.copy(), added.copy(), gain, may, site_gain, site_may, when)
