@@ -22,7 +22,7 @@ from planner_models.multicast.plan.meta_groups import Masks, count_bits
 from planner_models.multicast.problem.workloads import next_random
 
 SAMPLED_META_GROUPS: Final = 100  # for the price of an entry
-MIN_VISITS_PER_SET: Final = 30  # of each port set in a round of the search
+MIN_VISITS_PER_SET: Final = 36  # of each port set in a round of the search
 MAX_VISITS_PER_SET: Final = 400  # where these have at most MAX_JOINS in all
 MAX_JOINS: Final = 2_500_000  # of a set and a meta-group of a window
 CANDIDATES_PER_VISIT: Final = 3  # meta-groups with similar sets, beside those of a window
@@ -31,7 +31,7 @@ MAX_WINDOW: Final = 192  # meta-groups whose costs are computed at once
 LANES: Final = 64  # compiled loops over so many meta-groups at a time have no rest to do one by one
 EXTRA_SLOT_SHARE: Final = 0.1  # entries above the table that the search may use, as a share of it
 INITIAL_TEMPERATURE: Final = 0.06  # as a share of the price of an entry
-FINAL_TEMPERATURE: Final = 0.02
+FINAL_TEMPERATURE: Final = 0.03
 ENTRY_PRICE_STEP: Final = 0.02  # relative growth of the price where too many entries are in use
 QUANTILES: Final = -np.log((np.arange(4096) + 0.5) / 4096)  # of the exponential distribution
 
