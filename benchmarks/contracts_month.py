@@ -54,7 +54,7 @@ MONTHS = (
         Case(f"{share:g}% moved, a week of hours", {"days": 7, "window_minutes": 60}, None, share, gap=0.02)
         for share in (10.0, 2.0, 0.0)
     ),
-    Case("10% moved, a month of hours", {"window_minutes": 60}, max_moved_percent=10.0, gap=0.02),
+    Case("10% moved, a month of hours", {"window_minutes": 60}, max_moved_percent=10.0, gap=0.012),
 )
 
 
