@@ -7,7 +7,8 @@ Set OMP_NUM_THREADS=1, so that threads of the matrix library that wait are not c
 
 Asserted: plans pass the check, their value by separate code is that of the proof, the bound is not below
 the integer program's solution, the gap of a day is within 0.1% and that of its worst interval within 0.5%,
-that of later data within 0.2% (one site) and 2%, that of `priced` within 0.1%, and no design beats the bound.
+that of later data within 0.2% (one site), 2.5% (2 hours) and 5% (a day), that of `priced` within 0.1%, and no
+design beats the bound.
 """
 
 from __future__ import annotations
@@ -184,7 +185,7 @@ def main() -> None:
     compare_day(day)
     if arguments.large:
         print("200 sites, 50 queries, a day of intervals of 5 minutes, a window of 1 h")
-        compare_later_data(diurnal(variation=0.5, backfill_minutes=60), 0.025, ("foreseen",))
+        compare_later_data(diurnal(variation=0.5, backfill_minutes=60), 0.05, ("foreseen",))
         print("800 sites, 200 queries, a day of intervals of 5 minutes")
         compare_worst_interval(diurnal(sites=800, pops=80, queries=200), LARGE_GAP)
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
