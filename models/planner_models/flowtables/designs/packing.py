@@ -4,7 +4,7 @@ A cube, the headers of an entry, is valid where all its headers have one action.
 so that the prices in no valid cube add up to more than 1: no cover by valid cubes has fewer of them than the
 sum of all prices (the dual of the linear program of the cover). Prices come from the program over the cubes
 so far. For each header with a price, branch and bound finds the valid cube with the largest sum around it:
-one above 1 is a new column, grown by further headers; the price divided by the sum is one that is allowed.
+one above 1 is a new column, extended by further headers; the price divided by the sum is one that is allowed.
 A cube is left out only where a header of another action is found in it. Colours, sets of headers of which no
 two are in one valid cube, bound what further headers add.
 
@@ -94,19 +94,19 @@ class _Search:
             self._add(every, np.full_like(words, self.used), self.random.random(len(words)))
 
     def _add(self, header: Ints, mask: Words, priority: Floats) -> None:
-        """Add cubes around headers, grown by further ones in the order of their priority."""
-        grown = grow(self.words, header, mask, priority, self.shares, self.rules, self.index)
-        keys = np.hstack([grown, self.words[header] & grown])
+        """Add cubes around headers, extended by further ones in the order of their priority."""
+        extended = extend(self.words, header, mask, priority, self.shares, self.rules, self.index)
+        keys = np.hstack([extended, self.words[header] & extended])
         kept = []
         for row, key in enumerate(keys):
             if key.tobytes() not in self._known:
                 self._known.add(key.tobytes())
                 kept.append(row)
         for row in kept:
-            inside = ((self.words ^ self.words[header[row]]) & grown[row] == 0).all(axis=1)
+            inside = ((self.words ^ self.words[header[row]]) & extended[row] == 0).all(axis=1)
             self.rows.append(np.flatnonzero(inside))
         self.header = np.concatenate([self.header, header[kept]])
-        self.mask = np.vstack([self.mask, grown[kept]])
+        self.mask = np.vstack([self.mask, extended[kept]])
 
     def _make_matrix(self) -> sp.csc_array:
         start = np.cumsum([0, *(len(rows) for rows in self.rows)])
@@ -212,14 +212,14 @@ def find_shared(words: Any, actions: Any, forced: Any, rules: Any, index: Any) -
 
 
 @kernel
-def grow(words: Any, header: Any, masks: Any, priority: Any, shares: Any, rules: Any, index: Any) -> Any:
+def extend(words: Any, header: Any, masks: Any, priority: Any, shares: Any, rules: Any, index: Any) -> Any:
     """Return masks (k, words) with fewer bits: cubes take up further headers, of high priority first.
 
     header    (k,) a header of each cube
     priority  (n,) of headers
     """
     width = words.shape[1]
-    scratch, grown, mask = np.zeros(BLOCK, np.uint64), masks.copy(), np.zeros(width, np.uint64)
+    scratch, extended, mask = np.zeros(BLOCK, np.uint64), masks.copy(), np.zeros(width, np.uint64)
     order = np.argsort(-priority)
     for row in range(len(header)):
         h = header[row]
@@ -228,11 +228,11 @@ def grow(words: Any, header: Any, masks: Any, priority: Any, shares: Any, rules:
                 continue
             is_inside = True
             for w in range(width):
-                mask[w] = grown[row, w] & ~(words[h, w] ^ words[g, w])
-                is_inside &= mask[w] == grown[row, w]
+                mask[w] = extended[row, w] & ~(words[h, w] ^ words[g, w])
+                is_inside &= mask[w] == extended[row, w]
             if not is_inside and keeps_action(words[h], mask, index, rules, scratch):
-                grown[row] = mask
-    return grown
+                extended[row] = mask
+    return extended
 
 
 @inner
