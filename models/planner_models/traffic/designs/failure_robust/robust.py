@@ -62,7 +62,7 @@ from planner_models.traffic.problem.route_limits import RouteLimits
 
 BACKEND: Final = "cutting planes over failures"
 SCOPE: Final = "plans whose traffic survives every failure of the set"
-LEAST_TRAFFIC: Final = 1e-9  # of a demand: less on a route is rounding
+LEAST_TRAFFIC: Final = 1e-9  # of a demand: less, admitted or on a route, is rounding
 
 AdmissionObjective = Annotated[
     Literal["delivered", "concurrent"],
@@ -123,6 +123,7 @@ def route(
     proof = replace(proof, bound_scope=scope, metric="delivered_mbps", backend=BACKEND)
     if best is None:
         return Decision(plan=None, proof=proof)
+    best = np.where(best < LEAST_TRAFFIC * problem.rate_mbps, 0.0, best)
     total = float(problem.rate_mbps.sum())
     missing = total - float(best.sum())
     if options.service == "all" and missing > gap * total:
