@@ -151,7 +151,7 @@ def test_replica_selection_without_weights_that_follow_lowers_the_least_share() 
     problem = generators.zipf(tenants=100, partitions=20, nodes=20, replicas=3, seed=1)
     runs = {name: planner.solve(problem, design=name) for name in ("fq_pp", "fq_pp_rs", "pisces")}
     share = {name: run.metrics["min_share"] or 0.0 for name, run in runs.items()}
-    assert share["fq_pp_rs"] < share["fq_pp"] - 0.1
+    assert share["fq_pp_rs"] < share["fq_pp"] - 0.05
     assert share["pisces"] > 0.98
     served = {name: run.metrics["throughput_kops"] or 0.0 for name, run in runs.items()}
     assert served["fq_pp_rs"] > served["fq_pp"]
