@@ -35,7 +35,7 @@ FORCED: Final = 1e-9  # relative to the level: least loads above it need a free 
 
 
 class Schedule(NamedTuple):
-    """How an annealing goes.
+    """The length and the temperatures of an annealing.
 
     moves_per_cell       cells: windows times contracts with free windows
     initial_temperature  times the price of a shortage of `SHORTAGE_SHARE`

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from planner.compiled import inner, kernel
-from planner_models.flowtables.plan.bit_index import has_bit
+from planner_models.flowtables.plan.bit_index import find_meeting, has_bit
 from planner_models.flowtables.plan.bits import count_ones
 
 MOST_ANCHORS = 4
@@ -127,19 +127,6 @@ def drop_bits(
 
 
 @inner
-def find_matches(header: Any, index: Any, start: Any, end: Any, found: Any) -> Any:
-    """Set the bits of entries that match a header in all their bits, in the words from `start` to `end`."""
-    found = found[start:end]
-    found[:] = 0
-    for b in range(len(index.bit)):
-        row = index.differs[b, has_bit(header, index.bit[b])][start:end]
-        for w in range(len(row)):
-            found[w] |= row[w]
-    for w in range(len(found)):
-        found[w] = ~found[w]
-
-
-@inner
 def keep_range(words: Any, first: Any, last: Any) -> Any:
     """Clear the bits before `first`, and from `last` on, in the words that hold these two."""
     words[first >> 6] &= ~np.uint64(0) << np.uint64(first & 63)
@@ -152,6 +139,7 @@ def find_least_masks(headers: Any, rules: Any, index: Any) -> Any:  # noqa: C901
     """Return a mask of little weight that keeps the action of each header (n, words), (n, words)."""
     count, words = headers.shape
     masks = np.zeros((count, words), np.uint64)
+    all_bits = np.full(words, ~np.uint64(0))
     size = index.differs.shape[2]
     rest, all_rest = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
     matches, twice = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
@@ -169,7 +157,7 @@ def find_least_masks(headers: Any, rules: Any, index: Any) -> Any:  # noqa: C901
             anchors = 0
             low, high = first >> 6, (last + 63) >> 6
             if last > first:
-                find_matches(header, index, low, high, matches)
+                find_meeting(header, all_bits, index, low, high, matches[low:])
                 keep_range(matches, first, last)
             word, is_last = low, False
             while not is_last:

@@ -22,6 +22,7 @@ from planner_models.flowtables.designs.reactive import make_least_masks
 from planner_models.flowtables.plan.bit_index import BLOCK, keeps_action, make_bit_index
 from planner_models.flowtables.plan.lookup import (
     Table,
+    add_mask,
     count_hit,
     find_entry,
     find_place,
@@ -63,7 +64,7 @@ def plan_again(problem: FlowTables, *, first: First = FIRST, options: Options = 
         counted.masks[:] = planned
         counts = np.zeros(len(counted.value), dtype=np.int64)
         count_all(counted, counts, headers[:known])
-        place = np.array([_find_mask(table, mask) for mask in planned])
+        place = add_masks(table, planned)
         serve_all(table, headers[known:following], problem.entries, index, counted, counts, place, expected)
         known = following
     return decide(problem, table, options=options)
@@ -84,16 +85,13 @@ def _plan(past: FlowTables, planned: Words, table: Table, options: Options) -> t
     return np.vstack([masks, past.used_mask]), np.append(expected, 0.0)  # keeps any action
 
 
-def _find_mask(table: Table, mask: Words) -> int:
-    """Return the number of a mask of a table, which becomes the last of the search where it is not there."""
-    used = int(table.counts[1])
-    same = np.flatnonzero((table.masks[:used] == mask).all(axis=1))
-    if len(same):
-        return int(same[0])
-    table.masks[used] = mask
-    table.order[used] = used
-    table.counts[1] += 1
-    return used
+@kernel
+def add_masks(table: Any, masks: Any) -> Any:
+    """Return the numbers of masks (m, words) in a table, (m,); those that are not there become the last."""
+    numbers, no_weight = np.zeros(len(masks), np.int64), np.zeros(64 * masks.shape[1])
+    for m in range(len(masks)):
+        numbers[m] = table.order[add_mask(table, masks[m], no_weight)]
+    return numbers
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import kernel
 from planner_models.flowtables.plan.bit_index import BLOCK
-from planner_models.flowtables.plan.lookup import add_mask, find_entry, find_reusable, insert
+from planner_models.flowtables.plan.lookup import add_mask, count_hit, find_entry, find_reusable, insert
 
 
 class Microflows(NamedTuple):
@@ -86,9 +86,4 @@ def forward(
         if place >= 0:
             micro.header[place] = h
             micro.entry[place] = entry
-        chosen = table.order[position]
-        table.hits[chosen] += 1
-        while position > 0 and table.hits[table.order[position - 1]] < table.hits[chosen]:
-            table.order[position] = table.order[position - 1]
-            table.order[position - 1] = chosen
-            position -= 1
+        count_hit(table, position)
