@@ -11,6 +11,7 @@ from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.livevideo.designs.admission import admit_pinned, conclude
+from planner_models.livevideo.designs.channel_order import order_by_first_request
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.problem.problem import LiveVideo
 
@@ -19,8 +20,11 @@ def distribute(
     problem: LiveVideo,
     *,
     order: Annotated[
-        Literal["random", "arrival", "table"],
-        Field(description="order in which objects are sent: random, by first request, or as in the table"),
+        Literal["random", "arrival", "channels", "table"],
+        Field(
+            description="order in which objects are sent: random, by first request, by the first request of "
+            "their channel, or as in the table"
+        ),
     ] = "random",
     seed: Annotated[int, Field(ge=0, description="seed of the random order")] = 0,
     options: Options = Options(),
@@ -65,5 +69,8 @@ def _order_objects(problem: LiveVideo, order: str, seed: int) -> Ints:
         arrived = problem.object[np.argsort(problem.arrival_s, kind="stable")]
         items, first = np.unique(arrived, return_index=True)
         return items[np.argsort(first)]
+    if order == "channels":
+        items = order_by_first_request(problem)
+        return items[np.isin(items, problem.object)]
     items = np.unique(problem.object)
     return items if order == "table" else np.random.default_rng(seed).permutation(items)

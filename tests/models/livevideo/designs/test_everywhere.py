@@ -29,3 +29,17 @@ def test_objects_are_sent_in_the_order_of_their_first_requests() -> None:
     plan = everywhere.distribute(late, order="arrival").plan
     assert plan is not None
     assert set(plan.trees["channel"]) == {"w"}  # and nothing of x, which no client requests
+
+
+def test_channels_are_sent_with_all_bitrates_in_the_order_of_their_first_requests() -> None:
+    one = problem(
+        [("S", "E", 2.0, 1.0), ("E", "A", 9.0, 0.0)],
+        [("v", 500.0, 1.0), ("v", 1500.0, 1.0), ("w", 1000.0, 1.0), ("x", 100.0, 1.0)],
+        [("A", "v", 500.0, 1.0), ("A", "v", 1500.0, 1.0), ("A", "w", 1000.0, 1.0)],
+        tiers={"S": "source", "E": "edge", "A": "group"},
+    )
+    late = one.with_requests(one.requests.assign(arrival_s=[1.0, 3.0, 2.0]))
+    for order, sent in (("channels", {"v"}), ("arrival", {"v", "w"})):
+        plan = everywhere.distribute(late, order=order).plan  # type: ignore[arg-type]
+        assert plan is not None
+        assert set(plan.trees["channel"]) == sent

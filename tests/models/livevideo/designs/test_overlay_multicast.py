@@ -30,6 +30,24 @@ def test_channels_take_links_in_their_order_and_the_highest_bitrate_first(
     assert set(zip(plan.trees["channel"], plan.trees["bitrate_kbps"], strict=True)) == sent
 
 
+@pytest.mark.parametrize(
+    ("order", "sent"), [("arrival", {("A", "w"), ("B", "w")}), ("requests", {("A", "w"), ("B", "v")})]
+)
+def test_early_requests_of_all_channels_starve_later_ones_where_trees_grow_by_requests(
+    order: str, sent: set[tuple[str, str]]
+) -> None:
+    tiers = {"S": "source", "E": "edge", "F": "edge", "A": "group", "B": "group"}
+    links = [("S", "E", 9.0, 1.0), ("S", "F", 2.0, 1.0), ("E", "A", 9.0, 0.0), ("F", "B", 9.0, 0.0)]
+    requests = [("A", "w", 1500.0, 1.0), ("B", "w", 1500.0, 1.0), ("B", "v", 2000.0, 1.0)]
+    one = problem(links, OBJECTS, requests, tiers=tiers)
+    one = one.with_requests(one.requests.assign(arrival_s=[1.0, 3.0, 2.0]))
+    for sees_load in (True, False):
+        plan = overlay_multicast.distribute(one, order=order, sees_load=sees_load).plan  # type: ignore[arg-type]
+        assert plan is not None
+        leaves = plan.trees[plan.trees["head"].isin(["A", "B"])]
+        assert set(zip(leaves["head"], leaves["channel"], strict=True)) == sent
+
+
 def test_a_random_order_is_that_of_its_seed() -> None:
     orders = [overlay_multicast._order_objects(one_link(2.0), "random", seed).tolist() for seed in range(8)]
     assert {tuple(order) for order in orders} == {(1, 0, 2), (2, 1, 0)}  # the bitrates of w together
