@@ -23,11 +23,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from benchmarks.common import machine, median_time, parser_of
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.multicast.designs import edge_bound
 from planner_models.multicast.designs.channelization import (
     agglomerative_clustering,

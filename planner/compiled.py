@@ -1,21 +1,127 @@
-"""Decorators of compiled functions, for short compile times."""
+"""Decorators of compiled functions: short compile times, and cached code that is never out of date.
+
+Numba keeps compiled code until the file of the function changes, but compiles into it the functions that it
+calls and the constants that it reads, from whatever file. `njit` keeps it until any of these change.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+import enum
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import CodeType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba as nb
+import numpy as np
+from numba.core.caching import FunctionCache
+from numba.core.registry import CPUDispatcher
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
+def _njit(**options: Any) -> Any:
+    """Return the decorator of `numba.njit` with these options, where `cache` follows all that is compiled."""
+    is_cached = options.pop("cache", False)
+
+    def compile_with_options(function: Callable[..., Any]) -> Any:
+        compiled: Any = nb.njit(**options)(function)
+        if is_cached:
+            compiled._cache = _Cache(compiled.py_func)  # type: ignore[no-untyped-call]
+        return compiled
+
+    return compile_with_options
+
+
+if TYPE_CHECKING:
+    from numba import njit as njit
+else:
+    njit = _njit
+
+
 def kernel(function: FunctionT) -> FunctionT:
     """Compile a function that is called from Python; the code is cached."""
-    return cast("FunctionT", nb.njit(cache=True, error_model="numpy")(function))
+    return cast("FunctionT", njit(cache=True, error_model="numpy")(function))
 
 
 def inner(function: FunctionT) -> FunctionT:
     """Compile a function that only compiled code calls, without the wrappers for other calls."""
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast("FunctionT", nb.njit(error_model="numpy", **options)(function))
+    return cast("FunctionT", njit(error_model="numpy", **options)(function))
+
+
+class _Cache(FunctionCache):
+    """Cached code of a function, found by its signature and by all that was compiled into it."""
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
+        return (*key, digest_of(self._py_func))
+
+
+def digest_of(function: FunctionType) -> str:
+    """Return a digest of the code and constants compiled into a function, with those of all that it calls."""
+    reached: dict[FunctionType, None] = {function: None}
+    waiting = [function]
+    while waiting:
+        for called in _read(waiting.pop())[1]:
+            if called not in reached:
+                reached[called] = None
+                waiting.append(called)
+    parts = sorted(_read(one)[0] for one in reached)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@cache
+def _read(function: FunctionType) -> tuple[str, tuple[FunctionType, ...]]:
+    """Return a function's own code and constants as text, and the compiled functions that it calls."""
+    texts = [f"{function.__module__}.{function.__qualname__}"]
+    called: list[FunctionType] = []
+    names: set[str] = set()
+    for code in _codes(function.__code__):
+        names.update(code.co_names)
+        constants = ", ".join(_text(one) for one in code.co_consts if not isinstance(one, CodeType))
+        texts.append(f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}")
+    values = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    modules = [value for value in values.values() if isinstance(value, ModuleType)]
+    for module in modules:  # numpy and the like are versions, not code that changes
+        if module.__name__.startswith("planner"):
+            values |= {
+                f"{module.__name__}.{name}": vars(module)[name] for name in names & vars(module).keys()
+            }
+    cells = function.__closure__ or ()
+    values |= {f"cell {place}": cell.cell_contents for place, cell in enumerate(cells)}
+    for name in sorted(values):
+        value = values[name]
+        if isinstance(value, CPUDispatcher):
+            called.append(cast("FunctionType", value.py_func))
+        texts.append(f"{name} = {_text(value)}")
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest(), tuple(called)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield a function's code, and that of functions within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _text(value: Any) -> str:
+    """Return what compiled code depends on in a global value, as text that is the same in each process."""
+    if isinstance(value, CPUDispatcher):
+        return repr(sorted(value.targetoptions.items(), key=str))
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    if isinstance(value, enum.Enum | bool | int | float | complex | str | bytes | np.generic | None):
+        return repr(value)
+    if isinstance(value, frozenset):
+        return f"frozenset({sorted(map(_text, value))})"
+    if isinstance(value, tuple):
+        return f"{type(value).__qualname__}({', '.join(map(_text, value))})"
+    if isinstance(value, nb.types.Type):
+        return str(value)
+    if isinstance(value, type):
+        return f"{value.__qualname__} {getattr(value, '_fields', '')}"
+    definition = getattr(value, "_defn", None)  # of an intrinsic function
+    return _read(definition)[0] if isinstance(definition, FunctionType) else type(value).__qualname__

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.compiled import njit
 from planner_models.contracts.designs.free_windows import price_at
 from planner_models.contracts.designs.program import Region
 
@@ -173,7 +173,7 @@ def _find_limits(region: Region, level: Floats) -> _Limits:
     )
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _anneal(limits, level, moves, schedule, random):  # type: ignore[no-untyped-def]
     """Return the free windows (W, N) and levels (N,) of least cost found, and the cost."""
     state = _start(limits, level)
@@ -195,7 +195,7 @@ def _anneal(limits, level, moves, schedule, random):  # type: ignore[no-untyped-
     return best, best_level, least
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _start(limits, level):  # type: ignore[no-untyped-def]
     """Return the state with levels (N,) and no free window."""
     windows, contracts = limits.most.shape
@@ -220,7 +220,7 @@ def _start(limits, level):  # type: ignore[no-untyped-def]
     return state
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _move_levels(limits, state, temperature, random):  # type: ignore[no-untyped-def]
     """Change one or two levels, unless that costs too much at the temperature."""
     one, other, now, then = _draw_levels(limits, state.level, random)
@@ -241,7 +241,7 @@ def _move_levels(limits, state, temperature, random):  # type: ignore[no-untyped
     state.totals[0], state.totals[1], state.totals[2] = carried, short, value
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _move_windows(limits, state, turn, temperature, random):  # type: ignore[no-untyped-def]
     """Give a contract another free window, unless that costs too much at the temperature."""
     one, added, removed, place, other = _draw_windows(limits, state, random)
@@ -275,13 +275,13 @@ def _move_windows(limits, state, turn, temperature, random):  # type: ignore[no-
         state.own[other, np.flatnonzero(state.own[other, : state.used[other]] == added)] = removed
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _is_accepted(change, temperature, random):  # type: ignore[no-untyped-def]
     """Return whether a change of the cost is accepted."""
     return change <= 0 or random.random() < np.exp(-change / temperature)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _set_totals(limits, state, carried, short):  # type: ignore[no-untyped-def]
     """Set the sums of traffic billed by the mean and of the costs of shortages, and the cost of all."""
     beyond = max(carried - limits.prepaid, 0.0)
@@ -289,7 +289,7 @@ def _set_totals(limits, state, carried, short):  # type: ignore[no-untyped-def]
     state.totals[2] = (state.level * limits.price).sum() + limits.mean_price * beyond + short
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _set_level(limits, state, contract, level, is_first):  # type: ignore[no-untyped-def]
     """Set a contract's level, what it adds where it is free, and the traffic above the levels.
 
@@ -306,7 +306,7 @@ def _set_level(limits, state, contract, level, is_first):  # type: ignore[no-unt
             state.gain[window, contract] = limits.most[window, contract] - base
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _load_at(limits, window, contract, level):  # type: ignore[no-untyped-def]
     """Return the load of a contract that carries up to its level where it is not free."""
     if limits.forced[window, contract]:
@@ -314,7 +314,7 @@ def _load_at(limits, window, contract, level):  # type: ignore[no-untyped-def]
     return max(limits.least[window, contract], min(limits.most[window, contract], level))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _draw_levels(limits, level, random):  # type: ignore[no-untyped-def]
     """Return two contracts and their new levels; the same contract twice for one, -1 for no move."""
     contracts = len(level)
@@ -331,7 +331,7 @@ def _draw_levels(limits, level, random):  # type: ignore[no-untyped-def]
     return one, other, now, min(max(then, limits.lowest[other]), limits.highest[other])
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _draw_windows(limits, state, random):  # type: ignore[no-untyped-def]
     """Return a random contract, its new free window, the one that it loses, and a second contract.
 
@@ -362,7 +362,7 @@ def _draw_windows(limits, state, random):  # type: ignore[no-untyped-def]
     return one, added, removed, place, other
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _exchange(free, contract, added, removed):  # type: ignore[no-untyped-def]
     """Give a contract a free window and take one away; -1 for none."""
     if contract >= 0 and added >= 0:
@@ -371,7 +371,7 @@ def _exchange(free, contract, added, removed):  # type: ignore[no-untyped-def]
         free[removed, contract] = False
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _run_of(free, contract, window):  # type: ignore[no-untyped-def]
     """Return the first and last window of a contract's free windows around one."""
     first = last = window
@@ -382,7 +382,7 @@ def _run_of(free, contract, window):  # type: ignore[no-untyped-def]
     return first, last
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _stamp_run(state, contract, window, turn, changed):  # type: ignore[no-untyped-def]
     """Add the windows of a run to `places`, those of this turn once; return how many there are then."""
     first, last = _run_of(state.free, contract, window)
@@ -394,7 +394,7 @@ def _stamp_run(state, contract, window, turn, changed):  # type: ignore[no-untyp
     return changed
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _cost_of(limits, state, window):  # type: ignore[no-untyped-def]
     """Return the traffic of contracts billed by the mean in a window, and the cost of the shortage."""
     if state.excess[window] <= 0:
@@ -418,7 +418,7 @@ def _cost_of(limits, state, window):  # type: ignore[no-untyped-def]
     return carried, short * limits.short_price + short**2 * limits.square
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _cover(limit, gain, other):  # type: ignore[no-untyped-def]
     """Return the largest sum of gains, (n,), where those of the lowest limits, (n,), add up to at most these.
 

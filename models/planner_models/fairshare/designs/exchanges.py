@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.fairshare.designs.placement_rules import Rules, State, may_be, put
 
 MOST_STEPS: Final = 20_000

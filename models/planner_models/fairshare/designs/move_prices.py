@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.fairshare.designs.placement_rules import Rules, State, may_be, put
 
 CLASSES: Final = 128

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Annotated, Final, NamedTuple
 
 import numpy as np
-from numba import njit
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options

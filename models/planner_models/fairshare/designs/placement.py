@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from planner.arrays import Bools, Floats, Ints
+from planner.compiled import njit
 from planner_models.fairshare.designs.exchanges import search_exchanges
 from planner_models.fairshare.designs.placement_rules import (
     Rules,

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from planner.arrays import Bools, Floats
+from planner.compiled import njit
 
 UNITS: Final = 2.0**45
 FEASIBLE: Final = 1e-9

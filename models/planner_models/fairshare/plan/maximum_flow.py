@@ -6,9 +6,9 @@ Source: Dinic 1970. Networks of tenants, partitions and nodes have short paths, 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from planner.arrays import Bools, Ints
+from planner.compiled import njit
 
 
 @njit(cache=True, nogil=True)

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.fairshare.plan.plan import (
     FAIR_QUEUING,
     FIRST_COME,

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from planner.arrays import Bools, Floats, Ints
+from planner.compiled import njit
 
 BURST_S: Final = 0.05
 """Time for which demand that was not sent may be sent later."""

@@ -14,10 +14,10 @@ from typing import Annotated, Final, Literal
 
 import numpy as np
 import pandas as pd
-from numba import njit
 from pydantic import Field
 
 from planner.arrays import Bools, Ints
+from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numba import njit
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.multicast.plan import table_limits
 from planner_models.multicast.plan.plan import round_robin_partitions
 from planner_models.multicast.problem import workloads

@@ -15,10 +15,10 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner.errors import InputError
 
 Masks = NDArray[np.uint64]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import NDArray
 
 from planner.arrays import Bools, Ints
+from planner.compiled import njit
 from planner_models.multicast.plan.plan import round_robin_partitions
 from planner_models.multicast.problem.addresses import Distribution
 from planner_models.multicast.problem.problem import LAYERS, Multicast

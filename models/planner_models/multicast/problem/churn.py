@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numba import njit
 from numpy.typing import NDArray
 
 from planner.arrays import Bools, Floats, Ints
+from planner.compiled import njit
 from planner.errors import InputError
 from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.topology import find_rows

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 
 Placement = Literal["near", "random"]
 Sizes = Literal["wve", "uniform"]

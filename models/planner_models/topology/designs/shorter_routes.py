@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-import numba as nb
 import numpy as np
 
 from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
+from planner.compiled import njit
 from planner.contract.ranking import EQUAL
 from planner.options import Options
 from planner_models.topology.designs.joint_program import JointProgram, Paths, every_path
@@ -83,7 +83,7 @@ def transit_of(problem: Fabric, shares: Floats) -> float:
     return float((by_transit * problem.demand_mbps).sum())
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _go_direct(flow: Floats, residual: Floats, passes: int, least: float) -> None:
     """Move (n, n, n) flows in place from transit paths to direct links, as far as those have capacity left.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numba as nb
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.compiled import njit
 
 STAGES: Final = tuple(25.0 * 2**power for power in range(8))
 """Sharpness of the penalty, one stage after the other."""
@@ -107,7 +107,7 @@ def _share(flow: Floats) -> Floats:
     return whole
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _place(wanted: Floats, capacity: Floats, flow: Floats) -> Bools:  # noqa: C901
     """Move the flow of paths without links, and what is not placed yet, to the widest path of each demand.
 
@@ -139,14 +139,14 @@ def _place(wanted: Floats, capacity: Floats, flow: Floats) -> Bools:  # noqa: C9
     return routable
 
 
-@nb.njit(error_model="numpy", inline="always")
+@njit(error_model="numpy", inline="always")
 def _price(load: float, capacity: float, rise: float, top: float) -> float:
     """Return what a little more traffic on a link costs."""
     price: float = np.exp(rise * (load / capacity - top)) / capacity
     return price
 
 
-@nb.njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy")
 def _descend(  # noqa: C901
     wanted: Floats, capacity: Floats, flow: Floats, sharpness: float, passes: int, enough: float
 ) -> float:

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Annotated
 
-import numba
 import numpy as np
 from pydantic import Field
 
 from planner.arrays import Floats, Ints32
+from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.traffic.designs import concurrent_flow_over_routes
@@ -210,7 +210,7 @@ class _Scheme(Phases):
         return len(self.owner)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _send_over_shortest_tree(  # type: ignore[no-untyped-def]
     graph, capacity, root, amount, scale, remaining, epsilon, length, sent
 ):

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats
+from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
@@ -139,7 +139,7 @@ class _RouteScheme(Phases):
         return SolvedFlows(np.where(sent > 0, problem.rate_mbps, 0.0), make_plan)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _send(first, order, start, link, share, capacity, rate, epsilon, length, amount):  # type: ignore[no-untyped-def]
     """Send each demand over its shortest routes, in parts that fill a link; lengths grow in place.
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
 from planner.arrays import Floats, read_only
+from planner.compiled import njit
 from planner.contract.design import Decision
 from planner_models.traffic.designs import next_hops, path_assignment
 from planner_models.traffic.designs.next_hops import draw_link, enlarge
@@ -133,7 +133,7 @@ def _demand_mbps(problem: Traffic, rates: Fairness) -> Floats:
 # --- the searches, compiled ---------------------------------------------------------------
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _first_fit(hops, residual_capacity, demand, begin, hashed):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return start and links of each demand's path, by depth-first search without repeated dead ends.
 
@@ -189,7 +189,7 @@ def _first_fit(hops, residual_capacity, demand, begin, hashed):  # type: ignore[
     return start, links[:size].copy()
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _anneal(hops, capacity, demand, begin, hashed, moves, initial_temperature, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return start and links of each demand's path after so many moves."""
     first_node, first_link, head = hops.first_node, hops.first_link, hops.head
@@ -258,7 +258,7 @@ def _anneal(hops, capacity, demand, begin, hashed, moves, initial_temperature, r
     return start, links
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _add_load(links, rate, load, capacity, change):  # type: ignore[no-untyped-def]
     """Add `rate` to the load of links; return `change` plus the change of the load above capacity."""
     for e in links:

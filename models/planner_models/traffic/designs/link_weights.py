@@ -7,11 +7,11 @@ import time
 from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple
 
-import numba
 import numpy as np
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
@@ -258,7 +258,7 @@ class _Search:
 # --- the search, compiled -----------------------------------------------------------------
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _congestion(load, capacity):  # type: ignore[no-untyped-def]
     cost = 0.0
     for e in range(len(load)):
@@ -271,7 +271,7 @@ def _congestion(load, capacity):  # type: ignore[no-untyped-def]
     return cost
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _route_target(network, weight, d, distance, load):  # type: ignore[no-untyped-def]
     """Compute distances (N,) to target d and the load (E,) of its demands, in place."""
     tail, head, target = network.tail, network.head, network.targets[d]
@@ -309,7 +309,7 @@ def _route_target(network, weight, d, distance, load):  # type: ignore[no-untype
                 passing[head[e]] += passing[v] / next_hops
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _draw_move(network, rules, weight, total, only_random, random):  # type: ignore[no-untyped-def]
     """Return a link and its new weight."""
     links, largest = len(network.tail), rules.largest_weight
@@ -330,7 +330,7 @@ def _draw_move(network, rules, weight, total, only_random, random):  # type: ign
     return e, new
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _local_search(network, rules, state, evaluations, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     weight, bank, distance, load = state.weight, state.bank, state.distance, state.load
     score, best_score, stalled = state.score, state.best_score, state.stalled

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner.contract.design import Decision
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.next_hops import NextHops, enlarge
@@ -160,7 +160,7 @@ ORDER_CODES: Final[dict[Order, int]] = {"increasing": 0, "decreasing": 1, "given
 # --- Algorithm 1, compiled ----------------------------------------------------------------
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _bin_pack(rate, size, delta, order, residual, flow, bin_, amount):  # type: ignore[no-untyped-def]
     """Pack flows of `rate` (F,) into bins of `size` (B,) (BINPACK); return the number of subflows.
 
@@ -204,7 +204,7 @@ def _bin_pack(rate, size, delta, order, residual, flow, bin_, amount):  # type: 
     return subflows
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _match_bins(size, filled, load, random, link_of):  # type: ignore[no-untyped-def]
     """Assign fuller bins to less loaded links, among bins of the same size (lines 7 to 10).
 
@@ -239,7 +239,7 @@ def _match_bins(size, filled, load, random, link_of):  # type: ignore[no-untyped
         is_matched[fullest] = is_assigned[lightest] = True
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _schedule_switch(first, rate, links, delta, order, random):  # type: ignore[no-untyped-def]
     count = len(rate)
     limit = count + 2 * links * (len(first) - 1)
@@ -266,7 +266,7 @@ def _schedule_switch(first, rate, links, delta, order, random):  # type: ignore[
     return flow[:subflows].copy(), link[:subflows].copy(), amount[:subflows].copy()
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _schedule_network(hops, capacity, rate, delta, order, rebalance, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Run Algorithm 1 at every switch, destination by destination, farthest switch first.
 
@@ -341,7 +341,7 @@ def _schedule_network(hops, capacity, rate, delta, order, rebalance, random):  #
     return demand_of[:subflows].copy(), link_of[:subflows].copy(), amount_of[:subflows].copy()
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _gather_flows(v, demands, first, following, latest, earlier, demand_of, amount_of, slot, rate):  # type: ignore[no-untyped-def]
     """Return the flows at node v and their rates; subflows of one flow that meet again are merged."""
     count = 0

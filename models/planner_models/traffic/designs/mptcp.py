@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable
 from typing import Annotated, Final, Literal
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
@@ -138,7 +138,7 @@ def coupled_rates(uses: sp.csr_array, capacity: Floats, cap: Floats, *, gap: flo
     return np.asarray(rate * unit, dtype=float)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _hybrid_gradient(first, link, first_user, user, capacity, cap, wanted_gap, rounds):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return rates, and the duality gap per demand that is proven for them."""
     count, links, groups = len(first) - 1, len(capacity), len(cap)
@@ -211,7 +211,7 @@ def _hybrid_gradient(first, link, first_user, user, capacity, cap, wanted_gap, r
     return best, best_gap
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _proximal_step(x, cost, extrapolated, low, high, tau, cap):  # type: ignore[no-untyped-def]  # noqa: C901
     """Take the proximal step of one demand, x[low:high]; `extrapolated` becomes 2 new - old."""
     for r in range(low, high):
@@ -247,7 +247,7 @@ def _proximal_step(x, cost, extrapolated, low, high, tau, cap):  # type: ignore[
         x[r] = new
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _scale_to_capacity(x, first, link, first_user, user, capacity):  # type: ignore[no-untyped-def]
     """Reduce rates, in place, so that no link is above its capacity."""
     links = len(capacity)
@@ -264,7 +264,7 @@ def _scale_to_capacity(x, first, link, first_user, user, capacity):  # type: ign
         x[r] /= largest
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _duality_gap(x, price, first, link, capacity, cap, subflows):  # type: ignore[no-untyped-def]
     """Return the duality gap: the dual bound on the utility less the utility of x."""
     gap = 0.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.traffic.plan.split_ratios import WEIGHT_TOLERANCE
 from planner_models.traffic.problem.problem import Traffic
 
@@ -117,7 +117,7 @@ def even_shares(hops: NextHops) -> sp.csr_array:
     return sp.csr_array(sp.coo_array((share, (demand, link)), shape=(len(hops.source), len(hops.head))))
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def enlarge(array, size):  # type: ignore[no-untyped-def]
     """Return the array, copied to at least twice its length where it is shorter than `size`."""
     if size <= len(array):
@@ -127,7 +127,7 @@ def enlarge(array, size):  # type: ignore[no-untyped-def]
     return longer
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _search(distance, weight, head, leaving, first_leaving, source, first_source, targets, tolerance):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     count = distance.shape[1]
     reached = np.full(count, -1)
@@ -181,7 +181,7 @@ def _search(distance, weight, head, leaving, first_leaving, source, first_source
     return node[:nodes].copy(), first_node, link[:links].copy(), first_link[: nodes + 1].copy()
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _draw(hops, copies, random):  # type: ignore[no-untyped-def]
     """Return where the links of each path begin, and the links."""
     demands = len(hops.source)
@@ -214,14 +214,14 @@ def _draw(hops, copies, random):  # type: ignore[no-untyped-def]
     return start, links
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def draw_link(hops, i, random):  # type: ignore[no-untyped-def]
     """Return a random next hop of place i of `node`."""
     count = hops.first_link[i + 1] - hops.first_link[i]
     return hops.link[hops.first_link[i] + min(int(random.random() * count), count - 1)]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _divide(hops):  # type: ignore[no-untyped-def]
     """Return links and shares of the demands in the order of `demand`, from `start[i]` on."""
     demand, node, link, first_link = hops.demand, hops.node, hops.link, hops.first_link

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Literal
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner.contract.design import Decision
 from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
@@ -136,7 +136,7 @@ def _draw(problem: Traffic, paths: CandidatePaths, random: np.random.Generator) 
 # --- compiled -----------------------------------------------------------------------------
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _first_fit(first, start, link, share, residual, demand, drawn):  # type: ignore[no-untyped-def]
     chosen = drawn.copy()
     for k in range(len(first) - 1):
@@ -152,7 +152,7 @@ def _first_fit(first, start, link, share, residual, demand, drawn):  # type: ign
     return chosen
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _anneal(first, start, link, share, capacity, demand, chosen, free, moves, initial, random):  # type: ignore[no-untyped-def]
     load = np.zeros(len(capacity))
     for k in range(len(chosen)):
@@ -184,7 +184,7 @@ def _anneal(first, start, link, share, capacity, demand, chosen, free, moves, in
     return best
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _add_load(start, link, share, p, rate, load, capacity):  # type: ignore[no-untyped-def]
     """Add a rate to the links of a path; return the change of the load above capacity."""
     change = 0.0

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
+from planner.compiled import njit
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.plan.binary_heap import pop_heap, rise
 
@@ -120,7 +120,7 @@ def take(found: FoundPaths, chosen: Ints) -> FoundPaths:
 # --- compiled -----------------------------------------------------------------------------
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _allocate(nodes, links):  # type: ignore[no-untyped-def]
     return _Work(
         np.empty(nodes),
@@ -136,7 +136,7 @@ def _allocate(nodes, links):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _append(link, size, extra):  # type: ignore[no-untyped-def]
     """Write `extra` to `link` from place `size` on; return `link`, longer where it was too short."""
     if size + len(extra) > len(link):
@@ -147,7 +147,7 @@ def _append(link, size, extra):  # type: ignore[no-untyped-def]
     return link
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _search_shortest(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
     """Return for each path its demand and its number of links, and the links of all: shortest ones."""
     nodes = backward.nodes
@@ -171,7 +171,7 @@ def _search_shortest(backward, forward, weight, source, target, count):  # type:
     return demand[:paths], hops[:paths], link[:size].copy()
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _search_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
     """Return for each path its demand and its number of links, and all links: successive shortest ones."""
     nodes = backward.nodes
@@ -196,7 +196,7 @@ def _search_disjoint(backward, forward, weight, source, target, count):  # type:
     return demand[:paths], hops[:paths], link[:size].copy()
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _search_most_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
     """Return for each path its demand and its number of links, and the links of all: link-disjoint ones."""
     nodes = backward.nodes
@@ -222,7 +222,7 @@ def _search_most_disjoint(backward, forward, weight, source, target, count):  # 
     return demand[:paths], hops[:paths], link[:size].copy()
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _astar(forward, weight, potential, source, target, limit, work):  # type: ignore[no-untyped-def]
     """Find the shortest path without closed nodes and banned links; return its length, inf for none.
 
@@ -263,7 +263,7 @@ def _astar(forward, weight, potential, source, target, limit, work):  # type: ig
     return np.inf
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _write_path(forward, work, source, target, path):  # type: ignore[no-untyped-def]
     """Write the links of the path that was found, in order; return their number."""
     count, v = 0, target
@@ -276,7 +276,7 @@ def _write_path(forward, work, source, target, path):  # type: ignore[no-untyped
     return count
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _walk_tree(forward, parent, source, target, path):  # type: ignore[no-untyped-def]
     count, v = 0, source
     while v != target:
@@ -286,7 +286,7 @@ def _walk_tree(forward, parent, source, target, path):  # type: ignore[no-untype
     return count
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _successive(forward, weight, potential, parent, source, target, count, work, path):  # type: ignore[no-untyped-def]
     """Return the links of successive shortest paths without those before, and where each path ends."""
     flat, size = np.empty(len(work.banned), np.int32), 0  # no link comes twice
@@ -309,7 +309,7 @@ def _successive(forward, weight, potential, parent, source, target, count, work,
     return flat[:size], ends[:found]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _yen(forward, weight, potential, parent, source, target, count, work):  # type: ignore[no-untyped-def]  # noqa: C901
     """Return the links of the `count` shortest paths, and where each ends."""
     nodes = len(potential)
@@ -385,7 +385,7 @@ def _yen(forward, weight, potential, parent, source, target, count, work):  # ty
     return flat, ends
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _candidate_limit(length, chosen, size, missing):  # type: ignore[no-untyped-def]
     """Return the length of the `missing`-th shortest candidate; a longer one is never chosen."""
     open_ = np.empty(size)
@@ -399,21 +399,21 @@ def _candidate_limit(length, chosen, size, missing):  # type: ignore[no-untyped-
     return np.sort(open_[:count])[missing - 1] * (1 + 1e-12)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _grow(values, size):  # type: ignore[no-untyped-def]
     longer = np.empty(size, values.dtype)
     longer[: len(values)] = values
     return longer
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _longer(path, size):  # type: ignore[no-untyped-def]
     longer = np.empty((size, path.shape[1]), path.dtype)
     longer[: len(path)] = path
     return longer
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _suurballe(forward, weight, potential, source, target, count, work):  # type: ignore  # noqa: C901
     """Return the links of disjoint paths by minimum-cost flow, and where each ends; changes `potential`.
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.plan.plan import Routing
@@ -167,7 +167,7 @@ def decompose_by_demand(
     return FoundPaths(demand=demand[place], start=start, link=found), carried
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _longer(array, size):  # type: ignore[no-untyped-def]
     """Return the array, or a longer copy where it has fewer than `size` entries."""
     if size <= len(array):
@@ -177,7 +177,7 @@ def _longer(array, size):  # type: ignore[no-untyped-def]
     return longer
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _decompose(flow, nodes, source, begin, end, least_share):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return the paths of demands begin[g] to end[g] of each group: (demand, Mbit/s, start, link)."""
     demand, carried = np.empty(len(source) + 1, np.int64), np.empty(len(source) + 1)

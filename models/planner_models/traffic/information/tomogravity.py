@@ -18,13 +18,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-import numba
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.compiled import njit
 from planner.contract.tables import Table, label, number, report_unknown_names, row_name
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
@@ -173,7 +173,7 @@ def read(
     return Traffic.from_tables({**network, "demands": kept})
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _scale_to_rows(start, column, value, right, rate, sweeps, tolerance):  # type: ignore[no-untyped-def]
     """Scale `rate` (K,) to each row of `value` @ rate = right in turn, until all hold; changes `rate`."""
     for _ in range(sweeps):

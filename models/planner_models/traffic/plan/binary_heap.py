@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import numba
 import numpy as np
 
+from planner.compiled import njit
+
 OPTIONS: Final[dict[str, Any]] = {"cache": True, "forceinline": True, "_nrt": False}
-inlined: Final[Callable[[Any], Any]] = numba.njit(**OPTIONS)
+inlined: Final[Callable[[Any], Any]] = njit(**OPTIONS)
 
 
 @inlined

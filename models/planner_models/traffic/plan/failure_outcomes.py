@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
+from planner.compiled import njit
 from planner.options import Restoration
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
@@ -327,7 +327,7 @@ def _decompose(problem: Traffic, flow: VerifiedFlow) -> SplitRoutes:
     )
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def list_paths(first, index, amount, tail, head, source, target, least, nodes):  # type: ignore[no-untyped-def]  # noqa: C901
     """Return demand, rate, start and links of paths, each along the links with most traffic left.
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numba
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Floats
+from planner.compiled import njit
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
@@ -189,7 +189,7 @@ def _count_entries(problem: Traffic, plan: Routing) -> int:
     return by_target * len(problem.demands)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _largest_flows(start, link, capacity, tail, head, source, target, nodes):  # type: ignore[no-untyped-def]
     """Return the largest flow of each row of capacities, by shortest augmenting paths."""
     value = np.zeros(len(source))
@@ -220,7 +220,7 @@ def _largest_flows(start, link, capacity, tail, head, source, target, nodes):  #
     return value
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _find_path(own, limit, flow, least, tail, head, source, target, came_by, queue):  # type: ignore[no-untyped-def]
     """Return whether a path has residual capacity; entry i leads to a node as 2 i, backwards as 2 i + 1."""
     for e in own:

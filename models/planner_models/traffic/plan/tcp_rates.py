@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Final, Literal
 
-import numba
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
@@ -19,6 +18,7 @@ from pydantic import Field
 from scipy.sparse.linalg import splu
 
 from planner.arrays import Floats, read_only
+from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import SolverFailure
@@ -116,7 +116,7 @@ def _validate(
     return matrix, capacity, cap, weight
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_limit):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Fill rates event by event: the next event is a link that gets full, or a flow that reaches its cap.
 
@@ -202,7 +202,7 @@ def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_lim
                     done[f] = True
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _fix_rate(f, rate, start, link, amount, weight, fixed, rising, count):  # type: ignore[no-untyped-def]
     """Move the load of flow f from the rising to the fixed load of its links."""
     for j in range(start[f], start[f + 1]):

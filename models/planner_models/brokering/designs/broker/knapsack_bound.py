@@ -17,10 +17,10 @@ from __future__ import annotations
 import time
 from typing import Final, NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.brokering.plan.transportation import TransportationProblem, common_unit_mbps
 
 MAX_UNITS: Final = 50_000  # of capacity; the knapsacks of larger clusters are relaxed to divisible clients
@@ -131,7 +131,7 @@ def _pack_until(
     return total
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def pack_clusters(
     knapsacks: Knapsacks, multiplier: Floats, max_units: int, taken: Floats
 ) -> float:  # pragma: no cover - compiled
@@ -184,7 +184,7 @@ def _initial_multipliers(problem: TransportationProblem, dual_price: Floats) -> 
     return multipliers
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _order_by_ratio(reduced: Floats, units: Ints) -> Ints:  # pragma: no cover - compiled
     """Return the order of items by value per unit, the most valuable first."""
     ratio = np.empty(len(units))
@@ -193,7 +193,7 @@ def _order_by_ratio(reduced: Floats, units: Ints) -> Ints:  # pragma: no cover -
     return np.argsort(ratio)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def solve_knapsack(
     reduced: Floats, units: Ints, count: Ints, capacity: int
 ) -> tuple[float, Ints]:  # pragma: no cover - compiled
@@ -242,7 +242,7 @@ def solve_knapsack(
     return base + least, taken
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _solve_by_dynamic_programming(
     reduced: Floats, units: Ints, count: Ints, capacity: int
 ) -> tuple[float, Ints]:  # pragma: no cover - compiled

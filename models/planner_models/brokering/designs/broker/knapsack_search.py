@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints, Ints32
+from planner.compiled import njit
 from planner_models.brokering.designs.broker.knapsack_bound import MAX_UNITS, solve_knapsack
 from planner_models.brokering.designs.broker.rounding import State, move_clients, total_cost
 from planner_models.brokering.plan.transportation import (
@@ -151,7 +151,7 @@ def _list_candidates(problem: TransportationProblem, dual_price: Floats, full: I
     return np.searchsorted(cluster, np.arange(len(full) + 1)).astype(np.int64), group.astype(np.int64)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def list_clusters(state: State) -> ClusterLists:  # pragma: no cover - compiled
     """Return the lists of the clusters that each group is in."""
     group, cluster = np.nonzero(state.assigned)
@@ -168,7 +168,7 @@ def list_clusters(state: State) -> ClusterLists:  # pragma: no cover - compiled
     return lists
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def run_round(
     state: State,
     neighbourhood: Neighbourhood,
@@ -200,7 +200,7 @@ def run_round(
     return saved
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _run_chain(
     state: State,
     neighbourhood: Neighbourhood,
@@ -231,7 +231,7 @@ def _run_chain(
     return gained, moves
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _list_cluster(lists: ClusterLists, group: int, cluster: int) -> None:  # pragma: no cover - compiled
     """Put a cluster at the head of a group's list, where it is not yet listed."""
     entry = lists.length[0]
@@ -241,7 +241,7 @@ def _list_cluster(lists: ClusterLists, group: int, cluster: int) -> None:  # pra
         lists.length[0] = entry + 1
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _reoptimize(
     state: State,
     neighbourhood: Neighbourhood,
@@ -286,7 +286,7 @@ def _reoptimize(
     return gained, moves
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _candidate_moves(
     state: State, price: Floats, b: int, present: Ints, candidate: Ints, lists: ClusterLists
 ) -> tuple[Ints, Ints, Floats]:  # pragma: no cover - compiled
@@ -324,7 +324,7 @@ def _candidate_moves(
     return group[:count], origin[:count], change[:count]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _cheapest_other(state: State, g: int, b: int) -> int:  # pragma: no cover - compiled
     """Return the cheapest cluster but b that a client of g fits in; -1 where there is none."""
     cost, bitrate, _, residual = state
@@ -335,7 +335,7 @@ def _cheapest_other(state: State, g: int, b: int) -> int:  # pragma: no cover - 
     return best
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _record_move(
     state: State, group: int, origin: int, target: int, count: int, log: Ints, moves: int
 ) -> int:  # pragma: no cover - compiled

@@ -6,10 +6,10 @@ import math
 import time
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
+from planner.compiled import njit
 from planner_models.brokering.plan.transportation import (
     CAPACITY_TOLERANCE,
     Relaxation,
@@ -84,7 +84,7 @@ def insertion_order(problem: TransportationProblem) -> Ints:
     return np.argsort(problem.bitrate_mbps if problem.sheds else -problem.bitrate_mbps, kind="stable")
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def insert_clients(
     state: State, waiting: Ints, dual_price: Floats, order: Ints
 ) -> bool:  # pragma: no cover - compiled
@@ -111,7 +111,7 @@ def insert_clients(
     return True
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _eject_and_insert(state: State, group: int) -> bool:  # pragma: no cover - compiled
     """Insert one client of `group` where another client is ejected to a third cluster, at least cost."""
     cost, bitrate, assigned, residual = state
@@ -136,7 +136,7 @@ def _eject_and_insert(state: State, group: int) -> bool:  # pragma: no cover - c
     return True
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def move_clients(
     state: State, group: int, origin: int, target: int, count: int
 ) -> None:  # pragma: no cover - compiled

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from planner.compiled import njit
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Ints
 
@@ -105,7 +105,7 @@ def _combine(size: Floats, limit: Floats, most: float) -> Floats | None:
     return counts
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _list_gains(links, demands, edge, side, chosen, gain):  # type: ignore[no-untyped-def]
     """Write demands that gain on one direction of a link, and their gains; return how many, and the most."""
     tail = links.head[edge] if side else links.tail[edge]
@@ -124,7 +124,7 @@ def _list_gains(links, demands, edge, side, chosen, gain):  # type: ignore[no-un
     return count, most
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _sort_bucket(order, gain):  # type: ignore[no-untyped-def]
     """Sort demands by their gains, most first."""
     if len(gain) > MOST_INSERTED:
@@ -139,7 +139,7 @@ def _sort_bucket(order, gain):  # type: ignore[no-untyped-def]
         order[at], gain[at] = k, value
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _sort_gains(links, demands, edge, side, order, gain):  # type: ignore[no-untyped-def]
     """Write demands that gain on one direction of a link, most first, and their gains; return how many.
 
@@ -166,7 +166,7 @@ def _sort_gains(links, demands, edge, side, order, gain):  # type: ignore[no-unt
     return count
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _gain_within(rate, order, gain, count, capacity):  # type: ignore[no-untyped-def]
     """Return what demands gain together within a capacity."""
     total = 0.0
@@ -179,7 +179,7 @@ def _gain_within(rate, order, gain, count, capacity):  # type: ignore[no-untyped
     return total
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _carry(links, demands, edge, side, order, count, capacity, missing):  # type: ignore[no-untyped-def]
     """Take the flow of demands within a capacity from what is missing at nodes (N, D)."""
     tail = links.head[edge] if side else links.tail[edge]
@@ -196,7 +196,7 @@ def _carry(links, demands, edge, side, order, count, capacity, missing):  # type
             break
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _least_beyond(rate, order, gain, count, least, most, price):  # type: ignore[no-untyped-def]
     """Return the capacity from `least` to `most` with the least price less gain, and that value."""
     capacity = 0.0
@@ -210,7 +210,7 @@ def _least_beyond(rate, order, gain, count, least, most, price):  # type: ignore
     return capacity, price * capacity - _gain_within(rate, order, gain, count, capacity)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _add_gains(rate, order, gain, count, capacity, gained):  # type: ignore[no-untyped-def]
     """Add the gain within each of rising capacities."""
     used, total, at = 0.0, 0.0, 0
@@ -222,7 +222,7 @@ def _add_gains(rate, order, gain, count, capacity, gained):  # type: ignore[no-u
         gained[step] += total + ((capacity[step] - used) * gain[at] if at < count else 0.0)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _choose_step(steps, edge, gained, setup_cost, module_cost):  # type: ignore[no-untyped-def]
     """Return the step of a link with the least cost less gain, and that value."""
     best, chosen = np.inf, -1
@@ -239,7 +239,7 @@ def _choose_step(steps, edge, gained, setup_cost, module_cost):  # type: ignore[
     return chosen, best
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _cheapest_kind(steps, edge, module_cost):  # type: ignore[no-untyped-def]
     """Return the kind of module of a link with the least cost of a unit of capacity, and that cost."""
     cheapest, price = 0, np.inf
@@ -251,7 +251,7 @@ def _cheapest_kind(steps, edge, module_cost):  # type: ignore[no-untyped-def]
     return cheapest, price
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _need_all(demands, missing):  # type: ignore[no-untyped-def]
     """Write the flow that all demands need at nodes (N, D); return their difference of potentials."""
     missing[:] = 0.0
@@ -264,7 +264,7 @@ def _need_all(demands, missing):  # type: ignore[no-untyped-def]
     return value
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def solve_links(links, steps, demands, setup_cost, module_cost, missing, bought):  # type: ignore[no-untyped-def]
     """Return the least cost of all links less gains, plus the difference of potentials of all demands.
 
@@ -307,7 +307,7 @@ def solve_links(links, steps, demands, setup_cost, module_cost, missing, bought)
     return value
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def write_gains(links, demands, edge_of, size, installed, gain_of):  # type: ignore[no-untyped-def]
     """Write the most gain of one module (M,) beyond what is installed; return the gain of all installed."""
     total = 0.0

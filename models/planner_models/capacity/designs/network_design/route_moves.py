@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from planner.compiled import njit
 from planner_models.capacity.designs.network_design.network import Floats, Ints
 from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
 
@@ -85,7 +85,7 @@ class Routes(NamedTuple):
     step: Ints
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _step_of(steps, edge, need, near):  # type: ignore[no-untyped-def]
     """Return the first step of a link with the capacity it needs, searched from one near; else the last."""
     at = near
@@ -96,14 +96,14 @@ def _step_of(steps, edge, need, near):  # type: ignore[no-untyped-def]
     return min(at, steps.first[edge + 1] - 1)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _cost_of(steps, need, step, overload):  # type: ignore[no-untyped-def]
     """Return the cost of a link on a step with the load it needs."""
     excess = need - steps.capacity[step] - LOAD_TOLERANCE
     return steps.cost[step] if excess <= 0.0 else steps.cost[step] + overload * excess
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _add(graph, steps, routes, piece, rate, prices):  # type: ignore[no-untyped-def]
     """Add a rate to the load of the path of a piece; return the change of cost."""
     change = 0.0
@@ -122,7 +122,7 @@ def _add(graph, steps, routes, piece, rate, prices):  # type: ignore[no-untyped-
     return change
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _length(graph, steps, routes, row, rate, price, blend, overload):  # type: ignore[no-untyped-def]
     """Return the cost that a rate adds on a capacity row; infinite where the link can have no capacity."""
     edge = graph.edge[row]
@@ -139,7 +139,7 @@ def _length(graph, steps, routes, row, rate, price, blend, overload):  # type: i
     return length
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _find_path(graph, steps, routes, pieces, piece, price, blend, overload, work):  # type: ignore[no-untyped-def]
     """Write the path of a piece that adds least cost; return whether there is one.
 
@@ -180,13 +180,13 @@ def _find_path(graph, steps, routes, pieces, piece, price, blend, overload, work
     return True
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _workspace(nodes):  # type: ignore[no-untyped-def]
     """Return distance, arc, heap and place of nodes, which searches for paths write."""
     return np.empty(nodes), np.empty(nodes, np.int64), np.empty(nodes, np.int64), np.empty(nodes, np.int64)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _smoothed_prices(steps):  # type: ignore[no-untyped-def]
     """Return the mean cost of a unit of capacity over the staircase of each link, (E,)."""
     each = np.zeros(len(steps.first) - 1)
@@ -198,7 +198,7 @@ def _smoothed_prices(steps):  # type: ignore[no-untyped-def]
     return each
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _write_prices(graph, routing, each, factor, price):  # type: ignore[no-untyped-def]
     """Write prices (R, 2) of a unit of traffic on each row, times a factor (R,).
 
@@ -210,7 +210,7 @@ def _write_prices(graph, routing, each, factor, price):  # type: ignore[no-untyp
         price[row, 1] = each[edge] * factor[row]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def route_all(graph, steps, routes, pieces, prices, capacity):  # type: ignore[no-untyped-def]
     """Route all pieces, the largest first; return whether all have paths.
 
@@ -235,7 +235,7 @@ def route_all(graph, steps, routes, pieces, prices, capacity):  # type: ignore[n
     return True
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _reset_links(graph, steps, routes, pieces):  # type: ignore[no-untyped-def]
     """Write loads and steps of the paths anew, without rounding errors of moves."""
     routes.load[:] = 0.0
@@ -248,7 +248,7 @@ def _reset_links(graph, steps, routes, pieces):  # type: ignore[no-untyped-def]
         routes.step[edge] = _step_of(steps, edge, need, routes.step[edge])
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _total_cost(graph, steps, routes, prices):  # type: ignore[no-untyped-def]
     total = 0.0
     for edge in range(len(routes.step)):
@@ -262,7 +262,7 @@ def _total_cost(graph, steps, routes, prices):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _choose_rows(graph, routes, ruined, rng):  # type: ignore[no-untyped-def]
     """Mark capacity rows (R,) to take traffic off: one with traffic, and links that mostly meet it."""
     rows = len(ruined)
@@ -282,7 +282,7 @@ def _choose_rows(graph, routes, ruined, rng):  # type: ignore[no-untyped-def]
             ruined[rng.integers(0, rows)] = True
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _choose_pieces(graph, routes, ruined, chosen, rng):  # type: ignore[no-untyped-def]
     """Write pieces over marked rows to `chosen`, all or a random part; return their number."""
     share = 1.0 if rng.random() < WHOLE_RUINS else rng.random()
@@ -297,7 +297,7 @@ def _choose_pieces(graph, routes, ruined, chosen, rng):  # type: ignore[no-untyp
     return count
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _recreate(  # type: ignore[no-untyped-def]
     graph, steps, routes, pieces, prices, chosen, price, work, most, rng
 ):
@@ -322,7 +322,7 @@ def _recreate(  # type: ignore[no-untyped-def]
     return change, tried
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def anneal(  # type: ignore[no-untyped-def]
     graph, steps, routes, pieces, prices, path_searches, hot, cold, smoothed, rng
 ):

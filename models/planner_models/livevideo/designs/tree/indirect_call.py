@@ -14,6 +14,8 @@ import numba as nb
 from numba.core import types
 from numba.extending import intrinsic
 
+from planner.compiled import njit
+
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
@@ -33,10 +35,10 @@ def inner_kernel(function: Kernel) -> Kernel:
 
 
 def _compile(function: Kernel, **options: bool) -> Kernel:
-    njit: Any = nb.njit  # its types lack some options
-    compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(
-        function
-    )
+    decorate: Any = njit  # its types lack some options
+    compiled: Kernel = decorate(
+        cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options
+    )(function)
     return compiled
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.compiled import njit
 
 MAX_EXACT_GROUPS: Final = 8  # groups up to which the dynamic program is used
 IMPROVEMENT_PASSES: Final = 2  # passes that improve a tree of more groups
@@ -38,7 +38,7 @@ class ReachableNetwork(NamedTuple):
     usable: Bools
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def find_reachable(
     groups: Ints, first: Ints, into: Ints, tail: Ints, has_object: Bools, usable: Bools
 ) -> tuple[Ints, Ints]:
@@ -68,7 +68,7 @@ def find_reachable(
     return found[:count].copy(), number
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def solve_tree(  # noqa: C901
     groups: Ints,
     value: Floats,
@@ -151,7 +151,7 @@ def solve_tree(  # noqa: C901
     return collect_links(is_served, number, parent, tail)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def collect_links(is_served: Bools, number: Ints, parent: Ints, tail: Ints) -> Ints:
     """Return the links from clusters that have the object to the served groups, upper tiers first."""
     used = np.zeros(len(parent), dtype=np.bool_)
@@ -169,7 +169,7 @@ def collect_links(is_served: Bools, number: Ints, parent: Ints, tail: Ints) -> I
     return links
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def build_tree(  # noqa: C901
     groups: Ints,
     value: Floats,
@@ -226,7 +226,7 @@ def build_tree(  # noqa: C901
     return collect_links(connected, number, parent, tail)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def insert_clusters(network: ReachableNetwork, parent: Ints, connected: Bools) -> None:  # noqa: C901
     """Insert the cluster that saves most beyond the path to it, while one does; changes `parent`."""
     cluster, number, first, into, tail, cost, has_object, usable = network
@@ -260,7 +260,7 @@ def insert_clusters(network: ReachableNetwork, parent: Ints, connected: Bools) -
         prune_branches(network, parent, connected)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def try_without(network: ReachableNetwork, parent: Ints, connected: Bools, closed: Bools, v: int) -> None:
     """Remove cluster v and connect the groups below it elsewhere, if that is cheaper; changes the arrays."""
     old_cost = sum_cost(parent, network.cost)
@@ -283,7 +283,7 @@ def try_without(network: ReachableNetwork, parent: Ints, connected: Bools, close
         parent[:], connected[:] = old_parent, old_connected
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def connect_groups(network: ReachableNetwork, parent: Ints, connected: Bools, closed: Bools) -> None:
     """Connect every group by the cheapest path to the tree, the nearest group first; changes the arrays."""
     count = len(parent)
@@ -301,7 +301,7 @@ def connect_groups(network: ReachableNetwork, parent: Ints, connected: Bools, cl
         add_path(network, parent, next_link, nearest)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def add_path(network: ReachableNetwork, parent: Ints, next_link: Ints, v: int) -> None:
     """Add the cheapest path from cluster v up to the tree; changes `parent`."""
     while parent[v] < 0 and next_link[v] >= 0:
@@ -309,7 +309,7 @@ def add_path(network: ReachableNetwork, parent: Ints, next_link: Ints, v: int) -
         v = network.number[network.tail[next_link[v]]]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def find_paths(
     network: ReachableNetwork,
     parent: Ints,
@@ -331,7 +331,7 @@ def find_paths(
                     distance[v], next_link[v] = distance[number[tail[link]]] + cost[link], link
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def prune_branches(network: ReachableNetwork, parent: Ints, connected: Bools) -> None:
     """Remove the branches that lead to no connected group; changes `parent`."""
     needed = np.zeros(len(parent), dtype=np.bool_)
@@ -344,7 +344,7 @@ def prune_branches(network: ReachableNetwork, parent: Ints, connected: Bools) ->
                 parent[v] = -1
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def sum_cost(parent: Ints, cost: Floats) -> float:
     """Return the cost of a tree's links."""
     total = 0.0

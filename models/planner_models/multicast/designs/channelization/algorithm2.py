@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner.errors import InputError
 from planner_models.multicast.plan.meta_groups import LINEAR, Congestion, Masks, count_bits
 

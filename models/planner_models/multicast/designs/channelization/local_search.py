@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.multicast.designs.channelization.pair_merging import (
     INFINITE_COST,
     INFINITE_PRICE,

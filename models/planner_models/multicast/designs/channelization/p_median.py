@@ -16,11 +16,11 @@ from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from planner.arrays import Floats, Ints
 from planner.backends import Solution, solve
 from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.compiled import njit
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options

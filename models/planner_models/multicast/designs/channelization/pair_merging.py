@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.multicast.plan.meta_groups import Masks, count_bits
 
 BLOCK_SIZE: Final = 64

@@ -9,10 +9,10 @@ each other, bounds all unions below the node.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.multicast.plan.meta_groups import Masks, count_bits
 
 

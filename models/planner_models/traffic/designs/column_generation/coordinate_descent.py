@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
+from planner.compiled import njit
 from planner_models.traffic.designs.column_generation.shortest_path_trees import (
     Graph,
     allocate,
@@ -59,7 +59,7 @@ def link_prices(load: Floats, capacity: Floats, sharpness: float) -> Floats:
     return price
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _run_pass(graph, capacity, roots, amount, sharpness, root_load, load, parent, share):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     nodes, arcs = graph.nodes, len(graph.tail)
     passing, work = np.empty(nodes), allocate(nodes)
@@ -103,7 +103,7 @@ def _run_pass(graph, capacity, roots, amount, sharpness, root_load, load, parent
             load[e] += step * change[e]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _line_search(length, change, capacity, moving, sharpness, limit):  # type: ignore[no-untyped-def]
     """Return the step, at most `limit`, at which the slope turns positive, approached from below."""
     low, high, step = 0.0, limit, limit

@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
+from planner.compiled import njit
 from planner_models.traffic.designs.column_generation.reduced_problem import WeightedPaths
 from planner_models.traffic.designs.column_generation.shortest_path_trees import (
     Graph,
@@ -115,7 +115,7 @@ class PathFlows:
         )
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _run_pass(graph, links, roots, begin, node, rate, arcs, flow):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return the relative excess cost, and whether slots or hops were too few (then nothing is complete)."""
     nodes, count_links = graph.nodes, len(graph.tail)
@@ -211,7 +211,7 @@ def _run_pass(graph, links, roots, begin, node, rate, arcs, flow):  # type: igno
     return (used_cost - shortest_cost) / shortest_cost if shortest_cost > 0 else 0.0, False, False
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _shift_flow(links, c, origin, destination, step, arcs, flow):  # type: ignore[no-untyped-def]
     """Shift flow of pair c from path `origin` to path `destination`; update loads and lengths."""
     for q, sign in ((origin, -1.0), (destination, 1.0)):
@@ -224,7 +224,7 @@ def _shift_flow(links, c, origin, destination, step, arcs, flow):  # type: ignor
             _update_length(links, e)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _update_length(links, e):  # type: ignore[no-untyped-def]
     exponent = links.sharpness * (links.load[e] / links.capacity[e] - links.top)
     links.length[e] = (np.exp(min(exponent, 300.0)) + PRICE_FLOOR) / links.capacity[e]

@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numba
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Ints
+from planner.compiled import njit
 from planner.contract.design import Decision
 from planner_models.traffic.designs.column_generation.reduced_problem import (
     FlowSplit,
@@ -138,7 +138,7 @@ def _take_apart(reduced: ReducedProblem, plan: Routing) -> WeightedTrees | None:
     return WeightedTrees(parent=parent, owner=owner, weight=weight)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _peel_trees(graph, flow, roots, amount, most):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return (parent, owner, weight) of 1 to `most` trees of each root; changes `flow`, (R, A)."""
     nodes, arcs = graph.nodes, flow.shape[1]
@@ -181,7 +181,7 @@ def _peel_trees(graph, flow, roots, amount, most):  # type: ignore[no-untyped-de
     return parent[:count].copy(), owner[:count].copy(), weight[:count].copy()
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _mend(graph, base, roots, amount, owner, parent):  # type: ignore[no-untyped-def]
     """Replace trees that miss a link, or a node with traffic; changes `parent`."""
     nodes = graph.nodes

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints, Ints32
+from planner.compiled import njit
 from planner_models.traffic.designs.column_generation import shortest_path_trees
 from planner_models.traffic.designs.column_generation.network_reduction import ReducedNetwork, reduce_network
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
@@ -269,7 +269,7 @@ def _ranges(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
     return which, np.arange(len(which)) - np.repeat(np.cumsum(size) - size, size) + start[which]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _add_walks(head, parent, weight, start, row, node, root, rate, flow):  # type: ignore[no-untyped-def]
     for i in range(len(row)):
         for p in range(start[root[i]], start[root[i] + 1]):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
+from planner.compiled import njit
 from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
 
 
@@ -142,7 +142,7 @@ def walk_to_root(graph: Graph, parent: Ints32, tree: NDArray[Any], node: NDArray
 # --- compiled -----------------------------------------------------------------------------
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def allocate(nodes):  # type: ignore[no-untyped-def]
     """Return the workspace for a graph of so many nodes."""
     return Workspace(
@@ -150,7 +150,7 @@ def allocate(nodes):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def dijkstra(graph, length, root, work, parent):  # type: ignore[no-untyped-def]
     """Find the shortest tree towards `root` with a binary heap; return the number of nodes that reach it.
 
@@ -181,7 +181,7 @@ def dijkstra(graph, length, root, work, parent):  # type: ignore[no-untyped-def]
     return done
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _shortest_trees(graph, length, roots, amount, parent, value):  # type: ignore[no-untyped-def]
     work = allocate(graph.nodes)
     for r in range(len(roots)):
@@ -193,7 +193,7 @@ def _shortest_trees(graph, length, roots, amount, parent, value):  # type: ignor
         value[r] = total
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def topological_order(head, parent, waiting, order):  # type: ignore[no-untyped-def]
     """Write the nodes of a tree in `order`, each before the next on its path; return their number.
 
@@ -219,7 +219,7 @@ def topological_order(head, parent, waiting, order):  # type: ignore[no-untyped-
     return count
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _add_flows(head, parent, amount, owner, flow):  # type: ignore[no-untyped-def]
     nodes = parent.shape[1]
     waiting, order = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
@@ -234,7 +234,7 @@ def _add_flows(head, parent, amount, owner, flow):  # type: ignore[no-untyped-de
                 flow[p, v] = 0.0
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _spread_flows(parent, flow, chosen, column, load):  # type: ignore[no-untyped-def]
     """Write the flows of each tree's nodes to the columns of their arcs, -1 for none."""
     for i in range(len(chosen)):
@@ -244,7 +244,7 @@ def _spread_flows(parent, flow, chosen, column, load):  # type: ignore[no-untype
                 load[i, column[parent[p, v]]] = flow[p, v]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _sum_flows(parent, flow, chosen, weight, load):  # type: ignore[no-untyped-def]
     for i in range(len(chosen)):
         p = chosen[i]
@@ -254,7 +254,7 @@ def _sum_flows(parent, flow, chosen, weight, load):  # type: ignore[no-untyped-d
                     load[parent[p, v]] += weight[i] * flow[p, v]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _add_loads(head, parent, amount, tree, row, weight, load):  # type: ignore[no-untyped-def]
     """Add weight[i] times the load of amount[row[i]] on tree[i] to load[row[i]]."""
     nodes = parent.shape[1]
@@ -271,7 +271,7 @@ def _add_loads(head, parent, amount, tree, row, weight, load):  # type: ignore[n
             passing[head[arc]] += passing[order[j]]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _count_hops(head, parent, tree, node, hops):  # type: ignore[no-untyped-def]
     for i in range(len(tree)):
         v = node[i]
@@ -280,7 +280,7 @@ def _count_hops(head, parent, tree, node, hops):  # type: ignore[no-untyped-def]
             hops[i] += 1
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _list_arcs(head, parent, tree, node, start, arcs):  # type: ignore[no-untyped-def]
     for i in range(len(tree)):
         v, at = node[i], start[i]

@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
 
@@ -97,7 +97,7 @@ class CheapestWays:
         return float(prices + gain)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _keep_cheapest(start, link, capacity, tail, head, source, target, nodes, length, ceiling, most):  # type: ignore  # noqa: C901
     """Return (number, demand, amount, cost) of the pieces of the cheapest flow within each row of capacities.
 
@@ -157,7 +157,7 @@ def _keep_cheapest(start, link, capacity, tail, head, source, target, nodes, len
     return count, demand, amount, cost
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _lengthen(array, size):  # type: ignore[no-untyped-def]
     longer = np.empty(size, array.dtype)
     longer[: len(array)] = array

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats
+from planner.compiled import njit
 from planner_models.traffic.designs.column_generation.shortest_path_trees import allocate, dijkstra
 
 FULL_TOLERANCE: Final = 1e-6  # relative; links within it of the busiest one show their worst matrix
@@ -47,7 +47,7 @@ def better_shares(
     )
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def shortest_paths(graph, length, wanted, source, target):  # type: ignore[no-untyped-def]
     """Return the shortest path of each demand under lengths of its own: length, start, links."""
     work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)

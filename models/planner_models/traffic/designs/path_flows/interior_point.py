@@ -21,12 +21,12 @@ import time
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import numba
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.backends import Solution
+from planner.compiled import njit
 from planner.contract.proof import Status
 from planner.options import Options
 from planner.threads import limit_blas
@@ -245,7 +245,7 @@ def _max_step(*pairs: tuple[Floats, Floats]) -> float:
 # --- compiled -----------------------------------------------------------------------------
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _least_cost(columns, price):  # type: ignore[no-untyped-def]
     """Return the cost of all traffic on the cheapest paths."""
     total = 0.0
@@ -260,7 +260,7 @@ def _least_cost(columns, price):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _reduce(columns, ratio, x):  # type: ignore[no-untyped-def]
     """Reduce traffic by the largest overload on its path; what is reduced is left out, on the first path."""
     for g in range(len(columns.amount)):
@@ -273,14 +273,14 @@ def _reduce(columns, ratio, x):  # type: ignore[no-untyped-def]
             x[p] /= most
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _add_load(columns, x, load):  # type: ignore[no-untyped-def]
     for p in range(len(x)):
         for i in range(columns.start[p], columns.start[p + 1]):
             load[columns.row[i]] += x[p]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _centre(columns, price, mu, x, z):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Write x and z with x z = mu, and x adding up to each demand's amount."""
     for p in range(len(x)):
@@ -316,7 +316,7 @@ def _centre(columns, price, mu, x, z):  # type: ignore[no-untyped-def]  # noqa: 
             x[p] = mu / z[p]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _assemble(columns, x, z, normal):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Add the terms of all demands to the normal equations (M, M): A D A' less the means, D = x / z."""
     rows = len(normal)
@@ -388,7 +388,7 @@ def _assemble(columns, x, z, normal):  # type: ignore[no-untyped-def]  # noqa: C
             is_touched[touched[i]] = False
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _project(columns, x, z, push, dx):  # type: ignore[no-untyped-def]
     """Write dx = push - D du with du such that dx adds up to 0 over each demand."""
     for g in range(len(columns.amount)):
@@ -405,7 +405,7 @@ def _project(columns, x, z, push, dx):  # type: ignore[no-untyped-def]
             dx[p] = push[p] - x[p] / z[p] * rest
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _respond(columns, x, z, push, dl, dx, dz):  # type: ignore[no-untyped-def]
     """Write dx and dz for the change of prices `dl`."""
     for g in range(len(columns.amount)):

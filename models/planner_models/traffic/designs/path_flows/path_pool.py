@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
+from planner.compiled import njit
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.problem.problem import Traffic, index_distinct, sum_by_index
 
@@ -261,7 +261,7 @@ def sum_reduced_cost(graph: Graph, demands: Demands, length: Floats, ceiling: Fl
 # --- compiled -----------------------------------------------------------------------------
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _count_fewest_hops(graph, demands):  # type: ignore[no-untyped-def]
     """Return the links of a path of the fewest links for each demand, summed over the demands."""
     work, parent, length = allocate(graph.nodes), np.empty(graph.nodes, np.int32), np.ones(len(graph.tail))
@@ -273,7 +273,7 @@ def _count_fewest_hops(graph, demands):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _link_options(options, first):  # type: ignore[no-untyped-def]
     """Put the options from `first` on in front of the lists of their demands."""
     for p in range(first, options.used[0]):
@@ -281,13 +281,13 @@ def _link_options(options, first):  # type: ignore[no-untyped-def]
         options.first[options.owner[p]] = p
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _length_of(prices, e):  # type: ignore[no-untyped-def]
     price = prices.multiplier[e] + prices.penalty[e] * (prices.load[e] - prices.capacity[e])
     return prices.cost[e] + max(price, 0.0)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _run_pass(graph, demands, prices, options, threshold, search, root, measured):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Run a pass from row `root` on; return the row at which the arrays are full, or the number of roots."""
     nodes = graph.nodes
@@ -383,7 +383,7 @@ def _run_pass(graph, demands, prices, options, threshold, search, root, measured
     return len(demands.roots)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _slope(prices, options, p, q, side, step):  # type: ignore[no-untyped-def]
     """Return the cost of q less that of p after `step` has moved from p to q, and its derivative.
 
@@ -413,7 +413,7 @@ def _slope(prices, options, p, q, side, step):  # type: ignore[no-untyped-def]
     return slope, curvature
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _line_search(prices, options, p, q, side):  # type: ignore[no-untyped-def]
     """Return how much of the flow on p moves to q: where both cost the same, or all of it."""
     low_slope, _ = _slope(prices, options, p, q, side, 0.0)
@@ -439,7 +439,7 @@ def _line_search(prices, options, p, q, side):  # type: ignore[no-untyped-def]
     return low if low > 0.0 else high
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _sum_reduced_cost(graph, demands, length, ceiling):  # type: ignore[no-untyped-def]
     work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
     total = 0.0
@@ -450,13 +450,13 @@ def _sum_reduced_cost(graph, demands, length, ceiling):  # type: ignore[no-untyp
     return total
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _is_kept(options, p, max_idle):  # type: ignore[no-untyped-def]
     # the option that leaves traffic out was the first, and is the only one below the number of demands
     return p < len(options.first) or options.flow[p] > 0.0 or options.idle[p] <= max_idle
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _count_kept(options, max_idle):  # type: ignore[no-untyped-def]
     count, entries = 0, 0
     for p in range(options.used[0]):
@@ -466,7 +466,7 @@ def _count_kept(options, max_idle):  # type: ignore[no-untyped-def]
     return count, entries
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _compact(old, new, max_idle):  # type: ignore[no-untyped-def]
     count = len(old.first)
     for k in range(count):  # option k leaves traffic of demand k out
@@ -499,7 +499,7 @@ def _compact(old, new, max_idle):  # type: ignore[no-untyped-def]
     new.used[0], new.used[1] = place, entry
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _add_load(options, flow, load):  # type: ignore[no-untyped-def]
     for p in range(options.used[0]):
         if flow[p] > 0.0:
@@ -507,7 +507,7 @@ def _add_load(options, flow, load):  # type: ignore[no-untyped-def]
                 load[options.link[i]] += flow[p]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _fit(options, rate, capacity, load, flow):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Reduce flows on overloaded links, then fill residual capacity over known paths; changes `flow`."""
     count, links = len(options.first), len(load) - 1
@@ -545,7 +545,7 @@ def _fit(options, rate, capacity, load, flow):  # type: ignore[no-untyped-def]  
         flow[k] = max(missing, 0.0)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _fit_in_order(options, rate, capacity, order, begin, flow):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Fit the flows of one group of demands after the other, as `_fit` fits all; changes `flow`.
 

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
+from planner.compiled import njit
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.path_pool import Demands
@@ -349,7 +349,7 @@ def order_paths(paths: CandidatePaths, order: Ints) -> GivenPaths:
 
 # --- compiled -----------------------------------------------------------------------------
 
-internal = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
+internal = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
 """Decorator of functions that only compiled functions call: without what Python needs, they compile faster.
 
 Constants among their arguments have a type, such as np.int64(-1): each literal would be compiled anew.
@@ -369,7 +369,7 @@ def _shortest_given(given, k, length):  # type: ignore[no-untyped-def]
     return best, least
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _find_fitting(demand, start, link, rate, residual, fits):  # type: ignore[no-untyped-def]
     """Write which paths have free capacity for their demands, one after another; uses up `residual`."""
     for p in range(len(demand)):
@@ -382,7 +382,7 @@ def _find_fitting(demand, start, link, rate, residual, fits):  # type: ignore[no
                 residual[link[j]] -= rate[k]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _first_hops(graph, demands, given, length, hops):  # type: ignore[no-untyped-def]
     work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
     if len(given.first) > 0:
@@ -399,7 +399,7 @@ def _first_hops(graph, demands, given, length, hops):  # type: ignore[no-untyped
                 hops[k] += 1
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _first_links(graph, demands, given, length, start, link):  # type: ignore[no-untyped-def]
     work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
     if len(given.first) > 0:
@@ -418,7 +418,7 @@ def _first_links(graph, demands, given, length, start, link):  # type: ignore[no
                 i += 1
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _distances(graph, demands, given, length, distance):  # type: ignore[no-untyped-def]
     work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
     ceiling = length[len(graph.tail)]
@@ -443,14 +443,14 @@ def _add_slope(state, k, factor):  # type: ignore[no-untyped-def]
             state.rise[state.link[j]] += factor * state.slope[k]
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _add_slopes(state):  # type: ignore[no-untyped-def]
     for k in range(len(state.key)):
         if state.slope[k] > 0.0:
             _add_slope(state, k, 1.0)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _basic_columns(state, place, columns, cost, right):  # type: ignore[no-untyped-def]  # noqa: C901
     """Write the columns (P, A) of the basis that are no slacks, their costs, and the right-hand side."""
     links = len(state.capacity)
@@ -494,7 +494,7 @@ def _key_flow(state, k):  # type: ignore[no-untyped-def]
     return flow
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _list_flows(state, flow):  # type: ignore[no-untyped-def]
     for k in range(len(state.key)):
         flow[state.key[k]] = _key_flow(state, k)
@@ -749,7 +749,7 @@ def _pivot(state, change, kind, item, entering, reduced_cost, test):  # type: ig
     return at_limit
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _enter_slack(state, e):  # type: ignore[no-untyped-def]
     """Let the slack of link e replace t in the basis, at its value."""
     change = state.inverse[e].copy()
@@ -864,7 +864,7 @@ def _enter_rise(demands, state, change, rate, seen):  # type: ignore[no-untyped-
             return 1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _run(graph, demands, given, state, most):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     links, nodes = len(state.price), graph.nodes
     work, parent = allocate(nodes), np.empty(nodes, np.int32)

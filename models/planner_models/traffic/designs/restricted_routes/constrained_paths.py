@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.compiled import njit
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_search import FoundPaths
 from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
@@ -225,7 +225,7 @@ def _distances(backward: Graph, cost: Floats, root: int) -> Floats:
 # --- compiled -----------------------------------------------------------------------------
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _search(backward, first, leaving, allowed, cost, latency, source, target, allowed_of, most):  # type: ignore[no-untyped-def]
     """Return the number of links of each demand's cheapest path, all links, and each cost; inf for no path.
 
@@ -282,7 +282,7 @@ def _search(backward, first, leaving, allowed, cost, latency, source, target, al
     return hops, link[:size].copy(), found
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _within(backward, first, leaving, length, delay, s, t, most, to_go, time_to_go, shortest, path):  # type: ignore  # noqa: C901
     """Write the cheapest path from s to t within a delay to `path`; return its links' number and its cost."""
     capacity = 1024
@@ -335,7 +335,7 @@ def _within(backward, first, leaving, length, delay, s, t, most, to_go, time_to_
     return 0, np.inf
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _grow(values, size):  # type: ignore[no-untyped-def]
     longer = np.empty(size, values.dtype)
     longer[: len(values)] = values

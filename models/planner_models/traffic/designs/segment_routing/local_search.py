@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
+from planner.compiled import njit
 from planner_models.traffic.designs.segment_routing import segment_paths
 
 
@@ -32,7 +32,7 @@ class Search(NamedTuple):
     most_moved: int
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def is_plain(row, v):  # type: ignore[no-untyped-def]
     """Return whether a list is its target alone."""
     for m in row:  # noqa: SIM110 - compiled
@@ -41,7 +41,7 @@ def is_plain(row, v):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _change(legs, search, k, row, change, touched):  # type: ignore[no-untyped-def]
     """Write the change of load by a new list of demand k; return how many links are in `touched`."""
     count = len(legs.exists)
@@ -66,7 +66,7 @@ def _change(legs, search, k, row, change, touched):  # type: ignore[no-untyped-d
     return size
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _accept(search, k, row, change, touched, size):  # type: ignore[no-untyped-def]
     for i in range(size):
         search.load[touched[i]] = max(search.load[touched[i]] + change[touched[i]], 0.0)
@@ -74,7 +74,7 @@ def _accept(search, k, row, change, touched, size):  # type: ignore[no-untyped-d
     search.lists[k, :] = row
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def descend(legs, search, sharpness, order, first):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Try the cheapest list, and the shortest path, of the demands in `order`; return the number of moves."""
     links = len(search.capacity)
@@ -111,7 +111,7 @@ def descend(legs, search, sharpness, order, first):  # type: ignore[no-untyped-d
     return moves
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _share_on(legs, search, k, link):  # type: ignore[no-untyped-def]
     """Return the share of demand k on a link."""
     count = len(legs.exists)
@@ -126,7 +126,7 @@ def _share_on(legs, search, k, link):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def relieve(legs, search, first, tries):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Move demands off the busiest link until no move lowers it; return the number of moves.
 
@@ -180,7 +180,7 @@ def relieve(legs, search, first, tries):  # type: ignore[no-untyped-def]  # noqa
     return moves
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def shorten(legs, search, order, utilization):  # type: ignore[no-untyped-def]
     """Put the demands in `order` on their shortest paths where all links stay within a utilization."""
     links = len(search.capacity)
@@ -201,7 +201,7 @@ def shorten(legs, search, order, utilization):  # type: ignore[no-untyped-def]
             change[touched[i]] = 0.0
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def uses_any(legs, search, links):  # type: ignore[no-untyped-def]
     """Return whether each demand has traffic on any of the links (E,), shape (K,)."""
     found = np.zeros(len(search.source), dtype=np.bool_)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.problem.problem import Traffic
 
@@ -60,7 +60,7 @@ def find_legs(problem: Traffic, middle: Ints) -> Legs:
     )
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def price_legs(legs, price):  # type: ignore[no-untyped-def]
     """Return the price of each leg, (N, N), for prices of links (E,); inf where there is none."""
     count = len(legs.exists)
@@ -75,7 +75,7 @@ def price_legs(legs, price):  # type: ignore[no-untyped-def]
     return found
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def cheapest_lists(leg_price, middle, max_segments):  # type: ignore[no-untyped-def]
     """Return the price of the cheapest list with at most j + 1 segments, and its first node, (k, N, N).
 
@@ -104,7 +104,7 @@ def cheapest_lists(leg_price, middle, max_segments):  # type: ignore[no-untyped-
     return price, first
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def follow(first, u, v, row):  # type: ignore[no-untyped-def]
     """Write the cheapest list from u to v into `row`, (max_segments - 1,)."""
     j = len(first) - 1
@@ -121,7 +121,7 @@ def follow(first, u, v, row):  # type: ignore[no-untyped-def]
         j -= 1
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def follow_all(first, source, target):  # type: ignore[no-untyped-def]
     """Return the cheapest list of each demand, (K, max_segments - 1)."""
     lists = np.empty((len(source), len(first) - 1), dtype=np.int32)
@@ -130,7 +130,7 @@ def follow_all(first, source, target):  # type: ignore[no-untyped-def]
     return lists
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def add_list(legs, u, row, v, amount, load):  # type: ignore[no-untyped-def]
     """Add `amount` times the link shares of a list from u to v to `load`, (E,)."""
     count = len(legs.exists)
@@ -142,7 +142,7 @@ def add_list(legs, u, row, v, amount, load):  # type: ignore[no-untyped-def]
         u = m
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def load_of_lists(legs, source, target, amount, lists, links):  # type: ignore[no-untyped-def]
     """Return the load (E,) of amounts (K,) on their lists."""
     load = np.zeros(links)
@@ -152,7 +152,7 @@ def load_of_lists(legs, source, target, amount, lists, links):  # type: ignore[n
     return load
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def load_by_group(legs, source, target, amount, lists, group, groups, links):  # type: ignore[no-untyped-def]
     """Return the load of each group of demands, (G, E)."""
     load = np.zeros((groups, links))
@@ -162,7 +162,7 @@ def load_by_group(legs, source, target, amount, lists, group, groups, links):  #
     return load
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def flow_of_lists(legs, source, target, lists, amount):  # type: ignore[no-untyped-def]
     """Return where the links of each list begin, the links, and the traffic on them; links may repeat."""
     count = len(legs.exists)
@@ -186,7 +186,7 @@ def flow_of_lists(legs, source, target, lists, amount):  # type: ignore[no-untyp
     return start, link, flow
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def follow_through(first, node, target):  # type: ignore[no-untyped-def]
     """Return the list of each target that goes to a node, and on by the cheapest list, (P, k - 1)."""
     lists = np.empty((len(node), len(first) - 1), dtype=np.int32)

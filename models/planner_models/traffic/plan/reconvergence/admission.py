@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.traffic.plan.tcp_rates import fill_progressively
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def admit_flows(first, link, amount, sent, residual, order):  # type: ignore[no-untyped-def]
     """Return how much fits of demands whose flows on links are link, amount[first[k]:first[k + 1]].
 
@@ -47,14 +47,14 @@ class OverloadedLinks(NamedTuple):
     after: Ints
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def allocate_lists(targets, nodes, links):  # type: ignore[no-untyped-def]
     """Return empty lists."""
     none = np.zeros(4 * links, dtype=np.int64)
     return OverloadedLinks(np.full((targets, nodes), -1), none, np.zeros(4 * links), none.copy())
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def list_overloaded(net, routes, over, lists):  # type: ignore[no-untyped-def]
     """Return the lists of overloaded links, (E,), in the arrays of `lists`, or in longer ones if need be."""
     head, link, part, after = lists.head, lists.link, lists.share, lists.after
@@ -70,7 +70,7 @@ def list_overloaded(net, routes, over, lists):  # type: ignore[no-untyped-def]
     return OverloadedLinks(head, link, part, after)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _list_of_target(  # type: ignore[no-untyped-def]
     net, routes, over, t, first_entry, link, part, after, size, scratch, touched
 ):
@@ -114,7 +114,7 @@ def _list_of_target(  # type: ignore[no-untyped-def]
     return size
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def admit_in_order(net, lists, is_reached, residual):  # type: ignore[no-untyped-def]
     """Return the traffic that fits where demands are admitted in order; `residual` (E,) is used up."""
     first_entry, link, part, after = lists.head, lists.link, lists.share, lists.after
@@ -143,7 +143,7 @@ def admit_in_order(net, lists, is_reached, residual):  # type: ignore[no-untyped
     return admitted
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def fair_rates(net, lists, is_reached):  # type: ignore[no-untyped-def]
     """Return the max-min fair rate of each demand over the overloaded links, (K,); 0 without a path."""
     first_entry, part, after, on_link = lists.head, lists.share, lists.after, lists.link

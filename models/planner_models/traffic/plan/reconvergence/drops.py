@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.traffic.plan.check import TOLERANCE
 from planner_models.traffic.plan.delivery import PRECISION
 
@@ -50,7 +50,7 @@ class Passages(NamedTuple):
     part: Floats
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _share_link(available, wanted, weight, first, stop, given):  # type: ignore[no-untyped-def]  # noqa: C901 - one loop
     """Write what each layer of a level gets of a link, by weight; what one does not want goes to others."""
     rest = available
@@ -77,7 +77,7 @@ def _share_link(available, wanted, weight, first, stop, given):  # type: ignore[
             return
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def arriving_load(net, g, routes, passed, at, load):  # type: ignore[no-untyped-def]
     """Add the traffic of a layer that arrives at each link, where links pass these shares of it."""
     tail, head = net.tail, net.head
@@ -91,7 +91,7 @@ def arriving_load(net, g, routes, passed, at, load):  # type: ignore[no-untyped-
             at[head[e]] += amount * passed[e]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def find_passages(net, routes, over, first_layer, stop_layer):  # type: ignore[no-untyped-def]
     """Return the passages over the overloaded links, (E,), and the traffic of layers that enters them."""
     nodes, targets = len(net.first_leaving) - 1, len(net.targets)
@@ -125,7 +125,7 @@ def find_passages(net, routes, over, first_layer, stop_layer):  # type: ignore[n
     return Passages(first, link, enter, begin, end, following, part)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _link_passages(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     net, routes, over, t, p, link, begin, end, following, part, used, from_node, to_node, scratch, touched
 ):
@@ -182,7 +182,7 @@ def _link_passages(  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled
     return used
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _enter_passages(net, routes, over, t, g, p, at, enter):  # type: ignore[no-untyped-def]
     """Add the traffic of a layer that gets to each passage of a target first; p follows the last of them."""
     tail, head = net.tail, net.head
@@ -214,7 +214,7 @@ def _enter_passages(net, routes, over, t, g, p, at, enter):  # type: ignore[no-u
         i = after
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _load_of_passages(passages, g, passed, at, load):  # type: ignore[no-untyped-def]
     """Write the traffic of a layer that arrives at each overloaded link, (E,); at (P,) is overwritten."""
     first, link, begin, end = passages.first, passages.link, passages.begin, passages.end
@@ -231,7 +231,7 @@ def _load_of_passages(passages, g, passed, at, load):  # type: ignore[no-untyped
                 at[following[i]] += amount * part[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def solve_drops(net, routes, total, used, passed, first, stop_layer, load, given):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Write the share that links pass of the traffic of a level's layers; return the error of the last step.
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.compiled import njit
 from planner_models.traffic.plan.check import TOLERANCE
 from planner_models.traffic.plan.reconvergence.admission import (
     admit_in_order,
@@ -81,7 +81,7 @@ class _Base(NamedTuple):
     sent: float
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _allocate(nodes, links):  # type: ignore[no-untyped-def]
     return _Work(
         np.empty(nodes),
@@ -94,7 +94,7 @@ def _allocate(nodes, links):  # type: ignore[no-untyped-def]
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _base_routes(net, trees):  # type: ignore[no-untyped-def]
     targets, size = len(net.targets), int(trees.size.sum())
     space = size + targets * len(net.tail)
@@ -112,7 +112,7 @@ def _base_routes(net, trees):  # type: ignore[no-untyped-def]
     return _Base(Routes(hops, share, start, stop), first, reached, sent)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _reroute(net, trees, base, failed, down, work, reached, is_cut, summed):  # type: ignore[no-untyped-def]
     """Write the routes and loads without the failed links; return the traffic that has no path any more.
 
@@ -158,7 +158,7 @@ def _reroute(net, trees, base, failed, down, work, reached, is_cut, summed):  # 
     return cut
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _drop_overload(net, routes, summed, total, passed):  # type: ignore[no-untyped-def]
     """Write the shares that links pass on, (G, E); return the error of their fixed point.
 
@@ -185,7 +185,7 @@ def _drop_overload(net, routes, summed, total, passed):  # type: ignore[no-untyp
     return largest
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _find_arriving(net, routes, passed, reached, arrives):  # type: ignore[no-untyped-def]
     """Write the share of the traffic of each layer, target and node that arrives, (G, T, N).
 
@@ -210,7 +210,7 @@ def _find_arriving(net, routes, passed, reached, arrives):  # type: ignore[no-un
     return delivered, smallest
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _share_by_demand(net, reached, overload, arrives, slowed, share):  # type: ignore[no-untyped-def]
     """Write the share of each demand that arrives, (K,); return the smallest one of those with a path.
 
@@ -231,7 +231,7 @@ def _share_by_demand(net, reached, overload, arrives, slowed, share):  # type: i
     return smallest
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def evaluate(net, trees, first_link, link, probability, with_load, with_demands, with_admission):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return the outcomes of failures: failure s takes link[first_link[s]:first_link[s + 1]] down.
 

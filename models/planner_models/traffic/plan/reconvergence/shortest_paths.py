@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.compiled import njit
 from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
 from planner_models.traffic.plan.split_ratios import WEIGHT_TOLERANCE
 
@@ -43,7 +43,7 @@ class Trees(NamedTuple):
     load: Floats
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def find_trees(net):  # type: ignore[no-untyped-def]
     """Return the shortest paths to each target, and the traffic on them."""
     tail, head, weight = net.tail, net.head, net.weight
@@ -115,7 +115,7 @@ def find_trees(net):  # type: ignore[no-untyped-def]
     return Trees(distance, settled, count, first_way, way[:ways].copy(), hops, share, size, load)
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def follow_paths(net, t, distance, settled, count, down, affected, first_way, way, at, hops, share, load):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Write the hops of all traffic to a target, the shares and the loads; return the number of hops.
 
@@ -168,7 +168,7 @@ def follow_paths(net, t, distance, settled, count, down, affected, first_way, wa
     return size
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def update_paths(net, trees, t, down, distance, affected, heap, place, settled):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Write distances and settled nodes of a target without the failed links; return how many are settled.
 

@@ -1,0 +1,104 @@
+"""Compiled functions: cached code follows the functions and constants of other modules."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from planner.compiled import digest_of, njit
+
+CALLER = """
+from planner.compiled import njit
+from {callee} import double, OFFSET
+
+@njit(cache=True)
+def call(x):
+    return double(x) + OFFSET
+"""
+CALLEE = """
+from planner.compiled import njit
+from {inner} import factor
+
+OFFSET = 1
+
+@njit()
+def double(x):
+    return factor(x) * x
+"""
+INNER = """
+from planner.compiled import njit
+
+@njit()
+def factor(x):
+    return 2
+"""
+
+
+def write(folder: Path, name: str, **changes: tuple[str, str]) -> str:
+    """Write three modules that call each other, some text of them replaced; return the caller's name."""
+    names = {"callee": f"{name}_callee", "inner": f"{name}_inner"}
+    for part, text in (("caller", CALLER), ("callee", CALLEE), ("inner", INNER)):
+        old, new = changes.get(part, ("", ""))
+        assert old in text
+        (folder / f"{name}_{part}.py").write_text(text.replace(old, new).format(**names))
+    return f"{name}_caller"
+
+
+def load(folder: Path, name: str) -> ModuleType:
+    """Import a module anew, with those that it calls."""
+    for part in ("caller", "callee", "inner"):
+        sys.modules.pop(f"{name}_{part}", None)
+    importlib.invalidate_caches()
+    return importlib.import_module(f"{name}_caller")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"callee": ("OFFSET = 1", "OFFSET = 5")},
+        {"callee": ("* x", "- x")},
+        {"inner": ("return 2", "return 3")},
+        {"inner": ("@njit()", '@njit(error_model="numpy")')},
+    ],
+)
+def test_a_digest_changes_with_what_is_compiled_into_a_function(
+    changes: dict[str, tuple[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    digests = []
+    for change in ({}, {}, changes):
+        write(tmp_path, "chain", **change)
+        digests.append(digest_of(load(tmp_path, "chain").call.py_func))
+    assert digests[0] == digests[1]
+    assert digests[2] != digests[0]
+
+
+def test_a_digest_knows_functions_that_call_themselves() -> None:
+    @njit()
+    def fall(x):  # type: ignore[no-untyped-def]
+        return 0 if x == 0 else fall(x - 1)
+
+    assert digest_of(fall.py_func) == digest_of(fall.py_func)
+
+
+def test_cached_code_is_compiled_again_where_a_function_that_it_calls_has_changed(tmp_path: Path) -> None:
+    def run() -> tuple[str, str]:
+        code = f"import {name}; f = {name}.call; print(f(10), *f.stats.cache_hits.values())"
+        command = [sys.executable, "-B", "-c", code]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=100)
+        result, *hits = done.stdout.split()
+        return result, "loaded" if hits else "compiled"
+
+    name = write(tmp_path, "kept")
+    assert run() == ("21", "compiled")
+    assert run() == ("21", "loaded")
+    changed = CALLEE.replace("* x", "+ x").format(inner="kept_inner")
+    (tmp_path / "kept_callee.py").write_text(changed)  # of the same size
+    assert run() == ("13", "compiled")
+    assert run() == ("13", "loaded")
