@@ -29,13 +29,9 @@ from planner_models.traffic.designs.limited_moves.kept_flows import CheapestWays
 from planner_models.traffic.designs.limited_moves.search import MoveLimit
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.path_pool import Demands, order_demands
-from planner_models.traffic.designs.path_flows.simplex import (
-    UNLIMITED,
-    GivenPaths,
-    PathSimplex,
-    Stop,
-    find_shortest,
-)
+from planner_models.traffic.designs.path_flows.shortest_of_demands import find_shortest
+from planner_models.traffic.designs.path_flows.simplex import UNLIMITED, PathSimplex
+from planner_models.traffic.designs.path_flows.simplex_state import GivenPaths, Stop
 from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.designs.previous_routes import decompose_by_demand
 from planner_models.traffic.designs.restricted_routes.constrained_paths import ConstrainedPathSearch
@@ -220,7 +216,7 @@ class PathProgram:
                 self._continue(simplex)
             is_done = self._run(simplex, until)
             price = np.maximum(simplex.state.price, 0.0)
-            t = float(simplex.state.amount[0]) * per_t
+            t = simplex.t * per_t
             traffic = self._read(simplex, 1 / t) if t > 0 else None
             value = best.value
             if traffic is not None:
@@ -255,7 +251,7 @@ class PathProgram:
         traffic, t, bound, move_price = None, 0.0, 1.0, 0.0
         for _ in range(MAX_ROUNDS):
             is_done = self._run(simplex, until)
-            t = float(simplex.state.amount[0]) * per_t
+            t = simplex.t * per_t
             price = np.maximum(simplex.state.price, 0.0)
             # in these units one more of the share of all demands costs 1
             scale = 1 / max(float(self._duals(simplex) @ self.parts.rate), 1e-300)
@@ -415,7 +411,7 @@ class PathProgram:
     def _continue(self, simplex: PathSimplex) -> None:
         """Go on from the present basis, over all paths found so far."""
         simplex.given = self._given()
-        simplex.state.number[5] = 0
+        simplex.smooth_prices()
 
     def _run(self, simplex: PathSimplex, until: float | None) -> bool:
         """Run to the optimum over the paths so far; return False where the time comes first."""

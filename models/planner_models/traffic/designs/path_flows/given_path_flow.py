@@ -19,7 +19,9 @@ from planner_models.traffic.designs.column_generation.decision import MIN_GAP
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
 from planner_models.traffic.designs.path_flows.path_pool import order_demands
-from planner_models.traffic.designs.path_flows.simplex import UNLIMITED, PathSimplex, Stop, order_paths
+from planner_models.traffic.designs.path_flows.shortest_of_demands import order_paths
+from planner_models.traffic.designs.path_flows.simplex import UNLIMITED, PathSimplex
+from planner_models.traffic.designs.path_flows.simplex_state import LINKS, Stop
 from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.designs.previous_routes import PreviousRoutes, find_among
 from planner_models.traffic.problem.problem import Traffic, sum_by_index
@@ -64,7 +66,7 @@ def solve_utilization(
     until = _until(options)
     while simplex.run() is Stop.CALL and (until is None or time.perf_counter() < until):
         pass
-    t = float(simplex.state.amount[0]) * per_t
+    t = simplex.t * per_t
     if t <= 0:
         return None
     state, price = simplex.state, np.maximum(simplex.state.price, 0.0)
@@ -83,7 +85,7 @@ def _complete(main: FoundPaths, simplex: PathSimplex) -> FoundPaths:
     """Return a path of each demand: the main one, or the first one of the program."""
     state, count = simplex.state, len(simplex.demands.rate)
     first = FoundPaths(
-        demand=np.arange(count), start=np.r_[state.start[:count], state.used[1]], link=state.link
+        demand=np.arange(count), start=np.r_[state.start[:count], state.used[LINKS]], link=state.link
     )
     rest = take(first, np.setdiff1d(first.demand, main.demand))
     both = FoundPaths(

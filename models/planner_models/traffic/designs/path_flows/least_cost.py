@@ -29,12 +29,9 @@ from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.designs.path_flows.path_pool import Demands, order_demands
-from planner_models.traffic.designs.path_flows.simplex import (
-    GivenPaths,
-    PathSimplex,
-    Stop,
-    order_paths,
-)
+from planner_models.traffic.designs.path_flows.shortest_of_demands import order_paths
+from planner_models.traffic.designs.path_flows.simplex import PathSimplex
+from planner_models.traffic.designs.path_flows.simplex_state import GivenPaths, Stop
 from planner_models.traffic.designs.path_search import FoundPaths
 from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.plan.plan import Routing
@@ -173,7 +170,7 @@ class LeastCostFlow:
         self.penalty = penalty
 
     def _run(self, until: float | None, metric: str | None) -> bool:
-        self.simplex.state.number[5] = 0
+        self.simplex.smooth_prices()
         while (stop := self.simplex.run()) is Stop.CALL:
             if metric is not None:
                 report(metric, self.delivered_mbps(), self.total_bound_mbps())

@@ -26,13 +26,9 @@ from planner.arrays import Bools, Floats
 from planner.contract.progress import report
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.designs.path_flows.path_pool import order_demands
-from planner_models.traffic.designs.path_flows.simplex import (
-    NOISE,
-    GivenPaths,
-    PathSimplex,
-    Stop,
-    order_paths,
-)
+from planner_models.traffic.designs.path_flows.shortest_of_demands import order_paths
+from planner_models.traffic.designs.path_flows.simplex import NOISE, PathSimplex
+from planner_models.traffic.designs.path_flows.simplex_state import GivenPaths, Stop
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.problem.problem import Traffic
 
@@ -95,7 +91,7 @@ class MaxMinFlow:
                 if until is not None and time.perf_counter() >= until:
                     self._find_bound()
                     return False
-                if self.simplex.state.number[0] < 0:  # t has a new unit
+                if not self.simplex.has_rise:  # t has a new unit
                     break
             self._take_level()
             if stop is Stop.UNBOUNDED:
@@ -131,7 +127,7 @@ class MaxMinFlow:
     def _take_level(self) -> None:
         """Take the present level, and note the demands that are at their rates."""
         state = self.simplex.state
-        self.level = float(state.amount[0]) * self.per_t
+        self.level = self.simplex.t * self.per_t
         self.rising &= state.slope > 0
 
     def _find_bound(self) -> tuple[Floats, float]:

@@ -14,6 +14,7 @@ from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.path_flow_program import find_paths
 from planner_models.traffic.designs.path_flows import given_path_flow
 from planner_models.traffic.designs.path_flows.simplex import PathSimplex
+from planner_models.traffic.designs.path_flows.simplex_state import PIVOTS
 from planner_models.traffic.designs.previous_routes import PreviousRoutes, find_among
 from planner_models.traffic.plan.plan import routing_from_tables
 from planner_models.traffic.problem.readers import topohub
@@ -71,8 +72,8 @@ def test_a_plan_before_saves_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def count(simplex: PathSimplex) -> object:
         stop = run(simplex)
-        pivots[-1] += int(simplex.state.number[3])
-        simplex.state.number[3] = 0
+        pivots[-1] += int(simplex.state.number[PIVOTS])
+        simplex.state.number[PIVOTS] = 0
         return stop
 
     monkeypatch.setattr(PathSimplex, "run", count)
