@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-from planner.errors import InputError, PlannerError
+from planner.errors import InputError, PlannerError, did_you_mean
 from planner.formatting import printable
 from planner_dashboard.jobs import TIME_LIMIT_S, Job, Workers
 
@@ -243,6 +243,28 @@ def show_error(error: Any) -> None:
         st.error(escape_markdown(line))
     if len(lines) > MAX_ERROR_LINES:
         st.error(f"and {len(lines) - MAX_ERROR_LINES} more")
+
+
+def name_of_address(key: str, names: Sequence[str], default: str) -> str:
+    """Return the name under a key of the address, or the default where it is missing or unknown.
+
+    `show_unknown_name` says so.
+    """
+    given = str(st.query_params.get(key, ""))
+    if not given or given in names:
+        return given or default
+    message = f"{key}={given}: no such {key}{did_you_mean(given, names)}"
+    st.session_state[f"unknown {key}"] = message, default
+    return default
+
+
+def show_unknown_name(key: str, chosen: str) -> None:
+    """Show that the address has an unknown name, until something else is chosen than what stands instead."""
+    message, instead = st.session_state.get(f"unknown {key}", ("", ""))
+    if message and chosen == instead:
+        show_error(message)
+    else:
+        st.session_state.pop(f"unknown {key}", None)
 
 
 def escape_markdown(text: str) -> str:

@@ -294,6 +294,7 @@ def test_a_hostile_address_is_one_line_and_changes_nothing(query: dict[str, str]
     assert not app.exception
     assert len(app.error) == 1
     assert message in app.error[0].value
+    assert app.main.children[0].error, "above the answer"
     assert not app.session_state["history"].current.changes
 
 

@@ -151,11 +151,11 @@ def _show_targets(shipped: Mapping[str, ShippedReproduction]) -> str | None:
     if clicked is not None and clicked != state.get("clicked target"):
         state["target"] = clicked
     state["clicked target"] = clicked
-    named = st.query_params.get("target", "")
-    if "target" not in state and named in names:
-        state["target"] = named
-    if state.get("target") not in names:
+    if "target" not in state:
+        state["target"] = session.name_of_address("target", list(shipped), names[0])
+    if state["target"] not in names:
         state["target"] = names[0]
+    session.show_unknown_name("target", state["target"])
     chosen: str = st.selectbox("Target", names, key="target", help="Or choose a row of the table.")
     st.query_params["target"] = chosen
     return chosen

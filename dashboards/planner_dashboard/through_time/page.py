@@ -60,14 +60,19 @@ def page() -> None:
     """Show the page below its title."""
     own: PageState = st.session_state.setdefault("through time", PageState())
     _take_results(own)
+    top = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.selectbox(
             "Scenario",
             scenario_names(),
-            index=scenario_names().index(_first_scenario()),
+            index=scenario_names().index(
+                session.name_of_address("scenario", scenario_names(), FIRST_SCENARIO)
+            ),
             key="time scenario",
             width=320,
         )
+        with top:
+            session.show_unknown_name("scenario", name)
         try:
             scenario = unchanged_scenario(name)
         except PlannerError as error:
@@ -80,12 +85,6 @@ def page() -> None:
         _show_simulation(own, scenario, designs)
     else:
         _show_roll(own, scenario, designs)
-
-
-def _first_scenario() -> str:
-    """Return the scenario of the address, or the first of the dashboard."""
-    named = str(st.query_params.get("scenario", ""))
-    return named if named in scenario_names() else FIRST_SCENARIO
 
 
 def _take_results(own: PageState) -> None:

@@ -45,7 +45,8 @@ def page() -> None:
         session.show_error(error)
         forms.show_scenario_choice(question)
         return
-    question = _checked(scenario, question)
+    with top:
+        question = _checked(scenario, question)
     # the parameters stand below, but what they are set to is shown above
     with parameters:
         question = _show_parameters(scenario, question)
