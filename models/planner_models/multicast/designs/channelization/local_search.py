@@ -32,7 +32,7 @@ LANES: Final = 64  # compiled loops over so many meta-groups at a time have no r
 EXTRA_SLOT_SHARE: Final = 0.1  # entries above the table that the search may use, as a share of it
 INITIAL_TEMPERATURE: Final = 0.06  # as a share of the price of an entry
 FINAL_TEMPERATURE: Final = 0.03
-ENTRY_PRICE_STEP: Final = 0.02  # relative growth of the price where too many entries are in use
+ENTRY_PRICE_STEP: Final = 0.2  # relative growth of the price where too many entries are in use
 QUANTILES: Final = -np.log((np.arange(4096) + 0.5) / 4096)  # of the exponential distribution
 
 
