@@ -6,10 +6,8 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import re
-import tomllib
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,28 +16,16 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from planner.contract.notes import notes_of, observe_notes
-from planner.contract.tables import Table
-from planner.contract.units import unit_of
+from planner.contract.notes import observe_notes
 from planner.errors import InputError
-from planner.io.layout import TABLE_FORMATS, Layout, TableFile
-from planner.io.table_files import find_tables, read_table, read_tables, write_table, write_workbook
-from planner.scenarios.catalogue import find_system, system_names
-from planner.scenarios.scenario import from_document, load, scenario_names
-from tests.commands import planner
-from tests.fuzzing.bases import bases
+from planner.io.layout import Layout, TableFile
+from planner.io.table_files import read_table
+from tests.planner.io.spreadsheets import Content, sheet, table_of
 
-Content = bytes | str | Callable[[Path], None]
 PLAIN: Final = "tail,head,capacity_mbps\na,b,1500\nb,a,2000\n"
 RIGHT: Final = {"tail": ["a", "b"], "head": ["b", "a"], "capacity_mbps": [1500.0, 2000.0]}
 GBPS: Final = "links.{0}: read columns 'Capacity (Gbit/s)' as capacity_mbps (times 1,000)"
 KEY: Final = "problem.tables.TABLE"
-
-
-def table_of(name: str) -> Table:
-    """Return a table of a problem by `system.table`."""
-    system, _, table = name.partition(".")
-    return next(one for one in find_system(system).problem.tables if one.name == table)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,26 +39,6 @@ class Variant:
     notes: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     layout: Mapping[str, Any] = field(default_factory=dict)
-
-
-def sheet(
-    *rows: list[Any], name: str = "links", more: Mapping[str, list[list[Any]]] | None = None
-) -> Content:
-    """Return a function that writes an xlsx workbook."""
-
-    def write(path: Path) -> None:
-        book = openpyxl.Workbook()
-        assert book.active is not None
-        book.active.title = name
-        for row in rows:
-            book.active.append(row)
-        for other, cells in (more or {}).items():
-            added = book.create_sheet(other)
-            for row in cells:
-                added.append(row)
-        book.save(path)
-
-    return write
 
 
 ODS_ROW: Final = "<table:table-row>{}</table:table-row>"
@@ -678,286 +644,3 @@ def test_a_spreadsheet_is_read_or_refused(name: str, tmp_path: Path) -> None:
         frame = read_table(table, file)
     assert {column: frame[column].tolist() for column in variant.read} == dict(variant.read)
     assert tuple(notes) == variant.notes
-
-
-# --- whole problems -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("table_format", TABLE_FORMATS)
-@pytest.mark.parametrize("name", system_names())
-def test_what_generate_writes_reads_back_equal(name: str, table_format: str, tmp_path: Path) -> None:
-    system = find_system(name)
-    tables = next(base for base in bases() if base.system is system).tables
-    if table_format == "xlsx":
-        write_workbook(tables, tmp_path / "tables.xlsx")
-    else:
-        for table, frame in tables.items():
-            write_table(frame, tmp_path / f"{table}.{table_format}")
-    path = tmp_path / "tables.xlsx" if table_format == "xlsx" else tmp_path
-    notes: list[str] = []
-    with observe_notes(notes.append):
-        found = find_tables(system.problem.tables, path, system.problem.optional_tables)
-        again = system.problem.from_tables(read_tables(system.problem.tables, found))
-    # a workbook holds 16 digits of a number
-    for table, frame in again.to_tables().items():
-        pd.testing.assert_frame_equal(
-            frame, tables[table], check_like=True, rtol=1e-15, check_exact=table_format != "xlsx"
-        )
-    assert notes == []
-
-
-def test_a_workbook_is_the_path_of_a_scenario_in_other_words_and_units(tmp_path: Path) -> None:
-    rows = {
-        "Links": [["From", "To", "Capacity (Gbit/s)", "Owner"], ["a", "b", 1, "x"], ["b", "a", 2, "y"]],
-        "Demands": [["Source", "Target", "Rate Gbps"], ["a", "b", 0.5]],
-    }
-    sheet(["read me"], name="About", more=rows)(tmp_path / "net.xlsx")  # type: ignore[operator]
-    document = {
-        "system": "traffic",
-        "problem": {
-            "source": "tables",
-            "path": "net.xlsx",
-            "columns": {"links": {"tail": "From", "head": "To"}},
-            "tables": {"links": {"ignore": ["Owner"]}},
-        },
-    }
-    problem = from_document(document, name="s", folder=tmp_path).make_problem()
-    assert problem.capacity_mbps.tolist() == [1000.0, 2000.0]
-    assert problem.rate_mbps.tolist() == [500.0]
-    assert notes_of(problem) == [
-        "net.xlsx: ignored sheets 'About'",
-        "net.xlsx sheet Links: read columns 'From' as tail, 'To' as head, 'Capacity (Gbit/s)' as capacity_mbps (times 1,000)",
-        "net.xlsx sheet Links: ignored columns 'Owner'",
-        "net.xlsx sheet Demands: read columns 'Source' as source, 'Target' as target, 'Rate Gbps' as rate_mbps (times 1,000)",
-    ]
-
-
-BAD_LAYOUTS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
-    "an unknown table": (
-        {"tables": {"linsk": {}}},
-        "problem.tables.linsk: no such table; did you mean 'links'?",
-    ),
-    "an unknown column": (
-        {"columns": {"links": {"tial": "From"}}},
-        "problem.columns.links.tial: no such column; did you mean 'tail'?",
-    ),
-    "an unknown key": (
-        {"tables": {"links": {"decimals": ","}}},
-        "problem.tables.links.decimals: no such key; did you mean 'decimal'?",
-    ),
-    "an unknown mark": (
-        {"tables": {"links": {"decimal": "x"}}},
-        "problem.tables.links.decimal is 'x', must be '.' or ','",
-    ),
-    "one mark twice": (
-        {"tables": {"links": {"decimal": ",", "thousands": ","}}},
-        "problem.tables.links: decimal and thousands are both ',', must differ",
-    ),
-    "an unknown encoding": (
-        {"tables": {"links": {"encoding": "base64"}}},
-        "problem.tables.links.encoding is 'base64', must be an encoding such as utf-8, cp1252, utf-16",
-    ),
-    "no table": ({"tables": 1}, "problem.tables must be a table: write [problem.tables.NAME]"),
-    "no name": (
-        {"columns": {"links": {"tail": 1}}},
-        "problem.columns.links.tail is 1, must be the name of a column in the file",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BAD_LAYOUTS)
-def test_a_bad_layout_is_one_line(name: str, tmp_path: Path) -> None:
-    given, fault = BAD_LAYOUTS[name]
-    document = {"system": "traffic", "problem": {"source": "tables", "path": ".", **given}}
-    with pytest.raises(InputError) as caught:
-        from_document(document, name="s", folder=tmp_path)
-    assert caught.value.faults == (f"s: {fault}",)
-
-
-# --- doubts -------------------------------------------------------------------------------
-
-DOUBTS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
-    "capacities of Gbit/s as Mbit/s": (
-        "tail,head,capacity_mbps\na,b,0.01\nb,a,0.04\n",
-        "source,target,rate_mbps\na,b,15\n",
-        (
-            "warning: links.csv: capacity_mbps has a median of 0.025 Mbit/s, usual are 0.1 to 100,000,000; is its unit right?",
-            "warning: demands.csv: the sum of rate_mbps is 300 times that of capacity_mbps in links.csv; are both units right?",
-        ),
-    ),
-    "delays of seconds as ms": (
-        "tail,head,capacity_mbps,latency_ms\na,b,10,0.0002\nb,a,10,0.0003\n",
-        "source,target,rate_mbps\na,b,5\n",
-        (
-            "warning: links.csv: latency_ms has a median of 0.00025 ms, usual are 0.001 to 2,000; is its unit right?",
-        ),
-    ),
-    "demands of kbit/s as Mbit/s": (
-        "tail,head,capacity_mbps\na,b,1000\nb,a,1000\n",
-        "source,target,rate_mbps\na,b,1500000\n",
-        (
-            "warning: demands.csv: the sum of rate_mbps is 750 times that of capacity_mbps in links.csv; are both units right?",
-        ),
-    ),
-    "plausible": ("tail,head,capacity_mbps,latency_ms\na,b,10,5\n", "source,target,rate_mbps\na,b,50\n", ()),
-}
-
-
-@pytest.mark.parametrize("name", DOUBTS)
-def test_numbers_that_look_like_another_unit_are_doubted(name: str, tmp_path: Path) -> None:
-    links, demands, doubts = DOUBTS[name]
-    (tmp_path / "links.csv").write_text(links)
-    (tmp_path / "demands.csv").write_text(demands)
-    document = {"system": "traffic", "problem": {"source": "tables", "path": "."}}
-    problem = from_document(document, name="s", folder=tmp_path).make_problem()
-    assert tuple(notes_of(problem)) == doubts
-
-
-def test_interchanged_coordinates_are_named(tmp_path: Path) -> None:
-    (tmp_path / "nodes.csv").write_text("node,latitude,longitude\nseattle,-122.3,47.6\ndenver,-105,39.7\n")
-    with pytest.raises(InputError) as caught:
-        read_table(table_of("traffic.nodes"), tmp_path / "nodes.csv")
-    assert caught.value.faults == (
-        "nodes.csv row 2: latitude is -122.3, must be at least -90",
-        "nodes.csv row 3: latitude is -105.0, must be at least -90",
-        "nodes.csv: latitude and longitude may be interchanged",
-    )
-
-
-@pytest.mark.parametrize(
-    "name", [one for one in scenario_names() if load(one).raw["problem"]["source"] == "tables"]
-)
-def test_shipped_tables_raise_no_doubt(name: str) -> None:
-    assert notes_of(load(name).make_problem()) == []
-
-
-# --- all faults in one round --------------------------------------------------------------
-
-
-def test_faults_of_all_layers_come_in_one_round(tmp_path: Path) -> None:
-    (tmp_path / "nodes.csv").write_text("node;latitude\na;1,5\nb;x\n")
-    (tmp_path / "links.csv").write_text("tail,head,capacity_gbps\na,b,-1\nb,z,2\n")
-    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,b,5\na,b,6\na,c,nan\na,a,1\n")
-    document = {"system": "traffic", "problem": {"source": "tables", "path": "."}}
-    with pytest.raises(InputError) as caught:
-        from_document(document, name="s", folder=tmp_path).make_problem()
-    assert caught.value.faults == (
-        "nodes.csv row 3: latitude is 'x', must be a number",
-        "links.csv row 2: capacity_mbps is -1000.0, must be at least 0",
-        "demands.csv row 4: rate_mbps is nan, must be a finite number",
-        "links.csv row 3: head 'z' is no node of the network; valid: a, b",
-        "demands.csv row 4: target 'c' is no node of the network; valid: a, b",
-        "demands.csv row 5: source and target are both 'a', must differ",
-    )
-
-
-def test_a_missing_file_does_not_hide_the_faults_of_others(tmp_path: Path) -> None:
-    (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\na,b,-1\n")
-    document = {"system": "traffic", "problem": {"source": "tables", "path": "."}}
-    with pytest.raises(InputError) as caught:
-        from_document(document, name="s", folder=tmp_path).make_problem()
-    assert len(caught.value.faults) == 2
-    assert caught.value.faults[1] == "links.csv row 2: capacity_mbps is -1.0, must be at least 0"
-
-
-def test_a_fault_that_hangs_on_a_faulty_value_is_not_invented(tmp_path: Path) -> None:
-    base = next(base for base in bases() if base.system.name == "circuitflows")
-    tables = {name: frame.copy() for name, frame in base.tables.items()}
-    tables["racks"]["hosts"] = tables["racks"]["hosts"].astype(object)
-    tables["racks"].loc[0, "hosts"] = "many"
-    for name, frame in tables.items():
-        frame.to_csv(tmp_path / f"{name}.csv", index=False)
-    document = {"system": "circuitflows", "problem": {"source": "tables", "path": "."}}
-    with pytest.raises(InputError) as caught:
-        from_document(document, name="s", folder=tmp_path).make_problem()
-    assert caught.value.faults == ("racks.csv row 2: hosts is 'many', must be a number",)
-
-
-OTHER_UNITS: Final = {
-    "Mbit/s": ("Gbit/s", 1e3),
-    "kbit/s": ("Mbit/s", 1e3),
-    "ms": ("s", 1e3),
-    "us": ("ms", 1e3),
-    "B": ("kB", 1e3),
-    "GB": ("TB", 1e3),
-    "kops": ("Mops", 1e3),
-}
-
-
-WITHOUT_OTHER_UNITS: Final = ("flowtables", "multicast")
-"""Systems with no required column in one of these units."""
-
-
-def in_other_words(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table as a stranger would name and measure it, such as `Capacity (Gbit/s)`."""
-    columns = {}
-    for name in frame:
-        stem, unit = unit_of(str(name))
-        title = str(name).replace("_", " ").title()
-        if unit is not None and unit.symbol in OTHER_UNITS:
-            symbol, factor = OTHER_UNITS[unit.symbol]
-            columns[f"{stem.replace('_', ' ').title()} ({symbol})".strip()] = frame[name] / factor
-        else:
-            columns[title] = frame[name]
-    return pd.DataFrame(columns).assign(Remark="checked")
-
-
-@pytest.mark.parametrize("name", system_names())
-def test_a_workbook_of_a_stranger_is_a_problem_of_each_system(name: str, tmp_path: Path) -> None:
-    base = next(base for base in bases() if base.system.name == name)
-    sheets = {table.title(): in_other_words(frame) for table, frame in base.tables.items() if len(frame)}
-    write_workbook(sheets, tmp_path / "mine.xlsx")
-    document = {"system": name, "problem": {"source": "tables", "path": "mine.xlsx"}}
-    problem = from_document(document, name="s", folder=tmp_path).make_problem()
-    for table, frame in problem.to_tables().items():
-        pd.testing.assert_frame_equal(frame, base.tables[table], check_like=True, rtol=1e-12)
-    notes = notes_of(problem)
-    assert any("times 1,000" in note for note in notes) or name in WITHOUT_OTHER_UNITS
-    assert sum("ignored columns 'Remark'" in note for note in notes) == len(sheets)
-
-
-def test_the_workbook_of_the_documentation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "howto" / "own_data.md").read_text(encoding="utf-8")
-    shown = next(block for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "net.xlsx" in block)
-    (command,) = re.findall(r"^planner (new scenario .*)$", page, re.MULTILINE)
-    lines = [("paris", "lyon", 1), ("paris", "lille", 1), ("lille", "lyon", 0.4)]
-    links = [[*ends, rate, "x"] for a, b, rate in lines for ends in ((a, b), (b, a))]
-    demands = [["From", "To", "Rate (Mbit/s)"], ["paris", "lyon", 1100], ["lille", "lyon", 250]]
-    write = sheet(
-        ["A", "B", "Capacity (Gbit/s)", "Owner"], *links, name="Backbone", more={"Traffic": demands}
-    )
-    monkeypatch.chdir(tmp_path)
-    Path("mine").mkdir()
-    write(tmp_path / "mine" / "net.xlsx")  # type: ignore[operator]
-    done = planner(*command.split())
-    assert done.code == 0
-    assert f"```text\n{done.err}```" in page
-    written = tomllib.loads(Path("mine/scenario.toml").read_text())
-    by_hand = tomllib.loads(shown)
-    assert written["problem"] == by_hand["problem"]
-    assert from_document(by_hand, name="s", folder=tmp_path / "mine").make_problem().size() == {
-        "nodes": 3,
-        "links": 6,
-        "demands": 2,
-    }
-
-
-@pytest.mark.parametrize("page", ["classes", "routes"])
-def test_the_tables_of_a_page_are_the_sheets_of_a_workbook_too(page: str, tmp_path: Path) -> None:
-    text = (Path(__file__).parents[3] / "docs" / "howto" / f"{page}.md").read_text(encoding="utf-8")
-    files = re.findall(r"`\w+/(\w+)\.csv`[^`]*?\n\n```text\n(.*?)```", text, re.DOTALL)
-    sheets = {}
-    for name, body in files:
-        (tmp_path / f"{name}.csv").write_text(body)
-        sheets[name.title()] = pd.read_csv(tmp_path / f"{name}.csv")
-    assert len(sheets) >= 3
-    write_workbook(sheets, tmp_path / "net.xlsx")
-    document = {"system": "traffic", "problem": {"source": "tables", "path": "."}}
-    workbook = {"system": "traffic", "problem": {"source": "tables", "path": "net.xlsx"}}
-    folder, again = (
-        from_document(one, name="s", folder=tmp_path).make_problem().to_tables()
-        for one in (document, workbook)
-    )
-    assert {name.lower() for name in sheets} <= set(again)
-    for table, frame in folder.items():
-        pd.testing.assert_frame_equal(frame, again[table])
