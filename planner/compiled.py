@@ -110,18 +110,20 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def _text(value: Any) -> str:
     """Return what compiled code depends on in a global value, as text that is the same in each process."""
     if isinstance(value, CPUDispatcher):
-        return repr(sorted(value.targetoptions.items(), key=str))
+        return _text(value.targetoptions)
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, enum.Enum | bool | int | float | complex | str | bytes | np.generic | None):
         return repr(value)
-    if isinstance(value, frozenset):
-        return f"frozenset({sorted(map(_text, value))})"
+    if isinstance(value, set | frozenset):  # their order differs between processes
+        return f"set({sorted(map(_text, value))})"
+    if isinstance(value, dict):
+        return f"dict({sorted(f'{_text(key)}: {_text(one)}' for key, one in value.items())})"
     if isinstance(value, tuple):
         return f"{type(value).__qualname__}({', '.join(map(_text, value))})"
     if isinstance(value, nb.types.Type):
         return str(value)
     if isinstance(value, type):
         return f"{value.__qualname__} {getattr(value, '_fields', '')}"
-    definition = getattr(value, "_defn", None)  # of an intrinsic function
+    definition = getattr(value, "_defn", value)  # of an intrinsic function
     return _read(definition)[0] if isinstance(definition, FunctionType) else type(value).__qualname__
