@@ -48,11 +48,11 @@ MONTHS = (
     Case("no commitments", {"committed": 0.0}),
     Case("capacity 1.2 of the busiest hour", {"capacity": 1.2}, gap=0.016),
     Case("capacity 4 times the busiest hour", {"capacity": 4.0}),
-    Case("two price steps", {"tiers": 2}, gap=0.016),
-    *(Case(f"all by the {rule}", {}, billing=rule, gap=0.02) for rule in BILLING),
+    Case("two price steps", {"tiers": 2}),
+    *(Case(f"all by the {rule}", {}, billing=rule) for rule in BILLING),
     *(
-        Case(f"{share:g}% moved, a week of hours", {"days": 7, "window_minutes": 60}, None, share, gap=0.02)
-        for share in (10.0, 2.0, 0.0)
+        Case(f"{share:g}% moved, a week of hours", {"days": 7, "window_minutes": 60}, None, share, gap=gap)
+        for share, gap in ((10.0, GAP), (2.0, GAP), (0.0, 0.02))
     ),
     Case("10% moved, a month of hours", {"window_minutes": 60}, max_moved_percent=10.0, gap=0.012),
 )
