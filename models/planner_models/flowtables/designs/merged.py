@@ -35,6 +35,8 @@ from planner_models.flowtables.problem.fields import Layout, Words
 from planner_models.flowtables.problem.problem import FlowTables
 
 BACKEND: Final = "merging and local search"
+CANDIDATE_BACKEND: Final = "Lagrangian relaxation and local search"
+CANDIDATE_SCOPE: Final = "pools of {:,} candidate masks with an entry for each connection"
 MOVES: Final = ("drop", "union", "common", "wanted", "bit", "field")
 MOVE_SHARES: Final = (0.18, 0.05, 0.12, 0.15, 0.1, 0.4)
 TWO_FIELDS: Final = 0.3  # share of changes of a field that are followed by another one
@@ -43,6 +45,14 @@ MOST_TRIED: Final = 12  # masks that one is tried to merge into
 MOST_KEPT: Final = 8_000_000  # headers of masks that are kept
 Prove = Annotated[bool, Field(description="whether a bound on the time of all caches is found")]
 Trials = Annotated[int, Field(ge=0, le=100_000, description="changes of masks that local search tries")]
+MostCandidates = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=20_000,
+        description="masks, of which the best pool is searched, with a bound on pools of them; 0: all masks",
+    ),
+]
 
 
 def plan_pool(
@@ -50,6 +60,7 @@ def plan_pool(
     *,
     trials: Trials = 1_000,
     prove: Prove = True,
+    candidates: MostCandidates = 0,
     options: Options = Options(),
     previous: Decision[Cache] | None = None,
 ) -> Decision[Cache]:
@@ -64,9 +75,24 @@ def plan_pool(
     start = search.merge(least)
     if previous is not None and previous.plan is not None:
         start = min(start, search.take_masks(previous.plan), key=search.cost_of_masks)
-    best = search.improve(
-        start, least, trials, np.random.default_rng(options.seed or 0), _part(started, options, 0.4)
-    )
+    random = np.random.default_rng(options.seed or 0)
+    best = search.improve(start, least, trials, random, _part(started, options, 0.4))
+    if candidates:
+        # compiled only for candidates
+        from planner_models.flowtables.designs.candidate_pool import CandidateSearch, list_candidates
+
+        listed = list_candidates(search, best, least, candidates)
+        chosen = CandidateSearch(problem, headers, search, listed, best)
+        price = chosen.improve(trials, random, _part(started, options, 0.6))
+        bound = chosen.bound_us(price, _part(started, options, 0.9)) if prove else None
+        return decide(
+            problem,
+            search.make_table(chosen.pool),
+            options=options,
+            bound=None if bound is None else bound / len(problem.flows),
+            scope=CANDIDATE_SCOPE.format(len(listed.masks)),
+            backend=CANDIDATE_BACKEND,
+        )
     table = search.make_table(best)
     if not prove:
         return decide(problem, table, options=options, backend=BACKEND)
@@ -121,6 +147,10 @@ class PoolSearch:
         every = np.vstack([np.diff(prefixes, axis=0) for prefixes in self._prefixes.values()])
         self._bits = every[(every & problem.used_mask).any(axis=1)]
         self._members: dict[bytes, Members] = {}
+
+    def list_tried(self) -> list[Words]:
+        """Return the masks whose headers are kept, the last one that was tried last."""
+        return [np.frombuffer(key, dtype=np.uint64) for key in self._members]
 
     def find_members(self, mask: Words) -> Members:
         """Return the headers whose action a mask keeps, entry by entry; those of the last masks are kept."""
