@@ -21,8 +21,11 @@ from planner_models.analytics.designs.choices import Interval
 TEMPERATURES: Final = (3e-3, 3e-4, 5e-5)
 """Of the soft maximum, as parts of the bound over the number of maxima."""
 MOST_STEPS: Final = (25, 60, 120)
-LEAST_PROGRESS: Final = 1e-7  # of the dual function in a step, relative, at which a temperature ends
+STEPS_LINKS: Final = 220
+"""Uplinks up to which these steps suffice; more prices take more steps, as the root of their number."""
+LEAST_PROGRESS: Final = 1e-9  # of the dual function in a step, relative, at which a temperature ends
 LEAST_EXPONENT: Final = -36.0  # of a weight that counts beside 1
+LEAST_WEIGHT: Final = 1e-16
 MEMORY: Final = 12  # steps whose gradients L-BFGS-B keeps
 
 
@@ -43,17 +46,21 @@ def find_prices(
     interval: Interval,
     start: Floats | None = None,
     *,
-    steps: tuple[int, ...] = MOST_STEPS,
+    steps: tuple[int, ...] | None = None,
     rounds: int | None = None,
 ) -> Priced:
     """Return prices of uplinks near those of least bound.
 
     start   (M,) prices to start from, such as those of the interval before
-    steps   of L-BFGS-B at each temperature, 0: without it; the first one is left out where there is a start
+    steps   of L-BFGS-B at each temperature, 0: without it, default: by the number of uplinks; the first one
+            is left out where there is a start
     rounds  most evaluations of the dual function, smoothed or not, by a protocol; default: any number
     """
     from scipy.optimize import minimize
 
+    if steps is None:
+        factor = max(1.0, interval.links / STEPS_LINKS) ** 0.5
+        steps = tuple(round(most * factor) for most in MOST_STEPS)
     shared, separate = interval.shared, interval.separate
     maxima = max(1, len(shared.query) + separate.value.shape[0] * separate.value.shape[1])
     price = np.zeros(interval.links) if start is None else start
@@ -94,7 +101,9 @@ def find_profits(interval: Interval, price: Floats) -> tuple[Floats, Floats]:
     """Return the value of each option less the price of its use, of shared and of separate queries."""
     shared, separate = interval.shared, interval.separate
     sites = len(interval.pop_of)
-    profit = shared.value - (shared.use.reshape(-1, interval.links) @ price).reshape(shared.value.shape)
+    with limit_blas():
+        cost = shared.use.reshape(-1, interval.links) @ price
+    profit = shared.value - cost.reshape(shared.value.shape)
     own, of_pop = price[:sites, None, None], price[sites:][interval.pop_of][:, None, None]
     return profit, separate.value - separate.use * own - separate.pop_use * of_pop
 
@@ -131,7 +140,9 @@ class _Smoothed:
         most = profit.max(axis=1, keepdims=True, initial=-np.inf)
         weight = np.exp((profit - most) / self.temperature)
         sums = weight.sum(axis=1, keepdims=True)
-        gradient = 1.0 - (weight / sums).ravel() @ use
+        part = (weight / sums).ravel()
+        counts = np.flatnonzero(part > LEAST_WEIGHT)  # few at low temperatures
+        gradient = 1.0 - part[counts] @ use[counts]
         total = price.sum() + most.sum() + self.temperature * np.log(sums).sum()
         total += soften_sites(
             price, self.temperature, separate.value, separate.use, separate.pop_use, self.interval.pop_of,
