@@ -131,8 +131,12 @@ def smaller_unit(largest: float, unit: str) -> tuple[str, float]:
 
 
 def figure(name: str, value: float | None, unit: str) -> str:
-    """Return a figure by its name with its unit; a share in percent: `39.9 Gbit/s`, `86.5%`."""
-    return percent(value) if is_share(name, unit) else amount_or_number(value, unit)
+    """Return a figure with its unit: `39.9 Gbit/s`; shares and availability in percent: `86.54%`."""
+    if value is not None and is_availability(name, unit):
+        return availability(value)
+    if value is not None and is_share(name, unit):
+        return f"{number(100 * value)}%"
+    return amount_or_number(value, unit)
 
 
 def is_share(name: str, unit: str) -> bool:

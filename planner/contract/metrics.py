@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from planner.formatting import heading
+from planner.formatting import figure, heading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,10 @@ class Metric:
     def words(self) -> str:
         """The name as words within a sentence, without its unit, such as "max utilization"."""
         return self.title or heading(self.name, self.unit)
+
+    def text(self, value: float | None) -> str:
+        """Return a value with its unit as users read it: `39.9 Gbit/s`, `86.54%`; `-` for unknown."""
+        return figure(self.name, value, self.unit)
 
 
 def more(name: str, unit: str, about: str, source: str = "", *, title: str = "") -> Metric:

@@ -11,13 +11,9 @@ from planner.contract.metrics import Headline
 from planner.contract.proof import OPTIMAL_GAP, Status, relative_gap
 from planner.contract.ranking import EQUAL, compare_ranks
 from planner.formatting import (
-    amount,
     amount_of,
-    availability,
     few,
-    is_availability,
     is_convertible,
-    is_share,
     percent,
     phrase,
     plural,
@@ -124,13 +120,13 @@ def windows_sentences(system: System, windows: Mapping[str, Sequence[Mapping[str
         if not values:
             continue
         mean, count = sum(values) / len(values), sizes({"windows": len(values)})
-        says = f"{design} {phrase(headline.verb, _amount(mean, metric))} in the mean of {count}"
-        parts = [f"{says} ({_amount(worst(values), metric)} in the worst)"]
+        says = f"{design} {phrase(headline.verb, metric.text(mean))} in the mean of {count}"
+        parts = [f"{says} ({metric.text(worst(values))} in the worst)"]
         for name, verb in headline.losses.items():
             amounts = [row.get(name) or 0.0 for row in rows]
             lost = sum(amounts) / len(rows)
             if lost > SMALL:
-                says = f"{phrase(verb, _amount(lost, system.metric(name)))} in the mean"
+                says = f"{phrase(verb, system.metric(name).text(lost))} in the mean"
                 without = sum(one <= LEAST_PART * max(amounts) for one in amounts)
                 parts.append(f"{says} (nothing in {without} of {count})" if without else says)
         violating = sum(bool(row["violations"]) for row in rows)
@@ -154,13 +150,13 @@ def simulation_sentences(result: SimulatedDesigns) -> list[str]:
         value = figures.get(metric.name)
         if value is None:
             continue
-        says = f"{label} {phrase(headline.verb, _amount(value, metric))}"
+        says = f"{label} {phrase(headline.verb, metric.text(value))}"
         then = figures.get(headline.then) if headline.then else None
         if then is not None:
-            says += f", {headline.then_words} {_amount(then, simulation.metric(headline.then))}"
+            says += f", {headline.then_words} {simulation.metric(headline.then).text(then)}"
         worse = {**headline.losses, **headline.fallbacks}
         lost = [
-            phrase(verb, _amount(figures[name] or 0.0, simulation.metric(name)))
+            phrase(verb, simulation.metric(name).text(figures[name] or 0.0))
             for name, verb in worse.items()
             if (figures.get(name) or 0.0) > SMALL
         ]
@@ -187,7 +183,7 @@ def headline_words(system: System, metrics: Mapping[str, float | None]) -> str:
     if value is None:
         return f"has no {metric.words}"
     if total is None:
-        return phrase(headline.verb, _amount(value, metric))
+        return phrase(headline.verb, metric.text(value))
     says = amount_of(_rounded(value), _rounded(total), metric.unit)
     if total > 0 and not _is_same(value, total):
         share = percent(value / total)
@@ -199,7 +195,7 @@ def loss_words(system: System, metrics: Mapping[str, float | None]) -> list[str]
     """Return what users lose, a phrase for each metric of losses: `sheds 1.9 Gbit/s`."""
     verbs = system.plan.headline.losses
     lost = system.losses(metrics)
-    return [phrase(verbs[name], _amount(lost[name], system.metric(name))) for name in verbs if name in lost]
+    return [phrase(verbs[name], system.metric(name).text(lost[name])) for name in verbs if name in lost]
 
 
 def proven_bounds(run: Run) -> tuple[float, ...]:
@@ -238,7 +234,7 @@ def _headline(run: Run, values: Sequence[float], bounds: Sequence[float]) -> str
         says += f", proven to be the {_extreme(first)} that is possible"
     if is_ranked:
         (then,) = others
-        says += f", {headline.then_words} {_amount(values[1], then)}"
+        says += f", {headline.then_words} {then.text(values[1])}"
         after = "" if is_all else " then"
         # the bound of the second rank holds for plans that reach that of the first
         if len(bounds) > 1 and _reaches(values[0], bounds[0], EQUAL):
@@ -300,7 +296,7 @@ def _in_failures(runs: Sequence[Run]) -> list[Sentence]:
         known = [(value, run.label) for run in runs if (value := run.metrics.get(name)) is not None]
         labels: dict[str, list[str]] = {}
         for value, label in sorted(known, key=lambda one: one[0], reverse=metric.better == "more"):
-            labels.setdefault(_amount(value, metric), []).append(label)
+            labels.setdefault(metric.text(value), []).append(label)
         parts = [
             shown if len(runs) == 1 else f"{few(names, MOST_NAMES)} {shown}"
             for shown, names in labels.items()
@@ -336,9 +332,9 @@ def _ignored_by(run: Run) -> str:
 def _with_losses(run: Run) -> str:
     """Return what a design reaches and loses: `ecmp delivers 229 Gbit/s and loses 1.2 Gbit/s on 3 links`."""
     headline, metrics, values = run.system.plan.headline, run.system.ranks, headline_values(run)
-    says = f"{run.label} {phrase(headline.verb, _amount(values[0], metrics[0]))}"
+    says = f"{run.label} {phrase(headline.verb, metrics[0].text(values[0]))}"
     if len(values) > 1:
-        says += f" {headline.then_words} {_amount(values[1], metrics[1])}"
+        says += f" {headline.then_words} {metrics[1].text(values[1])}"
     return " and ".join([says, *_losses(run)])
 
 
@@ -375,18 +371,10 @@ def _losing_groups(run: Run, metric: str, lost: float) -> str:
 def _fallbacks(run: Run) -> list[str]:
     """Return what is served in a worse way than wished: `uses unicast for 3 groups`."""
     return [
-        phrase(verb, _amount(value, run.system.metric(name)))
+        phrase(verb, run.system.metric(name).text(value))
         for name, verb in run.system.plan.headline.fallbacks.items()
         if (value := run.metrics.get(name))
     ]
-
-
-def _amount(value: float, metric: Metric) -> str:
-    if is_availability(metric.name, metric.unit):
-        return availability(value)
-    if is_share(metric.name, metric.unit):
-        return f"{_rounded(100 * value):,.10g}%"
-    return amount(_rounded(value), metric.unit)
 
 
 def _extreme(metric: Metric) -> str:
@@ -397,7 +385,7 @@ def _possible(bound: float, metric: Metric) -> str:
     """Return a bound in words: `at most 38.9 Gbit/s is possible`, `no less than 1.2 ms is possible`."""
     verb = "is" if is_convertible(metric.unit) or not metric.unit else "are"
     limit = "at most" if metric.better == "more" else "no less than"
-    return f"{limit} {_amount(bound, metric)} {verb} possible"
+    return f"{limit} {metric.text(bound)} {verb} possible"
 
 
 def _missing(run: Run) -> str:

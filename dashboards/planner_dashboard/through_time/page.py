@@ -19,7 +19,6 @@ from planner.contract.parameters import parameters_of
 from planner.contract.simulation import Simulation
 from planner.contract.system import System
 from planner.errors import PlannerError
-from planner.formatting import figure
 from planner.runs.verdict import Sentence
 from planner.scenarios.scenario import Scenario
 from planner.scenarios.shipped import scenario_names
@@ -346,7 +345,7 @@ def _figures(system: System, row: Any) -> str:
     names = [system.headline.name, *system.plan.headline.losses, *(one.name for one in system.table_metrics)]
     known = [name for name in dict.fromkeys(names) if row.get(name) is not None]
     metrics = [system.metric(name) for name in known[:MAX_FIGURES]]
-    return "; ".join(f"{one.label} {figure(one.name, row[one.name], one.unit)}" for one in metrics)
+    return "; ".join(f"{one.label} {one.text(row[one.name])}" for one in metrics)
 
 
 def _whole(design: tasks.DesignWindows) -> NetworkMap | None:

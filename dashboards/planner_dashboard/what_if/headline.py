@@ -11,7 +11,7 @@ import streamlit as st
 
 from planner.contract.metrics import Metric
 from planner.contract.system import System
-from planner.formatting import amount_or_number, availability, few, is_availability, is_share
+from planner.formatting import few
 from planner.runs.verdict import UNFAILED, Sentence
 from planner_dashboard.worker import Answer, DesignAnswer
 
@@ -109,11 +109,9 @@ def _figure(metric: Metric, value: float | None, before: float | None) -> Figure
 
 def _split(metric: Metric, value: float | None) -> tuple[str, str]:
     """Return a value and its unit as texts; a share in percent."""
-    if is_availability(metric.name, metric.unit) and value is not None:
-        return availability(value).removesuffix("%"), "%"
-    if is_share(metric.name, metric.unit) and value is not None:
-        return f"{100 * value:.4g}", "%"
-    text = amount_or_number(value, metric.unit)
+    text = metric.text(value)
+    if text.endswith("%"):
+        return text.removesuffix("%"), "%"
     number, _, unit = text.partition(" ")
     return number, unit
 

@@ -13,7 +13,7 @@ import streamlit as st
 from planner.contract.drawing import Drawing, NetworkMap, Timeline
 from planner.contract.metrics import Metric
 from planner.contract.system import System
-from planner.formatting import amount_or_number, figure, number
+from planner.formatting import amount_or_number, number
 from planner_dashboard import pictures, rendering, session
 from planner_dashboard.what_if.changes import shown_name
 from planner_dashboard.worker import Answer, DesignAnswer
@@ -138,7 +138,7 @@ def describe_difference(system: System, before: Plan, after: Plan) -> list[str]:
 
 def _change_sentence(metric: Metric, was: float, now: float) -> str:
     verb = "rises" if now > was else "falls"
-    before, after = (figure(metric.name, value, metric.unit) for value in (was, now))
+    before, after = (metric.text(value) for value in (was, now))
     return f"{metric.label} {verb} from {before} to {after}."
 
 

@@ -93,10 +93,10 @@ def _describe_limit(table: pd.DataFrame) -> Iterator[str]:
         metric = metrics[row["metric"]]
         says = (
             f"with at most {100 * row['most_moved']:.4g}% of the traffic rerouted, {metric.words} is "
-            f"{_amount(row['value'], metric)}"
+            f"{metric.text(row['value'])}"
         )
         if pd.notna(row["free_value"]):
-            says += f", without that limit {_amount(row['free_value'], metric)}"
+            says += f", without that limit {metric.text(row['free_value'])}"
         if pd.notna(row["gain_per_point"]):
             says += f"; one percentage point more brings {_gain(row['gain_per_point'], metric)} at first"
         yield says
@@ -135,7 +135,7 @@ def _explain_limits(problem: Traffic, again: CapacityReoptimization, load: Float
     if len(order) > MAX_ROWS:
         note = f"the first {MAX_ROWS} of {len(order)}; {note}"
     limits = f"{_count(len(order), 'link')} of {len(load)} {kind}" if len(order) else "no link limits it"
-    sentence = f"{metric.label} is {_amount(value, metric)}: {limits}"
+    sentence = f"{metric.label} is {metric.text(value)}: {limits}"
     if len(order):
         names = [problem.link_labels[link] for link in order[:3]]
         sentence += ", " + ", ".join(names) + (" and others" if len(order) > len(names) else "")
@@ -277,7 +277,7 @@ def _outcome(again: CapacityReoptimization, trial: Trial[Traffic]) -> str:
     value = trial.metrics[again.metric.name] if trial.metrics else None
     if value is None:
         return "no plan serves all demands"
-    before, after = (_amount(one, again.metric) for one in (again.objective, value))
+    before, after = (again.metric.text(one) for one in (again.objective, value))
     number, _, unit = before.partition(" ")
     return f"{again.metric.words} {number if unit == after.partition(' ')[2] else before} -> {after}"
 
@@ -339,13 +339,6 @@ def _is_part(metric: Metric) -> bool:
     """Return whether a metric is a part of a whole, or of the time."""
     name, unit = metric.name, metric.unit
     return is_share(name, unit) or is_availability(name, unit) or name.endswith("_risk")
-
-
-def _amount(value: float | None, metric: Metric) -> str:
-    """Return a value of a metric with its unit; a share in percent."""
-    if value is not None and is_share(metric.name, metric.unit):
-        return f"{number(100 * value)}%"
-    return amount_or_number(value, metric.unit)
 
 
 def _gain(value: float, metric: Metric) -> str:
