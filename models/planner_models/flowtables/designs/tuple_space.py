@@ -24,13 +24,15 @@ class TupleSpace(NamedTuple):
     highest       (K,) highest priority
     table         (T + 1,) first tuple of each flow table
     length        (K, P) prefix length of each field with a trie; 0: not matched
-    slots         (s,) an entry with each tuple, stage and value up to the stage: a hash table; -1 for none
+    slots         (s,) an entry with each tuple, stage and value up to the stage: a hash table; -1 for none;
+                  without stages in which the tuple matches no further bits
     slot_of       (s,) tuple and stage of each place: stages times the tuple, plus the stage
     root          (T, P) first node of the trie of each flow table and field
     child         (Q, 2) next node of a trie where the next bit is 0, is 1; -1 for none
     is_prefix     (Q,) whether an entry matches the bits up to a node
     word, offset, bits, stage  (P,) of the fields with a trie
     stage_mask    (S, words) bits of all fields up to each stage; one row without stages
+    has_bits      (K, S) whether a tuple matches bits of a stage
     """
 
     entry: Ints32
@@ -49,6 +51,7 @@ class TupleSpace(NamedTuple):
     bits: Ints
     stage: Ints
     stage_mask: Words
+    has_bits: Bools
 
 
 def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
@@ -106,7 +109,9 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
         word, offset,
     )  # fmt: skip
     start = np.searchsorted(place[group][entry], np.arange(len(unique) + 1)).astype(np.int64)
-    slots, slot_of = hash_stages(rules.value, mask, stage_mask, entry, start)
+    of_stage = stage_mask & ~np.vstack([np.zeros_like(stage_mask[:1]), stage_mask[:-1]])
+    has_bits = (mask[:, None, :] & of_stage).any(axis=2)
+    slots, slot_of = hash_stages(rules.value, mask, stage_mask, has_bits, entry, start)
     return TupleSpace(
         entry=entry.astype(np.int32),
         start=start,
@@ -126,6 +131,7 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
         bits=np.array([field.bits for field in fields], dtype=np.int64),
         stage=np.array([field.stage if is_staged else 0 for field in fields], dtype=np.int64),
         stage_mask=stage_mask,
+        has_bits=has_bits,
     )
 
 
@@ -183,15 +189,17 @@ def find_stage(
 
 
 @kernel
-def hash_stages(value: Any, mask: Any, stage_mask: Any, entry: Any, start: Any) -> Any:
+def hash_stages(value: Any, mask: Any, stage_mask: Any, has_bits: Any, entry: Any, start: Any) -> Any:
     """Return the hash table of all tuples and stages: the first entry with each value, and which tuple's."""
     size = 8
     while size < 2 * len(entry) * len(stage_mask):
         size *= 2
     slots, slot_of = np.full(size, -1, np.int32), np.zeros(size, np.int32)
     for k in range(len(mask)):
-        for e in range(start[k], start[k + 1]):
-            for stage in range(len(stage_mask)):
+        for stage in range(len(stage_mask)):
+            if not has_bits[k, stage]:
+                continue
+            for e in range(start[k], start[k + 1]):
                 place = find_stage(value[entry[e]], value, mask, stage_mask, slots, slot_of, k, stage)
                 if slots[place] < 0:
                     slots[place] = entry[e]
@@ -232,17 +240,34 @@ def look_up_prefixes(header: Any, space: Any, table: Any, needed: Any, is_possib
 
 
 @inner
-def count_stages(header: Any, rules: Any, space: Any, k: Any) -> Any:
-    """Return how many stages of tuple k match before the first one without a match, and its first match."""
-    stages, found = len(space.stage_mask), np.int64(-1)
-    for stage in range(stages):
-        place = find_stage(
-            header, rules.value, space.mask, space.stage_mask, space.slots, space.slot_of, k, stage
-        )
-        found = np.int64(space.slots[place])
+def count_stages(
+    header: Any, value: Any, mask: Any, stage_mask: Any, has_bits: Any, slots: Any, slot_of: Any, k: Any,
+    most: Any, first: Any,
+) -> Any:  # fmt: skip
+    """Return how many of `most` stages of tuple k match before one does not, and the first match of all.
+
+    first  the first entry of the tuple, which matches where no stage has bits
+    """
+    found = first
+    for stage in range(most):
+        if not has_bits[k, stage]:
+            continue
+        place = find_stage(header, value, mask, stage_mask, slots, slot_of, k, stage)
+        found = np.int64(slots[place])
         if found < 0:
             return stage, found
-    return stages, found
+    return most, found
+
+
+@inner
+def find_ruled_out(length: Any, stage: Any, k: Any, is_possible: Any) -> Any:
+    """Return the field of the first stage whose trie has no prefix for tuple k, -1 for none."""
+    first = -1
+    for p in range(len(stage)):
+        is_ruled_out = length[k, p] > 0 and not is_possible[p, length[k, p]]
+        if is_ruled_out and (first < 0 or stage[p] < stage[first]):
+            first = p
+    return first
 
 
 @kernel
@@ -254,7 +279,11 @@ def consult(headers: Any, rules: Any, space: Any, by_priority: Any, by_prefix: A
     """
     count, words = headers.shape
     masks = np.zeros((count, words), np.uint64)
-    stages = len(space.stage_mask)
+    # plain arrays: a call with the whole space takes longer than a lookup
+    value, own, stage_mask, has_bits = rules.value, space.mask, space.stage_mask, space.has_bits
+    slots, slot_of, stage, length = space.slots, space.slot_of, space.stage, space.length
+    word, offset, entry, start, highest = space.word, space.offset, space.entry, space.start, space.highest
+    stages = len(stage_mask)
     needed = np.zeros(len(space.word), np.int64)
     is_possible = np.zeros((len(space.word), 129), np.bool_)
     for h in range(count):
@@ -264,24 +293,24 @@ def consult(headers: Any, rules: Any, space: Any, by_priority: Any, by_prefix: A
                 look_up_prefixes(header, space, table, needed, is_possible)
             best = -1
             for k in range(space.table[table], space.table[table + 1]):
-                if by_priority and best >= 0 and rules.priority[best] >= space.highest[k]:
+                if by_priority and best >= 0 and rules.priority[best] >= highest[k]:
                     break
-                passed, found = count_stages(header, rules, space, k)
+                # a tuple that a trie rules out is looked up in the stages before the trie's field
+                skipped = find_ruled_out(length, stage, k, is_possible) if by_prefix else -1
+                most = stage[skipped] if skipped >= 0 else stages
+                passed, found = count_stages(
+                    header, value, own, stage_mask, has_bits, slots, slot_of, k, most,
+                    np.int64(entry[start[k]]),
+                )  # fmt: skip
                 last = min(passed, stages - 1)
-                skipped = -1
-                if by_prefix:
-                    for p in range(len(space.word)):
-                        length = space.length[k, p]
-                        is_ruled_out = length > 0 and not is_possible[p, length]
-                        is_first = skipped < 0 or space.stage[p] < space.stage[skipped]
-                        if is_ruled_out and space.stage[p] <= last and is_first:
-                            skipped = p
                 if skipped >= 0:
-                    add_prefix(mask, needed[skipped], space.word[skipped], space.offset[skipped])
-                    last = space.stage[skipped] - 1
+                    found = np.int64(-1)
+                if skipped >= 0 and passed == most:
+                    add_prefix(mask, needed[skipped], word[skipped], offset[skipped])
+                    last = most - 1
                 if last >= 0:
                     for w in range(words):
-                        mask[w] |= space.mask[k, w] & space.stage_mask[last, w]
+                        mask[w] |= own[k, w] & stage_mask[last, w]
                 if found >= 0 and (best < 0 or found < best):
                     best = found
             table = rules.next[best] if best >= 0 else -1
