@@ -206,7 +206,8 @@ def main() -> None:
     compare_rates(60 if arguments.quick else 200)
     for replicas, most_nodes in ((1, 0), (3, 0), (3, 12)):
         time_placement(replicas, most_nodes)
-    for slack, seed in ((0.02, 1),) if arguments.quick else ((0.02, 1), (0.02, 3), (0.005, 1), (0.005, 2)):
+    shifts = ((0.02, 1), (0.02, 3), (0.02, 5), (0.005, 1), (0.005, 2), (0.005, 7))
+    for slack, seed in shifts[: 1 if arguments.quick else None]:
         time_moves(slack, seed)
     time_weights()
     time_execution(8, 8, 5.0, 20.0, 0.9)

@@ -18,11 +18,11 @@ from planner.arrays import Floats, Ints
 from planner.compiled import njit
 from planner_models.fairshare.designs.placement_rules import Rules, State, may_be, put
 
-CLASSES: Final = 128
-CELLS: Final = 2_000  # of the largest limit: loads that are taken are rounded down to whole ones
+CLASSES: Final = 512
+CELLS: Final = 4_000  # of the largest limit: loads that are taken are rounded down to whole ones
 CHOSEN: Final = 6  # replicas with most load of a node that leave or stay one by one; of others, so many leave
 MOST_ROUNDS: Final = 3_000
-MOST_WORK: Final = 400_000_000
+MOST_WORK: Final = 2_000_000_000
 STALL_ROUNDS: Final = 40
 SHORTER: Final = 0.7  # factor on the step where the bound stalls
 LEAST_STEP: Final = 1e-3
