@@ -89,7 +89,8 @@ class Proof:
     compile_s    wall time of compiling kernels, or of loading them from the cache, before the decision
     backend      solver with its version, e.g. "highs 1.13.1 (simplex)"
     is_cut       whether the time limit ended the search, for a design that leaves time for its plan's check
-    reasons      names of the conflicting constraints, where there is no plan
+    reasons      names of the conflicting constraints, where there is no plan; with a plan that violates
+                 limits, why no plan of the design satisfies them
     """
 
     status: Status

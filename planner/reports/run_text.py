@@ -26,7 +26,8 @@ def trouble(run: Run) -> list[Text]:
         if not run.exit_code:  # a design for bounds has done its work
             return []
         return [Text(f"{run.label}: {run.status}: {why}", "bad")]
-    return [Text(f"{run.label}: {sentence}", "warning") for sentence in run.violations.sentences()]
+    says = [*run.violations.sentences(), *run.proof.reasons]
+    return [Text(f"{run.label}: {sentence}", "warning") for sentence in says]
 
 
 def _missing_plan_reason(proof: Proof) -> str:

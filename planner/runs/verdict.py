@@ -94,6 +94,7 @@ def _run_sentences(run: Run, bounds: Sequence[float]) -> list[Sentence]:
         Sentence(f"{lead}{run.label} {_headline(run, values, bounds)}."),
         *(Sentence(f"It {loss}.", is_loss=True) for loss in _losses(run)),
         *(Sentence(f"It {fallback}.") for fallback in _fallbacks(run)),
+        *(Sentence(f"{reason[0].upper()}{reason[1:]}.", is_loss=True) for reason in run.proof.reasons),
         *(Sentence(f"It does not consider {limits}.") for limits in [_ignored_by(run)] if limits),
     ]
 

@@ -38,6 +38,9 @@ from planner_models.updates.problem.problem import Update
 
 SCOPE: Final = "two-phase updates of whole classes in batches"
 DEFAULT_TIME_LIMIT_S: Final = 60.0
+MOST_RAISED: Final = 50  # classes for which space is added one after another
+MOST_NAMED: Final = 3
+REASON_S: Final = 5.0  # of a search with more space
 MOST_ENTRIES: Final = 2_000_000  # of a program's matrix; larger ones are not built
 
 MostBatches = Annotated[int, Field(ge=1, le=200, description="most batches to look for")]
@@ -187,10 +190,14 @@ def find_stuck(needs: Needs) -> Ints:
     does not fit even then never moves. The same holds for the way back, from after the update, so that
     classes of which none can be the last one to move never do.
     """
-    back = Needs(
+    return np.union1d(_wait(needs), _wait(_reverse(needs)))
+
+
+def _reverse(needs: Needs) -> Needs:
+    """Return what classes need on the way back."""
+    return Needs(
         needs.classes, needs.during - needs.after, -needs.after, needs.free - needs.after.sum(axis=1)
     )
-    return np.union1d(_wait(needs), _wait(back))
 
 
 def _wait(needs: Needs) -> Ints:
@@ -207,6 +214,81 @@ def _wait(needs: Needs) -> Ints:
         is_moved |= moves
         frees = moves[after.col] & (after.data < 0)
         np.subtract.at(free, after.row[frees], after.data[frees])
+
+
+def find_shortage(needs: Needs) -> Floats:
+    """Return by how much resources must be larger so that no class is stuck, (resources,); not the least.
+
+    Class by class, the one that lacks the least first; after `MOST_RAISED` classes, all that are stuck.
+    """
+    more = np.zeros(len(needs.free))
+    for raised in range(MOST_RAISED + 1):
+        larger = needs._replace(free=needs.free + more)
+        waits, ends = _wait(larger), _wait(_reverse(larger))
+        if not len(waits) and not len(ends):
+            break
+        lack = _find_lack(larger, waits) if len(waits) else _find_lack(_reverse(larger), ends)
+        total = np.asarray(lack.sum(axis=0)).ravel()
+        chosen = np.arange(len(total)) if raised == MOST_RAISED else np.array([total.argmin()])
+        more += lack[:, chosen].max(axis=1).toarray().ravel()
+    return more
+
+
+def _find_lack(needs: Needs, waits: Ints) -> sp.csc_array:
+    """Return what each of some classes lacks of each resource after all others have freed what they can."""
+    others = np.setdiff1d(np.arange(len(needs.classes)), waits)
+    freed = np.asarray(sp.csc_array(needs.after[:, others]).minimum(0).sum(axis=1)).ravel()
+    lack = sp.coo_array(needs.during[:, waits])
+    data = np.maximum(lack.data - (needs.free - freed)[lack.row], 0.0)
+    return sp.csc_array((data, (lack.row, lack.col)), shape=lack.shape)
+
+
+def find_reasons(problem: Update, needs: Needs, options: Options) -> tuple[str, ...]:
+    """Return why no batches are within all limits: classes that fit in none, and space that suffices."""
+    stuck = find_stuck(needs)
+    if not len(stuck):
+        return ()
+    more = find_shortage(needs)
+    named = [f"'{name}'" for name in problem.class_index[needs.classes[stuck[:MOST_NAMED]]]]
+    listed = ", ".join(named) + (", ..." if len(stuck) > len(named) else "")
+    who = f"class {listed} fits" if len(stuck) == 1 else f"{len(stuck):,} classes ({listed}) fit"
+    rows = np.flatnonzero(more > 0)
+    tables = int(np.isfinite(problem.rule_capacity).sum())
+    lacking = " and ".join(
+        name for name, lacks in (("tables", rows < tables), ("links", rows >= tables)) if lacks.any()
+    )
+    why = f"{who} in no batch, in whatever order: {lacking} lack space"
+    sizes = _say_sizes(problem, rows[np.argsort(-more[rows], kind="stable")], more)
+    larger = needs._replace(free=needs.free + more)
+    short = replace(options, time_limit_s=min(options.time_limit_s or REASON_S, REASON_S))
+    found = search(larger, short, exact=False, most=len(needs.classes)).batch
+    if found is None:
+        return why, f"at least {sizes} must be larger"
+    return why, f"with {sizes}, {count_text(int(found.max()) + 1)} would be enough"
+
+
+def _say_sizes(problem: Update, rows: Ints, more: Floats) -> str:
+    """Return the larger sizes of some resources in words, the rows of `find_needs`."""
+    free = problem.rule_capacity - problem.rules_now
+    tables = np.flatnonzero(np.isfinite(free))
+    links = (
+        np.flatnonzero(np.isfinite(problem.load_limit_mbps)) if (rows >= len(tables)).any() else tables[:0]
+    )
+    said = []
+    for row in rows[:MOST_NAMED].tolist():
+        if row < len(tables):
+            size = problem.rule_capacity[tables[row]]
+            name = f"a table of {size + more[row]:,.0f} rules at {problem.switch_index[tables[row]]}"
+            said.append(f"{name} ({size:,.0f} now)")
+        else:
+            link = links[row - len(tables)]
+            said.append(f"{more[row]:,.4g} Mbit/s more on link {problem.link_names[link]}")
+    return ", ".join(said) + (f" and {len(rows) - len(said):,} more" if len(rows) > len(said) else "")
+
+
+def count_text(batches: int) -> str:
+    """Return a number of batches in words."""
+    return "1 batch" if batches == 1 else f"{batches:,} batches"
 
 
 def build_program(needs: Needs, batches: int, *, whole: bool = False) -> LinearProgram:
@@ -416,6 +498,7 @@ def _decide(
     found = search(needs, options, exact=exact, most=most, known=known)
     batch, claims = found.batch, [*CONSISTENT, "tables", *(["links"] if links else [])]
     is_within = batch is not None
+    reasons = () if is_within else find_reasons(problem, needs, options)
     if batch is None and links:
         # whole classes do not fit on links: within tables alone
         batch = search(find_needs(problem), options, exact=False, most=most).batch
@@ -432,6 +515,7 @@ def _decide(
         bound=float(found.least) if is_within else None,
         scope=SCOPE + (", within links" if links else ", within tables"),
         backend=found.backend,
+        reasons=reasons,
     )
 
 

@@ -28,11 +28,13 @@ def decide(
     scope: str | None = None,
     is_optimal: bool = False,
     backend: str | None = None,
+    reasons: tuple[str, ...] = (),
 ) -> Decision[UpdatePlan]:
     """Return the decision with the plan of some steps.
 
     claims      constraints that the plan satisfies, besides `ALWAYS`
     metric      that the objective value and `bound` are of; None for no objective
+    reasons     why no plan of the design satisfies all limits, where this one does not
     is_optimal  whether the design proves that no plan in its scope is better
 
     Where all must be kept (`service = "all"`), a plan that breaks a guarantee or a limit is no plan.
@@ -47,7 +49,7 @@ def decide(
             reason = (check(problem, plan).sentences(1) or [""])[0]
             words = f"the plan {HEADLINE.losses[name].format(amount(value, unit))}: {reason}"
             return Decision(
-                plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(words,), backend=backend)
+                plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(words, *reasons), backend=backend)
             )
     objective = None if metric is None else figures[metric]
     if bound is not None and objective is not None:
@@ -62,6 +64,7 @@ def decide(
         bound_scope=scope,
         metric=metric,
         backend=backend,
+        reasons=reasons,
     )
     evaluate(problem, plan)
     return Decision(plan=plan, proof=proof, guarantees=frozenset([*ALWAYS, *claims]))

@@ -38,7 +38,8 @@ def explain(
     plan: UpdatePlan = decided.decision.plan  # type: ignore[assignment]
     done = evaluate(problem, plan)
     figures = decided.metrics
-    sentences = [_say_steps(done, figures), *_say_mixtures(done), *_say_divisions(done)]
+    reasons = [f"{reason[0].upper()}{reason[1:]}." for reason in decided.decision.proof.reasons]
+    sentences = [_say_steps(done, figures), *reasons, *_say_mixtures(done), *_say_divisions(done)]
     tables = _tabulate_tables(done)
     if len(tables):
         worst = tables.iloc[0]

@@ -17,7 +17,7 @@ from planner.errors import PlanRejected
 from planner.options import Options
 from planner_models.updates import SYSTEM, Update, check, formulation, measure
 from planner_models.updates.designs.batch_search import Prices
-from planner_models.updates.designs.batches import build_program, find_needs, find_stuck
+from planner_models.updates.designs.batches import build_program, find_needs, find_shortage, find_stuck
 from planner_models.updates.designs.congestion_free import build_model, find_shares
 from planner_models.updates.designs.formulation import order_formulation, share_formulation
 from planner_models.updates.designs.loop_free_order import find_rounds
@@ -167,6 +167,31 @@ def test_stuck_classes_are_in_no_batch() -> None:
             assert fewest_batches(needs.during.toarray(), needs.after.toarray(), needs.free) is None
     assert any(is_stuck)
     assert not all(is_stuck)
+
+
+def test_space_for_stuck_classes_is_named_and_is_enough() -> None:
+    """The reason names classes, a switch, and a size with which the same design finds batches."""
+    count = 0
+    for seed in range(4):
+        problem = pairs(5, seed, headroom=0.0)
+        proof = SYSTEM.design("batches").run(problem).proof
+        needs = find_needs(problem)
+        stuck = problem.class_index[needs.classes[find_stuck(needs)]]
+        assert bool(proof.reasons) == (len(stuck) > 0)
+        if not proof.reasons:
+            continue
+        count += 1
+        assert "tables lack space" in proof.reasons[0]
+        assert f"'{stuck[0]}'" in proof.reasons[0]
+        more = find_shortage(needs)
+        larger = needs._replace(free=needs.free + more)
+        assert not len(find_stuck(larger))
+        found = fewest_batches(larger.during.toarray(), larger.after.toarray(), larger.free)
+        if "would be enough" in proof.reasons[1]:
+            assert found is not None
+            switch = problem.switch_index[np.flatnonzero(np.isfinite(problem.rule_capacity))[more.argmax()]]
+        assert f"rules at {switch} (" in proof.reasons[1]
+    assert count
 
 
 def test_more_space_never_takes_more_batches() -> None:
