@@ -25,6 +25,7 @@ from planner_models.analytics.problem.problem import Analytics, find_rows
 
 MOST_BINARIES: Final = 400  # choices of an interval up to which "auto" also solves its integer program
 EXACT_GAP: Final = 1e-6
+AGAIN_GAP: Final = 2e-3  # of an interval, above which prices from nothing are a second start
 BACKEND: Final = "prices and branching"
 
 Method = Annotated[
@@ -153,13 +154,17 @@ def plan_interval(
     else:
         assert last is not None
         priced = prices.Priced(last.price, *prices.evaluate_bound(interval, last.price))
-    found, bound = branching.find_choices(
-        interval,
-        priced,
-        start=last.answers if last is not None and before else None,
-        leaves=branching.MOST_LEAVES if left_s > 0 else 0,
-        gap=branching.TARGET_GAP if options.gap is None else options.gap,
-    )
+    leaves = branching.MOST_LEAVES if left_s > 0 else 0
+    wanted = branching.TARGET_GAP if options.gap is None else options.gap
+    start = last.answers if last is not None and before else None
+    found, bound = branching.find_choices(interval, priced, start=start, leaves=leaves, gap=wanted)
+    if left_s > 0 and before and bound > found.value * (1 + max(wanted, AGAIN_GAP)):
+        again = prices.find_prices(interval)
+        start = found.answers if found.value > -np.inf else start
+        other, other_bound = branching.find_choices(interval, again, start=start, leaves=leaves, gap=wanted)
+        bound = min(bound, other_bound)
+        if other.value > found.value:
+            found, priced = other, again
     is_found = found.value > -np.inf
     chosen = choices.to_levels(interval, found.answers, found.added) if is_found else None
     planned = Planned(chosen, found.value, bound, priced.price, found.answers, BACKEND)

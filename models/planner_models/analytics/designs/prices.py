@@ -23,7 +23,7 @@ TEMPERATURES: Final = (3e-3, 3e-4, 5e-5)
 MOST_STEPS: Final = (25, 60, 120)
 STEPS_LINKS: Final = 220
 """Uplinks up to which these steps suffice; more prices take more steps, as the root of their number."""
-LEAST_PROGRESS: Final = 1e-9  # of the dual function in a step, relative, at which a temperature ends
+LEAST_PROGRESS: Final = 3e-9  # of the dual function in a step, relative, at which a temperature ends
 LEAST_EXPONENT: Final = -36.0  # of a weight that counts beside 1
 LEAST_WEIGHT: Final = 1e-16
 MEMORY: Final = 12  # steps whose gradients L-BFGS-B keeps
