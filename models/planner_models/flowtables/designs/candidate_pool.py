@@ -36,8 +36,8 @@ from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
 
 MOST_HELD: Final = 40_000_000  # headers of all candidates
-FIRST_STEPS: Final = 300
-STEPS: Final = 150  # for each further number of masks
+FIRST_STEPS: Final = 1_000
+STEPS: Final = 400  # for each further number of masks
 NEARLY: Final = 2e-3
 FIRST_PARTS: Final = (1.5, 1.25)  # of the masks of the pool: numbers whose bounds are likely the least
 ROUNDS: Final = 2  # of prices and local search
