@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import planner
+from planner.backends import clock
 from planner.contract import progress
 from planner.scenarios.catalogue import find_system
 
@@ -20,7 +21,7 @@ SEARCHES = [
 @pytest.mark.parametrize(("scenario", "design"), SEARCHES)
 def test_a_search_reports_its_incumbent_and_bound(scenario: str, design: str) -> None:
     states: list[progress.Progress] = []
-    with progress.observe(states.append):
+    with progress.observe(states.append), clock.count_cpu_seconds():
         result = planner.solve(scenario, design=design, time_limit_s=5)
     assert states, "the search says how far it is"
     metric = find_system(scenario.partition("/")[0]).metric(states[-1].metric)

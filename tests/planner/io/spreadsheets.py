@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import openpyxl
+import pandas as pd
 
 from planner.contract.tables import Table
+from planner.contract.units import unit_of
 from planner.scenarios.catalogue import find_system
 
 Content = bytes | str | Callable[[Path], None]
@@ -39,3 +41,28 @@ def sheet(
         book.save(path)
 
     return write
+
+
+OTHER_UNITS: Final = {
+    "Mbit/s": ("Gbit/s", 1e3),
+    "kbit/s": ("Mbit/s", 1e3),
+    "ms": ("s", 1e3),
+    "us": ("ms", 1e3),
+    "B": ("kB", 1e3),
+    "GB": ("TB", 1e3),
+    "kops": ("Mops", 1e3),
+}
+
+
+def in_other_words(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table as a stranger would name and measure it, such as `Capacity (Gbit/s)`."""
+    columns = {}
+    for name in frame:
+        stem, unit = unit_of(str(name))
+        title = str(name).replace("_", " ").title()
+        if unit is not None and unit.symbol in OTHER_UNITS:
+            symbol, factor = OTHER_UNITS[unit.symbol]
+            columns[f"{stem.replace('_', ' ').title()} ({symbol})".strip()] = frame[name] / factor
+        else:
+            columns[title] = frame[name]
+    return pd.DataFrame(columns).assign(Remark="checked")

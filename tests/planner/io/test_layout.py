@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 from planner.contract.notes import notes_of, observe_notes
-from planner.contract.units import unit_of
 from planner.errors import InputError
 from planner.io.layout import TABLE_FORMATS
 from planner.io.table_files import find_tables, read_table, read_tables, write_table, write_workbook
@@ -21,7 +20,7 @@ from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import from_document, load, scenario_names
 from tests.commands import planner
 from tests.fuzzing.bases import bases
-from tests.planner.io.spreadsheets import sheet, table_of
+from tests.planner.io.spreadsheets import in_other_words, sheet, table_of
 
 
 @pytest.mark.parametrize("table_format", TABLE_FORMATS)
@@ -214,33 +213,8 @@ def test_a_fault_that_hangs_on_a_faulty_value_is_not_invented(tmp_path: Path) ->
     assert caught.value.faults == ("racks.csv row 2: hosts is 'many', must be a number",)
 
 
-OTHER_UNITS: Final = {
-    "Mbit/s": ("Gbit/s", 1e3),
-    "kbit/s": ("Mbit/s", 1e3),
-    "ms": ("s", 1e3),
-    "us": ("ms", 1e3),
-    "B": ("kB", 1e3),
-    "GB": ("TB", 1e3),
-    "kops": ("Mops", 1e3),
-}
-
-
 WITHOUT_OTHER_UNITS: Final = ("flowtables", "multicast")
 """Systems with no required column in one of these units."""
-
-
-def in_other_words(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table as a stranger would name and measure it, such as `Capacity (Gbit/s)`."""
-    columns = {}
-    for name in frame:
-        stem, unit = unit_of(str(name))
-        title = str(name).replace("_", " ").title()
-        if unit is not None and unit.symbol in OTHER_UNITS:
-            symbol, factor = OTHER_UNITS[unit.symbol]
-            columns[f"{stem.replace('_', ' ').title()} ({symbol})".strip()] = frame[name] / factor
-        else:
-            columns[title] = frame[name]
-    return pd.DataFrame(columns).assign(Remark="checked")
 
 
 @pytest.mark.parametrize("name", system_names())

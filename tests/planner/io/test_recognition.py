@@ -15,7 +15,8 @@ from planner.io.recognition import Recognition, Sheet, list_sheets, recognize
 from planner.io.table_files import read_table, write_table, write_workbook
 from planner.scenarios.catalogue import find_system, system_names
 from tests.fuzzing.bases import bases
-from tests.planner.io.test_table_files import VARIANTS, in_other_words, table_of, write
+from tests.planner.io.spreadsheets import in_other_words, table_of
+from tests.planner.io.test_table_files import VARIANTS, write
 
 SYSTEMS: Final = [find_system(name) for name in system_names()]
 
