@@ -274,7 +274,7 @@ def find_heaviest(
     headers: Any, priced: Any, words: Any, price: Any, actions: Any, shares: Any, rules: Any, index: Any,
     most_nodes: Any,
 ) -> Any:  # fmt: skip
-    """Return a limit on the prices of a valid cube around each header, at least 1; a cube, and its prices.
+    """Return a limit on the prices of a valid cube around each header, at least 1; a valid one, its prices.
 
     headers     (k,) of `priced`, which are headers of falling price
     most_nodes  of branch and bound around each; the limit is larger where it ends early
@@ -322,10 +322,11 @@ def search_around(  # noqa: C901
     root: Any, priced: Any, words: Any, price: Any, actions: Any, shares: Any, rules: Any, index: Any,
     most_nodes: Any, best_mask: Any,
 ) -> Any:  # fmt: skip
-    """Return a limit on the prices of a valid cube around a header, at least 1, and those of the best.
+    """Return a limit on the prices of a valid cube around a header, at least 1, and those of the best found.
 
     A node is the smallest cube with the headers taken so far. It takes one more of `left`, whose colours
     limit what they can add; then this one is out. Cubes that hold a header that is out are known already.
+    Cubes in which no header of another action is found count for the limit; only valid ones are returned.
     """
     width = words.shape[1]
     members = priced[np.array([g != root and has(shares[root], g) for g in priced])]
@@ -343,7 +344,7 @@ def search_around(  # noqa: C901
     best_mask[:] = mask[0]
     for a in range(count):
         put(left[0], a)
-    total[0] = best = price[root]
+    total[0] = best = best_valid = price[root]
     depth, nodes, is_new = 0, 0, True
     while depth >= 0:
         if is_new:
@@ -356,7 +357,7 @@ def search_around(  # noqa: C901
                 for d in range(depth + 1):
                     if open_[d] > 0:
                         limit = max(limit, total[d] + most[d, open_[d] - 1])
-                return limit, best
+                return limit, best_valid
         open_[depth] -= 1
         c = open_[depth]
         if c < 0 or total[depth] + most[depth, c] <= max(best, 1.0) + 1e-9:
@@ -383,9 +384,11 @@ def search_around(  # noqa: C901
                 break
             put(inside[below], a)
             total[below] += value[a]
-        if is_known or (
-            not keeps_action(words[root], mask[below], index, rules, scratch)
-            and is_mixed(words[root], mask[below], actions[root], rules, witness, near, near_start)
+        if is_known:
+            continue
+        is_valid = keeps_action(words[root], mask[below], index, rules, scratch)
+        if not is_valid and is_mixed(
+            words[root], mask[below], actions[root], rules, witness, near, near_start
         ):
             continue
         for w in range(size):
@@ -394,8 +397,9 @@ def search_around(  # noqa: C901
             if has(inside[below], a) and not has(inside[depth], a):
                 for w in range(size):
                     left[below, w] &= together[a, w]
-        if total[below] > best:
-            best = total[below]
+        best = max(best, total[below])
+        if is_valid and total[below] > best_valid:
+            best_valid = total[below]
             best_mask[:] = mask[below]
         depth, is_new = below, True
-    return max(best, 1.0), best
+    return max(best, 1.0), best_valid

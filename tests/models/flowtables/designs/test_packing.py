@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from scipy.optimize import linprog
 
-from planner_models.flowtables import SYSTEM, FlowTables
+from planner_models.flowtables import SYSTEM, FlowTables, check
 from planner_models.flowtables.designs.cover import group_headers
 from planner_models.flowtables.designs.packing import pack
 from planner_models.flowtables.plan.classification import classify
@@ -52,3 +53,17 @@ def test_a_packing_proves_more_than_headers_that_share_no_entry() -> None:
     assert len(found.header) == 2
     proof = SYSTEM.design("fewest_misses").run(problem, parameters={"rounds": 10}).proof
     assert (proof.objective, proof.bound) == (2, 2)
+
+
+def test_an_entry_is_valid_where_no_random_header_shows_the_opposite() -> None:
+    """Of 65,536 headers with c=1 one alone matches no rule before that of c=1."""
+    fields = pd.DataFrame(
+        [("a", 16, "l2", 0), ("c", 1, "l4", 0)], columns=["field", "bits", "stage", "prefix"]
+    )
+    bits = [(3, f"a={1 << bit}/{1 << bit:#x}", "out:1") for bit in range(16)]
+    headers = [f"a={value} c=1" for value in (0x5555, 0xAAAA, 0x5A5A)]
+    problem = make([*bits, (2, "c=1", "out:2"), (1, "", "out:1")], headers, fields=fields)
+    decision = SYSTEM.design("fewest_misses").run(problem, parameters={"rounds": 4})
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan))
+    assert decision.proof.objective == 2
