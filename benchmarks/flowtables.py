@@ -93,33 +93,36 @@ def main() -> None:
         assert entries > 15_000 or seconds < MOST_SECONDS_PER_MASK
 
 
-def search_longer(kind: str, problem: FlowTables, cost_us: float) -> None:
-    """Time a longer local search of `merged`, from the same masks."""
+def run_checked(
+    kind: str, problem: FlowTables, design: str, parameters: dict[str, int]
+) -> tuple[float, float | None, str | None, float]:
+    """Return objective, bound, its scope, and seconds of a design, whose plan passes the check."""
     start = time.process_time()
-    decision = SYSTEM.design("merged").run(problem, parameters={"trials": MORE_TRIALS})
-    seconds = time.process_time() - start
-    assert decision.plan is not None
-    assert decision.proof.objective is not None
-    assert not len(check(problem, decision.plan)), f"{kind}: wrong entries"
-    assert decision.proof.objective <= cost_us * (1 + 1e-9)
-    print(f"{kind}: merged, {MORE_TRIALS:,} trials: {decision.proof.objective:.2f} us, {seconds:.1f} s")
-
-
-def search_candidates(kind: str, problem: FlowTables, cost_us: float) -> None:
-    """Time the search for the best pool of candidate masks, and compare it with its bound."""
-    start = time.process_time()
-    decision = SYSTEM.design("merged").run(problem, parameters={"candidates": CANDIDATES})
+    decision = SYSTEM.design(design).run(problem, parameters=parameters)
     seconds = time.process_time() - start
     proof = decision.proof
     assert decision.plan is not None
     assert proof.objective is not None
-    assert proof.bound is not None
     assert not len(check(problem, decision.plan)), f"{kind}: wrong entries"
-    assert proof.bound <= proof.objective <= cost_us * (1 + 1e-9)
-    assert 1 - proof.bound / proof.objective < MOST_GAP
+    return proof.objective, proof.bound, proof.bound_scope, seconds
+
+
+def search_longer(kind: str, problem: FlowTables, cost_us: float) -> None:
+    """Time a longer local search of `merged`, from the same masks."""
+    objective, _, _, seconds = run_checked(kind, problem, "merged", {"trials": MORE_TRIALS})
+    assert objective <= cost_us * (1 + 1e-9)
+    print(f"{kind}: merged, {MORE_TRIALS:,} trials: {objective:.2f} us, {seconds:.1f} s")
+
+
+def search_candidates(kind: str, problem: FlowTables, cost_us: float) -> None:
+    """Time the search for the best pool of candidate masks, and compare it with its bound."""
+    objective, bound, scope, seconds = run_checked(kind, problem, "merged", {"candidates": CANDIDATES})
+    assert bound is not None
+    assert bound <= objective <= cost_us * (1 + 1e-9)
+    assert 1 - bound / objective < MOST_GAP
     print(
-        f"{kind}: merged, {proof.bound_scope}: {proof.objective:.2f} us, at least {proof.bound:.2f} "
-        f"({100 * (1 - proof.bound / proof.objective):.1f}% less), {seconds:.1f} s",
+        f"{kind}: merged, {scope}: {objective:.2f} us, at least {bound:.2f} "
+        f"({100 * (1 - bound / objective):.1f}% less), {seconds:.1f} s",
         flush=True,
     )
 
@@ -131,19 +134,13 @@ def compare_misses(kind: str, problem: FlowTables, programs: int) -> None:
 
 
 def require_few_misses(kind: str, problem: FlowTables, rounds: int) -> None:
-    start = time.process_time()
-    decision = SYSTEM.design("fewest_misses").run(problem, parameters={"rounds": rounds})
-    seconds = time.process_time() - start
-    proof = decision.proof
-    assert decision.plan is not None
-    assert proof.objective is not None
-    assert proof.bound is not None
-    assert not len(check(problem, decision.plan)), f"{kind}: wrong entries"
-    assert proof.objective >= proof.bound
-    gap = 100 * (1 - proof.bound / proof.objective)
+    objective, bound, _, seconds = run_checked(kind, problem, "fewest_misses", {"rounds": rounds})
+    assert bound is not None
+    assert objective >= bound
+    gap = 100 * (1 - bound / objective)
     print(
-        f"{kind}: {len(problem.flows):,} connections, {rounds} programs: {proof.objective:,.0f} misses, "
-        f"at least {proof.bound:,.0f} ({gap:.1f}% less), {seconds:.1f} s",
+        f"{kind}: {len(problem.flows):,} connections, {rounds} programs: {objective:,.0f} misses, "
+        f"at least {bound:,.0f} ({gap:.1f}% less), {seconds:.1f} s",
         flush=True,
     )
 

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import kernel
+from planner.compiled import inner, kernel
 from planner_models.flowtables.designs.cover import Headers, Members
 from planner_models.flowtables.designs.merged import PoolSearch
 from planner_models.flowtables.problem.fields import Words
@@ -120,6 +120,16 @@ def _add_up(sizes: Any) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
+@inner
+def find_gain(rows: Any, start: Any, end: Any, price: Any, weight: Any, lookup_us: Any, entry_us: Any) -> Any:
+    """Return the gain of an entry with the headers from `start` to `end`, without those that lose by it."""
+    gain = -entry_us
+    for k in range(start, end):
+        h = rows[k]
+        gain += max(price[h] - weight[h] * lookup_us, 0.0)
+    return gain
+
+
 @kernel
 def find_gains(candidates: Any, price: Any, weight: Any, lookup_us: Any, entry_us: Any) -> Any:
     """Return the gain of each mask in each place, (masks, places); times of places rise."""
@@ -133,10 +143,10 @@ def find_gains(candidates: Any, price: Any, weight: Any, lookup_us: Any, entry_u
                     gains[m, s] += max(price[h] - weight[h] * lookup_us[s] - entry_us, 0.0)
         for e in range(candidates.first[m], candidates.first[m + 1]):
             for s in range(len(lookup_us)):
-                gain = -entry_us
-                for k in range(candidates.start[e], candidates.start[e + 1]):
-                    h = candidates.rows[k]
-                    gain += max(price[h] - weight[h] * lookup_us[s], 0.0)
+                gain = find_gain(
+                    candidates.rows, candidates.start[e], candidates.start[e + 1], price, weight,
+                    lookup_us[s], entry_us,
+                )  # fmt: skip
                 if gain <= 0:
                     break
                 gains[m, s] += gain
@@ -156,10 +166,10 @@ def count_served(candidates: Any, price: Any, weight: Any, masks: Any, lookup_us
             h = candidates.alone[k]
             served[h] += price[h] > weight[h] * lookup_us[place] + entry_us
         for e in range(candidates.first[m], candidates.first[m + 1]):
-            gain = -entry_us
-            for k in range(candidates.start[e], candidates.start[e + 1]):
-                h = candidates.rows[k]
-                gain += max(price[h] - weight[h] * lookup_us[place], 0.0)
+            gain = find_gain(
+                candidates.rows, candidates.start[e], candidates.start[e + 1], price, weight,
+                lookup_us[place], entry_us,
+            )  # fmt: skip
             if gain <= 0:
                 continue
             for k in range(candidates.start[e], candidates.start[e + 1]):

@@ -22,6 +22,7 @@ from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.compiled import kernel
 from planner.contract.design import Decision
+from planner.formatting import sizes
 from planner.options import Options
 from planner_models.updates.designs.batch_search import (
     ITERATIONS,
@@ -258,13 +259,13 @@ def find_reasons(problem: Update, needs: Needs, options: Options) -> tuple[str, 
         name for name, lacks in (("tables", rows < tables), ("links", rows >= tables)) if lacks.any()
     )
     why = f"{who} in no batch, in whatever order: {lacking} lack space"
-    sizes = _say_sizes(problem, rows[np.argsort(-more[rows], kind="stable")], more)
+    larger_sizes = _say_sizes(problem, rows[np.argsort(-more[rows], kind="stable")], more)
     larger = needs._replace(free=needs.free + more)
     short = replace(options, time_limit_s=min(options.time_limit_s or REASON_S, REASON_S))
     found = search(larger, short, exact=False, most=len(needs.classes)).batch
     if found is None:
-        return why, f"at least {sizes} must be larger"
-    return why, f"with {sizes}, {count_text(int(found.max()) + 1)} would be enough"
+        return why, f"at least {larger_sizes} must be larger"
+    return why, f"with {larger_sizes}, {sizes({'batches': int(found.max()) + 1})} would be enough"
 
 
 def _say_sizes(problem: Update, rows: Ints, more: Floats) -> str:
@@ -284,11 +285,6 @@ def _say_sizes(problem: Update, rows: Ints, more: Floats) -> str:
             link = links[row - len(tables)]
             said.append(f"{more[row]:,.4g} Mbit/s more on link {problem.link_names[link]}")
     return ", ".join(said) + (f" and {len(rows) - len(said):,} more" if len(rows) > len(said) else "")
-
-
-def count_text(batches: int) -> str:
-    """Return a number of batches in words."""
-    return "1 batch" if batches == 1 else f"{batches:,} batches"
 
 
 def build_program(needs: Needs, batches: int, *, whole: bool = False) -> LinearProgram:

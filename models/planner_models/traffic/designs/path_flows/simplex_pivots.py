@@ -238,6 +238,20 @@ def _remove_path(state: State, i: int) -> None:
 
 
 @inner
+def _take_from_key(state: State, k: int, row: Floats, own: float) -> float:
+    """Return what a row of basic columns takes from the key path of demand k, besides what is its own."""
+    total = own
+    i = state.first[k]
+    while i >= 0:
+        total -= row[i]
+        i = state.after[i]
+    place, slope = state.number[RISE_PLACE], state.slope[k]
+    if place >= 0 and slope > 0.0:
+        total += slope * row[place]
+    return total
+
+
+@inner
 def _swap_key(state: State, k: int, change: Floats, own: float) -> int:
     """Make the basic path of demand k with most traffic its key; return the place where the old key is.
 
@@ -250,26 +264,11 @@ def _swap_key(state: State, k: int, change: Floats, own: float) -> int:
             best = i
         i = state.after[i]
     flow = _key_flow(state, k)
-    place, slope = state.number[RISE_PLACE], state.slope[k]
-    with_rise = place >= 0 and slope > 0.0
+    slope = state.slope[k]
     for e in range(len(state.price)):
-        total = 0.0
         row = state.inverse[e]
-        i = state.first[k]
-        while i >= 0:
-            total -= row[i]
-            i = state.after[i]
-        if with_rise:
-            total += slope * row[place]
-        row[best] = total
-    total = own
-    i = state.first[k]
-    while i >= 0:
-        total -= change[i]
-        i = state.after[i]
-    if with_rise:
-        total += slope * change[place]
-    change[best] = total
+        row[best] = _take_from_key(state, k, row, 0.0)
+    change[best] = _take_from_key(state, k, change, own)
     old = state.key[k]
     if slope > 0.0:
         add_slope(state, k, -1.0)
