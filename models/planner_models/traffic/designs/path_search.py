@@ -72,6 +72,18 @@ class _Work(NamedTuple):
     number: Ints
 
 
+class _Found(NamedTuple):
+    """Paths found so far.
+
+    demand, hops  (count * K,) place of each path's demand, and its number of links
+    written       (2,) number of paths, and of their links together
+    """
+
+    demand: Ints
+    hops: Ints
+    written: Ints
+
+
 def search(
     *,
     nodes: int,
@@ -137,89 +149,79 @@ def _allocate(nodes, links):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _append(link, size, extra):  # type: ignore[no-untyped-def]
-    """Write `extra` to `link` from place `size` on; return `link`, longer where it was too short."""
-    if size + len(extra) > len(link):
-        longer = np.empty(2 * (size + len(extra)), np.int32)
+def _begin(nodes, links, demands, count):  # type: ignore[no-untyped-def]
+    """Return the state of a search for `count` paths of each demand."""
+    most = count * demands
+    found = _Found(np.empty(most, np.int64), np.empty(most, np.int64), np.zeros(2, np.int64))
+    link = np.empty(16 * demands + nodes, np.int32)
+    return allocate(nodes), np.empty(nodes, np.int32), _allocate(nodes, links), found, link
+
+
+@njit(cache=True)
+def _is_in_reach(backward, weight, source, target, k, tree, parent):  # type: ignore[no-untyped-def]
+    """Return whether a demand has a path; find the tree of its target where that is not the last one's."""
+    if k == 0 or target[k - 1] != target[k]:
+        dijkstra(backward, weight, target[k], tree, parent)
+    return tree.distance[source[k]] < np.inf
+
+
+@njit(cache=True)
+def _append(found, link, k, paths):  # type: ignore[no-untyped-def]
+    """Write the paths of demand `k`, their links to `link`; return `link`, longer where it was too short."""
+    flat, ends = paths
+    number, size = found.written
+    if size + len(flat) > len(link):
+        longer = np.empty(2 * (size + len(flat)), np.int32)
         longer[:size] = link[:size]
         link = longer
-    link[size : size + len(extra)] = extra
+    link[size : size + len(flat)] = flat
+    last = 0
+    for end in ends:
+        found.demand[number], found.hops[number] = k, end - last
+        last = end
+        number += 1
+    found.written[0], found.written[1] = number, size + len(flat)
     return link
 
 
 @njit(cache=True)
+def _written(found, link):  # type: ignore[no-untyped-def]
+    """Return for each path its demand and its number of links, and the links of all."""
+    number, size = found.written
+    return found.demand[:number], found.hops[:number], link[:size].copy()
+
+
+@njit(cache=True)
 def _search_shortest(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
-    """Return for each path its demand and its number of links, and the links of all: shortest ones."""
-    nodes = backward.nodes
-    tree, parent, work = allocate(nodes), np.empty(nodes, np.int32), _allocate(nodes, len(weight))
-    demand, hops = np.empty(count * len(source), np.int64), np.empty(count * len(source), np.int64)
-    link, size, paths = np.empty(16 * len(source) + nodes, np.int32), 0, 0
+    """Return what `_written` does, of shortest paths."""
+    tree, parent, work, found, link = _begin(backward.nodes, len(weight), len(source), count)
     for k in range(len(source)):
-        s, t = source[k], target[k]
-        if k == 0 or target[k - 1] != t:
-            dijkstra(backward, weight, t, tree, parent)
-        if tree.distance[s] == np.inf:
-            continue
-        flat, ends = _yen(forward, weight, tree.distance, parent, s, t, count, work)
-        link = _append(link, size, flat)
-        size += len(flat)
-        last = 0
-        for end in ends:
-            demand[paths], hops[paths] = k, end - last
-            last = end
-            paths += 1
-    return demand[:paths], hops[:paths], link[:size].copy()
+        if _is_in_reach(backward, weight, source, target, k, tree, parent):
+            paths = _yen(forward, weight, tree.distance, parent, source[k], target[k], count, work)
+            link = _append(found, link, k, paths)
+    return _written(found, link)
 
 
 @njit(cache=True)
 def _search_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
-    """Return for each path its demand and its number of links, and all links: successive shortest ones."""
-    nodes = backward.nodes
-    tree, parent, work = allocate(nodes), np.empty(nodes, np.int32), _allocate(nodes, len(weight))
-    path = np.empty(nodes, np.int32)
-    demand, hops = np.empty(count * len(source), np.int64), np.empty(count * len(source), np.int64)
-    link, size, paths = np.empty(16 * len(source) + nodes, np.int32), 0, 0
+    """Return what `_written` does, of successive shortest paths."""
+    tree, parent, work, found, link = _begin(backward.nodes, len(weight), len(source), count)
     for k in range(len(source)):
-        s, t = source[k], target[k]
-        if k == 0 or target[k - 1] != t:
-            dijkstra(backward, weight, t, tree, parent)
-        if tree.distance[s] == np.inf:
-            continue
-        flat, ends = _successive(forward, weight, tree.distance, parent, s, t, count, work, path)
-        link = _append(link, size, flat)
-        size += len(flat)
-        last = 0
-        for end in ends:
-            demand[paths], hops[paths] = k, end - last
-            last = end
-            paths += 1
-    return demand[:paths], hops[:paths], link[:size].copy()
+        if _is_in_reach(backward, weight, source, target, k, tree, parent):
+            paths = _successive(forward, weight, tree.distance, parent, source[k], target[k], count, work)
+            link = _append(found, link, k, paths)
+    return _written(found, link)
 
 
 @njit(cache=True)
 def _search_most_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
-    """Return for each path its demand and its number of links, and the links of all: link-disjoint ones."""
-    nodes = backward.nodes
-    tree, parent, work = allocate(nodes), np.empty(nodes, np.int32), _allocate(nodes, len(weight))
-    potential = np.empty(nodes)
-    demand, hops = np.empty(count * len(source), np.int64), np.empty(count * len(source), np.int64)
-    link, size, paths = np.empty(16 * len(source) + nodes, np.int32), 0, 0
+    """Return what `_written` does, of link-disjoint paths."""
+    tree, parent, work, found, link = _begin(backward.nodes, len(weight), len(source), count)
     for k in range(len(source)):
-        s, t = source[k], target[k]
-        if k == 0 or target[k - 1] != t:
-            dijkstra(backward, weight, t, tree, parent)
-        if tree.distance[s] == np.inf:
-            continue
-        potential[:] = tree.distance
-        flat, ends = _suurballe(forward, weight, potential, s, t, count, work)
-        link = _append(link, size, flat)
-        size += len(flat)
-        last = 0
-        for end in ends:
-            demand[paths], hops[paths] = k, end - last
-            last = end
-            paths += 1
-    return demand[:paths], hops[:paths], link[:size].copy()
+        if _is_in_reach(backward, weight, source, target, k, tree, parent):
+            paths = _suurballe(forward, weight, tree.distance.copy(), source[k], target[k], count, work)
+            link = _append(found, link, k, paths)
+    return _written(found, link)
 
 
 @njit(cache=True)
@@ -287,10 +289,11 @@ def _walk_tree(forward, parent, source, target, path):  # type: ignore[no-untype
 
 
 @njit(cache=True)
-def _successive(forward, weight, potential, parent, source, target, count, work, path):  # type: ignore[no-untyped-def]
+def _successive(forward, weight, potential, parent, source, target, count, work):  # type: ignore[no-untyped-def]
     """Return the links of successive shortest paths without those before, and where each path ends."""
     flat, size = np.empty(len(work.banned), np.int32), 0  # no link comes twice
     ends, found = np.empty(count, np.int64), 0
+    path = np.empty(len(potential), np.int32)
     for number in range(count):
         if number == 0:
             hops = _walk_tree(forward, parent, source, target, path)
