@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +28,11 @@ DIGEST: Final = re.compile(r"[0-9a-f]{16}")
 """The name of uploaded tables."""
 PLAIN_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 SOLVER_OPTIONS: Final = ("service", "time_limit_s", "gap", "seed")
+
+
+def say_unknown(key: str, name: str, names: Iterable[str]) -> str:
+    """Return the message for a key of an address with a name that is none of those that there are."""
+    return f"{key}={name}: no such {key}{did_you_mean(name, names)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +80,7 @@ class Question:
         if not name:
             return None
         if name != UPLOADED and name not in scenario_names():
-            raise InputError(f"scenario={name}: no such scenario" + did_you_mean(name, scenario_names()))
+            raise InputError(say_unknown("scenario", name, scenario_names()))
         changes = {}
         for text in query.get("set", []):
             key, equals, value = text.partition("=")

@@ -15,9 +15,10 @@ from typing import Any, Final
 
 import streamlit as st
 
-from planner.errors import InputError, PlannerError, did_you_mean
+from planner.errors import InputError, PlannerError
 from planner.formatting import printable
 from planner_dashboard.jobs import TIME_LIMIT_S, Job, Workers
+from planner_dashboard.question import say_unknown
 
 WORKERS: Final = "PLANNER_DASHBOARD_WORKERS"
 MEMORY_MB: Final = "PLANNER_DASHBOARD_MEMORY_MB"
@@ -253,8 +254,7 @@ def name_of_address(key: str, names: Sequence[str], default: str) -> str:
     given = str(st.query_params.get(key, ""))
     if not given or given in names:
         return given or default
-    message = f"{key}={given}: no such {key}{did_you_mean(given, names)}"
-    st.session_state[f"unknown {key}"] = message, default
+    st.session_state[f"unknown {key}"] = say_unknown(key, given, names), default
     return default
 
 
