@@ -81,7 +81,8 @@ from planner_models.traffic.plan.plan import PLAN_TABLES, Routing
 from planner_models.traffic.problem import generators, series
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.drawing import draw as draw_problem
-from planner_models.traffic.problem.problem import OPTIONAL_TABLES, TABLES, Traffic
+from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.traffic.problem.sources import SOURCES
 from planner_models.traffic.published import targets
 from planner_models.traffic.simulation import study

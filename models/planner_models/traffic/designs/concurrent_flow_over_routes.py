@@ -27,7 +27,8 @@ from planner_models.traffic.designs.link_flow_program import METRIC_OF
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 SAME: Final = 1e-12  # relative: a remainder below it is rounding
 

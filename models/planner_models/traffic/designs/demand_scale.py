@@ -9,7 +9,9 @@ import numpy as np
 from planner.backends import Solution
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.plan import split_ratios
-from planner_models.traffic.problem.problem import LEAST_MBPS, MOST_MBPS, Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.schema import LEAST_MBPS, MOST_MBPS
 
 
 def demand_scale(problem: Traffic) -> float:

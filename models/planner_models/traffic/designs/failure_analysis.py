@@ -38,7 +38,8 @@ from planner_models.traffic.problem.failure_sets import (
     build_failure_set,
     join_sets,
 )
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 SETS: Final = {"table": "failure", "links": "link", "nodes": "node", "double_links": "link pair"}
 """Kind of the failures of each set."""

@@ -17,7 +17,8 @@ from planner_models.traffic.designs.link_flow_program import Objective, link_cos
 from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 OPTIMALITY_GAP: Final = 1e-6  # relative, where options give none
 ROUNDING: Final = 1e-9  # relative difference of objective and bound that may be rounding

@@ -22,7 +22,8 @@ from planner_models.traffic.designs.routable import shed_demands, shed_unreachab
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 Control = Literal["coupled", "uncoupled"]
 SubflowCount = Annotated[int, Field(gt=0, description="subflows of each demand")]

@@ -20,7 +20,8 @@ from planner.compiled import njit
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 LEAST_SHARE: Final = 1e-6  # of a demand; less on a path is left out
 

@@ -39,7 +39,8 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.reconvergence.network import Network, network_of
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.failures import remove_failed
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 GAP: Final = 1e-6  # of all offered traffic, within which a plan is optimal
 SMALLEST: Final = 1e-9  # of a link's capacity or a demand's rate: less is none

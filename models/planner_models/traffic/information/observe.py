@@ -13,7 +13,8 @@ from planner.arrays import Floats, Ints
 from planner.contract.degradation import AgeS, Noise, Seed, add_noise, drift
 from planner.errors import InputError
 from planner_models.traffic.information import tomogravity
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 
 def observe_locally(problem: Traffic, *, noise: Noise = 0.0, seed: Seed = 0) -> Traffic:

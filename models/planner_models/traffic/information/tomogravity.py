@@ -29,7 +29,9 @@ from planner.contract.tables import Table, label, number, report_unknown_names, 
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
 from planner_models.traffic.plan import split_ratios
-from planner_models.traffic.problem.problem import LEAST_MBPS, LINKS, MOST_MBPS, NODES, Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.schema import LEAST_MBPS, LINKS, MOST_MBPS, NODES
 
 MAX_SWEEPS: Final = 2_000
 TOLERANCE: Final = 1e-9  # relative, of loads and totals that the estimate makes

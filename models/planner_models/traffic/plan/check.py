@@ -27,7 +27,8 @@ from planner_models.traffic.plan.plan import (
 )
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import flow_on_segments
-from planner_models.traffic.problem.problem import Traffic, entries_at, index_distinct, sum_by_index
+from planner_models.traffic.problem.indexing import entries_at, index_distinct, sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 TOLERANCE: Final = 1e-6  # relative to a link's capacity, a demand, the flow to a target
 MAX_PLACES: Final = 20_000_000  # of commodities and nodes, followed at a time

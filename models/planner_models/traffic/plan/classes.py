@@ -15,7 +15,8 @@ from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.check import VerifiedFlow, verify_flow
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 SERVED: Final = 1e-9  # share of a demand; where less is missing, all is sent
 

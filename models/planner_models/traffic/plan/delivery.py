@@ -28,7 +28,8 @@ from planner.errors import SolverFailure
 from planner_models.networks.classes import share_by_class
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 PRECISION: Final = 1e-12  # of the logarithm of the share that a link passes
 SMALLEST_REST: Final = 1e-16  # of all traffic; less than this still on its way has arrived

@@ -21,7 +21,8 @@ from planner_models.traffic.plan.delivery import delivered_rates, dropped_rates,
 from planner_models.traffic.plan.reoptimization import GAIN_TOLERANCE, CapacityReoptimization
 from planner_models.traffic.problem.drawing import LINK, NODE
 from planner_models.traffic.problem.duplex_lines import DuplexLines
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 MOST_USERS: Final = 10  # rows of a table of demands
 MOST_ENTRIES: Final = 200_000  # of a flow per target, up to which it is followed back to its demands

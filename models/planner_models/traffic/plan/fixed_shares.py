@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from planner.arrays import Floats
 from planner.errors import PlanRejected
 from planner_models.traffic.plan.plan import WORST_MATRICES, Routing, require_links
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 CONSERVED: Final = 1e-6  # of a demand; by so much may the shares into and out of a node differ
 SMALLEST_SHARE: Final = 1e-9  # of a demand on a link

@@ -18,7 +18,8 @@ from planner_models.traffic.plan.moved_traffic import measure_moved_share
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import count_segments
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 SHARES = "of the demands with a path"
 

@@ -17,7 +17,8 @@ from planner.contract.tables import Table, abbreviate, label, number, validate
 from planner.errors import PlanRejected
 from planner_models.traffic.plan.segment_lists import segment_shares
 from planner_models.traffic.plan.segments import SEGMENTS
-from planner_models.traffic.problem.problem import Traffic, entries_at, sum_by_index
+from planner_models.traffic.problem.indexing import entries_at, sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 CLASS: Final = "the demand's class, where demands have classes"
 

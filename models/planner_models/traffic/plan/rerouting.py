@@ -21,7 +21,8 @@ from planner.errors import SolverFailure
 from planner.options import Options
 from planner_models.traffic.plan.classes import divide_served
 from planner_models.traffic.plan.plan import Routing, links_of_routes, list_routes
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 NONE_LEFT_OUT: Final = 1e-9  # of a pair's rate: less is rounding of the solver
 

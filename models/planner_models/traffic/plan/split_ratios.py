@@ -9,7 +9,8 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner_models.traffic.plan.cycle_removal import cyclic_entries, remove_cycles
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 WEIGHT_TOLERANCE: Final = 1e-9  # relative; paths whose weights differ by less are equally short
 NOISE: Final = 1e-9  # of the largest flow to a target; smaller flows of a solver are rounding

@@ -9,134 +9,42 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.notes import add_note, make_with_notes
-from planner.contract.tables import (
-    Table,
-    file_name,
-    label,
-    number,
-    row_name,
-    shorten_faults,
-    validate_fields,
-)
+from planner.contract.tables import file_name, row_name, shorten_faults, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_graph, take_pairs, take_tables, to_graph
-from planner_models.networks.classes import CLASSES, find_class_faults, order_classes
-from planner_models.networks.nodes import NODE_COLUMNS, find_bad_ends, find_names, nodes_of_links
+from planner_models.networks.classes import find_class_faults, order_classes
+from planner_models.networks.nodes import find_bad_ends, find_names, nodes_of_links
 from planner_models.networks.tunnels import Tunnels
-from planner_models.traffic.problem.failure_sets import FAILURES, read_failures
+from planner_models.traffic.problem.failure_sets import read_failures
+from planner_models.traffic.problem.indexing import index_distinct, look_up, sum_by_index
 from planner_models.traffic.problem.one_way_links import find_one_way_doubt
-from planner_models.traffic.problem.rules import RULES, Rule, read_rules
-from planner_models.traffic.problem.tunnels import TUNNELS, read_tunnels
+from planner_models.traffic.problem.rules import Rule, read_rules
+from planner_models.traffic.problem.schema import (
+    DEMANDS,
+    LEAST_MBPS,
+    LINKS,
+    MOST_MBPS,
+    NODES,
+    OPTIONAL_TABLES,
+    TABLES,
+)
+from planner_models.traffic.problem.tunnels import read_tunnels
 
 if TYPE_CHECKING:
     import networkx as nx
 
-MOST_MBPS: Final = 1e12  # an exabit per second
-LEAST_MBPS: Final = 1e-15  # but 0; less has no meaning, and its ratios overflow
-MOST_WEIGHT: Final = 1e12
-MOST_PARALLEL: Final = 1e6
 PAIRS_PER_DEMAND: Final = 16  # of nodes, up to which a table of all pairs is faster than a search
-MOST_DENSE: Final = 20_000_000  # entries of a sparse matrix that are made dense at a time
-DENSE_PER_PLACE: Final = 100  # entries of a dense matrix that are made as fast as one place is looked up
-
-
-def rate_column(about: str, *, usual: tuple[float, float] | None = None) -> pa.Column:
-    """Return a column of rates or capacities, Mbit/s: 0, or within what networks can carry."""
-    return number(about, at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS, usual=usual)
-
-
-NODES: Final = Table(
-    name="nodes",
-    about="a place where traffic starts, ends or is switched",
-    columns={
-        **NODE_COLUMNS,
-        "group": label("part of the network that it belongs to, such as a pod"),
-    },
-    key=("node",),
-)
-NODES.columns["group"].required = False
-LINKS: Final = Table(
-    name="links",
-    about="a one-way link; two rows with the same ends are parallel links",
-    columns={
-        "tail": label("node where it starts"),
-        "head": label("node where it ends"),
-        "capacity_mbps": rate_column("most traffic, Mbit/s; a link with 0 is down", usual=(0.1, 1e8)),
-        "weight": number("routing metric", more_than=0, at_most=MOST_WEIGHT, optional=True, default=1.0),
-        "cost": number(
-            "price of carrying traffic, per Mbit/s", at_least=0, at_most=MOST_WEIGHT, optional=True
-        ),
-        "latency_ms": number(
-            "one-way delay, ms", at_least=0, at_most=MOST_WEIGHT, optional=True, usual=(1e-3, 2e3)
-        ),
-        "parallel": number(
-            "which of the parallel links with these ends it is, from 1; 0: the next in the table's order",
-            at_least=0,
-            at_most=MOST_PARALLEL,
-            whole=True,
-            optional=True,
-        ),
-        "upgrade_cost": number(
-            "price of `upgrade_mbps` more capacity", at_least=0, at_most=MOST_WEIGHT, optional=True
-        ),
-        "upgrade_mbps": number(
-            "capacity that can be added at a time, Mbit/s; without it the link's own capacity",
-            more_than=0,
-            at_most=MOST_MBPS,
-            optional=True,
-        ),
-    },
-    may_be_empty=True,  # where every link has failed; tables of users need a row
-)
-DEMANDS: Final = Table(
-    name="demands",
-    about="traffic from one node to another",
-    columns={
-        "source": label("node where it starts"),
-        "target": label("node where it ends"),
-        "rate_mbps": rate_column("offered rate, Mbit/s"),
-        "max_latency_ms": number(
-            "largest delay of its routes, ms; blank: any",
-            at_least=0,
-            at_most=MOST_WEIGHT,
-            optional=True,
-            may_be_blank=True,
-        ),
-        "weight": number(
-            "its part of scarce capacity, against other demands, under max-min fairness; blank: 1",
-            more_than=0,
-            at_most=MOST_WEIGHT,
-            optional=True,
-            may_be_blank=True,
-        ),
-        "class": label("its traffic class; a pair may have a demand in each", optional=True),
-    },
-    key=("source", "target", "class"),
-)
-TABLES: Final = (NODES, LINKS, DEMANDS, CLASSES, TUNNELS, RULES, FAILURES)
-OPTIONAL_TABLES: Final = ("nodes", "classes", "tunnels", "rules", "failures")
 
 Overload = Literal["drop", "priority", "max-min"]
 RATE_INDEPENDENT: Final = {
-    *(
-        "nodes",
-        "links",
-        "overload",
-        "tail",
-        "head",
-        "source",
-        "target",
-        "capacity_mbps",
-        "weight",
-        "incidence",
-    ),
+    *("nodes", "links", "overload", "tail", "head", "source", "target"),
+    *("capacity_mbps", "weight", "incidence"),
     *("tunnels", "rules", "failures", "down", "parsed_tunnels", "parsed_rules", "max_latency_ms"),
     *("parallel", "is_parallel", "link_labels", "demand_labels", "node_index", "link_weights"),
     *("_pairs", "_pair_table", "_triples"),
@@ -145,37 +53,6 @@ RATE_INDEPENDENT: Final = {
 """Attributes of a problem that stay valid when only its rates change."""
 PRECOMPUTED: Final = ("incidence", "_pairs", "_pair_table", "_triples")
 """Those of them that are computed before rates change, so that all such problems share them."""
-
-
-def sum_by_index(index: NDArray[Any], amounts: Floats, count: int) -> Floats:
-    """Return the sum of the amounts of each index, shape (count,) or longer."""
-    return np.bincount(index, weights=amounts, minlength=count).astype(float, copy=False)
-
-
-def entries_at(matrix: sp.csr_array, row: Ints, column: Ints) -> Floats:
-    """Return the entries of a sparse matrix at many places, (P,); blocks of its rows are made dense.
-
-    That is several times as fast as to look up a million places one by one.
-    """
-    rows, columns = matrix.shape
-    if not len(row):
-        return np.zeros(0)
-    if rows * columns > DENSE_PER_PLACE * len(row):
-        return np.asarray(matrix[row, column]).ravel()
-    found = np.empty(len(row))
-    size = max(1, MOST_DENSE // max(columns, 1))
-    for first in range(0, rows, size):
-        here = np.flatnonzero((row >= first) & (row < first + size)) if size < rows else slice(None)
-        found[here] = matrix[first : first + size].toarray()[row[here] - first, column[here]]
-    return found
-
-
-def index_distinct(numbers: Ints, count: int) -> tuple[Ints, Ints]:
-    """Return the distinct ones of whole numbers below `count`, ascending, and the place of each in them."""
-    is_there = np.zeros(count, dtype=bool)
-    is_there[numbers] = True
-    place = np.cumsum(is_there) - 1
-    return np.flatnonzero(is_there), place[numbers]
 
 
 def lightest_links(nodes: int, tail: NDArray[Any], head: NDArray[Any], weight: Floats) -> sp.csr_array:
@@ -187,14 +64,6 @@ def lightest_links(nodes: int, tail: NDArray[Any], head: NDArray[Any], weight: F
     tail, head, weight = tail[order], head[order], weight[order]
     first = np.concatenate([[True], (np.diff(tail) != 0) | (np.diff(head) != 0)])[: len(tail)]
     return sp.csr_array((weight[first], (tail[first], head[first])), shape=(nodes, nodes))
-
-
-def _look_up(keys: Ints, known: Ints, row: Ints) -> Ints:
-    """Return the row of each key among the known ones, which ascend; -1 where it is none of them."""
-    if not len(known):
-        return np.full(len(keys), -1, dtype=np.int64)
-    place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    return np.where(known[place] == keys, row[place], -1).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -260,12 +129,7 @@ class Traffic:
             links = links[is_up]
             links.attrs |= self.links.attrs
             object.__setattr__(self, "links", links)
-            for name in (
-                "tail",
-                "head",
-                "parallel",
-                "is_parallel",
-            ):  # of all links, as the validation needs them
+            for name in ("tail", "head", "parallel", "is_parallel"):  # those of all links, for the validation
                 self.__dict__.pop(name, None)
 
     @classmethod
@@ -557,7 +421,7 @@ class Traffic:
             pair = np.where((pair < 0) | (of_class < 0), -1, pair * len(self.class_table) + of_class)
         if self._pair_table is not None:
             return self._pair_table[pair].astype(np.int64)
-        return _look_up(pair, *self._pairs)
+        return look_up(pair, *self._pairs)
 
     # --- classes --------------------------------------------------------------------------
 
@@ -645,7 +509,7 @@ class Traffic:
         most = int(self.parallel.max(initial=0))
         triple = (tail * len(self.nodes) + head) * most + nth - 1
         none = (tail < 0) | (head < 0) | (nth < 1) | (nth > most)
-        return _look_up(np.where(none, -1, triple), *self._triples)
+        return look_up(np.where(none, -1, triple), *self._triples)
 
     @cached_property
     def _pair_table(self) -> Ints32 | None:

@@ -19,9 +19,10 @@ from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
 from planner.io.text_files import require_file, require_text
 from planner_models.networks.classes import CLASSES
-from planner_models.traffic.problem.problem import LINKS, NODES, Traffic
+from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.readers import sndlib
 from planner_models.traffic.problem.readers.table_building import RateUnit
+from planner_models.traffic.problem.schema import LINKS, NODES
 
 ROWS_PER_READ: Final = 1 << 16  # read at once
 MAX_PERCENTILE_ENTRIES: Final = 200_000_000  # rates of all steps together

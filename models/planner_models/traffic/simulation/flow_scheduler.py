@@ -19,7 +19,8 @@ from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -15,7 +15,7 @@ from planner_models.traffic.designs.previous_routes import LEAST_SHARE, Previous
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
 from tests.models.traffic.networks import both_ways, network, problems
 
 

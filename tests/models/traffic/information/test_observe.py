@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planner_models.traffic import Traffic
 from planner_models.traffic.information import observe
 from planner_models.traffic.problem import generators
-from planner_models.traffic.problem.problem import sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
 from tests.models.traffic.networks import both_ways, network, problems
 
 ABILENE = generators.abilene()

@@ -101,7 +101,7 @@ def test_capacity_0_takes_tunnels_down() -> None:
 
 def test_files_may_leave_cells_blank(tmp_path: Path) -> None:
     from planner.io.table_files import find_tables, read_tables
-    from planner_models.traffic.problem.problem import OPTIONAL_TABLES, TABLES
+    from planner_models.traffic.problem.schema import OPTIONAL_TABLES, TABLES
 
     LINKS.assign(latency_ms=1.0).to_csv(tmp_path / "links.csv", index=False)
     (tmp_path / "demands.csv").write_text("source,target,rate_mbps,max_latency_ms\nA,C,12,\nB,C,1,2.5\n")

@@ -60,7 +60,8 @@ from planner_models.traffic.designs.column_generation.tree_pool import TreePool
 from planner_models.traffic.designs.link_flow_program import METRIC_OF
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 DEFAULT_GAP: Final = 1e-6  # relative, where options give none
 PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan

@@ -29,7 +29,7 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
 )
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
 
 LEAST_WEIGHT: Final = 0.01  # of a tree that is kept
 MAX_ENTRIES: Final = 10_000_000  # of the trees of a decision; more are not kept

@@ -21,7 +21,8 @@ from planner_models.traffic.designs.column_generation.network_reduction import R
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic, index_distinct, sum_by_index
+from planner_models.traffic.problem.indexing import index_distinct, sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 MAX_PAIR_ROWS: Final = 1_000_000  # a plan with more rows than this has flows per target, not per pair
 BLOCK_ENTRIES: Final = 1 << 24  # of the dense arrays in which flows per target are computed

@@ -20,7 +20,8 @@ import scipy.sparse as sp
 from planner.arrays import Floats, Ints
 from planner.compiled import njit
 from planner_models.traffic.plan.moved_traffic import PresentFlow
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 LEAST_AMOUNT: Final = 1e-12  # of a demand's present flow; less on a path is rounding
 

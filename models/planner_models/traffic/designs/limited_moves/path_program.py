@@ -36,7 +36,8 @@ from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.designs.previous_routes import decompose_by_demand
 from planner_models.traffic.designs.restricted_routes.constrained_paths import ConstrainedPathSearch
 from planner_models.traffic.plan.moved_traffic import PresentFlow
-from planner_models.traffic.problem.problem import Traffic, index_distinct, sum_by_index
+from planner_models.traffic.problem.indexing import index_distinct, sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.route_limits import RouteLimits
 
 DEFAULT_GAP: Final = 2e-7  # relative, where options give none

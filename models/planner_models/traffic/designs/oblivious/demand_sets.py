@@ -16,7 +16,8 @@ from planner.contract.tables import Table, label, number, report_unknown_names
 from planner.errors import InputError, SolverFailure
 from planner.io.table_files import read_table
 from planner_models.traffic.problem import series
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 MAX_ENTRIES: Final = 200_000_000  # rates of all matrices together
 FILL_PASSES: Final = 3

@@ -27,8 +27,9 @@ from planner_models.traffic.designs.routable import shed_demands, shed_unreachab
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.fixed_shares import list_matrices, list_shares
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import LEAST_MBPS, MOST_MBPS, Traffic
+from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.route_limits import RouteLimits
+from planner_models.traffic.problem.schema import LEAST_MBPS, MOST_MBPS
 
 PATHS_WITHIN_LIMITS: Final = 4
 Routes = Annotated[

@@ -24,7 +24,8 @@ from planner_models.traffic.designs.path_flows.simplex import UNLIMITED, PathSim
 from planner_models.traffic.designs.path_flows.simplex_state import LINKS, Stop
 from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.designs.previous_routes import PreviousRoutes, find_among
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 BACKEND: Final = "primal simplex over paths"
 

@@ -35,7 +35,8 @@ from planner_models.traffic.designs.path_flows.simplex_state import GivenPaths, 
 from planner_models.traffic.designs.path_search import FoundPaths
 from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.problem import Traffic, sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.problem import Traffic
 
 DEFAULT_GAP: Final = 1e-6  # relative, where options give none
 SAME_FLOW: Final = 1e-9  # of the offered traffic: differences of what is left out up to it count as none

@@ -71,7 +71,7 @@ from planner_models.traffic.designs.path_flows.simplex_state import (
     Stop,
 )
 from planner_models.traffic.designs.path_search import FoundPaths, take
-from planner_models.traffic.problem.problem import sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
 
 PIVOTS_PER_CALL: Final = 1000  # between two of which the basis is inverted anew
 FIRST_TOLERANCE: Final = 0.1  # relative: by how much a path must be shorter under smoothed prices

@@ -24,7 +24,7 @@ from planner_models.traffic.designs.column_generation import master_problem
 from planner_models.traffic.designs.column_generation.coordinate_descent import link_prices
 from planner_models.traffic.designs.segment_routing import segment_paths
 from planner_models.traffic.designs.segment_routing.segment_paths import Legs
-from planner_models.traffic.problem.problem import sum_by_index
+from planner_models.traffic.problem.indexing import sum_by_index
 
 MAX_ITERATIONS: Final = 200
 FIRST_ROWS: Final = 0.7  # of the largest utilization: links above it are rows of the first master problem

@@ -22,7 +22,6 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.errors import InputError
 from planner.io.table_files import read_table
-from planner_models.traffic.problem.problem import DEMANDS
 from planner_models.traffic.problem.readers import Tables, node_labels, xml_files
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
 from planner_models.traffic.problem.readers.file_writing import format_decimal, require_endpoints, write_text
@@ -36,6 +35,7 @@ from planner_models.traffic.problem.readers.table_building import (
     position_columns,
     to_floats,
 )
+from planner_models.traffic.problem.schema import DEMANDS
 
 CAPACITIES: Final = ("LinkSpeedRaw", "capacity_mbps", "capacity", "bandwidth")
 STATED: Final[dict[str, RateUnit]] = {"LinkSpeedRaw": "bps", "capacity_mbps": "mbps"}

@@ -12,8 +12,8 @@ import pytest
 
 from planner.contract.tables import validate
 from planner.errors import InputError
-from planner_models.traffic.problem.problem import TABLES
 from planner_models.traffic.problem.readers import topohub
+from planner_models.traffic.problem.schema import TABLES
 
 NAMES = topohub.names()
 SNDLIB = [name for name in NAMES if name.startswith("sndlib/")]
