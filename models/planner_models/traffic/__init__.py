@@ -77,7 +77,8 @@ from planner_models.traffic.plan.drawing import add_load, draw
 from planner_models.traffic.plan.elements import ELEMENTS
 from planner_models.traffic.plan.failed_links import read_routing
 from planner_models.traffic.plan.metrics import HEADLINE, LIMITS, METRICS, break_down, measure
-from planner_models.traffic.plan.plan import PLAN_TABLES, Routing
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.schema import PLAN_TABLES
 from planner_models.traffic.problem import generators, series
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.drawing import draw as draw_problem

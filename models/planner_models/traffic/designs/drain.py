@@ -37,7 +37,7 @@ from planner.options import Options
 from planner_models.traffic.designs import ecmp, optimum
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.routable import shed_unreachable
-from planner_models.traffic.plan import cycle_removal, split_ratios
+from planner_models.traffic.plan import cycle_removal, schema, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.moved_traffic import largest_flows, share_flows
@@ -189,7 +189,7 @@ def join(problem: Traffic, elements: dict[str, Drained]) -> Drained:
 
 def _read_flows(problem: Traffic, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """Return the table `flows` of a plan in a folder, or that of its routes, and its table `shed`."""
-    tables = (routing.FLOWS, routing.ROUTES, routing.SHED)
+    tables = (schema.FLOWS, schema.ROUTES, schema.SHED)
     found = find_tables(tables, folder, ("flows", "routes", "shed"))
     if not {"flows", "routes"} & found.keys():
         raise InputError(f"present: {folder}: has neither a table 'flows' nor 'routes'")

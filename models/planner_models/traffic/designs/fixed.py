@@ -17,6 +17,7 @@ from planner.io.table_files import find_tables, read_tables
 from planner_models.traffic.designs import ecmp
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan import schema
 from planner_models.traffic.plan.fixed_shares import read_shares
 from planner_models.traffic.plan.moved_traffic import share_flows
 from planner_models.traffic.plan.plan import Routing, sent_by_demand
@@ -57,7 +58,7 @@ def route(problem: Traffic, *, present: Present = None) -> Decision[Routing]:
 
 def _read_flow(problem: Traffic, folder: Path) -> sp.csr_array:
     """Return what each demand sends on each link, (K, E) Mbit/s, in the shares of a plan in a folder."""
-    tables = (routing.FLOWS, routing.ROUTES, routing.SHED, routing.SHARES)
+    tables = (schema.FLOWS, schema.ROUTES, schema.SHED, schema.SHARES)
     found = find_tables(tables, folder, tuple(table.name for table in tables))
     if not {"flows", "routes", "shares"} & found.keys():
         raise InputError(f"present: {folder}: has none of the tables 'shares', 'flows' and 'routes'")

@@ -21,6 +21,7 @@ from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.references import require_links
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
@@ -115,7 +116,7 @@ def _initial_weights(
         if (
             len(tables) == len(problem.links)
             and (
-                routing.require_links(problem, tables["tail"], tables["head"], tables["parallel"], "weights")
+                require_links(problem, tables["tail"], tables["head"], tables["parallel"], "weights")
                 == np.arange(len(tables))
             ).all()
         ):

@@ -17,14 +17,9 @@ from planner.contract.tables import abbreviate
 from planner.errors import PlanRejected
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.fixed_shares import flow_of_shares, measure_worst_utilization
-from planner_models.traffic.plan.plan import (
-    Routing,
-    flow_on_routes,
-    is_by_segments,
-    list_routes,
-    require_classes,
-    require_links,
-)
+from planner_models.traffic.plan.listed_routes import flow_on_routes, is_by_segments, list_routes
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.references import require_classes, require_links
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import flow_on_segments
 from planner_models.traffic.problem.indexing import entries_at, index_distinct, sum_by_index

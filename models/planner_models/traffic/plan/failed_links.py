@@ -17,13 +17,11 @@ from planner.contract.notes import add_note
 from planner.formatting import amount_or_number, few
 from planner_models.traffic.plan.check import VerifiedFlow, check, verify_flow
 from planner_models.traffic.plan.delivery import pass_links
+from planner_models.traffic.plan.listed_routes import flow_on_routes, links_of_routes, list_routes
 from planner_models.traffic.plan.plan import (
     SHED_TOLERANCE,
     Routing,
-    flow_on_routes,
-    links_of_routes,
     list_demands,
-    list_routes,
     routing_by_demand,
     routing_by_target,
     routing_from_tables,

@@ -10,7 +10,9 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats
 from planner.errors import PlanRejected
-from planner_models.traffic.plan.plan import WORST_MATRICES, Routing, require_links
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.references import require_links
+from planner_models.traffic.plan.schema import WORST_MATRICES
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 

@@ -21,7 +21,8 @@ from planner.errors import PlanRejected, did_you_mean
 from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failure_outcomes import SplitRoutes, deliver_in_failures
-from planner_models.traffic.plan.plan import Routing, require_classes
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.references import require_classes
 from planner_models.traffic.plan.rerouting import make_rerouting
 from planner_models.traffic.problem.failure_sets import (
     FAILURE_SOURCES,

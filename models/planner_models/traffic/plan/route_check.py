@@ -16,7 +16,8 @@ import numpy as np
 
 from planner.arrays import Floats
 from planner.contract.plan import Violations
-from planner_models.traffic.plan.plan import Routing, is_by_segments, links_of_routes, list_routes
+from planner_models.traffic.plan.listed_routes import is_by_segments, links_of_routes, list_routes
+from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.segment_lists import segment_shares
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.rules import Rule

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
-from planner_models.traffic.plan.plan import FLOWS, LINKS
+from planner_models.traffic.plan.schema import FLOWS, LINKS
 from planner_models.updates.problem.problem import Update
 
 LEAST_SHARE = 1e-6  # of a switch's packets; less is rounding
