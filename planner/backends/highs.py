@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -283,9 +282,9 @@ def _limit_time(highs: highspy.Highs, limit_s: float) -> None:
     _set(highs, "time_limit", clock.wall_limit_s(limit_s))
     if not clock.is_counting_cpu():
         return
-    end = time.process_time() + limit_s
+    end = clock.cpu_now() + limit_s
     for interrupt in (highs.cbMipInterrupt, highs.cbSimplexInterrupt, highs.cbIpmInterrupt):
-        interrupt.subscribe(lambda event: event.interrupt() if time.process_time() > end else None)
+        interrupt.subscribe(lambda event: event.interrupt() if clock.cpu_now() > end else None)
 
 
 def run(highs: highspy.Highs, backend: str) -> Status:

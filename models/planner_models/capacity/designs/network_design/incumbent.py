@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from planner.backends import clock
 from planner_models.capacity.designs.network_design.network import Floats
 
 NUMERICAL_GAP = 4e-6
@@ -41,7 +41,7 @@ class Incumbent:
         self.current: Plan | None = None
         self.bound, self.step, self.gap = bound, step, gap
         self.limit_s = math.inf if time_limit_s is None else time_limit_s
-        self.deadline = time.perf_counter() + self.limit_s
+        self.deadline = clock.now() + self.limit_s
         self._report = report
 
     @property
@@ -51,7 +51,7 @@ class Incumbent:
 
     def left_s(self) -> float:
         """Return the seconds that are left."""
-        return self.deadline - time.perf_counter()
+        return self.deadline - clock.now()
 
     def is_done(self) -> bool:
         """Return whether the time is up, or the best plan is within the gap."""

@@ -19,12 +19,12 @@ stochastic optimization", 2015.
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from planner.backends import clock
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.link_programs import (
     Links,
@@ -91,12 +91,12 @@ class LagrangianBound:
         multipliers   (P,) of the rows to begin with, such as dual values of the linear relaxation
         pace          factor of step sizes, below 1 where multipliers begin near the best ones
         """
-        instance, begin = self.instance, time.perf_counter()
+        instance, begin = self.instance, clock.now()
         potential, dual = potential.copy(), multipliers.copy()
         self._solve(potential, rows, limits, dual)  # compiles
-        started = time.perf_counter()
+        started = clock.now()
         value, missing, short = self._solve(potential, rows, limits, dual)
-        each = 1.5 * max(time.perf_counter() - started, 1e-6)
+        each = 1.5 * max(clock.now() - started, 1e-6)
         count = int(min(iterations, (time_limit_s - (started - begin)) / each))
         if count < LEAST_ITERATIONS:
             return None
@@ -106,7 +106,7 @@ class LagrangianBound:
         row_ascent = _Adam(dual.shape, row_size, 1e-5)
         best, best_potential = value, potential.copy()
         for step in range(count):
-            if time.perf_counter() - begin > time_limit_s:
+            if clock.now() - begin > time_limit_s:
                 break
             potential += ascent.step(missing, 1.0 - step / count)
             dual = np.maximum(0.0, dual + row_ascent.step(short, 1.0 - step / count))

@@ -7,13 +7,14 @@ The pool holds rows that were separated, over the columns before the flow.
 
 from __future__ import annotations
 
-import time
+import math
 from typing import NamedTuple
 
 import highspy
 import numpy as np
 import scipy.sparse as sp
 
+from planner.backends import clock
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
 
@@ -21,10 +22,6 @@ NEAR_ROWS = 1.0
 """Slack of a separated row in the linear relaxation, in modules, up to which branch and bound takes it."""
 
 VIOLATION = 1e-6
-
-CLOCK_SECONDS = 1.0
-"""Seconds of the clock that a branch and bound may take for each second of its limit; a benchmark whose
-limits count CPU seconds raises it, as a busy machine would end searches early."""
 
 CUT_OFF = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kObjectiveBound)
 """Ends of a search with a cutoff that found no point below it: there is none."""
@@ -349,7 +346,7 @@ class Master:
         self,
         *,
         time_limit_s: float,
-        cpu_limit_s: float | None = None,
+        cpu_limit_s: float = math.inf,
         nodes: int | None = None,
         gap: float = 0.0,
         free: Bools | None = None,
@@ -362,8 +359,7 @@ class Master:
     ) -> Search:
         """Return what branch and bound finds within limits.
 
-        cpu_limit_s  limit of the time that this thread computes, which unlike time that passes is the same on
-                a busy machine
+        cpu_limit_s  limit of CPU seconds, which unlike seconds on the wall are the same on a busy machine
         free    (M + Y,) columns that may differ from `around`; None for all
         around  a point: columns that are not free keep its values, and the search starts from it
         radius  most modules together by which points may differ from `around`; None for any
@@ -389,7 +385,7 @@ class Master:
         if around is not None:
             self._begin_around(highs, around, free, radius)
         limits_of = {
-            "time_limit": max(0.01, CLOCK_SECONDS * time_limit_s),
+            "time_limit": max(0.01, clock.wall_limit_s(time_limit_s)),
             "mip_rel_gap": max(gap, 1e-9),
             "mip_abs_gap": 1e-9,
             "mip_heuristic_effort": HEURISTIC_EFFORT[free is None],
@@ -403,12 +399,12 @@ class Master:
         highs.cbMipImprovingSolution.subscribe(
             lambda event: points.append(np.array(event.data_out.mip_solution)[: self.columns])
         )
-        begin = time.thread_time()
-        if cpu_limit_s is not None:
+        if clock.is_counting_cpu():
+            cpu_limit_s = min(cpu_limit_s, time_limit_s)
+        begin = clock.cpu_now()
+        if cpu_limit_s < math.inf:
             end = begin + cpu_limit_s
-            highs.cbMipInterrupt.subscribe(
-                lambda event: event.interrupt() if time.thread_time() > end else None
-            )
+            highs.cbMipInterrupt.subscribe(lambda event: event.interrupt() if clock.cpu_now() > end else None)
         highs.run()
         status = highs.getModelStatus()
         for point in points:
@@ -430,6 +426,6 @@ class Master:
             is_infeasible=infeasible,
             work=work,
             nodes=max(1, int(highs.getInfo().mip_node_count)),
-            seconds=time.thread_time() - begin,
+            seconds=clock.cpu_now() - begin,
             is_cut_short=status in OUT_OF_TIME,
         )

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from typing import Literal
 
 import numpy as np
 
+from planner.backends import clock
 from planner_models.capacity.designs.network_design.arc_choice import ArcChoice
 from planner_models.capacity.designs.network_design.incumbent import Plan
 from planner_models.capacity.designs.network_design.master import Master
@@ -185,13 +185,13 @@ class PlanSearch:
         enough = expected_work * (1.0 if self.is_improving else IDLE_SHARE)
         self.is_improving = False
         self.neighbourhood_work = 0.0
-        end = time.thread_time() + share * self.incumbent.left_s()
+        end = clock.cpu_now() + share * self.incumbent.left_s()
         for count in itertools.count():
             if self.incumbent.best is None or self.incumbent.is_done():
                 return
             if count >= least and self.neighbourhood_work > enough:
                 return
-            if time.thread_time() > end:
+            if clock.cpu_now() > end:
                 return
             if self._is_exhausted():
                 self.start_anew(relaxed)
@@ -368,9 +368,9 @@ class PlanSearch:
         count = self.path_searches if left >= self.path_searches else max(1, int(left))
         if self.routes.start(start):
             self.routes.improve(0, heat, self.rng)  # compiles, which is not to be timed
-            begin = time.thread_time()
+            begin = clock.cpu_now()
             self.routes.improve(count, heat, self.rng)
-            self.paths_per_s = count / max(time.thread_time() - begin, 1e-6)
+            self.paths_per_s = count / max(clock.cpu_now() - begin, 1e-6)
             self._offer_routes(self.routes.capacity(), self.routes.most())
         self.neighbourhood_work += WORK_PER_PATH * count
         if self.incumbent.current is not None and self.incumbent.value == before:
@@ -432,12 +432,12 @@ class PlanSearch:
         around = self.incumbent.current.point
         arcs = self.arcs.choose(self.incumbent.current, edges) if master is not self.master else None
         left_s = max(self.incumbent.left_s(), LEAST_LEFT * self.incumbent.limit_s)
-        end = time.thread_time() + share * left_s
+        end = clock.cpu_now() + share * left_s
         nodes = nodes or (NEIGHBOURHOOD_NODES[with_flow] if radius is None else RADIUS_NODES)
         for _ in range(NEIGHBOURHOOD_ROUNDS):
             result = master.search(
                 time_limit_s=self.incumbent.left_s(),
-                cpu_limit_s=end - time.thread_time(),
+                cpu_limit_s=end - clock.cpu_now(),
                 nodes=nodes,
                 gap=0.002,
                 free=free,
@@ -461,7 +461,7 @@ class PlanSearch:
             if not violated:
                 self.plans.take(candidate)
                 return "better"
-            if time.thread_time() > end:
+            if clock.cpu_now() > end:
                 break
         self.plans.repair_candidate(candidate)
         return "limit"
