@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from benchmarks.common import machine, parser_of
 from planner.options import Options
-from planner.runs.run import Run, evaluate, prepare
+from planner.runs.evaluation import evaluate, prepare
+from planner.runs.run import Run
 from planner.scenarios.scenario import load
 
 LIMIT_S: Final = 1.0

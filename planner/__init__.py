@@ -25,7 +25,7 @@ _HOMES = {
     "Status": "planner.contract.proof",
     "Store": "planner.store.store",
     "check": "planner.runs.files",
-    "compare": "planner.runs.run",
+    "compare": "planner.runs.evaluation",
     "explain": "planner.runs.what_if",
     "export": "planner.runs.files",
     "failures": "planner.sweeps.failures",
@@ -35,7 +35,7 @@ _HOMES = {
     "reproduce": "planner.runs.reproduction",
     "roll": "planner.runs.rolling",
     "simulate": "planner.runs.simulate",
-    "solve": "planner.runs.run",
+    "solve": "planner.runs.evaluation",
     "sweep": "planner.sweeps.sweep",
     "upgrades": "planner.sweeps.upgrades",
 }
@@ -71,10 +71,10 @@ if TYPE_CHECKING:
     from planner.coordination.recipes import recipes
     from planner.errors import InputError, PlannerError, PlanRejected, SolverFailure
     from planner.options import Options
+    from planner.runs.evaluation import compare, solve
     from planner.runs.files import check, export, generate
     from planner.runs.reproduction import reproduce
     from planner.runs.rolling import roll
-    from planner.runs.run import compare, solve
     from planner.runs.simulate import simulate
     from planner.runs.what_if import explain
     from planner.scenarios.scenario import load

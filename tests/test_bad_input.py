@@ -515,7 +515,7 @@ def test_a_crash_is_one_line_too(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     def broken(*_: Any, **__: Any) -> None:
         raise KeyError("deep inside")
 
-    monkeypatch.setattr("planner.runs.run.solve", broken)
+    monkeypatch.setattr("planner.runs.evaluation.solve", broken)
     done = planner("solve", "s.toml")
     assert done.code == 70
     assert done.err.startswith("internal error: KeyError: 'deep inside'; set PLANNER_DEBUG=1")
@@ -525,7 +525,7 @@ def test_an_interrupt_ends_with_130(folder: Path, monkeypatch: pytest.MonkeyPatc
     def stopped(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("planner.runs.run.solve", stopped)
+    monkeypatch.setattr("planner.runs.evaluation.solve", stopped)
     done = planner("solve", "s.toml")
     assert done.code == 130
     assert "Traceback" not in done.err

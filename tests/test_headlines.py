@@ -11,7 +11,8 @@ import pytest
 import planner
 from planner.contract.ranking import compare_ranks
 from planner.reports import run_pages
-from planner.runs.run import Comparison, entries, evaluate
+from planner.runs.evaluation import entries, evaluate
+from planner.runs.run import Comparison
 from planner.runs.verdict import headline_values, proven_bounds
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import Entry

@@ -26,7 +26,7 @@ for _name in (
     "planner.runs.files",
     "planner.reports.html",
     "planner.reports.study_pages",
-    "planner.runs.run",
+    "planner.runs.evaluation",
     "planner_dashboard.worker",
 ):
     import_module(_name)

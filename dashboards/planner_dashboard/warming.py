@@ -45,7 +45,7 @@ def _run_spare(workers: Workers, count: int, function: Callable[..., None], *arg
 
 def answer_scenario(name: str) -> None:
     """Run the designs of a scenario once: its data is read, and the kernels that it needs are ready."""
-    from planner.runs.run import compare
+    from planner.runs.evaluation import compare
 
     with suppress(PlannerError):  # a question about this scenario reports it
         compare(name)
@@ -54,7 +54,7 @@ def answer_scenario(name: str) -> None:
 def compile_design(system_name: str, design_name: str) -> None:
     """Compile the kernels of a design, or load them from the cache, where a sample problem reaches them."""
     from planner.options import Options
-    from planner.runs.run import prepare
+    from planner.runs.evaluation import prepare
     from planner.scenarios.scenario import Entry
 
     try:

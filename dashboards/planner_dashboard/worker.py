@@ -185,12 +185,12 @@ def compare(question: Question, tables: Path, out: Path, activity: Path | None =
     activity  file for the words that a page shows while this takes long; beside it, in a file `.found`, are
               the verdicts on finished designs, which a page shows where there is no answer
     """
-    from planner.runs import run
+    from planner.runs import evaluation
 
     start = time.perf_counter()
     scenario = load_scenario(question, tables)
     labels = list(question.designs) or None
-    compile_s = _compile(scenario, run.entries(scenario, labels), activity)
+    compile_s = _compile(scenario, evaluation.entries(scenario, labels), activity)
     result = _run_designs(scenario, labels, activity)
     answer = answer_of(result, scenario, question, tables, out, compile_s)
     return replace(answer, seconds=time.perf_counter() - start - answer.compile_s)
@@ -253,20 +253,21 @@ def _first(draw: Callable[..., Sequence[Drawing]] | None, *arguments: Any) -> Dr
 
 def _run_designs(scenario: Scenario, labels: list[str] | None, activity: Path | None) -> Comparison:
     """Run designs; one that runs out of memory fails alone, and verdicts are written as they are found."""
-    from planner.runs import run
+    from planner.runs import evaluation
+    from planner.runs.run import Comparison, Run
 
     runs: list[Run] = []
-    for entry in run.entries(scenario, labels):
+    for entry in evaluation.entries(scenario, labels):
         with _show_progress(scenario.system, entry.label, activity):
             try:
-                runs += run.compare(scenario, designs=[entry.label]).runs
+                runs += evaluation.compare(scenario, designs=[entry.label]).runs
             except MemoryError:
                 problem, error = scenario.make_problem(), SolverFailure(OUT_OF_MEMORY)
-                runs.append(run.Run(system=scenario.system, problem=problem, entry=entry, error=error))
+                runs.append(Run(system=scenario.system, problem=problem, entry=entry, error=error))
         if activity is not None:
             verdicts = "\n".join(one.verdict for one in runs if one.error is None)
             activity.with_suffix(".found").write_text(verdicts, encoding="utf-8")
-    return run.Comparison(system=scenario.system, problem=scenario.make_problem(), runs=tuple(runs))
+    return Comparison(system=scenario.system, problem=scenario.make_problem(), runs=tuple(runs))
 
 
 @contextmanager
@@ -304,14 +305,14 @@ def _progress_words(system: System, state: progress.Progress) -> str:
 
 def _compile(scenario: Scenario, entries: Sequence[Entry], activity: Path | None) -> dict[str, float]:
     """Compile or load the kernels of designs; return the seconds that each takes, by its label."""
-    from planner.runs import compilation, run
+    from planner.runs import compilation, evaluation
 
     def show(_: str) -> None:
         if activity is not None:
             activity.write_text("compiling (once)")
 
     with compilation.observe_compiling(show):
-        seconds = {one.label: run.prepare(scenario.system, one, scenario.options) for one in entries}
+        seconds = {one.label: evaluation.prepare(scenario.system, one, scenario.options) for one in entries}
     if activity is not None:
         activity.unlink(missing_ok=True)
     return seconds

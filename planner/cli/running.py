@@ -43,10 +43,10 @@ def solve(
 ) -> None:
     """Run one design on a problem, and print its plan and metrics."""
     from planner.reports import run_pages
-    from planner.runs import run
+    from planner.runs import evaluation
 
     with show_work(f"solving {scenario.name}"):
-        result = run.solve(scenario, design=design)
+        result = evaluation.solve(scenario, design=design)
     alone = result.alone()
     if out is not None:
         save(scenario, alone, out, table_format)
@@ -70,12 +70,12 @@ def compare(
 ) -> None:
     """Run several designs on one problem, and compare their metrics."""
     from planner.reports import run_pages
-    from planner.runs import run
+    from planner.runs import evaluation
 
     if designs is None and not scenario.designs:
         name_other_designs(scenario.system, "compares")
     with show_work(f"comparing designs on {scenario.name}"):
-        result = run.compare(scenario, designs=designs)
+        result = evaluation.compare(scenario, designs=designs)
     page = run_pages.comparison_page(result, scenario, all_metrics=all_metrics)
     if out is not None:
         save(scenario, result, out, table_format)

@@ -22,7 +22,7 @@ from planner.io.file_replacement import replace_text
 from planner.io.layout import TABLE_FORMATS, TableFormat
 from planner.io.table_files import find_tables, read_tables, write_table, write_workbook
 from planner.options import Service
-from planner.runs import run
+from planner.runs import evaluation
 from planner.runs.result import Result, aligned
 from planner.runs.run import Run
 from planner.scenarios.arguments import (
@@ -200,7 +200,7 @@ def _find_entry_with_model(scenario: Scenario, label: str | None) -> Entry:
             models = [design.name for design in scenario.system.designs if design.model]
             raise InputError(f"design {label}: has no formal model; those that have: {', '.join(models)}")
         return entry
-    for entry in run.entries(scenario):
+    for entry in evaluation.entries(scenario):
         if entry.design.model is not None:
             return entry
     raise InputError(f"{scenario.name}: none of its designs has a formal model")

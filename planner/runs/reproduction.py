@@ -27,7 +27,7 @@ from planner.contract.targets import Target, TargetValues
 from planner.errors import InputError, PlannerError, did_you_mean
 from planner.formatting import plain
 from planner.io.table_files import write_table
-from planner.runs import run
+from planner.runs import evaluation
 from planner.runs.files import make_folder, slug
 from planner.runs.result import Result
 from planner.scenarios.arguments import verb
@@ -239,7 +239,7 @@ class _EngineStudy:
     def compare(
         self, scenario: str, *, designs: Sequence[str] | None = None, changes: Mapping[str, Any] | None = None
     ) -> pd.DataFrame:
-        result = run.compare(load(scenario, changes=changes), designs=designs)
+        result = evaluation.compare(load(scenario, changes=changes), designs=designs)
         for one in result.runs:
             if one.error is not None:
                 raise one.error

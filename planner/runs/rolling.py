@@ -37,9 +37,10 @@ from planner.io.layout import TableFormat
 from planner.io.names import MAX_BYTES
 from planner.io.table_files import write_table
 from planner.options import Algorithm, Options, Service
+from planner.runs.evaluation import entries, evaluate
 from planner.runs.files import make_folder, read_plan, write_plan
 from planner.runs.result import Result, aligned
-from planner.runs.run import Run, entries, evaluate
+from planner.runs.run import Run
 from planner.runs.verdict import windows_sentences
 from planner.scenarios.arguments import (
     Designs,

@@ -1,17 +1,11 @@
-"""Run designs on problems: decide on the observed problem, then check and measure on the true one.
-
-No claim of a design is trusted. Its plan is checked on the problem as the design observed it, its
-objective value is recomputed from the plan, and its metrics are measured on the true problem.
-"""
+"""What a run and a comparison tell: plan, proof, metrics, constraints and verdict."""
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
@@ -20,33 +14,17 @@ from planner.contract.metrics import Metric
 from planner.contract.notes import notes_of
 from planner.contract.plan import Breakdown, Violations
 from planner.contract.proof import OPTIMAL_GAP, Proof, Status
-from planner.contract.ranking import compare_ranks
 from planner.contract.system import System
 from planner.contract.tables import digest
-from planner.errors import InputError, PlannerError, PlanRejected, did_you_mean
+from planner.errors import InputError, PlannerError, did_you_mean
 from planner.formatting import number, sizes
-from planner.options import OPTION_NAMES, Algorithm, Options, Service
-from planner.runs import compilation
+from planner.options import Options
 from planner.runs.result import MOST_LINES, Result, aligned, wrapped
 from planner.runs.verdict import comparison_verdict, run_verdict, tightest_bounds
-from planner.scenarios.arguments import (
-    Designs,
-    Source,
-    as_scenario,
-    labels_of,
-    only_label,
-    require_known,
-    solver_options,
-    verb,
-)
 from planner.scenarios.scenario import Entry, Scenario
 
 if TYPE_CHECKING:
     import networkx as nx
-
-log = logging.getLogger(__name__)
-
-TOLERANCE: Final = 1e-6  # relative difference of the claimed objective value and that of the plan
 
 
 @dataclass(frozen=True)
@@ -406,218 +384,3 @@ def fraction_of_bound(value: float, bound: float, better: Literal["more", "less"
     if better == "more":
         return value / bound
     return bound / value if value > 0 else None
-
-
-# --- entry points ----------------------------------------------------------------------
-
-
-@verb
-def solve(
-    problem: Source,
-    *,
-    design: str | Mapping[str, Mapping[str, Any]] | None = None,
-    changes: Mapping[str, Any] | None = None,
-    options: Options | None = None,
-    backend: str | None = None,
-    algorithm: Algorithm | None = None,
-    time_limit_s: float | None = None,
-    gap: float | None = None,
-    threads: int | None = None,
-    seed: int | None = None,
-    service: Service | None = None,
-    **parameters: Any,
-) -> Run:
-    """Run one design on a problem, and return its plan with proof, metrics and verdict.
-
-    parameters    of the design by name, such as paths=4; `planner list SYSTEM` shows them with units and
-                  defaults. One that is named as an argument here goes into `design`:
-                  design={"valiant": {"seed": 3}}
-
-    raises  InputError, PlanRejected and SolverFailure; where no plan exists, the status says so
-    """
-    given = solver_options(
-        options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
-        seed=seed, service=service,
-    )  # fmt: skip
-    scenario = as_scenario(problem, changes=changes, designs=design, options=given)
-    label = only_label(design)
-    if parameters:
-        entry = entries(scenario, None if label is None else [label])[0]
-        label, known = entry.label, [*entry.design.parameters, "information"]
-        require_known("solve", parameters, [*known, *OPTION_NAMES, "changes"], f"design {label}")
-        scenario = as_scenario(scenario, designs={label: parameters})
-    entry = entries(scenario, None if label is None else [label])[0]
-    return evaluate(scenario.system, scenario.make_problem(), entry, options=scenario.options)
-
-
-@verb
-def compare(
-    problem: Source,
-    *,
-    designs: Designs | None = None,
-    changes: Mapping[str, Any] | None = None,
-    options: Options | None = None,
-    backend: str | None = None,
-    algorithm: Algorithm | None = None,
-    time_limit_s: float | None = None,
-    gap: float | None = None,
-    threads: int | None = None,
-    seed: int | None = None,
-    service: Service | None = None,
-) -> Comparison:
-    """Run several designs on one problem, and return their metrics side by side with a verdict.
-
-    A design that fails is recorded with its error and does not stop the others.
-
-    raises  InputError with every fault
-    """
-    given = solver_options(
-        options, backend=backend, algorithm=algorithm, time_limit_s=time_limit_s, gap=gap, threads=threads,
-        seed=seed, service=service,
-    )  # fmt: skip
-    scenario = as_scenario(problem, changes=changes, designs=designs, options=given)
-    chosen = entries(scenario, labels_of(designs))
-    made = scenario.make_problem()
-    runs = []
-    for entry in chosen:
-        try:
-            run = evaluate(scenario.system, made, entry, options=scenario.options)
-        except PlannerError as error:
-            log.warning("%s: %s", entry.label, error)
-            run = Run(system=scenario.system, problem=made, entry=entry, error=error)
-        runs.append(run)
-    return Comparison(system=scenario.system, problem=made, runs=tuple(runs), scenario=scenario)
-
-
-def evaluate(
-    system: System, problem: Any, entry: Entry, *, options: Options | None = None, previous: Run | None = None
-) -> Run:
-    """Run one design on one problem, verify its claims, and measure its plan on the true problem."""
-    options = options or Options()
-    compile_s = prepare(system, entry, options)
-    return _evaluate(system, problem, entry, options=options, previous=previous, compile_s=compile_s)
-
-
-def prepare(system: System, entry: Entry, options: Options) -> float:
-    """Compile or load the kernels of a design before its time is measured; return the seconds taken."""
-    return compilation.prepare(
-        system, entry, options, lambda sample, own: _evaluate(system, sample, own, options=options)
-    )
-
-
-def _evaluate(
-    system: System,
-    problem: Any,
-    entry: Entry,
-    *,
-    options: Options,
-    previous: Run | None = None,
-    compile_s: float = 0.0,
-) -> Run:
-    design = entry.design
-    observed = design.observe(problem, **entry.information)
-    start = time.perf_counter()
-    with compilation.time_compiling(system) as stopwatch:
-        decision = compilation.call_with_fresh_kernels(
-            lambda: design.run(
-                observed,
-                options=options,
-                previous=previous.decision if previous else None,
-                parameters=entry.parameters,
-            )
-        )
-    own = decision.proof.seconds
-    seconds = max(0.0, (time.perf_counter() - start if own is None else own) - stopwatch.seconds)
-    proof = replace(decision.proof, seconds=seconds, compile_s=compile_s + stopwatch.seconds)
-    decision = replace(decision, proof=proof)
-    run = Run(
-        system=system,
-        problem=problem,
-        entry=entry,
-        decision=decision,
-        options=options,
-        omniscient=observed is problem,
-    )
-    if decision.plan is None:
-        return run
-    last = previous.plan if previous else None
-    violations, metrics = compilation.call_with_fresh_kernels(
-        lambda: _verify_claims(system, observed, entry.label, decision, last)
-    )
-    plan = decision.plan
-    if observed is not problem:
-        plan = system.plan.realize(problem, observed, plan)
-        violations = system.plan.check(problem, plan)
-        metrics = system.plan.measure(problem, plan, last)
-    if design.signalling is not None:
-        signalling = design.signalling(problem, plan)
-        metrics |= {"messages": float(signalling.messages), "signalling_bytes": float(signalling.bytes)}
-    return replace(run, plan=plan, violations=violations, metrics=metrics)
-
-
-# --- verification ------------------------------------------------------------------------
-
-
-def _verify_claims(
-    system: System, observed: Any, label: str, decision: Decision[Any], last: Any
-) -> tuple[Violations, dict[str, float | None]]:
-    """Return violations and metrics on the observed problem; raise PlanRejected where a claim is false.
-
-    last  plan before; None where there is none
-    """
-    proof = decision.proof
-    violations = system.plan.check(observed, decision.plan)
-    broken = violations.of_limits(decision.guarantees)
-    if len(broken):
-        text = "; ".join(broken.sentences())
-        raise PlanRejected(f"{label}: the plan violates constraints that it guarantees: {text}")
-    metrics = system.plan.measure(observed, decision.plan, last)
-    if proof.metric is None or proof.objective is None:
-        return violations, metrics
-    metric = system.metric(proof.metric)
-    value = metrics[metric.name]
-    if value is None or _relative_difference(value, proof.objective) > TOLERANCE:
-        claimant = proof.backend or "the design"
-        raise PlanRejected(
-            f"{label}: the plan's {metric.name} is {value}, but {claimant} claimed {proof.objective}"
-        )
-    proven = [] if proof.bound is None else [([metric], [proof.bound])]
-    if proof.ranks:
-        ranks = [system.metric(rank.metric) for rank in proof.ranks]
-        proven.append((ranks, [rank.bound for rank in proof.ranks]))
-    for ranks, bounds in proven:
-        reached = [value for rank in ranks if (value := metrics[rank.name]) is not None]
-        if compare_ranks(ranks, reached, bounds, TOLERANCE) > 0:
-            says = " and ".join(
-                f"{rank.name} is {value}" for rank, value in zip(ranks, reached, strict=False)
-            )
-            shown = " and ".join(str(bound) for bound in bounds)
-            raise PlanRejected(f"{label}: the plan's {says}, better than its proven bound {shown}")
-    return violations, metrics
-
-
-def _relative_difference(one: float, other: float) -> float:
-    # the floor: solvers satisfy constraints to an absolute 1e-9 or so, whatever the objective value
-    return abs(one - other) / max(abs(one), abs(other), 1e-3)
-
-
-def entries(scenario: Scenario, labels: Sequence[str] | None = None) -> list[Entry]:
-    """Return the designs to run: those of the labels, all of the scenario's, or the system's usual ones.
-
-    raises  InputError for each unknown label, and for an empty list
-    """
-    if labels is None:
-        own = list(scenario.designs)
-        return own or [Entry(label=design.name, design=design) for design in scenario.system.usual_designs]
-    if not labels:
-        raise InputError(f"{scenario.name}: designs: none is named")
-    faults: list[str] = []
-    chosen: list[Entry] = []
-    for label in dict.fromkeys(labels):
-        try:
-            chosen.append(scenario.entry(label))
-        except InputError as error:
-            faults += error.faults
-    if faults:
-        raise InputError(*faults)
-    return chosen

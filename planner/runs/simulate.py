@@ -19,9 +19,9 @@ from planner.errors import InputError, PlannerError
 from planner.formatting import number, sizes
 from planner.io.table_files import write_table
 from planner.options import OPTION_NAMES, Algorithm, Options, Service
+from planner.runs.evaluation import entries, prepare
 from planner.runs.files import make_folder, save_scenario
 from planner.runs.result import Result, aligned
-from planner.runs.run import entries, prepare
 from planner.runs.verdict import simulation_sentences
 from planner.scenarios.arguments import (
     Designs,

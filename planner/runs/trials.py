@@ -20,7 +20,7 @@ from planner.contract.system import System
 from planner.errors import InputError, PlannerError, did_you_mean
 from planner.formatting import split_names
 from planner.options import Options
-from planner.runs import run as runs
+from planner.runs import evaluation
 from planner.runs.run import Run
 from planner.runs.warm_start import evaluate_from
 from planner.scenarios.arguments import plain_value
@@ -84,7 +84,7 @@ class Trials:
 
         raises  InputError as the scenario's source does
         """
-        entry = runs.entries(scenario, None if label is None else [label])[0]
+        entry = evaluation.entries(scenario, None if label is None else [label])[0]
         section, adjustments = split_adjustments(scenario.system, scenario.raw["problem"])
         problem = scenario.problem
         if problem is None:

@@ -13,7 +13,8 @@ from typing import Any
 from planner.contract.proof import Status
 from planner.contract.system import System
 from planner.options import Options
-from planner.runs.run import Run, evaluate
+from planner.runs.evaluation import evaluate
+from planner.runs.run import Run
 from planner.scenarios.scenario import Entry
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from planner.contract.system import System
 from planner.options import Options
 from planner.runs.compilation import observe_compiling
-from planner.runs.run import prepare
+from planner.runs.evaluation import prepare
 from planner.scenarios.scenario import Entry
 
 

@@ -17,7 +17,7 @@ from planner.contract.system import System
 from planner.errors import InputError, PlanRejected, did_you_mean
 from planner.formatting import sizes
 from planner.options import OPTION_NAMES, Algorithm, Options, Service
-from planner.runs import run, warm_start
+from planner.runs import evaluation, warm_start
 from planner.runs.files import read_plan
 from planner.runs.result import Result
 from planner.runs.run import Run
@@ -145,15 +145,15 @@ def explain(
     if faults:
         raise InputError(*faults)
     label = only_label(design)
-    entry = run.entries(loaded, None if label is None else [label])[0]
+    entry = evaluation.entries(loaded, None if label is None else [label])[0]
     true = loaded.make_problem()
     before = None if previous is None else _plan_before(loaded, true, previous, options)
     start = None
     if before is not None:
         in_place: Decision[Any] = Decision(plan=before, proof=Proof(status=Status.FEASIBLE))
-        start = run.Run(system=system, problem=None, entry=entry, decision=in_place, plan=before)
+        start = Run(system=system, problem=None, entry=entry, decision=in_place, plan=before)
     if start is None or entry.design.keeps_previous(entry.parameters):
-        made = run.evaluate(system, true, entry, options=options, previous=start)
+        made = evaluation.evaluate(system, true, entry, options=options, previous=start)
     else:  # what is proven does not depend on its start
         made, start = warm_start.evaluate_near(start, system, true, entry, options=options), None
     if made.plan is None or made.decision is None:
@@ -201,7 +201,7 @@ def _plan_before(scenario: Scenario, problem: Any, previous: str | Path | Plan, 
             + did_you_mean(str(previous), labels)
         )
     entry: Entry = scenario.entry(str(previous))
-    made = run.evaluate(system, problem, entry, options=options)
+    made = evaluation.evaluate(system, problem, entry, options=options)
     if made.plan is None:
         raise InputError(f"{previous}: has no plan to compare to ({made.proof.status})")
     return made.plan

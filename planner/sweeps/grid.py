@@ -18,7 +18,7 @@ from planner.contract.system import System
 from planner.contract.tables import shorten_faults
 from planner.errors import InputError, did_you_mean
 from planner.options import Options
-from planner.runs.run import entries
+from planner.runs.evaluation import entries
 from planner.scenarios.scenario import Entry, Scenario, from_document, set_key, sweep_axes
 from planner.sweeps.run_request import Request, problem_key_of, run_digest, sweep_options, versions_of
 

@@ -16,7 +16,8 @@ from typing import Any, Final
 from planner.backends.basis_cache import BasisCache, use_cache
 from planner.contract.tables import digest
 from planner.errors import PlannerError, SolverFailure
-from planner.runs.run import Run, evaluate
+from planner.runs.evaluation import evaluate
+from planner.runs.run import Run
 from planner.runs.warm_start import evaluate_from, start_of
 from planner.scenarios.scenario import Scenario
 from planner.store.record import Record

@@ -36,7 +36,8 @@ from planner.contract.system import System
 from planner.contract.tables import digest
 from planner.errors import InputError
 from planner.options import Options
-from planner.runs.run import Run, evaluate
+from planner.runs.evaluation import evaluate
+from planner.runs.run import Run
 from planner.runs.verdict import headline_values, proven_bounds
 from planner.scenarios.scenario import Entry
 

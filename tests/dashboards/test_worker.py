@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from planner.runs import compilation, run
+from planner.runs import compilation, evaluation
 from planner.scenarios import scenario as scenarios
 from planner_dashboard import worker
 from planner_dashboard.question import Question
@@ -61,7 +61,7 @@ def test_compiling_is_said_while_it_lasts_and_not_counted_as_time(
         said.append(activity.read_text())
         return 100.0
 
-    monkeypatch.setattr(run, "prepare", prepare)
+    monkeypatch.setattr(evaluation, "prepare", prepare)
     question = Question(scenario="traffic/abilene", designs=("ecmp",))
     answer = worker.compare(question, tmp_path, tmp_path / "out", activity)
     assert said == ["compiling (once)"]
@@ -74,14 +74,14 @@ def test_compiling_is_said_while_it_lasts_and_not_counted_as_time(
 def test_a_design_that_runs_out_of_memory_fails_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evaluate = run.evaluate
+    evaluate = evaluation.evaluate
 
     def run_out(system: Any, problem: Any, entry: Any, **options: Any) -> Any:
         if entry.label == "optimum":
             raise MemoryError
         return evaluate(system, problem, entry, **options)
 
-    monkeypatch.setattr(run, "evaluate", run_out)
+    monkeypatch.setattr(evaluation, "evaluate", run_out)
     question = Question(scenario="traffic/abilene", designs=("ecmp", "optimum"))
     answer = worker.compare(question, tmp_path, tmp_path / "out", tmp_path / "answer.activity")
     assert [one.label for one in answer.designs] == ["ecmp", "optimum"]

@@ -18,7 +18,7 @@ from planner.contract.system import System
 from planner.errors import PlannerError
 from planner.io.table_files import find_tables, read_tables
 from planner.options import Options
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import Entry
 from planner.scenarios.shipped import scenario_names

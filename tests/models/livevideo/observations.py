@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from planner import Options
-from planner.runs.run import Run, evaluate
+from planner.runs.evaluation import evaluate
+from planner.runs.run import Run
 from planner.scenarios.scenario import Entry
 from planner_models.livevideo import SYSTEM, LiveVideo, Trees
 from planner_models.livevideo.designs.table import DESIGNS

@@ -165,7 +165,7 @@ def test_doctor_compiles_the_kernels_of_every_system(monkeypatch: pytest.MonkeyP
 
 
 def test_compiling_is_said_on_standard_error_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from planner.runs import compilation, run
+    from planner.runs import compilation, evaluation
 
     def compile_and_solve(*given: Any, **more: Any) -> Any:
         for observer in compilation._observers:
@@ -173,8 +173,8 @@ def test_compiling_is_said_on_standard_error_only(monkeypatch: pytest.MonkeyPatc
                 observer(kernel)
         return solve(*given, **more)
 
-    solve = run.solve
-    monkeypatch.setattr(run, "solve", compile_and_solve)
+    solve = evaluation.solve
+    monkeypatch.setattr(evaluation, "solve", compile_and_solve)
     monkeypatch.setattr(output, "COMPILING_LINE_S", 0.0)
     done = planner("solve", "traffic/abilene", "--json")
     assert json.loads(done.out)["runs"]

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.scenario import Entry
 from tests.commands import planner

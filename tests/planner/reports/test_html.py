@@ -17,7 +17,7 @@ import pytest
 from planner.contract.drawing import Curve, Distribution, NetworkMap, Points, Timeline
 from planner.reports import charts, run_pages
 from planner.reports.html import write
-from planner.runs.run import compare
+from planner.runs.evaluation import compare
 from planner.scenarios.scenario import load
 from tests.commands import planner
 

@@ -16,7 +16,8 @@ from numba import njit
 
 from planner.contract.design import Decision
 from planner.runs import compilation
-from planner.runs.run import Run, evaluate
+from planner.runs.evaluation import evaluate
+from planner.runs.run import Run
 from tests.planner.runs.toy_system import Admitted, Link, admit, entry, toy
 
 PROBLEM = Link(offered_mbps=2.0, capacity_mbps=1.0)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from planner.errors import InputError
-from planner.runs import rolling, run
+from planner.runs import evaluation, rolling
 from planner.scenarios.scenario import load
 from tests.commands import planner
 
@@ -72,7 +72,7 @@ def test_a_roll_that_was_stopped_goes_on_and_ends_the_same(
     (half / "run.json").write_text("{")
 
     solved: list[Any] = []
-    evaluate = run.evaluate
+    evaluate = evaluation.evaluate
     monkeypatch.setattr(
         rolling, "evaluate", lambda *given, **more: solved.append(given) or evaluate(*given, **more)
     )
@@ -194,7 +194,9 @@ def test_an_event_is_the_same_change_by_hand_from_its_window_on(scenario: Path, 
     for place, by_hand in enumerate((load(scenario), failed, failed, load(scenario))):
         assert by_hand.make_series is not None
         problem = dict(list(by_hand.make_series()))[["8:00", "9:00", "../x", "10:00"][place]]
-        found = run.evaluate(by_hand.system, problem, by_hand.entry("optimum"), options=by_hand.options)
+        found = evaluation.evaluate(
+            by_hand.system, problem, by_hand.entry("optimum"), options=by_hand.options
+        )
         row = metrics(tmp_path / "out" / "optimum").iloc[place]
         for name in ("delivered_mbps", "shed_mbps", "max_utilization"):
             assert row[name] == pytest.approx(found.metrics[name]), (place, name)

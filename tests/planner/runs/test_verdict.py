@@ -13,7 +13,8 @@ from planner.contract.simulation import SimulationResult
 from planner.errors import InputError, PlanRejected
 from planner.options import Options
 from planner.reports import run_pages, run_text
-from planner.runs.run import Comparison, Run, evaluate
+from planner.runs.evaluation import evaluate
+from planner.runs.run import Comparison, Run
 from planner.runs.simulate import SimulatedDesign, SimulatedDesigns
 from planner.runs.verdict import windows_verdict
 from planner.scenarios.catalogue import find_system, system_names

@@ -10,7 +10,7 @@ from numba import njit
 
 from planner.contract.design import Decision
 from planner.runs import compilation
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.runs.warming import warm
 from tests.planner.runs.toy_system import Admitted, Link, admit, entry, toy
 

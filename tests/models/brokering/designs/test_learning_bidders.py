@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from planner.options import Options
+from planner.runs.evaluation import evaluate
 from planner.runs.rolling import roll
-from planner.runs.run import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.brokering import SYSTEM, measure
 from planner_models.brokering.problem.generators import world

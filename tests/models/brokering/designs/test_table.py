@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.brokering import SYSTEM
 from planner_models.brokering.problem.generators import world

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.contract.parameters import parameters_of
-from planner.runs import run
+from planner.runs import evaluation
 from planner.scenarios.scenario import load
 from planner_models.brokering import SYSTEM, Brokering
 from planner_models.brokering.designs.broker import assignment
@@ -151,7 +151,7 @@ def test_no_plan_of_the_market_beats_the_bound_and_bad_information_costs() -> No
     def share(design: str, **degradation: float) -> float:
         changes = {f"designs.{design}.information.{name}": value for name, value in degradation.items()}
         scenario = load("brokering/coordination", changes={"problem.clients": 3000} | changes)
-        worth = run.solve(scenario, design=design).metrics["objective"]
+        worth = evaluation.solve(scenario, design=design).metrics["objective"]
         assert worth is not None
         return worth
 

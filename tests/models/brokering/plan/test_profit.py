@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.runs.run import compare
+from planner.runs.evaluation import compare
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.information import observe
 from planner_models.brokering.plan import profit

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from planner.runs.run import compare
+from planner.runs.evaluation import compare
 from planner.runs.what_if import explain
 from planner.scenarios.scenario import load
 from planner_models.brokering.plan.billing import hourly_cost

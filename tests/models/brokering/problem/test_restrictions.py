@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.brokering import SYSTEM, Assignment, Brokering, check
 from planner_models.brokering.designs.broker import assignment

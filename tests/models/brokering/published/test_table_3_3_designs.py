@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from planner.runs.run import compare
+from planner.runs.evaluation import compare
 from planner.scenarios.scenario import load
 from planner_models.brokering.published.table_3_3_designs import at_equal
 

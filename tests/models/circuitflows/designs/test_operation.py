@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from planner import InputError, Options, PlanRejected, Status
-from planner.runs.run import evaluate, prepare
+from planner.runs.evaluation import evaluate, prepare
 from planner.scenarios.scenario import Entry
 from planner_models.circuitflows import SYSTEM, FlowsInTime, check, measure
 from planner_models.circuitflows.designs import block_placement, execution, operation, weekly_schedule

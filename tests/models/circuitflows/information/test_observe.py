@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from planner.contract import control_loop
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.circuitflows import SYSTEM, FlowsInTime
 from planner_models.circuitflows.designs import block_placement, execution, operation

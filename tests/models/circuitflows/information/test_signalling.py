@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner.contract.signalling import Signalling
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.circuitflows import SYSTEM, FlowsInTime
 from planner_models.circuitflows.designs import operation

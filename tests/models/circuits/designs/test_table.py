@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 
 from planner import Options, PlanRejected, Status
 from planner.contract.design import Design
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models import circuits
 from planner_models.circuits import SYSTEM, Circuits, check, formulation, measure

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from planner.contract.signalling import Signalling, no_signalling
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.circuits import SYSTEM, Circuits
 from planner_models.circuits.designs import equal_days

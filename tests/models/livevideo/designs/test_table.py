@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from planner import Options
 from planner.contract.proof import Status
 from planner.errors import InputError
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.livevideo import SYSTEM, LiveVideo, check, measure
 from planner_models.livevideo.designs import optimum

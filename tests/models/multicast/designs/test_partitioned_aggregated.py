@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import InputError
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.multicast import SYSTEM, Channels, Multicast, check
 from planner_models.multicast.designs import partitioned_aggregated

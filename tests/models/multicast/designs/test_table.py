@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.multicast import SYSTEM, measure
 from tests.models.multicast.fabrics import PLANNING, fat

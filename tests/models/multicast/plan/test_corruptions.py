@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.errors import InputError, PlanRejected
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.multicast import SYSTEM
 from tests.corrupted_tables import corrupt

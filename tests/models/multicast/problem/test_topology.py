@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.multicast import SYSTEM, Multicast, check
 from planner_models.multicast.designs import partitioned

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from planner import Options, Status, load
 from planner.contract.design import Decision
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check
 from planner_models.traffic.designs import optimum

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from planner import Options, Status
 from planner.errors import InputError
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.designs import concurrent_flow_fptas, optimum

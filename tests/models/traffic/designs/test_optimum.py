@@ -18,7 +18,7 @@ from planner import Options, Status, backends
 from planner.backends import pyomo
 from planner.contract.design import Decision
 from planner.errors import InputError
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check, formulation, measure
 from planner_models.traffic.designs import optimum

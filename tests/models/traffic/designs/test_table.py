@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from planner.contract.design import Design, Mechanism
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check, measure
 from planner_models.traffic.designs import optimum

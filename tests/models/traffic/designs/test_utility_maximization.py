@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from planner import Options, Status
 from planner.backends.linear_program import LinearProgram
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, measure
 from planner_models.traffic.designs import link_flow_program, optimum, utility_maximization

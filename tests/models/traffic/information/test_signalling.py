@@ -7,7 +7,7 @@ import pytest
 
 from planner.contract.design import Design, Mechanism
 from planner.contract.signalling import Signalling
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.designs import link_weights

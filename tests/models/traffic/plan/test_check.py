@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.contract.design import Decision, Design, Mechanism
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError, PlanRejected
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Routing, Traffic, check
 from planner_models.traffic.designs import ecmp, optimum

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from planner.errors import InputError, PlanRejected
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic
 from tests.corrupted_tables import corrupt

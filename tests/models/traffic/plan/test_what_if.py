@@ -19,7 +19,7 @@ from planner.contract.studies import Decided, Explanation
 from planner.contract.system import Studies
 from planner.errors import InputError
 from planner.options import Options
-from planner.runs import run
+from planner.runs import evaluation
 from planner.runs import what_if as command
 from planner.scenarios.scenario import Entry, load
 from planner_models.traffic import SYSTEM
@@ -33,7 +33,7 @@ from tests.models.traffic.plan.test_deployment import network, networks, rows_of
 def explain(problem: Traffic, design: str = "optimum", /, **given_: Any) -> Explanation:
     parameters = given_.pop("parameters", {})
     entry = Entry(label=design, design=SYSTEM.design(design), parameters=parameters)
-    made = run.evaluate(SYSTEM, problem, entry)
+    made = evaluation.evaluate(SYSTEM, problem, entry)
     assert made.decision is not None
     decided = Decided(
         design=entry.design,
@@ -233,7 +233,7 @@ def test_runs_again_by_other_backends_agree() -> None:
     entry = Entry(label="optimum", design=SYSTEM.design("optimum"))
     options = Options(backend="ortools:glop")
     problem = bottleneck()
-    made = run.evaluate(SYSTEM, problem, entry, options=options)
+    made = evaluation.evaluate(SYSTEM, problem, entry, options=options)
     assert made.decision is not None
     decided = Decided(
         design=entry.design,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.brokering import SYSTEM, Brokering
 from planner_models.brokering.designs.broker import assignment, knapsack_bound, knapsack_search, rounding

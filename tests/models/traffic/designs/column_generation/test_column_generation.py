@@ -14,7 +14,7 @@ from planner import Options, Status
 from planner.contract import progress
 from planner.contract.system import System
 from planner.errors import InputError
-from planner.runs.run import evaluate
+from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.designs import optimum

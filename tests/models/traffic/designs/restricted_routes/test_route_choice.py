@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from planner import Options, Status
 from planner.errors import InputError
-from planner.runs.run import Run, evaluate
+from planner.runs.evaluation import evaluate
+from planner.runs.run import Run
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.designs import path_flow_program, utility_maximization

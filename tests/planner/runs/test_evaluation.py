@@ -12,8 +12,8 @@ from planner.contract.design import Design
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
+from planner.runs.evaluation import entries, evaluate
 from planner.runs.rolling import Roll
-from planner.runs.run import entries, evaluate
 from planner.scenarios.arguments import as_scenario
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import Entry, Scenario, from_document, load
