@@ -52,6 +52,11 @@ class Options:
         if faults:
             raise InputError(*faults)
 
+    @property
+    def is_solver_chosen(self) -> bool:
+        """Whether a backend or an algorithm other than the default is chosen."""
+        return self.backend != "highs" or self.algorithm != "auto"
+
     def _number_faults(self) -> list[str]:
         faults = []
         if self.time_limit_s is not None and not (0 < self.time_limit_s < math.inf):

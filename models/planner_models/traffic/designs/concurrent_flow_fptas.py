@@ -44,7 +44,7 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
 )
 from planner_models.traffic.designs.column_generation.shortest_path_trees import allocate, dijkstra
 from planner_models.traffic.designs.concurrent_flow_phases import Phases
-from planner_models.traffic.designs.optimum import Choice, HopLimit, PathCount
+from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.designs.routable import shed_unreachable_within_limits
 from planner_models.traffic.plan.plan import Routing

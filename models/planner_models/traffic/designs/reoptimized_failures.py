@@ -25,7 +25,7 @@ from planner.contract.failure_analysis import FailureOutcome
 from planner.contract.studies import Section
 from planner.errors import InputError
 from planner.options import Options
-from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs import optimum, optimum_search
 from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
@@ -122,7 +122,7 @@ class Reoptimization:
         """The largest total flow without failures; None where the design finds it by another way."""
         problem = self.problem
         is_small = len(problem.links) <= MAX_SIMPLEX_LINKS and len(problem.routable.targets) > 0
-        if not is_small or not optimum.solves_total_over_paths(problem, self.options):
+        if not is_small or not optimum_search.solves_total_over_paths(problem, self.options):
             return None
         search = TotalFlow(problem.routable)
         for state in search.run(gap=total_flow.DEFAULT_GAP, until=self._until()):

@@ -23,8 +23,8 @@ from planner.options import Options
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.max_min_fairness import Measure, share_fairly
-from planner_models.traffic.designs.optimum import Choice, HopLimit, PathCount
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.plan import cycle_removal, split_ratios

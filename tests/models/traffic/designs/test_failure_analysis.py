@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planner
-from planner_models.traffic.designs import ecmp, optimum, tunnels
+from planner_models.traffic.designs import ecmp, optimum, optimum_search, tunnels
 from planner_models.traffic.designs.failure_analysis import FixedPlan, Reconvergence
 from planner_models.traffic.designs.reoptimized_failures import Reoptimization
 from planner_models.traffic.plan.check import check
@@ -165,7 +165,7 @@ def test_reoptimized_outcomes_are_those_of_the_design(problem: Traffic, is_warm:
     failures = failures.select(np.unique(np.linspace(0, len(failures) - 1, 5).astype(int)))
     analysis = Reoptimization(problem=problem, failures=failures)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(optimum, "solves_total_over_paths", lambda *_: is_warm)
+        patch.setattr(optimum_search, "solves_total_over_paths", lambda *_: is_warm)
         assert (analysis.basis is not None) == (is_warm and problem.routable.rate_mbps.any())
     whole = analysis.calm.delivered_mbps.sum()
     found, _ = analysis.evaluate(np.arange(len(failures)))

@@ -14,7 +14,7 @@ from planner import Options, Status, backends
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check, measure
-from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.designs import ecmp, optimum, optimum_search
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates, surviving_flow
@@ -87,7 +87,7 @@ def test_a_solver_that_ends_with_an_empty_plan_is_not_the_last_word(monkeypatch:
 
 
 def test_too_large_a_program_is_left_to_the_heuristic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimum, "MAX_PROGRAM_FLOWS", 10)
+    monkeypatch.setattr(optimum_search, "MAX_PROGRAM_FLOWS", 10)
     problem = SYSTEM.problem.presets["abilene"]().scale_demands(3.0)
     run = evaluate(SYSTEM, problem, Entry(label="optimum", design=SYSTEM.design("optimum")))
     assert run.proof.status is Status.FEASIBLE

@@ -44,7 +44,7 @@ from planner_models.traffic.designs.failure_robust.surviving_paths import (
     choose_paths,
     fit_reservations,
 )
-from planner_models.traffic.designs.optimum import FIT_TOLERANCE
+from planner_models.traffic.designs.optimum_search import FIT_TOLERANCE
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.restricted_routes.candidates import describe_lack, describe_paths
 from planner_models.traffic.designs.routable import refuse_demands

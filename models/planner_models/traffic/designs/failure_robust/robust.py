@@ -46,8 +46,9 @@ from planner_models.traffic.designs.failure_robust.survivable_rates import (
     SurvivableRates,
     grow_together,
 )
-from planner_models.traffic.designs.optimum import Choice, PathCount
+from planner_models.traffic.designs.optimum_search import FIT_TOLERANCE
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.path_parameters import Choice, PathCount
 from planner_models.traffic.designs.restricted_routes.candidates import (
     describe_lack,
     describe_paths,
@@ -200,7 +201,7 @@ def _refuse(proof: Proof, total: float) -> Decision[Routing]:
     share = None if proof.bound is None else proof.bound / total
     if share is None and proof.levels and proof.status is Status.OPTIMAL:
         share = (proof.objective or 0.0) / total
-    is_proven = share is not None and share < 1 - optimum.FIT_TOLERANCE
+    is_proven = share is not None and share < 1 - FIT_TOLERANCE
     reason = f"at most {share:.4%} of all traffic survives every failure of the set"
     return Decision(
         plan=None,

@@ -123,8 +123,7 @@ def _choose_search(
         )
     anew = len(problem.targets) * len(problem.links) if found is None else len(found.demand)
     is_small = limit.present.flow.nnz + anew <= MAX_PROGRAM_COLUMNS
-    is_solver_chosen = options.backend != "highs" or options.algorithm != "auto"
-    if is_split or (limits is None and (is_small or is_solver_chosen)):
+    if is_split or (limits is None and (is_small or options.is_solver_chosen)):
         return ProgramSearch(problem, limit, options, found)
     if found is not None:
         oracle = path_program.over_given_paths(problem, found)

@@ -16,8 +16,8 @@ from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic.designs.oblivious import fixed_shares
 from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, read_hose, read_matrices
-from planner_models.traffic.designs.optimum import Choice, PathCount
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
+from planner_models.traffic.designs.path_parameters import Choice, PathCount
 from planner_models.traffic.designs.restricted_routes.candidates import (
     describe_paths,
     find_candidates,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planner import Options
 from planner.contract.design import Decision
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs import optimum
+from planner_models.traffic.designs import flow_programs, optimum
 from planner_models.traffic.designs.path_flow_program import find_paths
 from planner_models.traffic.designs.path_flows import given_path_flow
 from planner_models.traffic.designs.path_flows.simplex import PathSimplex
@@ -31,7 +31,7 @@ def test_the_start_does_not_change_the_optimum(problem: Traffic, objective: str,
     random = np.random.default_rng(seed)
     now = problem.with_rates(problem.rate_mbps * random.uniform(0.2, 5.0, len(problem.demands)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(optimum, "INTERIOR_POINT_PATHS", 0)
+        patch.setattr(flow_programs, "INTERIOR_POINT_PATHS", 0)
         start = Decision(plan=read, proof=before.proof)
         warm = optimum.route(now, objective=objective, paths=3, previous=start)  # type: ignore[arg-type]
     cold = optimum.route(now, objective=objective, paths=3, method="lp")  # type: ignore[arg-type]
@@ -52,7 +52,7 @@ def test_over_tunnels(seed: int) -> None:
         problem = Traffic.from_tables({**problem.to_tables(), "tunnels": kept})
     before = optimum.route(problem, objective="total", paths="tunnels")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(optimum, "INTERIOR_POINT_PATHS", 0)
+        patch.setattr(flow_programs, "INTERIOR_POINT_PATHS", 0)
         warm = optimum.route(problem, objective="total", paths="tunnels", previous=before)
     assert warm.proof.objective == pytest.approx(before.proof.objective, rel=1e-6, abs=1e-6)
 

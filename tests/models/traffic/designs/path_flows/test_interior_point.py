@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner import Options, Status, backends
 from planner_models.traffic import Traffic, check
-from planner_models.traffic.designs import optimum, path_flow_program
+from planner_models.traffic.designs import flow_programs, optimum, path_flow_program
 from planner_models.traffic.designs.path_flows import interior_point
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import problems
@@ -50,7 +50,7 @@ def test_the_optimum_over_paths_agrees_with_the_linear_program(
     problem = generators.germany50().scale_demands(factor)
     made = optimum.route(problem, objective=goal, paths=2)
     assert made.proof.backend == interior_point.BACKEND
-    monkeypatch.setattr(optimum, "INTERIOR_POINT_PATHS", 10**9)
+    monkeypatch.setattr(flow_programs, "INTERIOR_POINT_PATHS", 10**9)
     program = optimum.route(problem, objective=goal, paths=2)
     assert made.proof.status is program.proof.status is Status.OPTIMAL
     assert made.proof.objective == pytest.approx(program.proof.objective, rel=2e-6)

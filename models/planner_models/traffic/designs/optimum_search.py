@@ -1,0 +1,292 @@
+"""Search for the best routing over given routes: by linear programming, column generation or over paths."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Annotated, Final, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from planner import backends
+from planner.arrays import Bools
+from planner.backends.linear_program import LinearProgram
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner.options import Options
+from planner_models.traffic.designs import link_flow_program, path_flow_program
+from planner_models.traffic.designs.column_generation import column_generation
+from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
+from planner_models.traffic.designs.demand_scale import demand_scale, path_scale, rescale_solution
+from planner_models.traffic.designs.flow_decision import (
+    OPTIMALITY_GAP,
+    decide_by_plan,
+    flows_over_paths,
+    merge_proofs,
+)
+from planner_models.traffic.designs.flow_programs import has_many_paths, solve_over_links, solve_over_paths
+from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
+from planner_models.traffic.designs.path_flows import shortest_routes, total_flow
+from planner_models.traffic.designs.path_search import PathChoice
+from planner_models.traffic.designs.previous_routes import PreviousRoutes
+from planner_models.traffic.designs.restricted_routes.candidates import describe_paths, find_candidates
+from planner_models.traffic.designs.restricted_routes.restricted_flow import LeastDelivery, RestrictedFlow
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.route_limits import RouteLimits
+
+MAX_EXPLAINED_FLOWS: Final = 50_000
+"""Flow variables up to which conflicting rows explain that not all demand fits."""
+MAX_PROGRAM_FLOWS: Final = 1_000_000  # flow variables of a linear program; larger ones need gigabytes
+MAX_ENDING_PROGRAM_FLOWS: Final = 20_000
+"""Flow variables up to which the linear program, which needs no compiling, ends a search that stalls."""
+COLUMN_GENERATION_FLOWS: Final = 10_000
+"""Flow variables from which method `auto` uses column generation."""
+TOTAL_COLUMN_GENERATION_FLOWS: Final = 5_000
+"""The same for the largest total flow. Where everything fits, routes below the number above are shortened."""
+
+FIT_TOLERANCE: Final = 1e-6  # of the demands; where all but this share fits, all counts as fitting
+
+Method = Annotated[
+    Literal["auto", "lp", "columns"],
+    Field(
+        description="lp: the linear program, exact; columns: column generation, to a gap of 1e-6, "
+        "or exact; auto: columns where the linear program is large"
+    ),
+]
+
+
+class GivenRoutes(NamedTuple):
+    """The routes that traffic may take, as the parameters of `route` say, and the method."""
+
+    paths: int | Literal["any", "tunnels"]
+    choice: PathChoice
+    max_hops: int | None
+    method: Method
+
+
+def options_from(started: float, options: Options, part: float = 1.0) -> Options:
+    """Return the options with that part of the time that is left since `started`."""
+    if options.time_limit_s is None:
+        return options
+    passed = time.perf_counter() - started
+    return replace(options, time_limit_s=max(part * (options.time_limit_s - passed), 1e-3))
+
+
+class OptimumSearch:
+    """The problem with the routes that traffic may take, and the way to solve it."""
+
+    def __init__(
+        self,
+        problem: Traffic,
+        given: GivenRoutes,
+        options: Options,
+        previous: Decision[Routing] | None = None,
+    ) -> None:
+        self.problem, self.method, self.options = problem, given.method, options
+        self.previous = previous
+        self.started = time.perf_counter()
+        self.scope: str | None = None
+        self.found: path_flow_program.CandidatePaths | None = None
+        self.restricted: RestrictedFlow | None = None
+        limits = RouteLimits.of(problem)
+        if given.paths != "any":
+            self.found = find_candidates(problem, given.paths, given.choice, given.max_hops, limits)
+            self.scope = describe_paths(given.paths, given.choice, given.max_hops, limits)
+        elif limits is not None:
+            refuse_solver_options("optimum over routes under limits", options)
+            before = None if previous is None else previous.plan
+            start = None if before is None else PreviousRoutes.of(problem, before)
+            self.restricted = RestrictedFlow(problem, limits, start)
+            self.scope = "routes that keep latency limits and rules"
+
+    def without_path(self) -> Bools:
+        """Return the demands with a rate that none of the routes serves, shape (K,)."""
+        if self.found is not None:
+            return self.found.without_path(self.problem)
+        if self.restricted is not None:
+            return self.restricted.without_path
+        return np.zeros(len(self.problem.demands), dtype=bool)
+
+    def solve(self, objective: Objective, *, least_mbps: float | None = None) -> Decision[Routing]:
+        """Return the decision for an objective other than `delivered`, in the time that is left.
+
+        Where the linear program is too ill-conditioned for its solver to prove an optimum, column generation
+        goes on.
+        """
+        options = self._options_left()
+        if self.uses_columns(objective):
+            if objective == "concurrent" or objective == "utilization":
+                return self._generate_columns(objective, options)
+            return self._solve_total(options)
+        decision = self._solve_program(objective, options, least_mbps)
+        is_given = self.found is not None or self.restricted is not None
+        if is_given or (objective != "concurrent" and objective != "utilization"):
+            return decision
+        options = self._options_left()
+        is_late = options.time_limit_s is not None and options.time_limit_s < 0.01
+        if decision.proof.status is Status.OPTIMAL or is_late or options.is_solver_chosen:
+            return decision
+        return merge_proofs(decision, self._generate_columns(objective, options), options)
+
+    def _generate_columns(
+        self, objective: column_generation.MinMaxObjective, options: Options, enough: float = np.inf
+    ) -> Decision[Routing]:
+        """Return the decision of column generation, from the plan before where there is one."""
+        return column_generation.route(
+            self.problem, objective=objective, enough=enough, options=options, previous=self.previous
+        )
+
+    def try_to_fit(self) -> Decision[Routing]:
+        """Return the decision for the concurrent flow in half the time that is left.
+
+        Where column generation proves that not everything fits, it has a bound and no plan.
+        """
+        options = self._options_left()
+        if options.time_limit_s is not None:
+            options = replace(options, time_limit_s=0.5 * options.time_limit_s)
+        return self._generate_columns("concurrent", options, 1 + FIT_TOLERANCE)
+
+    def shorten(self, together: Decision[Routing]) -> Decision[Routing]:
+        """Return the decision that serves all with the shortest routes, in the time that is left."""
+        return shortest_routes.shorten(self.problem, together, self._options_left())
+
+    def uses_columns(self, objective: Objective) -> bool:
+        """Return whether column generation solves for an objective, and not a linear program."""
+        if self.found is not None or self.restricted is not None or objective == "cost":
+            return False
+        least = (
+            TOTAL_COLUMN_GENERATION_FLOWS if objective in ("total", "delivered") else COLUMN_GENERATION_FLOWS
+        )
+        return self.method == "columns" or (
+            self.method == "auto" and _is_column_generation_faster(self.problem, self.options, least)
+        )
+
+    def finds_least_cost(self) -> bool:
+        """Return whether the simplex method over paths solves for the cost, and not a linear program."""
+        has_segments = self.found is not None and self.found.share is not None
+        if self.restricted is not None or has_segments:
+            return False
+        if self.method != "auto" or self.found is None:
+            is_columns = self.method == "columns"
+            return is_columns or (
+                self.method == "auto"
+                and _is_column_generation_faster(self.problem, self.options, COLUMN_GENERATION_FLOWS)
+            )
+        return has_many_paths(self.found, self.options)
+
+    def is_too_large(self, objective: Objective) -> bool:
+        """Return whether the linear program over links, where one is solved, is too large for the memory."""
+        flows = len(self.problem.targets) * len(self.problem.links)
+        over_links = self.found is None and self.restricted is None
+        return over_links and not self.uses_columns(objective) and flows > MAX_PROGRAM_FLOWS
+
+    def _solve_total(self, options: Options) -> Decision[Routing]:
+        """Return the decision for the largest total flow; a linear program may end a search that stalls."""
+        flows = len(self.problem.targets) * len(self.problem.links)
+        is_by_program = self.method == "auto" and flows <= MAX_ENDING_PROGRAM_FLOWS
+        decision = total_flow.route(
+            self.problem, exact=not is_by_program, options=options, previous=self.previous
+        )
+        options = self._options_left()
+        is_late = options.time_limit_s is not None and options.time_limit_s < 0.01
+        gap = decision.proof.gap
+        is_proven = gap is not None and gap <= max(options.gap or 0.0, OPTIMALITY_GAP)
+        if is_proven or is_late or not is_by_program:
+            return decision
+        return merge_proofs(decision, self._solve_program("total", options, None), options)
+
+    def _options_left(self) -> Options:
+        """Return the options with the time that is left."""
+        return options_from(self.started, self.options)
+
+    def _solve_program(
+        self, objective: Objective, options: Options, least_mbps: float | None
+    ) -> Decision[Routing]:
+        problem = self.problem
+        unit = demand_scale(problem) if objective in ("concurrent", "utilization") else 1.0
+        if self.found is not None and objective == "concurrent":
+            unit = path_scale(problem, self.found)
+        if self.restricted is not None:
+            unit = 1.0
+            least = (
+                []
+                if least_mbps is None
+                else [LeastDelivery(value=np.ones(len(problem.demands)), amount=least_mbps)]
+            )
+            restricted = self.restricted.solve(objective, options, least)
+            is_partial = objective == "total" or least_mbps is not None
+            solution = restricted.solution
+            flows = None
+            if solution.x is not None:
+                flows = flows_over_paths(problem, restricted.paths, solution.x, is_partial=is_partial)
+        elif self.found is None:
+            solution, flows = solve_over_links(problem, unit, objective, options, least_mbps)
+        else:
+            by_lp = self.method == "lp" or least_mbps is not None
+            solution, flows = solve_over_paths(
+                problem, unit, objective, self.found, options, least_mbps, by_lp=by_lp, previous=self.previous
+            )
+        solution = rescale_solution(solution, unit if objective == "concurrent" else 1 / unit)
+        proof = Proof(
+            status=solution.status,
+            objective=solution.objective,
+            bound=solution.bound,
+            metric=METRIC_OF[objective],
+            bound_scope=self.scope or (None if least_mbps is None else "plans that deliver the most"),
+            backend=solution.backend,
+            reasons=solution.reasons,
+        )
+        if flows is None:
+            return Decision(plan=None, proof=proof)
+        return decide_by_plan(problem, objective, flows, proof, options)
+
+    def prove_infeasible(self, objective: Objective, together: Decision[Routing]) -> Decision[Routing]:
+        """Return the decision where not all demand fits, with the reason; undecided without proof."""
+        bound, metric = together.proof.bound, METRIC_OF[objective]
+        if bound is None or bound >= 1:
+            return Decision(plan=None, proof=replace(together.proof, status=Status.UNDECIDED, metric=metric))
+        reason = f"at most {bound:.4%} of every demand fits at the same time"
+        names: tuple[str, ...] = ()
+        size = len(self.problem.targets) * len(self.problem.links)
+        if size <= MAX_EXPLAINED_FLOWS and self.restricted is None:
+            fit = self._program("delivered")
+            fit.lower[fit.cost == 1.0] = fit.upper[fit.cost == 1.0]  # every demand at its rate
+            names = backends.solve(fit, replace(self.options, backend="highs")).reasons
+        proof = replace(
+            together.proof,
+            status=Status.INFEASIBLE,
+            objective=None,
+            bound=None,
+            metric=metric,
+            reasons=(reason, *names),
+        )
+        return Decision(plan=None, proof=proof)
+
+    def _program(self, objective: Objective) -> LinearProgram:
+        if self.found is None:
+            return link_flow_program.build(self.problem, objective).program
+        return path_flow_program.build(self.problem, objective, self.found)
+
+
+def solves_total_over_paths(problem: Traffic, options: Options) -> bool:
+    """Return whether the largest total flow over all routes is found by generated paths."""
+    is_free = RouteLimits.of(problem) is None and not problem.has_classes and options.service != "all"
+    return is_free and _is_column_generation_faster(problem, options, TOTAL_COLUMN_GENERATION_FLOWS)
+
+
+def _is_column_generation_faster(problem: Traffic, options: Options, least: int) -> bool:
+    """Return whether column generation is faster than the linear program, as measured.
+
+    least  flow variables from which it is
+
+    Seconds on one core: targets x links, linear program, columns to a gap of 1e-6
+
+        geant        1,584    0.03   0.02
+        germany50    8,800    0.43   0.12
+        ta2          9,072    0.54   0.09
+        fat tree 6  17,172    0.85   0.01
+        TataNld     51,766    3.6    0.19
+    """
+    return not options.is_solver_chosen and len(problem.targets) * len(problem.links) >= least
