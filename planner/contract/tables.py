@@ -218,6 +218,35 @@ def validate_fields(problem: object, tables: Iterable[Table]) -> list[str]:
     return faults
 
 
+def collect_tables(owner: object, tables: Iterable[Table]) -> dict[str, pd.DataFrame]:
+    """Return the tables in the fields of a dataclass, by name, with rows from 0; fields of None have none."""
+    frames = {table.name: getattr(owner, table.name) for table in tables}
+    return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
+
+
+def validate_tables(
+    tables: Iterable[Table], given: Mapping[str, pd.DataFrame], *, required: Iterable[str]
+) -> dict[str, pd.DataFrame]:
+    """Return those of the tables that are given, with their columns, types and defaults, by name.
+
+    required  names of tables that must be given
+    raises    InputError with every fault
+    """
+    frames: dict[str, pd.DataFrame] = {}
+    faults = [f"{name}: is missing" for name in required if name not in given]
+    for table in tables:
+        if table.name not in given:
+            continue
+        frame = given[table.name]
+        try:
+            frames[table.name] = validate(table, frame, where=frame.attrs.get("where"))
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(*faults)
+    return frames
+
+
 def report_unknown_names(
     frame: pd.DataFrame, table: str, column: str, known: Collection[str], what: str
 ) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -10,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import pandas as frames
 
-from planner.contract.tables import Table, digest, label, number, row_name, validate
+from planner.contract.tables import (
+    Table,
+    collect_tables,
+    digest,
+    label,
+    number,
+    row_name,
+    validate,
+    validate_tables,
+)
 from planner.errors import InputError
 from planner.io.layout import Layout, TableFile
 from planner.io.table_files import (
@@ -262,3 +272,23 @@ def test_lists_and_records_are_no_values(tmp_path: Path, compact: bool, column: 
         read_table(table, path)
     assert f"parts.parquet row 2: {column} is '" in caught.value.faults[1]
     assert "must be a single value" in caught.value.faults[1]
+
+
+def test_tables_that_are_given_are_validated_together() -> None:
+    names = Table(name="names", about="", columns={"name": label("a name")})
+    rates = Table(name="rates", about="", columns={"rate": number("a rate", at_least=0)})
+    present = {"names": pd.DataFrame({"name": ["a"]}, index=[7])}
+    found = validate_tables((names, rates), present, required=("names",))
+    assert found["names"]["name"].tolist() == ["a"]
+    assert "rates" not in found
+    with pytest.raises(InputError) as caught:
+        validate_tables((names, rates), {"rates": pd.DataFrame({"rate": [-1.0]})}, required=("names",))
+    assert caught.value.faults == ("names: is missing", "rates row 1: rate is -1.0, must be at least 0")
+
+
+def test_tables_of_fields_are_collected_with_rows_from_zero() -> None:
+    owner = SimpleNamespace(names=pd.DataFrame({"name": ["a", "b"]}, index=[4, 2]), rates=None)
+    tables = [Table(name=name, about="", columns={}) for name in ("names", "rates")]
+    found = collect_tables(owner, tables)
+    assert list(found) == ["names"]
+    assert found["names"].index.tolist() == [0, 1]

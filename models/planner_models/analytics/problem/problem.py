@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import validate_fields
+from planner.contract.tables import collect_tables, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.analytics.problem import reuse, validation
@@ -80,8 +80,7 @@ class Analytics:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
-        frames = {table.name: getattr(self, table.name) for table in TABLES}
-        return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
+        return collect_tables(self, TABLES)
 
     def size(self) -> dict[str, int]:
         """Return the number of sites, points of presence, queries and intervals."""

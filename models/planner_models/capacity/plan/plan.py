@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats
+from planner.contract.tables import collect_tables
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.schema import PLAN_TABLES, PURCHASES
 
@@ -33,8 +34,7 @@ class Purchases:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
-        frames = {table.name: getattr(self, table.name) for table in PLAN_TABLES}
-        return {name: frame for name, frame in frames.items() if frame is not None}
+        return collect_tables(self, PLAN_TABLES)
 
 
 def tabulate_purchases(problem: CapacityPlanning, counts: Floats) -> pd.DataFrame:

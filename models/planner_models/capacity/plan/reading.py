@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 
-from planner.contract.tables import validate
+from planner.contract.tables import validate_tables
 from planner.errors import InputError
 from planner_models.capacity.plan.check import read_counts
 from planner_models.capacity.plan.plan import Purchases, tabulate_purchases
@@ -25,23 +25,12 @@ def from_tables(problem: CapacityPlanning, tables: Mapping[str, pd.DataFrame]) -
 
     raises  InputError with every fault of the tables
     """
-    faults: list[str] = []
-    frames: dict[str, Any] = {}
-    for table in PLAN_TABLES:
-        frame = tables.get(table.name)
-        if frame is None:
-            continue
-        try:
-            frames[table.name] = validate(table, frame, where=frame.attrs.get("where"))
-        except InputError as error:
-            faults += error.faults
-    faults += [] if "purchases" in tables else ["purchases: is missing"]
-    if problem.years is not None:
-        faults += [
-            f"{name}: column 'year' is missing; the problem has several years"
-            for name, frame in frames.items()
-            if "year" not in frame and len(frame)
-        ]
+    frames = validate_tables(PLAN_TABLES, tables, required=("purchases",))
+    faults = [
+        f"{name}: column 'year' is missing; the problem has several years"
+        for name, frame in frames.items()
+        if problem.years is not None and "year" not in frame and len(frame)
+    ]
     if faults:
         raise InputError(*faults)
     for table in (FLOWS, UNSERVED):

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from planner.arrays import Bools, Floats, Ints
+from planner.contract.tables import collect_tables
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models import globe
@@ -122,8 +123,7 @@ class CapacityPlanning:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
-        frames = {table.name: getattr(self, table.name) for table in TABLES}
-        return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
+        return collect_tables(self, TABLES)
 
     def size(self) -> dict[str, int]:
         """Return the number of nodes, links, candidates, demands, failures and years."""

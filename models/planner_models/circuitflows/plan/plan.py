@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.tables import Table, label, number, validate
+from planner.contract.tables import Table, collect_tables, label, number, validate
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.circuitflows.plan import packets
 from planner_models.circuitflows.plan.packets import Network, build_network
@@ -93,7 +93,7 @@ class Operation:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return configurations, queues, settings and placement."""
-        return {table.name: getattr(self, table.name) for table in PLAN_TABLES}
+        return collect_tables(self, PLAN_TABLES)
 
 
 def from_tables(problem: FlowsInTime, tables: Mapping[str, pd.DataFrame]) -> Operation:  # noqa: ARG001

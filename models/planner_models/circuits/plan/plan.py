@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
-from planner.contract.tables import Table, number, validate
+from planner.contract.tables import Table, collect_tables, number, validate
 from planner.errors import PlanRejected
 from planner.formatting import amount
 from planner.options import Options
@@ -85,8 +85,7 @@ class Schedule:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return configurations and packet, and ports and unserved demand where they are known."""
-        frames = {table.name: getattr(self, table.name) for table in PLAN_TABLES}
-        return {name: frame for name, frame in frames.items() if frame is not None}
+        return collect_tables(self, PLAN_TABLES)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

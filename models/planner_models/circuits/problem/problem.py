@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from planner.contract.tables import (
     Table,
     choice,
+    collect_tables,
     file_name,
     label,
     number,
@@ -186,8 +187,7 @@ class Circuits(Racks):
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
-        frames = {table.name: getattr(self, table.name) for table in TABLES}
-        return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
+        return collect_tables(self, TABLES)
 
     def size(self) -> dict[str, int]:
         """Return the number of racks, and of pairs with demand."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from planner.contract.tables import (
     Table,
+    collect_tables,
     file_name,
     label,
     number,
@@ -115,7 +116,7 @@ class CoflowsInTime(Racks):
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
-        return {table.name: getattr(self, table.name).reset_index(drop=True) for table in TABLES}
+        return collect_tables(self, TABLES)
 
     def size(self) -> dict[str, int]:
         """Return the number of racks, of coflows and of flows."""

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.contract.tables import Table, choice, label, number, validate
-from planner.errors import InputError, PlanRejected
+from planner.contract.tables import Table, choice, collect_tables, label, number, validate_tables
+from planner.errors import PlanRejected
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 from planner_models.fairshare.problem.tables import MOST_KOPS, MOST_NODES
 
@@ -105,7 +105,7 @@ class Sharing:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
-        return {table.name: getattr(self, table.name) for table in PLAN_TABLES}
+        return collect_tables(self, PLAN_TABLES)
 
     @property
     def queueing(self) -> str:
@@ -207,14 +207,8 @@ def from_tables(problem: SharedStore, tables: Mapping[str, pd.DataFrame]) -> Sha
 
     raises  InputError with every fault; PlanRejected for names that there are none of
     """
-    missing = [table.name for table in PLAN_TABLES if table.name not in tables]
-    if missing:
-        raise InputError(*(f"{name}: is missing" for name in missing))
-    frames = {
-        table.name: validate(table, tables[table.name], where=tables[table.name].attrs.get("where"))
-        for table in PLAN_TABLES
-    }
-    plan = Sharing(**frames)
+    names = [table.name for table in PLAN_TABLES]
+    plan = Sharing(**validate_tables(PLAN_TABLES, tables, required=names))
     read_plan(problem, plan)
     return plan
 

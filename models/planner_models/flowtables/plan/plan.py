@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.contract.tables import Table, label, number, validate
-from planner.errors import InputError, PlanRejected
+from planner.contract.tables import Table, label, number, validate_tables
+from planner.errors import PlanRejected
 from planner_models.flowtables.plan.layout import LAYOUT, make_layout, read_groups
 from planner_models.flowtables.plan.lookup import fill_table, find_all, order_masks
 from planner_models.flowtables.problem.fields import BadMatch, Words
@@ -167,14 +167,7 @@ def from_tables(problem: FlowTables, tables: Mapping[str, pd.DataFrame]) -> Cach
             those of the entries, positions that are not 1 to the number of masks, groups that are not all
             flow tables in order, and wrong counts
     """
-    for name in ("megaflows", "masks"):
-        if name not in tables:
-            raise InputError(f"{name}: is missing")
-    frames = {
-        table.name: validate(table, tables[table.name], where=tables[table.name].attrs.get("where"))
-        for table in PLAN_TABLES
-        if table.name in tables
-    }
+    frames = validate_tables(PLAN_TABLES, tables, required=("megaflows", "masks"))
     plan = Cache(**{name: frame.reset_index(drop=True) for name, frame in frames.items()})
     read_plan(problem, plan)
     if plan.layout is not None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints, Ints32
-from planner.contract.tables import file_name, validate, validate_fields
+from planner.contract.tables import collect_tables, file_name, validate, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.flowtables.problem.fields import Layout, Words, make_layout
@@ -95,8 +95,7 @@ class FlowTables:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
-        frames = {table.name: getattr(self, table.name) for table in RULE_TABLES}
-        return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
+        return collect_tables(self, RULE_TABLES)
 
     def size(self) -> dict[str, int]:
         """Return the number of rules, of entries without ranges, and of connections."""

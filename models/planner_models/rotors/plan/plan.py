@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.contract.tables import Table, choice, label, number, validate
+from planner.contract.tables import Table, choice, collect_tables, label, number, validate
 from planner.errors import PlanRejected
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, MOST_MBPS, MOST_US
 from planner_models.rotors.plan.timetable import ROTATION, SCHEDULE, Timetable
@@ -121,7 +121,7 @@ class Routing:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
-        return {table.name: getattr(self, table.name) for table in PLAN_TABLES}
+        return collect_tables(self, PLAN_TABLES)
 
 
 def make_plan(

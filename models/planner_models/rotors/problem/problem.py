@@ -13,6 +13,7 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.contract.tables import (
     Table,
+    collect_tables,
     file_name,
     label,
     number,
@@ -138,7 +139,7 @@ class RotorNetwork(Racks):
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
-        return {table.name: getattr(self, table.name).reset_index(drop=True) for table in TABLES}
+        return collect_tables(self, TABLES)
 
     def size(self) -> dict[str, int]:
         """Return the number of racks, of circuit switches, and of pairs with demand."""

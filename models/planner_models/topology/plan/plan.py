@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.contract.tables import Table, label, number, validate
-from planner.errors import InputError, PlanRejected
+from planner.contract.tables import Table, collect_tables, label, number, validate_tables
+from planner.errors import PlanRejected
 from planner_models.topology.plan.balance import balance, capacity_of
 from planner_models.topology.plan.steps import order_steps
 from planner_models.topology.problem.problem import ENDS, MOST_PORTS, TARGETS, Fabric, tabulate_links
@@ -69,8 +69,7 @@ class Topology:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
-        frames = {table.name: getattr(self, table.name) for table in PLAN_TABLES}
-        return {name: frame for name, frame in frames.items() if frame is not None}
+        return collect_tables(self, PLAN_TABLES)
 
 
 def make_plan(problem: Fabric, links: Ints, shares: Floats) -> Topology:
@@ -114,19 +113,7 @@ def from_tables(problem: Fabric, tables: Mapping[str, pd.DataFrame]) -> Topology
 
     raises  InputError with every fault of the tables; PlanRejected for blocks that are none
     """
-    faults: list[str] = []
-    frames: dict[str, Any] = {}
-    for table in PLAN_TABLES:
-        frame = tables.get(table.name)
-        if frame is None:
-            continue
-        try:
-            frames[table.name] = validate(table, frame, where=frame.attrs.get("where"))
-        except InputError as error:
-            faults += error.faults
-    faults += [] if "topology" in tables else ["topology: is missing"]
-    if faults:
-        raise InputError(*faults)
+    frames = validate_tables(PLAN_TABLES, tables, required=("topology",))
     links = read_links(problem, frames["topology"], "topology")
     if "routes" not in frames:
         routing = balance(problem.demand_mbps, capacity_of(links, problem.link_mbps))

@@ -13,6 +13,7 @@ import pandas as pd
 from planner.arrays import Floats, Ints
 from planner.contract.tables import (
     Table,
+    collect_tables,
     file_name,
     label,
     number,
@@ -131,8 +132,7 @@ class Fabric:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
-        frames = {table.name: getattr(self, table.name) for table in TABLES}
-        return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
+        return collect_tables(self, TABLES)
 
     def size(self) -> dict[str, int]:
         """Return the number of blocks, of their ports, and of pairs with demand."""

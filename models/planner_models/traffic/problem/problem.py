@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.notes import add_note, make_with_notes
-from planner.contract.tables import file_name, row_name, shorten_faults, validate_fields
+from planner.contract.tables import collect_tables, file_name, row_name, shorten_faults, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_graph, take_pairs, take_tables, to_graph
 from planner_models.networks.classes import find_class_faults, order_classes
@@ -200,10 +200,11 @@ class Traffic:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again; links that are down have capacity 0."""
-        tables = {table.name: getattr(self, table.name) for table in TABLES}
+        tables = collect_tables(self, TABLES)
         if self.down is not None and self.names_links and len(self.links):
-            tables["links"] = pd.concat([self.numbered_links, self.down.assign(capacity_mbps=0.0)])
-        return {name: frame.reset_index(drop=True) for name, frame in tables.items() if frame is not None}
+            down = self.down.assign(capacity_mbps=0.0)
+            tables["links"] = pd.concat([self.numbered_links, down], ignore_index=True)
+        return tables
 
     def size(self) -> dict[str, int]:
         """Return the number of nodes, links and demands, and of classes where there are any."""

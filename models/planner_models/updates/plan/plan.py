@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import Table, choice, label, number, validate
+from planner.contract.tables import Table, choice, collect_tables, label, number, validate
 from planner.errors import InputError, PlanRejected
 from planner_models.updates.plan.replay import ACTIONS, ADD, FLIP, REMOVE, SPLIT, SWAP, Network, Operations
 from planner_models.updates.problem.problem import Update, find_codes
@@ -105,7 +105,7 @@ class UpdatePlan:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the plan."""
-        return {table.name: getattr(self, table.name) for table in PLAN_TABLES}
+        return collect_tables(self, PLAN_TABLES)
 
     @property
     def parts(self) -> Floats:

@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import validate_fields
+from planner.contract.tables import collect_tables, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.networks.node_lists import parse_nodes
@@ -62,8 +62,7 @@ class Update:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
-        tables = {table.name: getattr(self, table.name) for table in TABLES}
-        return {name: frame.reset_index(drop=True) for name, frame in tables.items() if frame is not None}
+        return collect_tables(self, TABLES)
 
     def size(self) -> dict[str, int]:
         """Return the number of switches, links, classes, and of rules that change."""
