@@ -26,7 +26,6 @@ FIRST_SCENARIO: Final = "traffic/germany50"
 UPLOADED: Final = "own tables"
 DIGEST: Final = re.compile(r"[0-9a-f]{16}")
 """The name of uploaded tables."""
-PLAIN_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 SOLVER_OPTIONS: Final = ("service", "time_limit_s", "gap", "seed")
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 MOST_FAILURES: Final = 15
 """Failures that a terminal shows."""
-MOST_LEAST: Final = 3
-"""Elements without consequences that a sentence names."""
 
 
 def failures_page(result: Failures, scenario: Scenario | None = None) -> Page:

@@ -38,7 +38,6 @@ FORMAT: Final = 1
 MAX_NAME, MAX_NOTES = 80, 2_000
 """Letters of a name and of notes."""
 MAX_LISTED: Final = 200
-TEXTS: Final = ("name", "notes", "saved", "version", "verdict")
 
 
 @dataclass(frozen=True, kw_only=True)

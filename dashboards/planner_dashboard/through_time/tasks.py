@@ -22,7 +22,6 @@ from planner_dashboard.worker import RenderedParts, render
 
 MAX_DRAWN_LINKS: Final = 400_000
 """Links of all pictures together; of more, pictures are left out."""
-MAX_LABELS: Final = 5_000
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -128,10 +128,6 @@ class Analytics:
         """Return the problem with other columns of `volume`."""
         return replace(self, volume=self.volume.assign(**columns))
 
-    def with_levels(self, **columns: Any) -> Analytics:
-        """Return the problem with other columns of `levels`."""
-        return replace(self, levels=self.levels.assign(**columns))
-
     # --- names and places -----------------------------------------------------------------
 
     @cached_property

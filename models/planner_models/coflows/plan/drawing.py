@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -16,9 +15,6 @@ from planner_models.coflows.plan.completion import replay
 from planner_models.coflows.plan.plan import Service
 from planner_models.coflows.problem.drawing import COFLOW, pair_bits
 from planner_models.coflows.problem.problem import CoflowsInTime
-
-LEAST_BAR: Final = 1 / 4_000
-"""Share of the time shown below which neighbouring circuits of a coflow are drawn as one."""
 
 
 def draw(problem: CoflowsInTime, plan: Service) -> Sequence[Drawing]:

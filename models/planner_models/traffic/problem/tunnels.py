@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from planner_models.networks.tunnels import TUNNEL_COLUMNS, Tunnels, read_paths
 if TYPE_CHECKING:
     from planner_models.traffic.problem.problem import Traffic
 
-TunnelKind = Literal["explicit", "segments"]
 TUNNELS: Final = Table(
     name="tunnels",
     about="a path that is configured for a demand; a demand may have several",

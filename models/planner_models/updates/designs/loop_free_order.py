@@ -27,11 +27,8 @@ from planner_models.updates.designs.union_order import (
 )
 from planner_models.updates.plan.replay import Network
 
-LEAVES_FIRST: Final = 0
-EGRESS_FIRST: Final = 1
-MOST_TRIES: Final = (
-    6  # orders of switches that are tried where the first one needs more rounds than the bound
-)
+MOST_TRIES: Final = 6
+"""Orders of switches that are tried where the first one needs more rounds than the bound."""
 
 
 class Rounds(NamedTuple):
@@ -61,7 +58,7 @@ def order_all(net: Network, classes: Ints, tries: int, prove: bool) -> tuple[Int
         low, high = net.start[one], net.start[one + 1]
         for slot in range(low, high):
             slot_at[net.switch[slot]] = slot
-        first = _order_one(net, one, slot_at, done, scratch, order, EGRESS_FIRST, 0)
+        first = _order_one(net, one, slot_at, done, scratch, order, True, 0)
         most[one] = first
         rounds[low:high] = done[low:high]
         if prove:
@@ -69,7 +66,7 @@ def order_all(net: Network, classes: Ints, tries: int, prove: bool) -> tuple[Int
             for number in range(1, tries):
                 if most[one] <= least[one]:
                     break
-                found = _order_one(net, one, slot_at, done, scratch, order, number % 2, number)
+                found = _order_one(net, one, slot_at, done, scratch, order, number % 2 == 1, number)
                 if found < most[one]:
                     most[one] = found
                     rounds[low:high] = done[low:high]
@@ -107,9 +104,19 @@ def _depths(net: Network, one: int, slot_at: Ints, depth: Ints) -> None:
 
 @inner
 def _order_one(  # noqa: C901
-    net: Network, one: int, slot_at: Ints, done: Ints, scratch: Ints, order: Order, way: int, seed: int
+    net: Network,
+    one: int,
+    slot_at: Ints,
+    done: Ints,
+    scratch: Ints,
+    order: Order,
+    from_egress: bool,
+    seed: int,
 ) -> int:
-    """Fill `done` with the round of each slot of a class, and return the number of rounds."""
+    """Fill `done` with the round of each slot of a class, and return the number of rounds.
+
+    from_egress  whether switches near the egress come first, else those far from it
+    """
     low, high = net.start[one], net.start[one + 1]
     if net.ingress[one] >= 0 and not forwards_both(net, one, slot_at):
         return _open_or_close(net, one, slot_at, done)
@@ -126,7 +133,7 @@ def _order_one(  # noqa: C901
         np.random.seed(seed)  # noqa: NPY002
     for place in range(left):
         depth = scratch[0][net.switch[waiting[place]]]
-        key[place] = depth if way == EGRESS_FIRST else -depth
+        key[place] = depth if from_egress else -depth
         if seed > 1:
             key[place] += np.random.random() * (1 + abs(depth))  # noqa: NPY002
     waiting[:left] = waiting[:left][np.argsort(key, kind="mergesort")]

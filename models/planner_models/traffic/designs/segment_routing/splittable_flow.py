@@ -163,10 +163,6 @@ class SplittableFlow:
             demand=distinct[:, 0], lists=distinct[:, 1:].astype(np.int32), share=share / total[distinct[:, 0]]
         )
 
-    def add_lists(self, lists: Ints32) -> None:
-        """Make the given lists (K, k - 1) columns, and the incumbent where they are better."""
-        self._add(lists, np.arange(len(self.sources)))
-
     def _raise_bound(self, price: Floats) -> Ints32:
         value, lists = price_bound(self.items, self.legs, price / price.sum() / self.capacity)
         if value > self.bound or not len(self.best_price):
