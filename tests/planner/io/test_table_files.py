@@ -6,13 +6,11 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import openpyxl
 import pandas as pd
 import pytest
 
@@ -20,7 +18,13 @@ from planner.contract.notes import observe_notes
 from planner.errors import InputError
 from planner.io.layout import Layout, TableFile
 from planner.io.table_files import read_table
-from tests.planner.io.spreadsheets import Content, sheet, table_of
+from tests.planner.io.hostile_files import (
+    write_bomb,
+    write_damaged_feather,
+    write_entity,
+    write_feather_of_far_texts,
+)
+from tests.planner.io.spreadsheets import OLD_EXCEL, Content, ods, sheet, table_of
 
 PLAIN: Final = "tail,head,capacity_mbps\na,b,1500\nb,a,2000\n"
 RIGHT: Final = {"tail": ["a", "b"], "head": ["b", "a"], "capacity_mbps": [1500.0, 2000.0]}
@@ -41,108 +45,11 @@ class Variant:
     layout: Mapping[str, Any] = field(default_factory=dict)
 
 
-ODS_ROW: Final = "<table:table-row>{}</table:table-row>"
-ODS_NUMBER: Final = (
-    '<table:table-cell office:value-type="float" office:value="{0}"><text:p>{0}</text:p></table:table-cell>'
-)
-ODS_TEXT: Final = '<table:table-cell office:value-type="string"><text:p>{0}</text:p></table:table-cell>'
-
-
-ODS_MANIFEST: Final = (
-    '<?xml version="1.0"?><manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
-    '<manifest:file-entry manifest:full-path="/" '
-    'manifest:media-type="application/vnd.oasis.opendocument.spreadsheet"/></manifest:manifest>'
-)
-
-
-def ods(*rows: list[Any], name: str = "links") -> Content:
-    """Return a function that writes an OpenDocument spreadsheet."""
-
-    def write(path: Path) -> None:
-        cells = "".join(
-            ODS_ROW.format(
-                "".join((ODS_TEXT if isinstance(one, str) else ODS_NUMBER).format(one) for one in row)
-            )
-            for row in rows
-        )
-        urn = "urn:oasis:names:tc:opendocument:xmlns:"
-        content = (
-            f'<?xml version="1.0" encoding="UTF-8"?><office:document-content xmlns:office="{urn}office:1.0" '
-            f'xmlns:table="{urn}table:1.0" xmlns:text="{urn}text:1.0" office:version="1.2"><office:body>'
-            f'<office:spreadsheet><table:table table:name="{name}">{cells}</table:table></office:spreadsheet>'
-            "</office:body></office:document-content>"
-        )
-        with zipfile.ZipFile(path, "w") as parts:
-            parts.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-            parts.writestr("META-INF/manifest.xml", ODS_MANIFEST)
-            parts.writestr("content.xml", content)
-
-    return write
-
-
-def write_feather_of_far_texts(path: Path) -> None:
-    """Write a Feather file whose second text begins far outside of the buffer of texts."""
-    import numpy as np
-    import pyarrow as pa
-    from pyarrow import feather
-
-    names = ["a", "b", "a", "b"]
-    columns = {"tail": names, "head": names[::-1], "capacity_mbps": [1.0, 2.0, 3.0, 4.0]}
-    feather.write_feather(pa.table(columns), str(path), compression="uncompressed")
-    offsets, far = (np.array([0, second, 2, 3, 4], np.int32).tobytes() for second in (1, 9_000_000))
-    content = path.read_bytes()
-    assert content.count(offsets) == 2
-    path.write_bytes(content.replace(offsets, far, 1))
-
-
-def write_damaged_feather(path: Path) -> None:
-    """Write a Feather file whose description for pandas lacks the types of its columns."""
-    import pyarrow
-    from pyarrow import feather
-
-    described = b'{"columns": [{"name": "tail", "field_name": "tail", "pandas_type": "unicode"}], "index_columns": []}'
-    content = pyarrow.table(RIGHT).replace_schema_metadata({b"pandas": described})
-    feather.write_feather(content, str(path))
-
-
 def frame_to(how: str) -> Content:
     """Return a function that writes the right frame with a method of pandas."""
     return lambda path: getattr(pd.DataFrame(RIGHT), how)(path)
 
 
-def bomb(path: Path) -> None:
-    """Write a workbook of a few kilobytes with a cell in the last row and column."""
-    book = openpyxl.Workbook()
-    assert book.active is not None
-    book.active["A1"], book.active["XFD1048576"] = "tail", 2
-    book.save(path)
-
-
-def entity(path: Path) -> None:
-    """Write a workbook whose sheet names a file of the machine."""
-    made = path.with_name("plain.xlsx")
-    sheet(["tail", "head", "capacity_mbps"], ["a", "b", 1])(made)  # type: ignore[operator]
-    with zipfile.ZipFile(made) as old, zipfile.ZipFile(path, "w") as new:
-        for part in old.namelist():
-            text = old.read(part)
-            if part == "xl/worksheets/sheet1.xml":
-                head = b'<!DOCTYPE x [<!ENTITY secret SYSTEM "file:///etc/passwd">]>'
-                text = text.replace(b"<worksheet", head + b"<worksheet", 1).replace(b">b<", b">&secret;<")
-            new.writestr(part, text)
-    made.unlink()
-
-
-XLS: Final = (
-    "H4sIAAAAAAACA+1YTWgTQRT+ZpM0PzRpUlOhFUooWNtaEPXipV1/0Jws1Yuigm6agCEhLWku9aDVmqMgeFK8FHrxUvXiD3rQmweh"
-    "oqAgCIkePQkKPbRZ37ydrWmbQwJaVOYL8+bNm/l2Xva9md3ZN0uxyvzDnio2YBQe1Owg2upsgkrQbURB/bYtVbcOULE1/ikEAxTI"
-    "Nh+ehV/7ZQxlvKsw8MD7kiTwmco5TGFsspBJbCEOsw+WkD6MkBS4S5YIutmrTpYTLLexvM8jn7M8yJYbLEdobEWcwZI5NnRAZfFp"
-    "o4/7IpDXfcycj2zZiy68kll85aZwxvpwqJi18n9nR6+3HQuguCUzhUzRylcQpwAu4IedAL67K/VFQtu31i5A9uX1dn8D+y3DC8zC"
-    "vsAJXkYY7z2yx4d8tpCbXsE+GVxqAjSwZGXzVF3MWOkYcMSasiaypZnEQDKVLe2ZHqTUsKikQnKX5lUdXbeqw5zt7STT6GA9xjkf"
-    "pX175d63t8dT4+Z5tszyTu7s9zuli7BxVTKIHOEez5ocYsZultf4qjtY72EZJ9+p7h/vUsqxOR5znXv7aZ79jHfmrjp9gPTy1xNP"
-    "estfzEHSF5PVS/HFD+Y8+uj5kya+/M1hWAyLO7clnppuLdTe8Ill96Z9ImBEle+2eqh1YBUhVmMsnZa8O2KtZah7JdmiAVsw26PG"
-    "C2bL+3bZkC3JPms4bKMB22C2V7GdyHgU22C29GHU6MQjOZT2t18IQUNDQ0NDQ0NDQ6N5CH67dd7lveqsIU8LfvVdZ5VKTX8m+W9x"
-    "EpP0K9HB9CgKVBcx01L+bIdPuNcSTXLc74USp2j2InJIsR+5lvOXTnui/v80TYz+viXU6vy1Vvz8w/P/BJvKvU0AFgAA"
-)
 HEAD: Final = ["tail", "head", "Capacity (Gbit/s)"]
 GERMAN: Final = "tail;head;capacity_mbps\na;b;1.500,5\nb;a;2.000,25\n"
 GERMAN_READ: Final = {**RIGHT, "capacity_mbps": [1500.5, 2000.25]}
@@ -311,7 +218,7 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     ),
     "old Excel": Variant(
         file="links.xls",
-        content=gzip.decompress(base64.b64decode(XLS)),
+        content=gzip.decompress(base64.b64decode(OLD_EXCEL)),
         read=RIGHT,
         notes=(GBPS.format("xls"),),
     ),
@@ -554,12 +461,12 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     ),
     "a cell at the end of the sheet": Variant(
         file="links.xlsx",
-        content=bomb,
+        content=write_bomb,
         faults=("links.xlsx: is no readable workbook (it needs too much memory or time)",),
     ),
     "a file of the machine as an entity": Variant(
         file="links.xlsx",
-        content=entity,
+        content=write_entity,
         faults=("links.xlsx: is no readable workbook (XmlError: at 0..0: unrecognized entity `&secret;`)",),
     ),
     "damaged compression": Variant(
