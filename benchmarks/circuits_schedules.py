@@ -60,15 +60,15 @@ def kernels(racks: int, repeats: int, peers: bool) -> None:
             seconds, found = median_cpu(lambda m=matching: textbook.solstice(problem, m), 1, warm=False)  # type: ignore[misc]
             row(name, f"plain Python, {way}", seconds, first, share(found), len(found))
     first, days = median_cpu(lambda: eclipse.days(problem), repeats)
-    worth = share(plain(days))
+    served_share = share(plain(days))
     name = f"eclipse, n = {racks}"
-    row(name, "days", first, first, worth, len(days))
+    row(name, "days", first, first, served_share, len(days))
     row(name, "whole decision", median_cpu(lambda: eclipse.schedule(problem), repeats)[0], first, None, None)
     if not peers:
         return
     seconds, every = median_cpu(lambda: eclipse.days(problem, starts=0), 1)
     row(name, "days, every length tried", seconds, first, share(plain(every)), len(every))
-    assert worth >= share(plain(every)) - 0.0005
+    assert served_share >= share(plain(every)) - 0.0005
     ways: list[tuple[str, Callable[[], textbook.Days]]] = [
         ("plain Python, scipy", lambda: textbook.eclipse_alternating(problem)),
         ("the same, every length", lambda: textbook.eclipse(problem)),
@@ -105,13 +105,13 @@ def against_the_bound(seeds: list[int], kinds: int) -> None:
         limit = upper_bound.bound_schedules(problem, kinds=kinds).proof.bound
         assert limit is not None
         decisions = (solstice.schedule(problem), eclipse.schedule(problem), found)
-        worths = [decision.proof.objective or 0.0 for decision in decisions]
-        assert max(worths) <= limit * (1 + 1e-9)
-        assert worths[-1] >= max(worths) * (1 - 1e-9)
+        objectives = [decision.proof.objective or 0.0 for decision in decisions]
+        assert max(objectives) <= limit * (1 + 1e-9)
+        assert objectives[-1] >= max(objectives) * (1 - 1e-9)
         if seed == 1:
-            assert worths[-1] >= 0.994 * limit  # 0.9948 of the bound is reached
-        shares = "".join(f"{worth / total:>10.5f}" for worth in [*worths, limit])
-        print(f"seed {seed:<7}{shares}{worths[-1] / limit:>14.5f}{seconds:>7.1f}")
+            assert objectives[-1] >= 0.994 * limit  # 0.9948 of the bound is reached
+        shares = "".join(f"{objective / total:>10.5f}" for objective in [*objectives, limit])
+        print(f"seed {seed:<7}{shares}{objectives[-1] / limit:>14.5f}{seconds:>7.1f}")
 
 
 def proven(cases: list[dict[str, Any]], limit_s: float) -> None:
@@ -127,13 +127,13 @@ def proven(cases: list[dict[str, Any]], limit_s: float) -> None:
             warm=False,
         )
         proof = decision.proof
-        worths = [
+        ratios = [
             one.proof.objective / proof.objective
             for one in (eclipse.schedule(problem), solstice.schedule(problem))
         ]
         print(
             f"{', '.join(f'{key} {value}' for key, value in case.items()):<48}{problem.size()['pairs']:>6}"
-            f"{seconds:>8.1f}{proof.status!s:>10}{proof.gap:>10.1e}{worths[0]:>9.4f}{worths[1]:>9.4f}"
+            f"{seconds:>8.1f}{proof.status!s:>10}{proof.gap:>10.1e}{ratios[0]:>9.4f}{ratios[1]:>9.4f}"
         )
         if case.get("large") == 2:
             assert proof.status is Status.OPTIMAL

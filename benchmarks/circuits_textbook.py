@@ -125,7 +125,7 @@ def eclipse_alternating(problem: Circuits, assign: Callable[[Bits], NDArray[np.i
 
     def lengths(left: Bits, low: float, high: float, last: float) -> Iterator[float]:
         for start in {high, min(high, max(low, last))}:
-            length, worth = start, -1.0
+            length, per_time = start, -1.0
             while True:
                 yield length
                 target = assign(np.minimum(left, problem.circuit_mbps * length))
@@ -135,9 +135,9 @@ def eclipse_alternating(problem: Circuits, assign: Callable[[Bits], NDArray[np.i
                     for one in _lengths(problem, left[rows, target[rows]], low, high, rows, target[rows])
                 ]
                 best, found = max((served / (one + problem.night_us), one) for served, one in tries)
-                if best <= worth * (1 + 1e-12) or found == length:
+                if best <= per_time * (1 + 1e-12) or found == length:
                     break
-                worth, length = best, found
+                per_time, length = best, found
 
     return _greedy(problem, assign, lengths)
 
@@ -173,9 +173,9 @@ def _greedy(
             weight = np.minimum(left, rate * length)
             target = assign(weight)
             rows = np.flatnonzero(target >= 0)
-            worth = weight[rows, target[rows]].sum() / (length + problem.night_us)
-            if worth > best[0]:
-                best = (worth, float(length), target)
+            per_time = weight[rows, target[rows]].sum() / (length + problem.night_us)
+            if per_time > best[0]:
+                best = (per_time, float(length), target)
         last = best[1]
         serve(problem, left, best[1], best[2])
         used += best[1] + problem.night_us

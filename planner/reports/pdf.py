@@ -72,23 +72,23 @@ def _compile(
 
 
 def _story(page: Page) -> dict[str, Any]:
-    told = storyline(page)
-    picture = None if told.picture is None else _picture(told.picture[1], told.picture[0])
+    story = storyline(page)
+    picture = None if story.picture is None else _picture(story.picture[1], story.picture[0])
     return {
-        "title": printable(told.title),
-        "question": printable(told.question),
-        "verdict": printable(told.verdict),
-        "reasons": printable(told.reasons),
-        "warnings": [printable(line) for line in told.warnings],
+        "title": printable(story.title),
+        "question": printable(story.question),
+        "verdict": printable(story.verdict),
+        "reasons": printable(story.reasons),
+        "warnings": [printable(line) for line in story.warnings],
         "highlights": [
             {"label": printable(one.label), "value": one.value, "note": _text(one.note)}
-            for one in told.highlights
+            for one in story.highlights
         ],
         "picture": picture,
         "picture_height": 100,
-        "sections": [_section(one) for one in told.sections],
-        "assumptions": None if told.assumptions is None else _assumptions(told.assumptions),
-        "appendix": [_section(one) for one in told.appendix],
+        "sections": [_section(one) for one in story.sections],
+        "assumptions": None if story.assumptions is None else _assumptions(story.assumptions),
+        "appendix": [_section(one) for one in story.appendix],
         "footer": f"planner {__version__}, {today()}",
         "fonts": [FONT, "DejaVu Sans Mono"],
     }

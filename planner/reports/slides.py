@@ -58,15 +58,15 @@ def pptx(page: Page) -> bytes:
     """
     with needed_by("PowerPoint"):
         import pptx as library
-    told = storyline(page)
+    story = storyline(page)
     deck = _Deck(library.Presentation())
-    _add_answer(deck, told)
-    for section in told.sections:
+    _add_answer(deck, story)
+    for section in story.sections:
         _add_section(deck, section)
-    if told.assumptions is not None:
-        _add_assumptions(deck, told.assumptions)
+    if story.assumptions is not None:
+        _add_assumptions(deck, story.assumptions)
     content = io.BytesIO()
-    deck.file.core_properties.title = printable(told.verdict)[:250]
+    deck.file.core_properties.title = printable(story.verdict)[:250]
     deck.file.core_properties.author = f"planner {__version__}"
     deck.file.save(content)
     return content.getvalue()
@@ -227,17 +227,17 @@ def _fitting_lines(lines: Sequence[Text], width: float, height: float, size: flo
 # --- slides -------------------------------------------------------------------------------
 
 
-def _add_answer(deck: _Deck, told: Storyline) -> None:
+def _add_answer(deck: _Deck, story: Storyline) -> None:
     """Add the slide of question, verdict, figures and picture."""
-    slide = deck.add(told.verdict)
+    slide = deck.add(story.verdict)
     question = Box(LEFT, 0.16, RIGHT - LEFT, 0.4)
-    about = f"{told.title}. {told.question}"
+    about = f"{story.title}. {story.question}"
     fit = _fitting_lines([Text(about, "dim")], question.width, 0.45, 11)
     deck.text(slide, question, fit, 11)
-    has_picture = told.picture is not None
+    has_picture = story.picture is not None
     left = Box(LEFT, TOP, 4.0 if has_picture else RIGHT - LEFT, BOTTOM - TOP)
     top = left.top
-    for one in told.highlights:
+    for one in story.highlights:
         box = Box(left.left, top, left.width, 0.92)
         size = _fitting_size(one.value, left.width, 0.55, (24, 20, 16))
         label = _fitting_lines([Text(one.label, "dim")], left.width, 0.25, 11)
@@ -245,7 +245,7 @@ def _add_answer(deck: _Deck, told: Storyline) -> None:
         deck.text(slide, Box(box.left, top + 0.22, box.width, 0.45), [Text(one.value, "strong")], size)
         deck.text(slide, Box(box.left, top + 0.67, box.width, 0.24), [one.note], 11)
         top += 1.0
-    reasons = [Text(told.reasons), *(Text(line, "bad") for line in told.warnings)]
+    reasons = [Text(story.reasons), *(Text(line, "bad") for line in story.warnings)]
     rest = Box(left.left, top + 0.05, left.width, left.top + left.height - top - 0.05)
     said = [line for line in reasons if line.text]
     size = next(
@@ -257,14 +257,14 @@ def _add_answer(deck: _Deck, told: Storyline) -> None:
         12,
     )
     deck.text(slide, rest, _fitting_lines(said, rest.width, rest.height, size), size)
-    if told.picture is not None:
-        title, drawing = told.picture
+    if story.picture is not None:
+        title, drawing = story.picture
         box = Box(4.95, TOP, RIGHT - 4.95, BOTTOM - TOP - 0.3)
         deck.picture(slide, box, drawing, title)
         caption = Box(box.left, BOTTOM - 0.25, box.width, 0.25)
         deck.text(slide, caption, _fitting_lines([Text(title, "dim")], box.width, 0.3, 11), 11)
     slide.notes_slide.notes_text_frame.text = printable(
-        f"{told.title}\n{told.question}\n{told.verdict} {told.reasons}"
+        f"{story.title}\n{story.question}\n{story.verdict} {story.reasons}"
     )
 
 

@@ -138,8 +138,8 @@ class _Picture:
         extent = np.maximum(high - low, 1.0)
         share = np.clip(extent[1] / extent[0], LEAST_HEIGHT, GREATEST_HEIGHT)
         self.height = float(self.width * share)
-        room = np.array([self.width, self.height]) - 2 * MARGIN
-        self.unit = float(min(*(room / extent), 0.6))
+        inner = np.array([self.width, self.height]) - 2 * MARGIN
+        self.unit = float(min(*(inner / extent), 0.6))
         middle = np.array([self.width / 2, self.top + self.height / 2])
         self.origin = middle - (low + high) / 2 * self.unit
         self.places = places * self.unit + self.origin

@@ -114,8 +114,8 @@ class PurchaseSearch:
             able &= self.spent + cost <= problem.budget * (1 + 1e-9)
         if not able.any():
             return False
-        worth = np.where(able, saved / np.maximum(cost, 1e-9 * max(float(cost.max()), 1e-9)), -1.0)
-        best = int(np.argmax(worth))
+        saved_per_cost = np.where(able, saved / np.maximum(cost, 1e-9 * max(float(cost.max()), 1e-9)), -1.0)
+        best = int(np.argmax(saved_per_cost))
         count = self._count_at_once(year, best, shed, float(left[best]), float(setup[best]))
         self.counts[year, best] += count
         self.steps += [Step(year=year, module=best)] * count

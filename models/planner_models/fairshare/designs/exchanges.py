@@ -213,20 +213,20 @@ def _find_tenants(  # noqa: C901 - one compiled loop
                 continue
             may_go = -1  # not known yet
             for u in range(-1, tenants):
-                back, room = 0.0, 0.0
+                load_back, size_back = 0.0, 0.0
                 if u >= 0:
                     if not free[u] or state.on[u, n] == 0 or state.on[u, worst] > 0:
                         continue
-                    back, room = loads[u, n], sizes[u, n]
-                delta = loads[t, worst] - back
+                    load_back, size_back = loads[u, n], sizes[u, n]
+                delta = loads[t, worst] - load_back
                 after = max(
                     (state.load[worst] - delta) / rules.rate[worst], (state.load[n] + delta) / rules.rate[n]
                 )
-                if delta <= 0 or after >= lowest or room == np.inf:
+                if delta <= 0 or after >= lowest or size_back == np.inf:
                     continue
                 if (
-                    state.used[n] - room + sizes[t, worst] > rules.memory[n]
-                    or state.used[worst] - sizes[t, worst] + room > rules.memory[worst]
+                    state.used[n] - size_back + sizes[t, worst] > rules.memory[n]
+                    or state.used[worst] - sizes[t, worst] + size_back > rules.memory[worst]
                 ):
                     continue
                 if may_go < 0:

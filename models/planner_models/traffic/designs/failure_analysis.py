@@ -201,9 +201,9 @@ class Reconvergence:
         nothing = FailureSet.of_rows(
             ["nothing"], [np.zeros(0, dtype=np.int64)], self.failures.links, np.array([none])
         )
-        calm = self.paths.solve(nothing)
-        lost = calm.lost + np.sum([part[0] for part in parts], axis=0) + self._kept_back
-        served = calm.served + np.sum([part[1] for part in parts], axis=0)
+        intact = self.paths.solve(nothing)
+        lost = intact.lost + np.sum([part[0] for part in parts], axis=0) + self._kept_back
+        served = intact.served + np.sum([part[1] for part in parts], axis=0)
         is_whole = self._kept_back <= TOLERANCE * self.problem.rate_mbps
         return availability_tables(self.problem, lost, np.where(is_whole, served, 0.0))
 
@@ -296,8 +296,8 @@ class FixedPlan:
         none = self.failures.probability_of_none
         if none is None:
             return ()
-        calm = self._outcomes(np.zeros((1, self.failures.links), dtype=bool), np.array([none]))[1]
-        lost, served = (np.sum([calm[at], *(part[at] for part in parts)], axis=0) for at in (0, 1))
+        intact = self._outcomes(np.zeros((1, self.failures.links), dtype=bool), np.array([none]))[1]
+        lost, served = (np.sum([intact[at], *(part[at] for part in parts)], axis=0) for at in (0, 1))
         return availability_tables(self.plan.problem, lost, served)
 
 

@@ -317,10 +317,10 @@ def _yen(forward, weight, potential, parent, source, target, count, work):  # ty
     """Return the links of the `count` shortest paths, and where each ends."""
     nodes = len(potential)
     # found paths and candidates: links, number of links, length, and the place where each leaves its parent
-    room = 8
-    path = np.empty((room, nodes), np.int32)
-    hops, leaves = np.empty(room, np.int64), np.empty(room, np.int64)
-    length, chosen = np.empty(room), np.full(room, -1, np.int64)
+    most = 8
+    path = np.empty((most, nodes), np.int32)
+    hops, leaves = np.empty(most, np.int64), np.empty(most, np.int64)
+    length, chosen = np.empty(most), np.full(most, -1, np.int64)
     spur = np.empty(nodes, np.int32)
     hops[0] = _walk_tree(forward, parent, source, target, path[0])
     length[0], leaves[0], chosen[0] = potential[source], 0, 0
@@ -344,11 +344,15 @@ def _yen(forward, weight, potential, parent, source, target, count, work):  # ty
                 limit = _candidate_limit(length, chosen, size, count - found)
                 rest = _astar(forward, weight, potential, v, target, limit - before, work)
                 if rest < np.inf:
-                    if size == room:
-                        room *= 2
-                        path = _longer(path, room)
-                        hops, leaves, chosen = _grow(hops, room), _grow(leaves, room), _grow(chosen, room)
-                        length = _grow(length, room)
+                    if size == most:
+                        most *= 2
+                        path = _longer(path, most)
+                        hops, leaves, chosen = (
+                            _grow(hops, most),
+                            _grow(leaves, most),
+                            _grow(chosen, most),
+                        )
+                        length = _grow(length, most)
                     extra = _write_path(forward, work, v, target, spur)
                     for h in range(i):
                         path[size, h] = path[newest, h]

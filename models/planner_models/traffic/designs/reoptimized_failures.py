@@ -137,7 +137,7 @@ class Reoptimization:
         return None if limit is None else time.perf_counter() + limit
 
     @cached_property
-    def calm(self) -> _Outcome:
+    def intact(self) -> _Outcome:
         """The most delivered traffic without failures.
 
         raises  InputError where no plan was found
@@ -152,7 +152,7 @@ class Reoptimization:
 
     def __getstate__(self) -> dict[str, object]:
         """Return what another process needs: the plan without failures is found once, here."""
-        _ = self.calm
+        _ = self.intact
         return self.__dict__
 
     @cached_property
@@ -183,7 +183,7 @@ class Reoptimization:
         failures = self.failures
         rows = np.repeat(np.arange(len(failures)), np.diff(failures.start))
         return np.argsort(
-            -sum_by_index(rows, self.calm.load_mbps[failures.link], len(failures)), kind="stable"
+            -sum_by_index(rows, self.intact.load_mbps[failures.link], len(failures)), kind="stable"
         )
 
     def evaluate(self, rows: Ints) -> tuple[list[FailureOutcome], tuple[Floats, Floats]]:
@@ -218,8 +218,8 @@ class Reoptimization:
 
     def _solve(self, down: Bools) -> _Outcome:
         """Return the most delivered traffic without some links, (E,)."""
-        if not (self.calm.load_mbps[down] > 0).any():
-            return self.calm
+        if not (self.intact.load_mbps[down] > 0).any():
+            return self.intact
         if self.basis is not None:
             search = self.basis.without_links(down)
             if search.continue_search(self._until()):
@@ -241,7 +241,7 @@ class Reoptimization:
         problem, flow = self.problem, self.flow
         offered = float(problem.rate_mbps.sum())
         lost = problem.disconnected_demands(~down)
-        bound = min(self.calm.bound_mbps, float(problem.rate_mbps[~lost].sum()))
+        bound = min(self.intact.bound_mbps, float(problem.rate_mbps[~lost].sum()))
         left = survive(problem, flow, down)
         load = np.asarray(left.flow_mbps.sum(axis=0)).ravel()
         missing = np.where(lost, 0.0, problem.rate_mbps - left.served_mbps)
@@ -281,7 +281,7 @@ class Reoptimization:
         none = self.failures.probability_of_none
         if none is None:
             return ()
-        calm = np.zeros(len(self.problem.demands)), np.zeros(len(self.problem.demands))
-        self._describe(np.zeros(len(self.problem.links), dtype=bool), calm, none)
-        lost, served = (np.sum([calm[at], *(part[at] for part in parts)], axis=0) for at in (0, 1))
+        intact = np.zeros(len(self.problem.demands)), np.zeros(len(self.problem.demands))
+        self._describe(np.zeros(len(self.problem.links), dtype=bool), intact, none)
+        lost, served = (np.sum([intact[at], *(part[at] for part in parts)], axis=0) for at in (0, 1))
         return availability_tables(self.problem, lost, served)

@@ -167,7 +167,7 @@ def test_reoptimized_outcomes_are_those_of_the_design(problem: Traffic, is_warm:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(optimum_search, "solves_total_over_paths", lambda *_: is_warm)
         assert (analysis.basis is not None) == (is_warm and problem.routable.rate_mbps.any())
-    whole = analysis.calm.delivered_mbps.sum()
+    whole = analysis.intact.delivered_mbps.sum()
     found, _ = analysis.evaluate(np.arange(len(failures)))
     for name, one in zip(failures.names, found, strict=True):
         delivered = one.metrics["delivered_mbps"]

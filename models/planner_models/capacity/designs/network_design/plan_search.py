@@ -198,7 +198,7 @@ class PlanSearch:
             model = self._choose_model()
             before, value, best = self.neighbourhood_work, self.incumbent.value, self.incumbent.best
             if model == "routes":
-                self._search_routes(heat=10.0 ** (-MAX_COOLING * self.rng.random()))
+                self._search_routes(temperature=10.0 ** (-MAX_COOLING * self.rng.random()))
             elif model == "radius":
                 self._search_near(relaxed)
             else:
@@ -281,7 +281,7 @@ class PlanSearch:
         elif kind == "program":
             self._search_perturbed(np.ones(self.instance.edges, dtype=bool), plan, START_NOISE, relaxed)
         elif kind == "routes":
-            self._search_routes(heat=1.0)
+            self._search_routes(temperature=1.0)
         else:
             self.plans.round_at_random(relaxed, self.rng)
         self.started[kind] = self.incumbent.value
@@ -346,7 +346,7 @@ class PlanSearch:
         shortest = self.path_searches
         while self.routes is not None:
             before = self.incumbent.value
-            self._search_routes(heat=1.0)
+            self._search_routes(temperature=1.0)
             longer = FIRST_SEARCHES_GROWTH * self.path_searches
             is_better = self.incumbent.value < (1.0 - FIRST_SEARCHES_GAIN) * before
             if not is_better or longer > FIRST_SEARCHES_SHARE * self.incumbent.left_s() * self.paths_per_s:
@@ -354,10 +354,10 @@ class PlanSearch:
             self.path_searches = longer
         self.path_searches = shortest
 
-    def _search_routes(self, heat: float) -> None:
+    def _search_routes(self, temperature: float) -> None:
         """Search the routes of the best plan by annealing; longer where that finds nothing.
 
-        heat  of the temperature, 1 for a search far from the plan
+        temperature  relative to the first one, 1 for a search far from the plan
         """
         if self.routes is None or self.incumbent.left_s() <= 0.0:
             return
@@ -367,9 +367,9 @@ class PlanSearch:
         left = self.paths_per_s * self.incumbent.left_s()
         count = self.path_searches if left >= self.path_searches else max(1, int(left))
         if self.routes.start(start):
-            self.routes.improve(0, heat, self.rng)  # compiles, which is not to be timed
+            self.routes.improve(0, temperature, self.rng)  # compiles, which is not to be timed
             begin = clock.cpu_now()
-            self.routes.improve(count, heat, self.rng)
+            self.routes.improve(count, temperature, self.rng)
             self.paths_per_s = count / max(clock.cpu_now() - begin, 1e-6)
             self._offer_routes(self.routes.capacity(), self.routes.most())
         self.neighbourhood_work += WORK_PER_PATH * count

@@ -74,14 +74,17 @@ class RouteSearch:
         )
         return bool(route_all(self.graph, self.steps, self.routes, self.pieces, self.prices, capacity))
 
-    def improve(self, path_searches: int, heat: float, rng: np.random.Generator) -> float:
+    def improve(self, path_searches: int, temperature: float, rng: np.random.Generator) -> float:
         """Search by annealing within so many searches for paths; return the cost of the best routes, which
         has the price of their overload in it.
 
-        heat  factor of the temperatures
+        temperature  factor of the temperatures
         """
         assert self.routes is not None
-        hot, cold = heat * self.scale * INITIAL_TEMPERATURE, heat * self.scale * FINAL_TEMPERATURE
+        hot, cold = (
+            temperature * self.scale * INITIAL_TEMPERATURE,
+            temperature * self.scale * FINAL_TEMPERATURE,
+        )
         graph, steps, pieces, prices = self.graph, self.steps, self.pieces, self.prices
         return float(
             anneal(graph, steps, self.routes, pieces, prices, path_searches, hot, cold, SMOOTHED_PRICE, rng)

@@ -315,15 +315,15 @@ class PathProgram:
         simplex = self.simplex
         assert simplex is not None
         at_row = price[self.links + 1 :]
-        worth = np.where(rows.level == number, rows.value, 0.0)
+        value = np.where(rows.level == number, rows.value, 0.0)
         paid = 0.0
         for before in range(number):
             here = rows.level == before
             factor = float((at_row[here] / rows.value[here]).max())
-            worth[here] = factor * rows.value[here]
+            value[here] = factor * rows.value[here]
             served = rows.offered[here] - simplex.state.capacity[self.links + 1 :][here] * self.unit
-            paid += float(worth[here] @ served)
-        ceiling = worth[rows.of_demand]
+            paid += float(value[here] @ served)
+        ceiling = value[rows.of_demand]
         links = float(price[: self.links] @ problem.capacity_mbps)
         links += float(price[self.links]) * self.limit.most_moved_mbps
         return float(ceiling @ problem.rate_mbps) - ways.cost_of(ceiling) + links - paid
