@@ -18,7 +18,7 @@ from planner.scenarios.catalogue import system_names
 from tests.commands import planner
 from tests.fuzzing.bases import Base, bases
 
-PER_TABLE = 28
+PER_TABLE = 16
 SEED = 18
 FACTORS = (0.0, 0.5, 2.0, 3.0, -1.0)
 
@@ -173,7 +173,7 @@ def test_500_corrupted_plans_of_each_system(name: str, tmp_path: Path) -> None:
     (base,) = (one for one in bases() if one.system.name == name)
     count, faults = 0, []
     while count < 500:
-        more, wrong = judge(base, random.Random(count), 4 * PER_TABLE, tmp_path / str(count))
+        more, wrong = judge(base, random.Random(count), 7 * PER_TABLE, tmp_path / str(count))
         count += more
         faults += wrong
     assert not faults, f"{len(faults)} of {count}:\n" + "\n".join(faults)

@@ -66,6 +66,10 @@ OVERLOADS = {
 }
 
 
+OF_EACH_KIND = ("brokering", "contracts", "multicast", "traffic", "updates")
+"""Systems that shed demand, leave it unserved, fall back, and break limits; a sweep stores all alike."""
+
+
 @pytest.fixture(scope="module", params=sorted(OVERLOADS))
 def overload(request: pytest.FixtureRequest) -> Overload:
     return OVERLOADS[request.param]
@@ -111,6 +115,14 @@ def test_the_dashboard_says_the_same(overload: Overload, result: planner.Compari
     assert bool(answer.designs[0].losses) == bool(result.runs[0].constraints.lost)
 
 
+@pytest.mark.parametrize(
+    "overload",
+    [
+        pytest.param(name, marks=[] if name in OF_EACH_KIND else [pytest.mark.exhaustive])
+        for name in sorted(OVERLOADS)
+    ],
+    indirect=True,
+)
 def test_a_sweep_stores_the_same(overload: Overload, result: planner.Comparison, tmp_path: Path) -> None:
     done = commands.planner("sweep", *overload.words, "--out", tmp_path / "store", "--workers", 1)
     assert done.code == 0, done.err
