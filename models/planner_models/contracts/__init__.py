@@ -22,8 +22,9 @@ of its traffic and a share of the lower traffic of the two.
 `optimum` solves a relaxation in which a contract's excess above its billed volume is limited by all of its
 free windows together, with windows of similar traffic averaged: a bound on every plan's bill. For levels
 from it, column generation finds which contracts are free in how many windows of a group, and a linear
-program the loads; a coordinate search improves the levels. Where a gap is left, branching on the sum of the
-levels raises the bound, and where the month is small, an integer program proves the optimum. Where
+program the loads; a coordinate search improves the levels. Where a gap is left, branching on boxes of
+levels raises the bound where at most six contracts are not billed by the mean, on the sum of the levels
+where more are, and where the month is small, an integer program proves the optimum. Where
 switching is limited, simulated annealing chooses free windows and levels by what contracts can gain and
 lose within the limit, and a linear program the loads. Traffic beyond all contracts is left unserved.
 `by_peak` plans as if no window were free; `commitments_first`, `cheapest_first` and `fixed_shares` are

@@ -16,7 +16,14 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, RankProof, Status
 from planner.options import Options, Service
-from planner_models.contracts.designs import burst_sets, free_windows, interval_bound, program, switching
+from planner_models.contracts.designs import (
+    burst_sets,
+    free_windows,
+    interval_bound,
+    level_boxes,
+    program,
+    switching,
+)
 from planner_models.contracts.designs.program import Region
 from planner_models.contracts.designs.shortage import prove_shortage
 from planner_models.contracts.plan.metrics import measure, unserved_price
@@ -201,12 +208,19 @@ def _plan_freely(region: Region, *, method: Method, options: Options, time_limit
         time_left=lambda: time_left() - KEPT * time_limit_s,
     )
     if bound is not None and is_open() and time_left() > 0:
-        bound, other = interval_bound.find_bound(
-            region, known=bound, enough=best.cost / (1 + gap), options=relaxed, time_left=time_left
-        )
+        bound, other = _raise_bound(region, bound, best.cost / (1 + gap), relaxed, time_left)
         if other is not None and time_left() > 0:
             best = _better(best, free_windows.complete(region, other, relaxed))
     return RegionDecision(best.load, best.cost, bound, backend)
+
+
+def _raise_bound(
+    region: Region, known: float, enough: float, options: Options, time_left: Callable[[], float]
+) -> interval_bound.IntervalBound:
+    """Return a bound on the bill, at least `known`, by branching on levels or on their sum."""
+    if level_boxes.is_suitable(region):
+        return level_boxes.find_bound(region, known=known, enough=enough, time_left=time_left)
+    return interval_bound.find_bound(region, known=known, enough=enough, options=options, time_left=time_left)
 
 
 def _search_levels(

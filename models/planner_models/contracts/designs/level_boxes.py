@@ -1,0 +1,339 @@
+"""Bound on the bill of one region with few contracts, by branching on boxes of billed levels.
+
+Levels in a box carry no more than its highest levels, and cost no less than its lowest. A box is left out
+where its highest levels need more free windows than there are, or volumes billed by the mean that cost more
+than what is left of the bill. Lagrangian multipliers prove that: prices of a free window of each contract and
+of a Mbit/s of each contract billed by the mean, at which each group of windows takes the cheapest set of free
+contracts that carries it. Multipliers of one box mostly serve others too, so that few are searched for. The
+box of the least cost is halved; before, its levels are cut where the same proof leaves a part out.
+
+source  Tuy, SIAM Journal on Optimization 2000 (monotonic optimization: branch, reduce and bound); Kivinen and
+        Warmuth, Information and Computation 1997 (exponentiated gradient steps, for the multipliers)
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from planner.arrays import Floats, Ints
+from planner.compiled import njit
+from planner_models.contracts.designs.interval_bound import IntervalBound
+from planner_models.contracts.designs.program import Region, group_windows
+
+MOST_LEVELS: Final = 6  # contracts that are not billed by the mean
+GROUPS: Final = 150  # of the windows that the lowest levels do not carry
+MOST_BOXES: Final = 50_000
+MOST_MULTIPLIERS: Final = 24  # vectors of multipliers that are kept
+STEPS: Final = 60  # of the search of multipliers for a box
+CUT_STEPS: Final = 15  # of that for a part of a box
+CUTS: Final = (0.5, 0.25, 0.1)  # parts of a level's range that are tried, the largest first
+LAST_RAISE: Final = 2e-3  # of the bound that is enough: what is left of it is proven at once
+LEAST_RANGE: Final = 1e-4  # of the bill: a level whose range costs less is not cut
+FIRST_STEP: Final = 0.3  # of the logarithms of multipliers
+STEP_DECAY: Final = 0.15
+ROUNDING: Final = 1e-9  # relative
+CARRIED: Final = -np.inf
+
+
+class _Groups(NamedTuple):
+    """Groups of windows that the lowest levels do not carry; A of them, n levels, J billed by the mean.
+
+    Contracts with free windows come first among the levels. All figures favour a low bound.
+
+    traffic      (A,) least traffic of a window, less the least loads of contracts billed by the mean
+    size         (A,) windows
+    least, most  (A, n) largest limits of a window
+    mean         (A, J) most that a contract billed by the mean adds to its least load
+    slots        (b,) free windows of the first b contracts
+    prepaid      (J,) committed volumes beyond least loads, Mbit/s times windows
+    price        (J,) least price of a Mbit/s in one window beyond those
+    """
+
+    traffic: Floats
+    size: Floats
+    least: Floats
+    most: Floats
+    mean: Floats
+    slots: Floats
+    prepaid: Floats
+    price: Floats
+
+
+class Box(NamedTuple):
+    """Lowest and highest levels (n,), and a bound on the bill of plans between them."""
+
+    bound: float
+    low: Floats
+    high: Floats
+
+
+class _Boxes:
+    """The boxes of one region, and the multipliers that are known.
+
+    enough  bill from which boxes are left out
+    """
+
+    def __init__(self, region: Region) -> None:
+        self.region, self.enough = region, 0.0
+        paid, least_price = np.flatnonzero(~region.is_mean), [prices.min() for _, prices in region.steps]
+        self.paid = paid[np.argsort(region.free[paid] == 0, kind="stable")]
+        self.mean = np.flatnonzero(region.is_mean)
+        least, most = region.level_limits
+        self.most = most[self.paid]
+        self.least = np.maximum(least, np.minimum(region.commitment, most))[self.paid]
+        self.price = np.array(least_price)[self.paid]
+        self.fixed = sum(region.amount(row, float(region.least[:, row].mean())) for row in self.mean.tolist())
+        self.groups = _find_groups(region, self.paid, self.mean, self.least)
+        width = len(self.groups.slots) + len(self.mean)
+        self.known = np.zeros((MOST_MULTIPLIERS, width))
+        free = self.cost(self.most) / (len(self.groups.slots) * self.groups.slots)
+        self.known[0] = np.append(free, self.groups.price)
+        self.count = 1
+        self.carrying = np.empty((0, len(self.paid)))  # levels that carry all traffic, at no more cost
+
+    def cost(self, level: Floats) -> float:
+        """Return the bill of levels (n,), without what volumes billed by the mean cost beyond commitments."""
+        pairs = zip(self.paid.tolist(), level.tolist(), strict=True)
+        return self.fixed + sum(self.region.amount(row, volume) for row, volume in pairs)
+
+    def find_rest(self, low: Floats, high: Floats, steps: int) -> float:
+        """Return a bound on what plans in a box cost beyond its lowest levels.
+
+        It is infinite where every plan in the box costs at least `enough`.
+        """
+        needed = self.enough - self.cost(low)
+        if needed <= 0:
+            return np.inf
+        if (self.carrying <= high).all(axis=1).any():
+            return 0.0
+        rest, self.count = _find_multipliers(self.groups, high, needed, self.known, self.count, steps)
+        if rest == CARRIED:
+            self.carrying = np.vstack([self.carrying, high])
+        return max(float(rest), 0.0)
+
+    def cut(self, low: Floats, high: Floats) -> Box | None:
+        """Return a box without parts in which every plan costs `enough`; None where no part is left."""
+        low, high = low.copy(), self._lower(low, high, 0.0)
+        rest = self.find_rest(low, high, STEPS)
+        if rest == np.inf:
+            return None
+        high = self._lower(low, high, rest)
+        for place in range(len(low)):
+            span = high[place] - low[place]
+            if span * self.price[place] <= LEAST_RANGE * self.enough:
+                continue
+            for part in CUTS:
+                below = high.copy()
+                below[place] = low[place] + part * span
+                if self.find_rest(low, below, CUT_STEPS) == np.inf:
+                    low[place] = below[place]
+                    break
+        bound = self.cost(low) + rest
+        return None if bound >= self.enough else Box(bound, low, self._lower(low, high, rest))
+
+    def _lower(self, low: Floats, high: Floats, rest: float) -> Floats:
+        """Return the highest level of each contract in plans below `enough`, the others at their lowest."""
+        left = max(self.enough - self.cost(low) - rest, 0.0)
+        most = np.divide(left, self.price, out=np.full(len(low), np.inf), where=self.price > 0)
+        return np.asarray(np.minimum(high, low + most))
+
+
+def is_suitable(region: Region) -> bool:
+    """Return whether the region has few enough levels, and free windows."""
+    return bool((region.free > 0).any()) and int((~region.is_mean).sum()) <= MOST_LEVELS
+
+
+def find_bound(
+    region: Region, *, known: float, enough: float, time_left: Callable[[], float]
+) -> IntervalBound:
+    """Return a bound on the bill of the region, at least `known`, and the highest levels of its last box.
+
+    The bound is raised towards `enough` by half of what is left each time, as low bills are proven soon.
+
+    known      a bound that is proven already
+    enough     bound at which the search stops
+    time_left  function that returns the seconds left
+    """
+    boxes, level = _Boxes(region), None
+    while known < enough and level is None and time_left() > 0:
+        middle = (known + enough) / 2
+        boxes.enough = enough if enough - middle <= LAST_RAISE * enough else middle
+        bound, level = _branch(boxes, time_left)
+        known = max(known, bound)
+    if level is None:
+        return IntervalBound(known, None)
+    levels = np.zeros(len(region.free))
+    levels[boxes.paid] = level
+    return IntervalBound(known, levels)
+
+
+def _branch(boxes: _Boxes, time_left: Callable[[], float]) -> tuple[float, Floats | None]:
+    """Return a bound of up to `boxes.enough`, and the highest levels (n,) of a box that is left."""
+    first = Box(boxes.cost(boxes.least), boxes.least, boxes.most)
+    heap = [(first.bound, 0, first)]
+    for turn in range(1, MOST_BOXES, 2):
+        if not heap:
+            return boxes.enough, None
+        if time_left() <= 0:
+            break
+        _, _, box = heapq.heappop(heap)
+        place = int(np.argmax((box.high - box.low) * boxes.price))
+        middle = (box.low[place] + box.high[place]) / 2
+        for half in (0, 1):
+            part = (box.low.copy(), box.high.copy())
+            part[1 - half][place] = middle
+            found = boxes.cut(*part)
+            if found is not None:
+                heapq.heappush(heap, (max(found.bound, box.bound), turn + half, found))
+    return min(heap[0][0], boxes.enough), heap[0][2].high
+
+
+def _find_groups(region: Region, paid: Ints, mean: Ints, level: Floats) -> _Groups:
+    """Return the groups of windows that levels (n,) do not carry."""
+    least, most = region.least[:, paid], region.most[:, paid]
+    traffic = region.traffic - region.least[:, mean].sum(axis=1)
+    carried = np.maximum(least, np.minimum(most, level)).sum(axis=1)
+    active = np.flatnonzero(traffic > carried * (1 + ROUNDING))
+    group = group_windows(traffic[active], GROUPS) if len(active) else np.zeros(0, dtype=np.int64)
+    count = int(group.max(initial=-1)) + 1
+
+    def largest(values: Floats) -> Floats:
+        found = np.zeros((count, values.shape[1]))
+        np.maximum.at(found, group, values[active])
+        return found
+
+    windows, prepaid, price = len(region.traffic), [], []
+    for row in mean.tolist():
+        volume = max(float(region.commitment[row]), float(region.least[:, row].mean()))
+        prepaid.append(volume * windows - float(region.least[:, row].sum()))
+        price.append(float(region.steps[row][1].min()) / windows)
+    lowest = np.full(count, np.inf)
+    np.minimum.at(lowest, group, traffic[active])
+    return _Groups(
+        traffic=lowest,
+        size=np.bincount(group, minlength=count).astype(float),
+        least=largest(least),
+        most=largest(most),
+        mean=largest(region.most[:, mean] - region.least[:, mean]),
+        slots=region.free[paid][region.free[paid] > 0].astype(float),
+        prepaid=np.array(prepaid, dtype=float),
+        price=np.array(price, dtype=float),
+    )
+
+
+@njit(cache=True)
+def _find_multipliers(groups, level, needed, known, count, steps):  # type: ignore[no-untyped-def]
+    """Return a bound on what levels need beyond their own cost, and how many multipliers are known then.
+
+    It is infinite where that is more than `needed`, and `CARRIED` where a choice of free windows needs
+    nothing beyond those of the contracts. Multipliers that prove the former are moved to the front of
+    `known`; new ones are added.
+    """
+    slots, volumes = len(groups.slots), len(groups.prepaid)
+    allowed, used = np.append(groups.slots, groups.prepaid), np.empty(slots + volumes)
+    best, dual = -np.inf, known[0].copy()
+    for row in range(count):
+        value = _value(groups, level, known[row], used)
+        if value >= needed or (value > 0 and volumes == 0):
+            _put_first(known, known[row].copy(), row)
+            return np.inf, count
+        if value > best:
+            best, dual = value, known[row].copy()
+    for turn in range(steps):
+        value = _value(groups, level, dual, used)
+        if value >= needed or (value > 0 and volumes == 0):
+            count = min(count + 1, len(known))
+            _put_first(known, dual, count - 1)
+            return np.inf, count
+        best = max(best, value)
+        change = (used - allowed) / np.maximum(np.maximum(allowed, used), 1e-9)
+        if change.max() <= 0:
+            return CARRIED, count
+        step = FIRST_STEP / (1 + turn * STEP_DECAY)
+        dual *= np.exp(step * change / np.sqrt((change**2).sum()))
+        dual[slots:] = np.minimum(dual[slots:], groups.price)
+    return best, count
+
+
+@njit(cache=True)
+def _put_first(known, dual, row):  # type: ignore[no-untyped-def]
+    """Put multipliers first; those before `row` move on by one, over it."""
+    for place in range(row, 0, -1):
+        known[place] = known[place - 1]
+    known[0] = dual
+
+
+@njit(cache=True)
+def _value(groups, level, dual, used):  # type: ignore[no-untyped-def]
+    """Return the Lagrangian bound on the cost of free windows and mean volumes that levels (n,) need.
+
+    used  what it takes of each: free windows, then volumes
+    """
+    slots = len(groups.slots)
+    price, highest = _price_sets(dual[:slots])
+    order, load = np.argsort(dual[slots:]), np.zeros(len(price))
+    gain = np.zeros(slots)
+    used[:] = 0.0
+    total = 0.0
+    for group in range(len(groups.size)):
+        traffic = groups.traffic[group] * (1 - ROUNDING)
+        load[0] = 0.0
+        for row in range(len(level)):
+            most = groups.most[group, row]
+            carried = min(most, max(groups.least[group, row], level[row]))
+            load[0] += carried
+            if row < slots:
+                gain[row] = most - carried
+        if load[0] >= traffic:
+            continue
+        for chosen in range(1, len(load)):
+            load[chosen] = load[chosen - (1 << highest[chosen])] + gain[highest[chosen]]
+        mean = groups.mean[group]
+        best, at = _cheapest_set(load, price, traffic, mean, order, dual[slots:])
+        if at < 0:
+            return np.inf
+        total += best * groups.size[group]
+        for row in range(slots):
+            used[row] += groups.size[group] * ((at >> row) & 1)
+        rest = traffic - load[at]
+        for place in order:
+            part = min(max(rest, 0.0), mean[place])
+            used[slots + place] += part * groups.size[group]
+            rest -= part
+    return total - (dual[:slots] * groups.slots).sum() - (dual[slots:] * groups.prepaid).sum()
+
+
+@njit(cache=True)
+def _price_sets(dual):  # type: ignore[no-untyped-def]
+    """Return the price of each set of contracts, (2^b,), by bits of its number, and its last contract."""
+    price, highest = np.zeros(1 << len(dual)), np.zeros(1 << len(dual), np.int64)
+    for row in range(len(dual)):
+        for chosen in range(1 << row, 1 << (row + 1)):
+            highest[chosen] = row
+            price[chosen] = price[chosen - (1 << row)] + dual[row]
+    return price, highest
+
+
+@njit(cache=True)
+def _cheapest_set(load, price, traffic, mean, order, mean_price):  # type: ignore[no-untyped-def]
+    """Return the least cost of a window's traffic, and the set of free contracts that it takes; -1 for none.
+
+    Shapes are (2^b,) and (J,). What a set leaves goes to contracts billed by the mean, in `order`.
+    """
+    best, at = np.inf, -1
+    for chosen in range(len(load)):
+        if price[chosen] >= best:
+            continue
+        cost, rest = price[chosen], traffic - load[chosen]
+        if rest > 0:
+            for place in order:
+                part = min(max(rest, 0.0), mean[place])
+                cost += part * mean_price[place]
+                rest -= part
+        if rest <= 0 and cost < best:
+            best, at = cost, chosen
+    return best, at

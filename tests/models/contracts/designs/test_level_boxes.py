@@ -1,0 +1,43 @@
+"""The bound by boxes of levels: never above a plan, and close to it where contracts are few."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from planner import backends
+from planner.options import Options
+from planner_models.contracts import Month
+from planner_models.contracts.designs import free_windows, level_boxes, optimum, program
+from planner_models.contracts.designs.program import Region
+from planner_models.contracts.problem import generators
+from tests.models.contracts.months import months
+
+BOXES = 150
+
+
+@settings(max_examples=6)
+@given(months(windows=20))
+def test_the_bound_is_below_the_least_bill(problem: Month) -> None:
+    tight = problem.with_contracts(min_share=0.1, max_share=0.8)
+    for month in (problem, tight):
+        region = Region.of(month, 0)
+        if not level_boxes.is_suitable(region):
+            continue
+        decision = optimum.plan(month, method="exact", options=Options(gap=1e-6, threads=1))
+        assert decision.plan is not None
+        least = decision.proof.ranks[1].objective
+        found = level_boxes.find_bound(
+            region, known=0.0, enough=1.2 * least, time_left=iter([1.0] * BOXES + [0.0]).__next__
+        )
+        assert 0.5 * least < found.bound <= least * (1 + 1e-6) + 0.02
+
+
+def test_a_free_window_is_not_shared_out() -> None:
+    region = Region.of(generators.month(cdns=4, days=2, window_minutes=30, seed=1), 0)
+    known = backends.solve(program.build(region).program, Options(threads=1)).bound
+    plan = free_windows.complete(region, region.level_limits[0], Options(threads=1))
+    assert known is not None
+    assert plan is not None
+    time_left = iter([1.0] * BOXES + [0.0]).__next__
+    found = level_boxes.find_bound(region, known=known, enough=plan.cost, time_left=time_left)
+    assert 1.03 * known < found.bound <= plan.cost
