@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+import time
+from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
 from planner.backends.registry import name_faults
@@ -51,6 +52,23 @@ class Options:
                 faults.append(f"{name}: no such {name} '{value}'" + did_you_mean(value, choices))
         if faults:
             raise InputError(*faults)
+
+    def deadline(self) -> float | None:
+        """Return the time of time.perf_counter() when the time limit, from now on, is over; None without."""
+        return None if self.time_limit_s is None else time.perf_counter() + self.time_limit_s
+
+    def until(self, deadline: float | None, *, least_s: float = 1e-3) -> Options:
+        """Return the options with the time that is left until a deadline, as they are for None.
+
+        least_s  time limit where less is left
+        """
+        if deadline is None:
+            return self
+        return replace(self, time_limit_s=max(deadline - time.perf_counter(), least_s))
+
+    def share_time(self, share: float) -> Options:
+        """Return the options with a share of their time limit."""
+        return self if self.time_limit_s is None else replace(self, time_limit_s=share * self.time_limit_s)
 
     @property
     def is_solver_chosen(self) -> bool:

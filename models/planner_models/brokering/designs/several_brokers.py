@@ -49,7 +49,7 @@ def assign_independently(
     source   Mukerjee 2018, 3.4.2 (BestLookup: capacity 10, two brokers that send 9 each)
     """
     problems = [problem.with_client_counts(count) for count in deal_clients(problem, brokers, deal_seed)]
-    until = _deadline(options)
+    until = options.deadline()
     decisions = [
         assignment.assign(part, options=_with_share_of_time(options, until, brokers - number))
         for number, part in enumerate(problems)
@@ -92,7 +92,7 @@ def assign_in_transactions(
     promised = np.tile(problem.residual_mbps, (brokers, 1))
     no_background = np.zeros(len(capacity))
     rows: list[tuple[int, int, int]] = []
-    until = _deadline(options)
+    until = options.deadline()
     for number in range(1, most_rounds + 1):
         if number > 1 and until is not None and time.perf_counter() >= until:
             refuse = f"CDNs still refuse {_clusters(rows[-1][1])}"
@@ -130,10 +130,6 @@ def assign_in_transactions(
 
 def _clusters(count: int) -> str:
     return sizes({"clusters": count})
-
-
-def _deadline(options: Options) -> float | None:
-    return None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
 
 
 def _with_share_of_time(options: Options, until: float | None, decisions: int) -> Options:

@@ -74,7 +74,7 @@ def prove_optimum(
     report          is called with the rate of each better schedule
     """
     task = _Days(problem=problem, matchings=matchings)
-    deadline = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    deadline = options.deadline()
     best = task.value(incumbent)
     days: list[Day] | None = None
     proven, backend = best, None

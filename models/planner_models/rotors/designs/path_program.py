@@ -64,7 +64,7 @@ def deliver_most(capacity: Floats, demand: Floats, options: Options) -> Delivere
     if unit <= 0 or not (demand > 0).any():
         return Delivered(Paths.direct(np.zeros((n, n))), 0.0, None)
     capacity, demand = capacity / unit, demand / unit
-    deadline = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    deadline = options.deadline()
     known = _choose_first(capacity, demand)
     best, bound, backend = Paths.direct(np.minimum(capacity, demand)), np.inf, None
     value = float(best.rate.sum())

@@ -262,7 +262,7 @@ def solve(
     """
     problem, unit = program.problem, program.unit
     count = len(problem.blocks)
-    deadline = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    deadline = options.deadline()
     known = np.zeros((count, count, count), dtype=bool)  # [i, k, j]
     known[seeds.source, seeds.via, seeds.target] = True
     paths, bound = Paths(*np.nonzero(known)), np.inf

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -67,11 +66,10 @@ def plan(
     where prices say so. For few blocks integer programs prove the optimum, and then the least stretch at its
     demand scale.
     """
-    deadline = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    deadline = options.deadline()
 
     def rest() -> Options:
-        left = None if deadline is None else max(0.01, deadline - time.perf_counter())
-        return replace(options, time_limit_s=left, service="best")
+        return replace(options.until(deadline, least_s=0.01), service="best")
 
     bound = port_bound(problem)
     if bound <= 0:

@@ -126,14 +126,14 @@ def route_by_program(
     scope           of bounds over given paths
     has_least_cost  whether the cheapest of these plans is wanted
     """
-    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    until = options.deadline()
     program = _LevelProgram(problem, found)
     done: list[tuple[Level, float]] = []
     bounds: list[float | None] = []
     last: Solution | None = None
     x: Floats | None = None
     for level in levels:
-        solution = program.solve_after(done, level.value, HELD, _options_until(until, options))
+        solution = program.solve_after(done, level.value, HELD, options.until(until))
         if solution.x is None:
             break
         last, x = solution, solution.x
@@ -142,15 +142,11 @@ def route_by_program(
     if last is None or x is None:
         return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric="delivered_mbps"))
     if has_least_cost and len(bounds) == len(levels):
-        cheapest = program.solve_after(done, None, LEAST_TOLERANCE, _options_until(until, options))
+        cheapest = program.solve_after(done, None, LEAST_TOLERANCE, options.until(until))
         x = x if cheapest.x is None else cheapest.x
     plan = program.make_plan(x, levels)
     bounds += [None] * (len(levels) - len(bounds))
     return decide_levels(problem, plan, levels, bounds, scope=scope, backend=last.backend, options=options)
-
-
-def _options_until(until: float | None, options: Options) -> Options:
-    return options if until is None else replace(options, time_limit_s=max(until - time.perf_counter(), 1e-3))
 
 
 def decide_levels(
@@ -207,7 +203,7 @@ def route_within_limits(
     scope           of bounds over these routes
     has_least_cost  whether the cheapest of these plans is wanted
     """
-    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    until = options.deadline()
     done: list[LeastDelivery] = []
     bounds: list[float | None] = []
     flows: SolvedFlows | None = None
@@ -215,7 +211,7 @@ def route_within_limits(
     def solve(objective: Objective, held: float, value: Floats | None = None) -> float | None:
         nonlocal flows
         least = [replace(one, tolerance=held) for one in done]
-        solved = restricted.solve(objective, _options_until(until, options), least, value)
+        solved = restricted.solve(objective, options.until(until), least, value)
         if solved.solution.x is not None:
             flows = flows_over_paths(problem, solved.paths, solved.solution.x, is_partial=True)
         return None if solved.solution.x is None else solved.solution.bound
@@ -390,7 +386,7 @@ def route_by_columns(problem: Traffic, levels: Sequence[Level], *, options: Opti
     the sum of the values of all levels up to one, that level has at most W less what those before have.
     A level that is served whole needs none, and every other one but the last takes a search of its own.
     """
-    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    until = options.deadline()
     plan, limit = _search_values(problem, levels, options, parts=2)
     served = verify_flow(problem, plan).served_mbps
     bounds: list[float] = []
@@ -402,7 +398,7 @@ def route_by_columns(problem: Traffic, levels: Sequence[Level], *, options: Opti
         if number < len(levels):
             first = np.logical_or.reduce([one.members for one in levels[:number]])
             part = problem.with_rates(np.where(first, problem.rate_mbps, 0.0))
-            left = _options_until(until, options)
+            left = options.until(until)
             _, limit_here = _search_values(part, levels[:number], left, parts=len(levels) - number + 1)
         else:
             limit_here = limit

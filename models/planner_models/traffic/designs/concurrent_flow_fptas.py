@@ -12,7 +12,6 @@ source  Garg and Könemann, "Faster and simpler algorithms for multicommodity fl
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Annotated
@@ -79,7 +78,7 @@ def route(
     refuse_solver_options("fptas", options)
     if not len(problem.targets):
         return decide_without_demand(problem, objective)
-    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    until = options.deadline()
     gap = 1 - (1 - epsilon) ** 3 if options.gap is None else options.gap
     backend = f"Garg-Könemann-Fleischer, epsilon {epsilon:g}"
     routes = RouteChoice.of(problem, paths, path_choice, max_hops)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final, Literal
@@ -26,7 +25,6 @@ from planner_models.traffic.designs.optimum_search import (
     GivenRoutes,
     Method,
     OptimumSearch,
-    options_from,
 )
 from planner_models.traffic.designs.path_flows import least_cost
 from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount
@@ -108,9 +106,9 @@ def route(
     levels = class_priorities.make_levels(problem, classes) if by_class else None
     if most_moved is None or previous is None or previous.plan is None:
         return _route_freely(problem, objective, given, levels, options, previous)
-    started = time.perf_counter()
-    free = _route_freely(problem, objective, given, levels, options_from(started, options, 0.5), previous)
-    left = options_from(started, options)
+    deadline = options.deadline()
+    free = _route_freely(problem, objective, given, levels, options.share_time(0.5), previous)
+    left = options.until(deadline)
     return _limit_moves(problem, previous.plan, free, most_moved, objective, given, levels, left)
 
 
@@ -126,12 +124,12 @@ def _route_freely(
 
     previous  decision that the search starts from
     """
-    started = time.perf_counter()
-    first = options if levels is None else options_from(started, options, 1 / 3)
+    deadline = options.deadline()
+    first = options if levels is None else options.share_time(1 / 3)
     decision = _route_alike(problem, objective=objective, given=given, options=first, previous=previous)
     if levels is None or decision.plan is None or not len(problem.routable.targets) or not len(problem.links):
         return decision
-    left = options_from(started, options)
+    left = options.until(deadline)
     if decision.plan.shed is None:
         return class_priorities.prove_all_served(decision, levels, problem.rate_mbps)
     search = OptimumSearch(problem.routable, given, left)

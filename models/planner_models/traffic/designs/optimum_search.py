@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple
 
@@ -66,14 +65,6 @@ class GivenRoutes(NamedTuple):
     method: Method
 
 
-def options_from(started: float, options: Options, part: float = 1.0) -> Options:
-    """Return the options with that part of the time that is left since `started`."""
-    if options.time_limit_s is None:
-        return options
-    passed = time.perf_counter() - started
-    return replace(options, time_limit_s=max(part * (options.time_limit_s - passed), 1e-3))
-
-
 class OptimumSearch:
     """The problem with the routes that traffic may take, and the way to solve it."""
 
@@ -86,7 +77,7 @@ class OptimumSearch:
     ) -> None:
         self.problem, self.method, self.options = problem, given.method, options
         self.previous = previous
-        self.started = time.perf_counter()
+        self.deadline = options.deadline()
         self.scope: str | None = None
         self.found: path_flow_program.CandidatePaths | None = None
         self.restricted: RestrictedFlow | None = None
@@ -143,10 +134,7 @@ class OptimumSearch:
 
         Where column generation proves that not everything fits, it has a bound and no plan.
         """
-        options = self._options_left()
-        if options.time_limit_s is not None:
-            options = replace(options, time_limit_s=0.5 * options.time_limit_s)
-        return self._generate_columns("concurrent", options, 1 + FIT_TOLERANCE)
+        return self._generate_columns("concurrent", self._options_left().share_time(0.5), 1 + FIT_TOLERANCE)
 
     def shorten(self, together: Decision[Routing]) -> Decision[Routing]:
         """Return the decision that serves all with the shortest routes, in the time that is left."""
@@ -199,7 +187,7 @@ class OptimumSearch:
 
     def _options_left(self) -> Options:
         """Return the options with the time that is left."""
-        return options_from(self.started, self.options)
+        return self.options.until(self.deadline)
 
     def _solve_program(
         self, objective: Objective, options: Options, least_mbps: float | None

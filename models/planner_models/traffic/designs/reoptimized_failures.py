@@ -10,7 +10,6 @@ no path. Only the other failures need the design's own search.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -125,16 +124,11 @@ class Reoptimization:
         if not is_small or not optimum_search.solves_total_over_paths(problem, self.options):
             return None
         search = TotalFlow(problem.routable)
-        for state in search.run(gap=total_flow.DEFAULT_GAP, until=self._until()):
+        for state in search.run(gap=total_flow.DEFAULT_GAP, until=self.options.deadline()):
             if state.passes >= PASSES_BEFORE_SIMPLEX:
                 break
         simplex = LeastCostFlow(problem.routable)
-        return simplex if simplex.deliver_most(self._until(), search.path_flow()) else None
-
-    def _until(self) -> float | None:
-        """Return when a search that starts now has to end."""
-        limit = self.options.time_limit_s
-        return None if limit is None else time.perf_counter() + limit
+        return simplex if simplex.deliver_most(self.options.deadline(), search.path_flow()) else None
 
     @cached_property
     def intact(self) -> _Outcome:
@@ -222,7 +216,7 @@ class Reoptimization:
             return self.intact
         if self.basis is not None:
             search = self.basis.without_links(down)
-            if search.continue_search(self._until()):
+            if search.continue_search(self.options.deadline()):
                 return self._outcome_of(search)
         return self._solve_again(down)
 

@@ -273,7 +273,7 @@ def _assign_exactly(problem: Brokering, options: Options) -> Decision[Assignment
     Where clients have to be shed, one program finds the least number, and another the least cost then.
     """
     transport = transportation_problem(problem)
-    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    until = options.deadline()
     shed, fewest = 0, 0
     if options.service == "best":
         free = replace(transport, cost=np.where(np.isfinite(transport.cost), 0.0, np.inf))
@@ -282,7 +282,7 @@ def _assign_exactly(problem: Brokering, options: Options) -> Decision[Assignment
             return Decision(plan=None, proof=Proof(status=solution.status, backend=solution.backend))
         shed, fewest = int(np.ceil(solution.bound - 1e-6)), round(solution.objective)
     program = _build_program(problem, transport, shed_cost=0.0 if fewest else None, most_shed=fewest or None)
-    solution = backends.solve(program, _with_remaining_time(options, until))
+    solution = backends.solve(program, options.until(until, least_s=0.1))
     if shed < fewest:  # neither the least number is proven, nor the cost then
         solution = replace(solution, bound=0.0)
     if solution.x is None:
@@ -306,12 +306,6 @@ def _assign_exactly(problem: Brokering, options: Options) -> Decision[Assignment
     bound = None if solution.bound is None else Bound(shed, solution.bound)
     decision = _make_decision(problem, transport, whole, bound, _required_gap(options))
     return replace(decision, proof=replace(decision.proof, backend=solution.backend))
-
-
-def _with_remaining_time(options: Options, until: float | None) -> Options:
-    if until is None:
-        return options
-    return replace(options, time_limit_s=max(until - time.perf_counter(), 0.1))
 
 
 def _repair_capacity(transport: TransportationProblem, assigned: Ints32) -> bool:

@@ -15,7 +15,6 @@ source  Liu et al., "Traffic engineering with forward fault correction" (SIGCOMM
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -133,7 +132,7 @@ class _Search:
         self, problem: Traffic, paths: CandidatePaths, surviving: SurvivingPaths, options: Options
     ) -> None:
         self.problem, self.paths, self.surviving, self.options = problem, paths, surviving, options
-        self.started = time.perf_counter()
+        self.deadline = options.deadline()
         self.wanted = np.unique(paths.demand)
         self.unit = float(problem.capacity_mbps.max())
         self.capacity = problem.capacity_mbps / self.unit
@@ -215,11 +214,7 @@ class _Search:
         self.admitted = np.where(least >= rate * (1 - ROUNDING), rate, least)
 
     def _solve(self, program: LinearProgram) -> Solution:
-        options = self.options
-        if options.time_limit_s is not None:
-            left_s = options.time_limit_s + self.started - time.perf_counter()
-            options = replace(options, time_limit_s=max(left_s, 1e-3))
-        return backends.solve(program, options)
+        return backends.solve(program, self.options.until(self.deadline))
 
     def _grow_together(self) -> LinearProgram:
         """Return the program of the largest share that all demands get alike."""

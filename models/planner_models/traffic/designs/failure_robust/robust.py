@@ -11,7 +11,6 @@ needs, now or in a failure; those that are only for failures have no traffic now
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
@@ -98,7 +97,7 @@ def route(
     source   Kelley 1960 (cutting planes); Onaga and Kakusho 1971 (metric inequalities)
     """
     refuse_solver_options("robust", options)
-    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    until = options.deadline()
     if not len(problem.links) or not len(problem.routable.targets):
         return _decide_nothing(problem, options)
     source = resolve_source(problem, failures)

@@ -19,7 +19,6 @@ source  Bogle et al., "TEAVAR: striking the right utilization-availability balan
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Annotated, Final, Literal
 
@@ -242,14 +241,12 @@ class _Search:
 
     def run(self, options: Options) -> tuple[Solution, Floats | None]:
         """Return the solution of least risk, and reservations (P,) Mbit/s of the best plan of least risk."""
-        started = time.perf_counter()
+        deadline = options.deadline()
         first = backends.solve(self._program(None), options)
         if first.x is None or first.objective is None:
             return first, None
-        if options.time_limit_s is not None:
-            left_s = options.time_limit_s + started - time.perf_counter()
-            options = replace(options, time_limit_s=max(left_s, 1e-3))
-        second = backends.solve(self._program(max(first.objective, 0.0) + RISK_TOLERANCE), options)
+        program = self._program(max(first.objective, 0.0) + RISK_TOLERANCE)
+        second = backends.solve(program, options.until(deadline))
         count = len(self.paths.demand)
         best = first.x if second.x is None else second.x
         return first, best[:count] * self._unit

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from planner.contract.design import Decision
@@ -43,7 +42,7 @@ class Search(ABC):
 
     def __init__(self, problem: Traffic, limit: MoveLimit, options: Options) -> None:
         self.problem, self.limit, self.options = problem, limit, options
-        self.until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+        self.until = options.deadline()
         self.gain_per_point: dict[str, float] = {}
 
     def solve(self, objective: Objective, levels: Sequence[Level] | None) -> Decision[Routing]:
@@ -99,9 +98,7 @@ class Search(ABC):
 
     def options_left(self) -> Options:
         """Return the options with the time that is left."""
-        if self.until is None:
-            return self.options
-        return replace(self.options, time_limit_s=max(self.until - time.perf_counter(), 1e-3))
+        return self.options.until(self.until)
 
     def set_gain(self, metric: str, gain_per_mbps: float) -> None:
         """Note what a limit that is larger by a percentage point brings: so much for each Mbit/s."""

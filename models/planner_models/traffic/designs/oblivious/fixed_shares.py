@@ -50,7 +50,7 @@ def search(
     wanted   (K,) demands to route, which have a path
     found    the paths that they may take; None for all
     """
-    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    until = options.deadline()
     gap = DEFAULT_GAP if options.gap is None else options.gap
     if isinstance(demands, HoseLimits) and found is None:
         return hose_search.search(problem, demands, wanted, gap=gap, until=until)

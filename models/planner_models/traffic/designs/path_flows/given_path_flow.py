@@ -36,7 +36,7 @@ def solve_total(problem: Traffic, paths: CandidatePaths, start: PreviousRoutes, 
     start  routes of the plan before that are given paths
     """
     search = LeastCostFlow(problem, paths, start=start)
-    search.deliver_most(_until(options))
+    search.deliver_most(options.deadline())
     flow = search.path_flow()
     hops = flow.end - flow.start
     at = np.arange(hops.sum()) + np.repeat(flow.start - np.cumsum(hops) + hops, hops)
@@ -64,7 +64,7 @@ def solve_utilization(
     simplex.send(_complete(start.main_paths(order, len(problem.demands)), simplex))
     per_t = simplex.rise_unit(rate)
     simplex.restart(np.zeros(len(rate)), rate * per_t, 0.0)
-    until = _until(options)
+    until = options.deadline()
     while simplex.run() is Stop.CALL and (until is None or time.perf_counter() < until):
         pass
     t = simplex.t * per_t
@@ -95,10 +95,6 @@ def _complete(main: FoundPaths, simplex: PathSimplex) -> FoundPaths:
         link=np.r_[main.link, rest.link],
     )
     return take(both, np.argsort(both.demand))
-
-
-def _until(options: Options) -> float | None:
-    return None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
 
 
 def _solution(x: Floats, value: float, bound: float, options: Options) -> Solution:

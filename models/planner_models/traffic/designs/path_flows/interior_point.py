@@ -114,7 +114,7 @@ def _columns(problem: Traffic, paths: CandidatePaths, *, leave_out: bool) -> tup
 
 def _solve(columns: Columns, capacity: Floats, options: Options, *, is_total: bool) -> _Found:
     """Return the best traffic found, to the gap of the options or until their time limit."""
-    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    until = options.deadline()
     gap = DEFAULT_GAP if options.gap is None else options.gap
     offered = float(columns.amount.sum())
     with limit_blas(options.threads):

@@ -109,7 +109,7 @@ class RestrictedFlow:
         least  what must be delivered; for `total` and `cost`, which then serves demands in part too
         value  (K,) of a Mbit/s of each demand, for `total`; None: 1
         """
-        until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+        until = options.deadline()
         gap = DEFAULT_GAP if options.gap is None else options.gap
         weight = np.ones(len(self.problem.demands)) if value is None else value
         master = _Master(self.problem, self.demand, objective, self._columns, options, least, weight)

@@ -1,0 +1,276 @@
+"""The linear program of a network with drained elements: the most traffic, then the most that stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from planner import backends
+from planner.arrays import Bools, Floats
+from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract.proof import Status
+from planner.options import Options
+from planner_models.traffic.designs.drained_elements import Drained
+from planner_models.traffic.plan import cycle_removal, split_ratios
+from planner_models.traffic.plan.moved_traffic import largest_flows
+from planner_models.traffic.plan.plan import sent_by_demand
+from planner_models.traffic.problem.problem import Traffic
+
+MAX_COLUMNS: Final = 1_500_000  # variables of a linear program
+FIT_TOLERANCE: Final = 1e-7  # of all demand; where all but this share fits, all counts as fitting
+
+
+def is_whole(problem: Traffic, now: sp.csr_array) -> Bools:
+    """Return whether the flow of each demand, (K, E), brings its whole rate to its target, (K,).
+
+    It does not where links are gone or where the demand was shed.
+    """
+    surplus = sp.csr_array(now @ problem.incidence.T).tocoo()
+    wanted = problem.rate_mbps
+    is_end = (surplus.col == problem.source[surplus.row]) | (surplus.col == problem.target[surplus.row])
+    lost = np.abs(surplus.data) > FIT_TOLERANCE * wanted[surplus.row]
+    whole = sent_by_demand(problem, now) >= wanted * (1 - FIT_TOLERANCE)
+    whole[surplus.row[~is_end & lost]] = False
+    return np.asarray(whole | (wanted == 0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Solved:
+    """Flow (K, E) of each demand, what of it stays (K,), and whether it is proven to move the least."""
+
+    flow: sp.csr_array
+    served: Floats
+    kept: Floats
+    is_optimal: bool
+    is_all_free: bool
+    backend: str
+
+    def is_best(self, everything: float, least_moved: float) -> bool:
+        """Return whether all is served and no plan moves less."""
+        moved = float((self.served - self.kept).sum())
+        tolerance = FIT_TOLERANCE * everything
+        return float(self.served.sum()) >= everything - tolerance and moved <= least_moved + tolerance
+
+
+def find_most_kept(problem: Traffic, drained: Drained, now: sp.csr_array, wrong: Bools) -> Floats:
+    """Return the most traffic of each demand over drained elements that can stay on its links, (K,)."""
+    entries = sp.csr_array(sp.diags_array(wrong * 1.0) @ now).tocoo()
+    allowed = ~drained.forbidden(problem, entries.row.astype(np.int64), entries.col) & (entries.data > 0)
+    usable = (entries.data[allowed], (entries.row[allowed], entries.col[allowed]))
+    return np.minimum(largest_flows(problem, sp.csr_array(usable, shape=now.shape)), problem.rate_mbps)
+
+
+def solve_program(
+    problem: Traffic,
+    drained: Drained,
+    now: sp.csr_array,
+    wrong: Bools,
+    is_free: Bools,
+    options: Options,
+    until: float | None,
+) -> Solved | None:
+    """Solve the program in which the demands `is_free` (K,) may move; None without a solution."""
+    program = _Program(problem, drained, now, wrong, is_free)
+    if not len(program.free) and (program.residual >= 0).all():
+        stays = sent_by_demand(problem, now)
+        return Solved(flow=now, served=stays, kept=stays, is_optimal=True, is_all_free=False, backend="none")
+    if program.count > MAX_COLUMNS or (program.residual < 0).any():
+        return None
+    total = float(problem.rate_mbps[is_free].sum())
+    solution, delivers_most = (
+        backends.solve(program.build(total), options.until(until)),
+        True,
+    )
+    if solution.status is Status.INFEASIBLE:
+        most = backends.solve(program.build(None), options.until(until))
+        if most.x is None or most.objective is None:
+            return None
+        solution = backends.solve(program.build(most.objective * (1 - FIT_TOLERANCE)), options.until(until))
+        delivers_most = most.status is Status.OPTIMAL and solution.x is not None
+        solution = most if solution.x is None else solution
+    if solution.x is None:
+        return None
+    is_optimal = delivers_most and solution.status is Status.OPTIMAL
+    return program.read(solution.x, is_optimal, solution.backend)
+
+
+class _Program:
+    """Columns of the linear program, and the plan of their values.
+
+    staying  demands that are free and off the drained elements: y, one column each
+    present  entries of the flow now that demands over drained elements may keep: g
+    anew     (D', E) links of each target of free demands: the flow of w; and w itself, one column a demand
+    """
+
+    def __init__(
+        self, problem: Traffic, drained: Drained, now: sp.csr_array, wrong: Bools, is_free: Bools
+    ) -> None:
+        self.problem, self.now, self.wrong, self.is_free = problem, now, wrong, is_free
+        self.free = np.flatnonzero(is_free & (problem.rate_mbps > 0))
+        self.staying = self.free[~wrong[self.free]]
+        entries = now.tocoo()
+        row, link = entries.row.astype(np.int64), entries.col.astype(np.int64)
+        keep = wrong[row] & (entries.data > 0) & ~drained.forbidden(problem, row, link)
+        self.row, self.link, self.most = row[keep], link[keep], entries.data[keep]
+        self.targets = np.unique(problem.target[self.free])
+        self.anew_target, self.anew_link = (
+            axis.ravel()
+            for axis in np.meshgrid(
+                np.arange(len(self.targets)), np.arange(len(problem.links)), indexing="ij"
+            )
+        )
+        node = self.targets[self.anew_target]
+        tail, head = problem.tail[self.anew_link], problem.head[self.anew_link]
+        usable = ~drained.links[self.anew_link] & ~(drained.nodes[head] & (head != node)) & (tail != node)
+        self.anew_target, self.anew_link = self.anew_target[usable], self.anew_link[usable]
+        fixed = ~is_free & ~wrong
+        load = np.asarray(now[np.flatnonzero(fixed)].sum(axis=0)).ravel()
+        self.residual = problem.capacity_mbps - load
+        self.residual[np.abs(self.residual) < 1e-9 * problem.capacity_mbps] = 0.0
+        self.starts = np.cumsum(
+            [0, len(self.staying), len(self.row), len(self.anew_link), len(self.free)]
+        ).tolist()
+        self.count = self.starts[-1]
+
+    def build(self, least_mbps: float | None) -> LinearProgram:
+        """Return the program: the most traffic that stays with `least_mbps` served, or the most served."""
+        problem, count, starts = self.problem, self.count, self.starts
+        rate = problem.rate_mbps
+        is_all = least_mbps is not None and least_mbps >= float(rate[self.free].sum())
+        place = np.full(len(problem.demands), -1)
+        place[self.free] = np.arange(len(self.free))
+        source = problem.source[self.row]
+        out = (problem.tail[self.link] == source) * 1.0 - (problem.head[self.link] == source)
+        y = np.arange(starts[0], starts[1])
+        g = np.arange(starts[1], starts[2])
+        z = np.arange(starts[2], starts[3])
+        w = np.arange(starts[3], starts[4])
+        served = sp.csr_array(
+            (
+                np.concatenate([rate[self.staying], out, np.ones(len(w))]),
+                (
+                    np.concatenate([place[self.staying], place[self.row], np.arange(len(w))]),
+                    np.concatenate([y, g, w]),
+                ),
+            ),
+            shape=(len(self.free), count),
+        )
+        stays = np.zeros(count)
+        stays[y] = rate[self.staying]
+        stays[g] = out
+        nodes = len(problem.nodes)
+        # what stays: each node but the ends of its demand sends what it gets
+        key = np.concatenate(
+            [self.row * nodes + problem.tail[self.link], self.row * nodes + problem.head[self.link]]
+        )
+        inner = (key % nodes != problem.source[key // nodes]) & (key % nodes != problem.target[key // nodes])
+        distinct, at = np.unique(key[inner], return_inverse=True)
+        sign = np.r_[np.ones(len(g)), -np.ones(len(g))]
+        balance = sp.csr_array((sign[inner], (at, np.r_[g, g][inner])), shape=(len(distinct), count))
+        # what is routed anew: each node but the target sends what it gets and its own
+        key = np.concatenate(
+            [
+                self.anew_target * nodes + problem.tail[self.anew_link],
+                self.anew_target * nodes + problem.head[self.anew_link],
+                np.searchsorted(self.targets, problem.target[self.free]) * nodes + problem.source[self.free],
+            ]
+        )
+        sign = np.concatenate([np.ones(len(z)), -np.ones(len(z)), -np.ones(len(w))])
+        column = np.concatenate([z, z, w])
+        inner = key % nodes != self.targets[key // nodes]
+        anew = sp.csr_array(
+            (sign[inner], (key[inner], column[inner])), shape=(len(self.targets) * nodes, count)
+        )
+        load = sp.hstack(
+            [
+                self.now[self.staying].T,
+                sp.csr_array(
+                    (np.ones(len(g)), (self.link, np.arange(len(g)))), shape=(len(problem.links), len(g))
+                ),
+                sp.csr_array(
+                    (np.ones(len(z)), (self.anew_link, np.arange(len(z)))), shape=(len(problem.links), len(z))
+                ),
+                sp.csr_array((len(problem.links), len(w))),
+            ]
+        )
+        rows = [
+            Rows("served", served, lower=rate[self.free] if is_all else 0.0, upper=rate[self.free]),
+            Rows("stays", balance, lower=0.0, upper=0.0),
+            Rows("anew", anew, lower=0.0, upper=0.0),
+            Rows("capacity", sp.csr_array(load), upper=self.residual),
+        ]
+        total = np.asarray(served.sum(axis=0)).ravel()
+        if least_mbps is not None and not is_all:
+            rows.append(Rows("total", sp.csr_array(total[None, :]), lower=least_mbps))
+        upper = np.full(count, np.inf)
+        upper[y] = 1.0
+        upper[g] = self.most
+        return LinearProgram.build(
+            sense="max",
+            cost=stays if least_mbps is not None else total,
+            rows=rows,
+            upper=upper,
+            columns=[
+                Columns(name=name, count=size)
+                for name, size in zip(
+                    ("stays", "kept", "anew", "moved"), np.diff(starts).tolist(), strict=True
+                )
+            ],
+            name="traffic drain",
+        )
+
+    def read(self, x: Floats, is_optimal: bool, backend: str) -> Solved:
+        """Return the flows of a solution."""
+        problem, starts = self.problem, self.starts
+        shape = (len(problem.demands), len(problem.links))
+        share = np.where(self.is_free | self.wrong, 0.0, 1.0)
+        share[self.staying] = x[: starts[1]]
+        kept = sp.csr_array(sp.diags_array(share) @ self.now)
+        g = np.where(x[starts[1] : starts[2]] > 0, x[starts[1] : starts[2]], 0.0)
+        kept = sp.csr_array(kept + sp.csr_array((g, (self.row, self.link)), shape=shape))
+        moved = np.zeros(len(problem.demands))
+        w = x[starts[3] :]
+        moved[self.free] = np.where(w > FIT_TOLERANCE * problem.rate_mbps[self.free], w, 0.0)
+        z = x[starts[2] : starts[3]]
+        row = np.searchsorted(problem.targets, self.targets[self.anew_target])
+        used = z > FIT_TOLERANCE * float(z.max(initial=0.0)) * 1e-3
+        anew = sp.coo_array(
+            (z[used], (row[used], self.anew_link[used])), shape=(len(problem.targets), len(problem.links))
+        )
+        anew = split_ratios.drop_stranded_flow(problem, cycle_removal.remove_cycles(problem, anew))
+        ratios = split_ratios.compute_ratios(problem, anew)
+        reached = _has_ratio(problem, ratios, moved)
+        moved = np.where(reached, moved, 0.0)
+        flow = sp.csr_array(kept + sp.csr_array(split_ratios.apply_ratios(problem, ratios, moved)))
+        stays = sent_by_demand(problem, kept)
+        return Solved(
+            flow=flow,
+            served=stays + moved,
+            kept=stays,
+            is_optimal=is_optimal,
+            is_all_free=bool(self.is_free[problem.rate_mbps > 0].all()),
+            backend=backend,
+        )
+
+
+def _has_ratio(problem: Traffic, ratios: sp.coo_array, moved: Floats) -> Bools:
+    """Return whether split ratios lead the moved part of each demand away from its source, (K,)."""
+    nodes = len(problem.nodes)
+    known = np.unique(ratios.row.astype(np.int64) * nodes + problem.tail[ratios.col])
+    return np.asarray((moved > 0) & np.isin(problem.target_row * nodes + problem.source, known))
+
+
+def keep_only(problem: Traffic, now: sp.csr_array, wrong: Bools) -> Solved:
+    """Return the plan that sheds the demands over drained elements, the others reduced to the capacities."""
+    kept = sp.csr_array(sp.diags_array(np.where(wrong, 0.0, 1.0)) @ now)
+    load = np.asarray(kept.sum(axis=0)).ravel()
+    factor = np.minimum(1.0, problem.capacity_mbps / np.maximum(load, 1e-300))
+    entries = kept.tocoo()
+    share = np.ones(len(problem.demands))
+    np.minimum.at(share, entries.row, factor[entries.col])
+    kept = sp.csr_array(sp.diags_array(share) @ kept)
+    stays = sent_by_demand(problem, kept)
+    return Solved(flow=kept, served=stays, kept=stays, is_optimal=False, is_all_free=False, backend="none")

@@ -1,0 +1,58 @@
+"""Maintenance windows: which elements can be drained together without overload, in as few as possible."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from planner.options import Options
+from planner_models.traffic.designs.column_generation import column_generation
+from planner_models.traffic.designs.drained_elements import Drained, join, remove
+from planner_models.traffic.problem.problem import Traffic
+
+
+def plan_windows(
+    problem: Traffic, elements: dict[str, Drained], options: Options, until: float | None
+) -> pd.DataFrame:
+    """Return the maintenance window of each element: window, element; as few windows as possible.
+
+    Elements share a window where all demand fits with all of them drained. An element that overloads links
+    even alone has window 0, and so has one for which the time is too short. Elements are taken in the order
+    of how many others they cannot be drained with.
+    """
+    names = list(elements)
+    fits_alone = {name: fits_without(problem, elements[name], options.until(until)) for name in names}
+    usable = [name for name in names if fits_alone[name]]
+    conflicts: dict[str, set[str]] = {name: set() for name in usable}
+    for i, one in enumerate(usable):
+        for other in usable[i + 1 :]:
+            both = join(problem, {one: elements[one], other: elements[other]})
+            if not fits_without(problem, both, options.until(until)):
+                conflicts[one].add(other)
+                conflicts[other].add(one)
+    chosen: list[list[str]] = []
+    for name in sorted(usable, key=lambda one: -len(conflicts[one])):
+        for window in chosen:
+            if conflicts[name] & set(window):
+                continue
+            together = {other: elements[other] for other in [*window, name]}
+            if len(window) < 2 or fits_without(problem, join(problem, together), options.until(until)):
+                window.append(name)
+                break
+        else:
+            chosen.append([name])
+    window_of = {name: number for number, window in enumerate(chosen, 1) for name in window}
+    rows = sorted((window_of.get(name, 0), place) for place, name in enumerate(names))
+    return pd.DataFrame(
+        {"window": [number for number, _ in rows], "element": [names[place] for _, place in rows]}
+    )
+
+
+def fits_without(problem: Traffic, drained: Drained, options: Options) -> bool:
+    """Return whether all demand fits the capacities without the drained elements."""
+    without = remove(problem, drained)
+    if not len(without.links) or without.unreachable.any():
+        return False
+    value = column_generation.route(without, enough=1 + 1e-6, options=replace(options, backend="highs")).proof
+    return value.objective is not None and value.objective >= 1 - 1e-6
