@@ -270,6 +270,11 @@ def heading(name: str, unit: str = "") -> str:
     return " ".join(ABBREVIATIONS.get(word, word) for word in written)
 
 
+def heading_with_unit(name: str, unit: str) -> str:
+    """Return a column's name in words, with its unit behind it: `delivered (Mbit/s)`."""
+    return heading(name, unit) + (f" ({unit})" if unit else "")
+
+
 ABBREVIATIONS: Final = {"cpu": "CPU", "cdns": "CDNs"}
 """Abbreviations as headings write them."""
 

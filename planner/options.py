@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, fields, replace
-from typing import Literal, get_args
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args
 
 from planner.backends.registry import name_faults
 from planner.errors import InputError, did_you_mean
@@ -52,6 +52,10 @@ class Options:
                 faults.append(f"{name}: no such {name} '{value}'" + did_you_mean(value, choices))
         if faults:
             raise InputError(*faults)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options that have a value, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     def deadline(self) -> float | None:
         """Return the time of time.perf_counter() when the time limit, from now on, is over; None without."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Final
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.drawing import Curve, Distribution, Points
-from planner.formatting import heading, number, printable, short_number
+from planner.formatting import heading_with_unit, number, printable, short_number
 from planner.reports.chart_style import COLOURS
 
 TEXT: Final = "#1b2530"
@@ -252,7 +252,7 @@ def _lines(curve: Curve, width: float) -> str:
     across = _scale(x_values, LEFT, width - 8, is_log=curve.log_x)
     every = np.concatenate(list(y_values.values())) if y_values else np.zeros(1)
     up = _scale(every, top + PLOT, top + 4, is_log=curve.log_y)
-    _axes(canvas, across, up, _name(first, curve.units), "")
+    _axes(canvas, across, up, heading_with_unit(first, curve.units.get(first, "")), "")
     for name, colour, dash in entries:
         is_drawn = np.isfinite(x_values) & np.isfinite(y_values[name])
         if across.is_log:
@@ -279,7 +279,13 @@ def _points(points: Points, width: float) -> str:
     canvas.height = top + PLOT + 30
     across = _scale(points.frame[across_name], LEFT, width - 8, margin=0.1)
     up = _scale(points.frame[up_name], top + PLOT, top + 4, margin=0.15)
-    _axes(canvas, across, up, _name(across_name, points.units), _name(up_name, points.units))
+    _axes(
+        canvas,
+        across,
+        up,
+        heading_with_unit(across_name, points.units.get(across_name, "")),
+        heading_with_unit(up_name, points.units.get(up_name, "")),
+    )
     dots = [(across.at(float(row[1])), up.at(float(row[2]))) for row in points.frame.itertuples(index=False)]
     for place, (x, y) in enumerate(dots):
         canvas.dot(x, y, COLOURS[place % len(COLOURS)], DOT)
@@ -416,11 +422,6 @@ def _draw_legend_rows(
             at = y + 11 * place
             canvas.line(x, at - 2.7, x + 13, at - 2.7, colour, dash, 1.8)
             canvas.text(x + 16, at, text)
-
-
-def _name(name: str, units: Mapping[str, str]) -> str:
-    unit = units.get(name, "")
-    return heading(name, unit) + (f" ({unit})" if unit else "")
 
 
 def _tick(value: float) -> str:

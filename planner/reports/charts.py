@@ -17,7 +17,7 @@ from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, P
 from planner.contract.layout import place_nodes
 from planner.errors import PlannerError
 from planner.extras import needed_by
-from planner.formatting import heading
+from planner.formatting import heading_with_unit
 from planner.reports.chart_style import COLOURS, apply_style
 from planner.reports.coordination_charts import MECHANISMS as MECHANISMS
 from planner.reports.coordination_charts import MIN_SHARE as MIN_SHARE
@@ -143,10 +143,10 @@ def _curve(curve: Curve) -> go.Figure:
     units = {curve.units.get(name, "") for name in others}
     unit = units.pop() if len(units) == 1 else ""
     figure.update_xaxes(
-        title_text=_axis(first, curve.units),
+        title_text=heading_with_unit(first, curve.units.get(first, "")),
         type="category" if curve.bars else "log" if curve.log_x else None,
     )
-    title = _axis(others[0], curve.units) if len(others) == 1 else unit
+    title = heading_with_unit(others[0], curve.units.get(others[0], "")) if len(others) == 1 else unit
     figure.update_yaxes(title_text=title, type="log" if curve.log_y else None)
     return figure.update_layout(showlegend=len(others) > 1)
 
@@ -178,8 +178,8 @@ def _points(points: Points) -> go.Figure:
                 hovertemplate=f"{name} {row[0]}<br>{across} %{{x:,.6g}}<br>{up} %{{y:,.6g}}<extra></extra>",
             )
         )
-    figure.update_xaxes(title_text=_axis(across, points.units), range=ranges[0])
-    figure.update_yaxes(title_text=_axis(up, points.units), range=ranges[1])
+    figure.update_xaxes(title_text=heading_with_unit(across, points.units.get(across, "")), range=ranges[0])
+    figure.update_yaxes(title_text=heading_with_unit(up, points.units.get(up, "")), range=ranges[1])
     return figure.update_layout(showlegend=False, height=420)
 
 
@@ -392,11 +392,6 @@ def _colours(first: str | None = None) -> Sequence[str]:
     """Return colours for any number of series."""
     own = COLOURS if first is None else (first, *COLOURS)
     return own * 64
-
-
-def _axis(name: str, units: Mapping[str, str]) -> str:
-    unit = units.get(name, "")
-    return heading(name, unit) + (f" ({unit})" if unit else "")
 
 
 def _number(value: Any) -> str:

@@ -15,7 +15,7 @@ import pandas as pd
 from planner import __version__
 from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, Points, Timeline
 from planner.extras import needed_by
-from planner.formatting import heading, printable
+from planner.formatting import heading, heading_with_unit, printable
 from planner.reports.chart_style import COLOURS
 from planner.reports.document import Kind, Page, Part, Table, Text
 from planner.reports.drawing_svg import drawing_svg
@@ -454,7 +454,7 @@ def _add_chart(slide: Any, box: Box, drawing: Drawing) -> None:
                 _add_points(data, name, x_values, drawing.frame[name].to_numpy(dtype=float))
             shape = slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER_LINES_NO_MARKERS, *place, data)
             unit = {drawing.units.get(name, "") for name in series}
-            across = _axis_name(first, drawing.units.get(first, ""))
+            across = heading_with_unit(first, drawing.units.get(first, ""))
             _style_chart(
                 shape.chart, drawing.title, unit.pop() if len(unit) == 1 else "", across, len(series)
             )
@@ -464,7 +464,7 @@ def _add_chart(slide: Any, box: Box, drawing: Drawing) -> None:
             for row in drawing.frame.itertuples(index=False):
                 _add_points(data, str(row[0]), np.array([float(row[1])]), np.array([float(row[2])]))
             shape = slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER, *place, data)
-            name = _axis_name(across, drawing.units.get(across, ""))
+            name = heading_with_unit(across, drawing.units.get(across, ""))
             _style_chart(shape.chart, drawing.title, "", name, len(drawing.frame))
         case Distribution():
             data = XyChartData()
@@ -473,7 +473,7 @@ def _add_chart(slide: Any, box: Box, drawing: Drawing) -> None:
                 shares = 100 * (np.arange(len(ordered)) + 1) / max(1, len(ordered))
                 _add_points(data, name, ordered, shares)
             shape = slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER_LINES_NO_MARKERS, *place, data)
-            across = _axis_name(drawing.what, drawing.unit)
+            across = heading_with_unit(drawing.what, drawing.unit)
             _style_chart(shape.chart, f"{drawing.title}: % at most so large", "", across, len(drawing.values))
     shape._element.nvGraphicFramePr.cNvPr.set("descr", printable(drawing.title))
 
@@ -541,7 +541,3 @@ def _known(value: Any) -> float | None:
     """Return a figure with four digits; None for unknown."""
     number = float(value)
     return float(f"{number:.4g}") if math.isfinite(number) else None
-
-
-def _axis_name(name: str, unit: str) -> str:
-    return heading(name, unit) + (f" ({unit})" if unit else "")

@@ -7,7 +7,6 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
@@ -154,7 +153,7 @@ def solver_options(
     chosen = {name: value for name, value in named.items() if value is not None}
     if not chosen:
         return options
-    return {**(_plain(options) if isinstance(options, Options) else options or {}), **chosen}
+    return {**(options.to_dict() if isinstance(options, Options) else options or {}), **chosen}
 
 
 def plain_value(value: Any) -> Any:
@@ -180,10 +179,6 @@ def require_known(verb_name: str, given: Mapping[str, Any], known: Collection[st
     ]
     if faults:
         raise InputError(*faults)
-
-
-def _plain(options: Options) -> dict[str, Any]:
-    return {name: value for name, value in asdict(options).items() if value is not None}
 
 
 def _load(source: Any, name: str | None) -> Scenario:

@@ -109,7 +109,7 @@ def run_digest(
         "design": entry.design.name,
         "parameters": _digest_paths(_with_defaults(entry.design.parameters, entry.parameters)),
         "information": _digest_paths(_with_defaults(parameters_of(entry.design.observe), entry.information)),
-        "solver": _options(options),
+        "solver": options.to_dict(),
         **({"warm": True} if warm else {}),
     }
     return _digest(plain)
@@ -121,7 +121,7 @@ def settings_of(problem: Mapping[str, Any], entry: Entry, options: Options) -> d
         "problem": problem,
         "parameters": _with_defaults(entry.design.parameters, entry.parameters),
         "information": _with_defaults(parameters_of(entry.design.observe), entry.information),
-        "solver": _options(options),
+        "solver": options.to_dict(),
     }
     return {
         f"{section}.{key}": value
@@ -134,10 +134,6 @@ def settings_of(problem: Mapping[str, Any], entry: Entry, options: Options) -> d
 def _with_defaults(parameters: Mapping[str, Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return all parameters: a default that is given is the same run as one that is not."""
     return {name: given.get(name, parameter.default) for name, parameter in parameters.items()}
-
-
-def _options(options: Options) -> dict[str, Any]:
-    return {name: value for name, value in asdict(options).items() if value is not None}
 
 
 def _digest_paths(values: Mapping[str, Any]) -> dict[str, Any]:

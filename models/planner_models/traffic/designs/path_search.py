@@ -348,11 +348,11 @@ def _yen(forward, weight, potential, parent, source, target, count, work):  # ty
                         most *= 2
                         path = _longer(path, most)
                         hops, leaves, chosen = (
-                            _grow(hops, most),
-                            _grow(leaves, most),
-                            _grow(chosen, most),
+                            grow(hops, most),
+                            grow(leaves, most),
+                            grow(chosen, most),
                         )
-                        length = _grow(length, most)
+                        length = grow(length, most)
                     extra = _write_path(forward, work, v, target, spur)
                     for h in range(i):
                         path[size, h] = path[newest, h]
@@ -407,7 +407,8 @@ def _candidate_limit(length, chosen, size, missing):  # type: ignore[no-untyped-
 
 
 @njit(cache=True)
-def _grow(values, size):  # type: ignore[no-untyped-def]
+def grow(values, size):  # type: ignore[no-untyped-def]
+    """Return an array of a larger size that begins with the values."""
     longer = np.empty(size, values.dtype)
     longer[: len(values)] = values
     return longer

@@ -26,6 +26,7 @@ from planner_models.circuitflows.plan.plan import from_tables
 from planner_models.circuitflows.plan.plan import settings_table as setting
 from planner_models.circuitflows.problem import generators
 from planner_models.circuits.plan.plan import IDLE, Day
+from tests.models.circuitflows.runs import run_design
 
 PLAIN = ("queues", "data_units", "fixed", "packet_only")
 PLACING = ("hdfs_random", "rehdfs", "placement_optimum")
@@ -42,17 +43,13 @@ def writes() -> FlowsInTime:
     return generators.dfsio(racks=5, writers=2, file_mb=2.0, block_mb=0.7, horizon_us=50_000.0)
 
 
-def ran(problem: FlowsInTime, name: str, **parameters: Any) -> Any:
-    return evaluate(SYSTEM, problem, Entry(label=name, design=SYSTEM.design(name), parameters=parameters))
-
-
 # --- every design -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_replaying_a_plan_gives_the_run_of_its_design(small: FlowsInTime, name: str) -> None:
     """The engine replays the plan and refuses it where it delivers anything else."""
-    run = ran(small, name)
+    run = run_design(small, name)
     assert run.decision.proof.metric == "delivered_gb"
     assert run.metrics["delivered_gb"] == run.decision.proof.objective
     assert not len(run.violations)
@@ -61,7 +58,7 @@ def test_replaying_a_plan_gives_the_run_of_its_design(small: FlowsInTime, name: 
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_what_does_not_arrive_is_counted_and_refused_where_all_must(small: FlowsInTime, name: str) -> None:
-    metrics = ran(small, name).metrics
+    metrics = run_design(small, name).metrics
     assert metrics["delivered_gb"] + metrics["undelivered_gb"] == pytest.approx(metrics["offered_gb"])
     assert metrics["undelivered_gb"] > 0
     strict = SYSTEM.design(name).run(small, options=Options(service="all"))
@@ -71,7 +68,7 @@ def test_what_does_not_arrive_is_counted_and_refused_where_all_must(small: Flows
 
 @pytest.mark.parametrize("name", PLACING)
 def test_placed_blocks_arrive(writes: FlowsInTime, name: str) -> None:
-    run = ran(writes, name, large_packets=64)
+    run = run_design(writes, name, large_packets=64)
     assert run.metrics["finished_share"] == 1
     assert run.metrics["delivered_gb"] == pytest.approx(5 * 2 * 2e-3)
     assert len(run.plan.placement) == len(writes.flows)
@@ -80,13 +77,13 @@ def test_placed_blocks_arrive(writes: FlowsInTime, name: str) -> None:
 
 @pytest.mark.parametrize("scheduler", ["solstice", "eclipse", "bvn", "tms", "hotspot", "islip"])
 def test_every_scheduler_can_be_in_the_loop(small: FlowsInTime, scheduler: str) -> None:
-    run = ran(small, "data_units", scheduler=scheduler, large_packets=64, early_us=500.0)
+    run = run_design(small, "data_units", scheduler=scheduler, large_packets=64, early_us=500.0)
     assert run.metrics["circuit_gb"] > 0
     assert not len(run.violations)
 
 
 def test_a_run_repeats_exactly(small: FlowsInTime) -> None:
-    first, second = (ran(small, "queues").plan.to_tables() for _ in range(2))
+    first, second = (run_design(small, "queues").plan.to_tables() for _ in range(2))
     for name, frame in first.items():
         pd.testing.assert_frame_equal(frame, second[name])
 
@@ -94,14 +91,14 @@ def test_a_run_repeats_exactly(small: FlowsInTime) -> None:
 def test_schedulers_on_application_data_give_big_flows_more_circuit_time() -> None:
     """Reaction against transparency: shallow queues make small flows look like big ones."""
     problem = generators.mixed(rings=1, horizon_us=30_000.0, seed=3)
-    queues, units, fixed = (ran(problem, name).metrics for name in ("queues", "data_units", "fixed"))
+    queues, units, fixed = (run_design(problem, name).metrics for name in ("queues", "data_units", "fixed"))
     assert queues["configurations"] > 1.5 * units["configurations"]
     assert units["circuit_gb"] > 1.1 * queues["circuit_gb"]
     assert units["circuit_gb"] == pytest.approx(fixed["circuit_gb"], rel=0.1)
 
 
 def test_a_faster_packet_switch_ends_flows_sooner(small: FlowsInTime) -> None:
-    slow, fast = (ran(small, "packet_only", packet_mbps=rate).metrics for rate in (5_000.0, 80_000.0))
+    slow, fast = (run_design(small, "packet_only", packet_mbps=rate).metrics for rate in (5_000.0, 80_000.0))
     assert fast["finished_share"] > slow["finished_share"]
     assert fast["small_median_ms"] < slow["small_median_ms"]
     assert fast["circuit_gb"] == 0
@@ -110,7 +107,9 @@ def test_a_faster_packet_switch_ends_flows_sooner(small: FlowsInTime) -> None:
 
 def test_larger_queues_use_circuits_better_and_wait_longer() -> None:
     problem = generators.strobe(racks=4, count=8, horizon_us=20_000.0)
-    runs = [ran(problem, "fixed", shifts=(1, 2, 3), queue_packets=size).metrics for size in (4, 16, 64)]
+    runs = [
+        run_design(problem, "fixed", shifts=(1, 2, 3), queue_packets=size).metrics for size in (4, 16, 64)
+    ]
     for less, more in itertools.pairwise(runs):
         assert more["circuit_utilization"] > less["circuit_utilization"]
         assert more["latency_p99_us"] > less["latency_p99_us"]
@@ -119,9 +118,9 @@ def test_larger_queues_use_circuits_better_and_wait_longer() -> None:
 def test_queues_enlarged_early_use_circuits_better() -> None:
     problem = generators.strobe(racks=8, horizon_us=40_000.0)
     shifts = tuple(range(1, 8))
-    static = ran(problem, "fixed", shifts=shifts).metrics
+    static = run_design(problem, "fixed", shifts=shifts).metrics
     late, early = (
-        ran(problem, "fixed", shifts=shifts, large_packets=128, early_us=lead).metrics
+        run_design(problem, "fixed", shifts=shifts, large_packets=128, early_us=lead).metrics
         for lead in (0.0, 1_000.0)
     )
     assert late["circuit_utilization"] == pytest.approx(static["circuit_utilization"], rel=0.15)
@@ -140,11 +139,12 @@ def test_tuned_queues_keep_the_bound_that_they_were_tuned_for() -> None:
     }
     options["percentile"] = "p99"
     tight, loose = (
-        ran(problem, "resize_tuned", latency_us=bound, trial_us=20_000.0, **options) for bound in (61.0, 1e4)
+        run_design(problem, "resize_tuned", latency_us=bound, trial_us=20_000.0, **options)
+        for bound in (61.0, 1e4)
     )
     assert tight.metrics["latency_p99_us"] <= 61.0
     assert loose.metrics["circuit_utilization"] > tight.metrics["circuit_utilization"]
-    none = ran(problem, "resize_tuned", latency_us=1.0, trial_us=5_000.0, **options)
+    none = run_design(problem, "resize_tuned", latency_us=1.0, trial_us=5_000.0, **options)
     assert none.plan is None
     assert none.decision.proof.status is Status.UNDECIDED
     assert "the least p99 latency" in none.decision.proof.reasons[0]
@@ -152,7 +152,7 @@ def test_tuned_queues_keep_the_bound_that_they_were_tuned_for() -> None:
 
 def test_a_scheduler_that_computes_for_a_week_is_a_week_late(small: FlowsInTime) -> None:
     prompt, late = (
-        ran(small, "data_units", computing_us=wait).plan.configurations for wait in (0.0, 1_000.0)
+        run_design(small, "data_units", computing_us=wait).plan.configurations for wait in (0.0, 1_000.0)
     )
     assert late["start_us"].min() == pytest.approx(prompt["start_us"].min() + 1_000.0)
 
@@ -208,7 +208,7 @@ def test_a_placement_runs_in_the_rest_of_the_time(
 
 
 def test_a_record_of_more_than_the_run_is_refused(small: FlowsInTime) -> None:
-    plan = ran(small, "fixed").plan
+    plan = run_design(small, "fixed").plan
     longer = replace(plan, settings=plan.settings.assign(simulated_us=30_001.0))
     with pytest.raises(PlanRejected, match="settings row 1: simulated_us is 30001, the run ends at 30000"):
         check(small, longer)
@@ -401,7 +401,7 @@ def test_more_packets_in_flight_than_memory_holds_are_refused(small: FlowsInTime
     given_["racks"]["circuit_mbps"] = 1e9
     given_["network"]["circuit_delay_us"] = 1e6
     with pytest.raises(InputError, match="packets are in flight or queued"):
-        ran(FlowsInTime.from_tables(given_), "fixed")
+        run_design(FlowsInTime.from_tables(given_), "fixed")
 
 
 def test_several_networks_are_refused(small: FlowsInTime) -> None:
@@ -413,14 +413,14 @@ def test_several_networks_are_refused(small: FlowsInTime) -> None:
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_designs_that_choose_no_racks_use_random_ones(writes: FlowsInTime, name: str) -> None:
-    run = ran(writes, name)
+    run = run_design(writes, name)
     assert len(run.plan.placement) == len(writes.flows)
     assert run.metrics["delivered_gb"] > 0
 
 
 @pytest.mark.parametrize("name", PLACING)
 def test_designs_that_choose_racks_run_where_there_are_none_to_choose(small: FlowsInTime, name: str) -> None:
-    run = ran(small, name)
+    run = run_design(small, name)
     assert run.plan.placement.empty
     assert run.metrics["pairs_per_rack"] == 3
 
@@ -457,7 +457,7 @@ def test_invalid_settings_are_refused(small: FlowsInTime, parameters: dict[str, 
 def test_invalid_plans_are_rejected(
     small: FlowsInTime, table: str, change: dict[str, Any], fault: str
 ) -> None:
-    made = {name: frame.copy() for name, frame in ran(small, "fixed").plan.to_tables().items()}
+    made = {name: frame.copy() for name, frame in run_design(small, "fixed").plan.to_tables().items()}
     if table == "placement":
         made[table] = pd.DataFrame([change])
     else:
@@ -472,13 +472,13 @@ def test_invalid_plans_are_rejected(
     [("start_us", -15.0, "night"), ("duration_us", -1_900.0, "shortest_day"), ("start_us", 1e6, "horizon")],
 )
 def test_each_violated_limit_is_reported(small: FlowsInTime, column: str, change: float, limit: str) -> None:
-    made = {name: frame.copy() for name, frame in ran(small, "fixed").plan.to_tables().items()}
+    made = {name: frame.copy() for name, frame in run_design(small, "fixed").plan.to_tables().items()}
     made["configurations"][column] += change
     assert limit in set(check(small, from_tables(small, made)).frame["limit"])
 
 
 def test_a_plan_read_back_has_the_same_metrics(small: FlowsInTime) -> None:
-    run = ran(small, "queues", large_packets=32)
+    run = run_design(small, "queues", large_packets=32)
     again = from_tables(small, run.plan.to_tables())
     figures = measure(small, again, None)
     assert figures == {name: run.metrics[name] for name in figures}
@@ -495,7 +495,7 @@ def test_a_plan_read_back_has_the_same_metrics(small: FlowsInTime) -> None:
 def test_tables_that_contradict_themselves_are_rejected(
     small: FlowsInTime, table: str, column: str, value: object, fault: str
 ) -> None:
-    plan = ran(small, "fixed", shifts=(1,)).plan
+    plan = run_design(small, "fixed", shifts=(1,)).plan
     queues = pd.DataFrame(
         {"at_us": [0.0, 5.0], "source_rack": "r0", "target_rack": "r1", "packets": [20.0, 16.0]}
     )

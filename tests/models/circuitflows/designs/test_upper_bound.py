@@ -12,18 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import Status
-from planner.runs.evaluation import evaluate
-from planner.scenarios.scenario import Entry
 from planner_models.circuitflows import SYSTEM, FlowsInTime, check, measure
 from planner_models.circuitflows.designs import upper_bound
 from planner_models.circuitflows.plan.packets.controls import CONTROLS
 from planner_models.circuitflows.plan.plan import HostSettings, Operation
 from planner_models.circuitflows.plan.plan import settings_table as setting
 from planner_models.circuitflows.problem import generators
-
-
-def ran(problem: FlowsInTime, name: str, **parameters: Any) -> Any:
-    return evaluate(SYSTEM, problem, Entry(label=name, design=SYSTEM.design(name), parameters=parameters))
+from tests.models.circuitflows.runs import run_design
 
 
 def played_out(start: list[float], size: list[float], rate: float, end: float) -> float:
@@ -84,7 +79,7 @@ def test_hosts_without_a_limit_are_limited_by_their_rack() -> None:
 def test_a_flow_alone_comes_near_its_bound() -> None:
     """One flow with a circuit to itself: TCP's start and the delays are all that is missing."""
     problem = flows([("r0", "r1", 1, 0.0, 5e7)], 20_000.0)
-    run = ran(problem, "fixed", queue_packets=128)
+    run = run_design(problem, "fixed", queue_packets=128)
     assert 0.9 < run.metrics["delivered_gb"] / upper_bound.max_delivered_gb(problem) < 1
 
 
@@ -134,7 +129,7 @@ def test_no_operation_beats_the_bound(data: st.DataObject, rings: int, seed: int
 )
 def test_designs_come_with_the_bound(design: Any) -> None:
     problem = generators.mixed(racks=4, rings=1, hosts=4, horizon_us=20_000.0, seed=1)
-    run = ran(problem, design.name)
+    run = run_design(problem, design.name)
     most = upper_bound.max_delivered_gb(problem)
     assert 0.1 * most < run.metrics["delivered_gb"] <= most
     if run.decision.proof.metric == "delivered_gb":
@@ -143,7 +138,7 @@ def test_designs_come_with_the_bound(design: Any) -> None:
 
 def test_a_run_that_delivers_everything_is_proven_optimal() -> None:
     problem = flows([("r0", "r1", 1, 0.0, 1e5)], 10_000.0)
-    run = ran(problem, "packet_only")
+    run = run_design(problem, "packet_only")
     assert run.metrics["delivered_gb"] == pytest.approx(1e-4)
     assert run.decision.proof.status is Status.OPTIMAL
 
@@ -151,10 +146,10 @@ def test_a_run_that_delivers_everything_is_proven_optimal() -> None:
 def test_a_faster_packet_switch_breaks_the_network_and_not_the_bound() -> None:
     """The plan comes with the bound of the other network, which is no bound here."""
     problem = generators.mixed(racks=4, rings=1, hosts=4, horizon_us=20_000.0, seed=1)
-    run = ran(problem, "packet_only", packet_mbps=80_000.0)
+    run = run_design(problem, "packet_only", packet_mbps=80_000.0)
     assert set(run.violations.frame["limit"]) == {"packet_rate"}
     assert len(run.violations) == 4
     assert run.decision.proof.bound_scope == "a packet switch of 80000 Mbit/s"
     assert run.metrics["delivered_gb"] <= run.decision.proof.bound
-    slower = ran(problem, "packet_only", packet_mbps=5_000.0)
+    slower = run_design(problem, "packet_only", packet_mbps=5_000.0)
     assert not len(slower.violations)

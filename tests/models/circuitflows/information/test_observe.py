@@ -48,7 +48,7 @@ def watched(problem: FlowsInTime) -> list[Observation]:
     return seen
 
 
-def ran(problem: FlowsInTime, name: str, **how: Any) -> Any:
+def run_design(problem: FlowsInTime, name: str, **how: Any) -> Any:
     return evaluate(SYSTEM, problem, Entry(label=name, design=SYSTEM.design(name), information=how))
 
 
@@ -60,7 +60,7 @@ def same(one: Observation, other: Observation) -> bool:
 
 def test_an_exact_observation_is_the_problem_itself(small: FlowsInTime) -> None:
     assert observe.observe_reports(small, seed=5) is small
-    assert ran(small, "data_units").omniscient
+    assert run_design(small, "data_units").omniscient
 
 
 def test_designs_that_schedule_on_reports_can_have_degraded_ones() -> None:
@@ -75,7 +75,7 @@ def test_degraded_reports_change_nothing_else(small: FlowsInTime) -> None:
     observed = observe.observe_reports(small, age_us=100.0, noise=0.5, granularity_bytes=9_000.0, seed=2)
     for name, frame in small.to_tables().items():
         pd.testing.assert_frame_equal(frame, observed.to_tables()[name])
-    assert ran(small, "fixed").metrics == evaluate(
+    assert run_design(small, "fixed").metrics == evaluate(
         SYSTEM, observed, Entry(label="fixed", design=SYSTEM.design("fixed"))
     ).metrics  # fmt: skip
 
@@ -138,32 +138,34 @@ def test_plans_on_bad_reports_are_operations_in_truth(
     small: FlowsInTime, name: str, how: dict[str, float]
 ) -> None:
     """The engine replays the plan, and refuses it where it delivers anything else than in the run."""
-    run = ran(small, name, **how, seed=1)
+    run = run_design(small, name, **how, seed=1)
     assert not run.omniscient
     assert not len(run.violations)
     assert run.metrics["delivered_gb"] == run.decision.proof.objective
-    again = ran(small, name, **how, seed=1)
+    again = run_design(small, name, **how, seed=1)
     pd.testing.assert_frame_equal(run.plan.configurations, again.plan.configurations)
 
 
 def test_another_seed_gives_another_noise(small: FlowsInTime) -> None:
-    first, second = (ran(small, "data_units", noise=1.0, seed=seed).plan.configurations for seed in (1, 2))
+    first, second = (
+        run_design(small, "data_units", noise=1.0, seed=seed).plan.configurations for seed in (1, 2)
+    )
     assert not first.equals(second)
 
 
 def test_nothing_is_observed_before_the_first_report(small: FlowsInTime) -> None:
-    late = ran(small, "data_units", age_us=10_000.0)
+    late = run_design(small, "data_units", age_us=10_000.0)
     assert late.plan.configurations["start_us"].min() == 10_020.0
-    never = ran(small, "data_units", age_us=40_000.0)
+    never = run_design(small, "data_units", age_us=40_000.0)
     assert never.plan.configurations.empty
 
 
 def test_steps_larger_than_big_flows_hide_which_are_big() -> None:
     """Every pair then looks as if it needed a circuit: a scheduler is no better than on queues."""
     problem = generators.mixed(rings=1, horizon_us=30_000.0, seed=3)
-    exact = ran(problem, "data_units").metrics
-    coarse = ran(problem, "data_units", granularity_bytes=2e7).metrics
-    queues = ran(problem, "queues").metrics
+    exact = run_design(problem, "data_units").metrics
+    coarse = run_design(problem, "data_units", granularity_bytes=2e7).metrics
+    queues = run_design(problem, "queues").metrics
     assert coarse["configurations"] > 1.5 * exact["configurations"]
     assert coarse["delivered_gb"] < 0.8 * exact["delivered_gb"]
     assert coarse["delivered_gb"] == pytest.approx(queues["delivered_gb"], rel=0.15)

@@ -39,7 +39,7 @@ from tests.models.circuits.demands import problems
 PLANNING = [design for design in SYSTEM.designs if design.name != "bound"]
 
 
-def ran(problem: Circuits, design: Design, **parameters: Any) -> Any:
+def run_design(problem: Circuits, design: Design, **parameters: Any) -> Any:
     return evaluate(SYSTEM, problem, Entry(label=design.name, design=design, parameters=parameters))
 
 
@@ -50,7 +50,7 @@ def test_no_schedule_beats_the_bound_or_breaks_a_limit(problem: Circuits, design
     """`evaluate` rejects a plan that breaks a limit it claims to keep, or serves less than claimed."""
     limit = upper_bound.bound_schedules(problem).proof.bound
     assert limit is not None
-    run = ran(problem, design)
+    run = run_design(problem, design)
     assert run.plan is not None
     assert not len(run.violations)
     assert run.metrics["served_mbps"] <= limit * (1 + 1e-6) + 1e-6
@@ -62,7 +62,7 @@ def test_no_schedule_beats_the_bound_or_breaks_a_limit(problem: Circuits, design
 def test_several_switches_and_circuits_that_stay_up_keep_the_limits_too(name: str, problem: Circuits) -> None:
     limit = upper_bound.bound_schedules(problem).proof.bound
     assert limit is not None
-    run = ran(problem, SYSTEM.design(name))
+    run = run_design(problem, SYSTEM.design(name))
     assert run.plan is not None
     assert not len(run.violations)
     assert run.metrics["served_mbps"] <= limit * (1 + 1e-6) + 1e-6
@@ -118,8 +118,8 @@ def test_each_ring_takes_one_day(count: int) -> None:
 def test_shallow_queues_hide_the_demand() -> None:
     """The same scheduler serves more on reports of applications: reaction against transparency."""
     problem = generators.skewed(racks=16, large=2, small=4, seed=3)
-    seen = ran(problem, SYSTEM.design("solstice")).metrics["served_share"]
-    guessed = ran(problem, SYSTEM.design("solstice_queues")).metrics["served_share"]
+    seen = run_design(problem, SYSTEM.design("solstice")).metrics["served_share"]
+    guessed = run_design(problem, SYSTEM.design("solstice_queues")).metrics["served_share"]
     assert guessed < 0.5 < 0.9 < seen
 
 
@@ -128,7 +128,7 @@ def test_nearly_as_much_as_the_bound_is_served(name: str) -> None:
     problem = generators.skewed(racks=32, seed=2)
     limit = upper_bound.bound_schedules(problem).proof.bound
     assert limit is not None
-    served = ran(problem, SYSTEM.design(name)).metrics["served_mbps"]
+    served = run_design(problem, SYSTEM.design(name)).metrics["served_mbps"]
     assert served >= 0.95 * limit
 
 
@@ -172,7 +172,7 @@ def require_best(problem: Circuits) -> None:
             design.name in ("bvn", "tms") and len(problem.racks) > MAX_DECOMPOSED_RACKS
         ):
             continue
-        other = ran(problem, design, **({"steps": 200} if design.name == "search" else {}))
+        other = run_design(problem, design, **({"steps": 200} if design.name == "search" else {}))
         served = other.metrics["served_mbps"]
         assert served is not None
         assert served <= rate * (1 + 1e-6) + 1e-9, design.name
@@ -193,7 +193,7 @@ def test_ports_serve_one_pair_a_day_and_switch() -> None:
         bits, circuit_mbps=1000.0, packet_mbps=0.0, night_us=10.0, shortest_day_us=1.0, window_us=44.0
     )
     assert upper_bound.bound_by_ports(problem) == pytest.approx(100 * 4 * 1000.0 / 44.0)
-    run = ran(problem, SYSTEM.design("optimum"))
+    run = run_design(problem, SYSTEM.design("optimum"))
     assert run.proof.status is Status.OPTIMAL
     assert run.metrics["served_mbps"] == pytest.approx(100 * 4 * 1000.0 / 44.0)
     twice = problem.with_switch(circuit_switches=2)
@@ -226,7 +226,7 @@ def test_scarce_capacity_leaves_demand_unserved_and_lists_it(design: Design) -> 
     problem = generators.skewed(racks=5, large=2, small=1, load=2.0, window_us=300.0)
     racks = problem.racks.assign(packet_mbps=[0.0, *problem.racks["packet_mbps"][1:]])
     problem = replace(problem, racks=racks)
-    run = ran(problem, design)
+    run = run_design(problem, design)
     assert run.plan is not None
     assert not len(run.violations)
     listed = run.plan.unserved
@@ -254,7 +254,7 @@ def test_why_not_all_can_be_served_is_proven() -> None:
 
 def test_without_a_week_what_no_switch_can_carry_is_listed() -> None:
     problem = generators.rings(racks=4, bounded=False, packet_mbps=0.0)
-    run = ran(problem, SYSTEM.design("packet_only"))
+    run = run_design(problem, SYSTEM.design("packet_only"))
     assert run.metrics["served_mbps"] == 0
     assert run.metrics["unserved_bits"] == pytest.approx(problem.bits.sum())
     assert not len(run.violations)

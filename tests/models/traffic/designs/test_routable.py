@@ -24,14 +24,14 @@ PARTS = network(
 )
 
 
-def ran(problem: Traffic, design: Design, **parameters: Any) -> Any:
+def run_design(problem: Traffic, design: Design, **parameters: Any) -> Any:
     known = {**FAST.get(design.name, {}), **parameters}
     return evaluate(SYSTEM, problem, Entry(label=design.name, design=design, parameters=known))
 
 
 @pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
 def test_every_design_sheds_and_lists_what_has_no_path(design: Design) -> None:
-    run = ran(PARTS, design)
+    run = run_design(PARTS, design)
     assert run.plan.shed[["source", "target"]].to_numpy().tolist() == [["a", "x"], ["c", "y"]]
     assert run.plan.shed["rate_mbps"].tolist() == pytest.approx([1.5, 0.5])
     assert run.metrics["delivered_mbps"] == pytest.approx(3.0, rel=1e-4)
@@ -45,7 +45,7 @@ def test_every_design_sheds_and_lists_what_has_no_path(design: Design) -> None:
 def test_the_demands_of_a_failed_node_are_shed(design: Design) -> None:
     links = both_ways([("a", "b", 4.0), ("b", "c", 4.0), ("c", "a", 4.0)])
     whole = network(links, [("a", "b", 3.0), ("c", "b", 1.0), ("c", "a", 1.0)])
-    run = ran(adjust(whole, fail_nodes=("c",)), design)
+    run = run_design(adjust(whole, fail_nodes=("c",)), design)
     assert run.metrics["delivered_mbps"] == pytest.approx(3.0, rel=1e-4)
     assert run.metrics["shed_mbps"] == pytest.approx(2.0, rel=1e-4)
 
@@ -55,7 +55,7 @@ def test_the_demands_of_a_failed_node_are_shed(design: Design) -> None:
 @given(problem=problems(max_nodes=5), scale=st.sampled_from([0.2, 1e-6]))
 def test_every_design_has_a_plan_under_any_overload(problem: Traffic, design: Design, scale: float) -> None:
     scarce = adjust(problem, capacity_scale=scale)
-    run = ran(scarce, design)
+    run = run_design(scarce, design)
     total = sum(run.metrics[name] for name in ("delivered_mbps", "lost_mbps", "shed_mbps"))
     assert total == pytest.approx(run.metrics["offered_mbps"])
     most = optimum.route(scarce).proof.bound

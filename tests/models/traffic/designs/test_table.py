@@ -27,7 +27,7 @@ FAST: dict[str, dict[str, Any]] = {
 ELASTIC = [design for design in SYSTEM.designs if "rates" in design.parameters]
 
 
-def ran(problem: Traffic, design: Design, **parameters: Any) -> Any:
+def run_design(problem: Traffic, design: Design, **parameters: Any) -> Any:
     known = {**FAST.get(design.name, {}), **parameters}
     return evaluate(SYSTEM, problem, Entry(label=design.name, design=design, parameters=known))
 
@@ -41,7 +41,7 @@ def test_no_design_beats_the_proven_bound(problem: Traffic, design: Design) -> N
     most = optimum.route(problem, objective="total").proof.bound
     assert bound is not None
     assert most is not None
-    run = ran(problem, design)
+    run = run_design(problem, design)
     assert run.plan is not None
     assert run.metrics["concurrent_flow"] <= bound * (1 + 1e-6)
     assert run.metrics["delivered_mbps"] <= most * (1 + 1e-6)
@@ -52,7 +52,7 @@ def test_no_design_beats_the_proven_bound(problem: Traffic, design: Design) -> N
 @settings(max_examples=5)
 @given(problem=problems(max_nodes=5))
 def test_elastic_rates_fit_every_link(problem: Traffic, design: Design, rates: str) -> None:
-    run = ran(problem, design, rates=rates)
+    run = run_design(problem, design, rates=rates)
     assert "capacity" not in set(run.violations.frame["limit"])
     most = optimum.route(problem, objective="total").proof.bound
     assert most is not None
@@ -62,7 +62,7 @@ def test_elastic_rates_fit_every_link(problem: Traffic, design: Design, rates: s
 @pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
 def test_a_seed_and_a_plan_read_back_give_the_same(design: Design) -> None:
     problem = generators.fat_tree(k=4, seed=5)
-    one, two = ran(problem, design), ran(problem, design)
+    one, two = run_design(problem, design), run_design(problem, design)
     assert one.plan.links.equals(two.plan.links)
     again = plan.routing_from_tables(problem, one.plan.to_tables())
     assert measure(problem, again, None) == measure(problem, one.plan, None)
@@ -71,7 +71,7 @@ def test_a_seed_and_a_plan_read_back_give_the_same(design: Design) -> None:
 @pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
 def test_demands_without_a_rate_are_no_trouble(design: Design) -> None:
     links = both_ways([("a", "b", 4.0), ("b", "c", 4.0), ("c", "a", 4.0)])
-    run = ran(network(links, [("a", "b", 1.0), ("b", "c", 0.0), ("c", "a", 2.0)]), design)
+    run = run_design(network(links, [("a", "b", 1.0), ("b", "c", 0.0), ("c", "a", 2.0)]), design)
     assert run.metrics["mean_rate_share"] == pytest.approx(1.0, rel=1e-4)
 
 
@@ -96,7 +96,7 @@ def test_designs_that_measure_rates_can_be_wrong_about_them(name: str) -> None:
 
 def test_rate_shares_of_a_plan_made_by_hand() -> None:
     problem = network([("a", "b", 3.0), ("b", "c", 9.0)], [("a", "b", 4.0), ("b", "c", 2.0)])
-    run = ran(problem, SYSTEM.design("ecmp"), rates="max-min")
+    run = run_design(problem, SYSTEM.design("ecmp"), rates="max-min")
     assert run.metrics["mean_rate_share"] == pytest.approx((0.75 + 1) / 2)
     assert run.metrics["min_rate_share"] == pytest.approx(0.75)
     assert run.metrics["geometric_rate_share"] == pytest.approx(np.sqrt(0.75))
@@ -105,7 +105,7 @@ def test_rate_shares_of_a_plan_made_by_hand() -> None:
 
 @pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
 def test_plans_without_demand_carry_no_traffic(design: Design) -> None:
-    run = ran(network(both_ways([("a", "b", 4.0)]), [("a", "b", 0.0)]), design)
+    run = run_design(network(both_ways([("a", "b", 4.0)]), [("a", "b", 0.0)]), design)
     assert run.plan.links["load_mbps"].tolist() == [0.0, 0.0]
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
-from planner_models.traffic.designs.path_search import FoundPaths
+from planner_models.traffic.designs.path_search import FoundPaths, grow
 from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.route_limits import Conditions, RouteLimits
@@ -323,9 +323,9 @@ def _within(backward, first, leaving, length, delay, s, t, most, to_go, time_to_
                 continue
             if labels == capacity:
                 capacity *= 2
-                node, link, before = _grow(node, capacity), _grow(link, capacity), _grow(before, capacity)
-                spent, time, key = _grow(spent, capacity), _grow(time, capacity), _grow(key, capacity)
-                heap = _grow(heap, capacity)
+                node, link, before = grow(node, capacity), grow(link, capacity), grow(before, capacity)
+                spent, time, key = grow(spent, capacity), grow(time, capacity), grow(key, capacity)
+                heap = grow(heap, capacity)
             new = labels
             labels += 1
             node[new], link[new], before[new] = u, e, top
@@ -333,10 +333,3 @@ def _within(backward, first, leaving, length, delay, s, t, most, to_go, time_to_
             key[new] = max(key[top], spent[new] + to_go[u])
             size = push_heap(heap, key, None, size, new, time)
     return 0, np.inf
-
-
-@njit(cache=True)
-def _grow(values, size):  # type: ignore[no-untyped-def]
-    longer = np.empty(size, values.dtype)
-    longer[: len(values)] = values
-    return longer
