@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, Points, Timeline
 from planner.reports.chart_svg import chart_svg
-from planner.reports.svg import network_svg, timeline_svg
+from planner.reports.network_svg import network_svg
+from planner.reports.timeline_svg import timeline_svg
 
 
 def is_wide(drawing: Drawing) -> bool:

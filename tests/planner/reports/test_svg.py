@@ -12,7 +12,8 @@ import pytest
 
 from planner.contract.drawing import NetworkMap, Timeline
 from planner.reports import joined_network
-from planner.reports.svg import network_svg, timeline_svg
+from planner.reports.network_svg import network_svg
+from planner.reports.timeline_svg import timeline_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -1,0 +1,139 @@
+"""Pictures of activities over time as SVG text, for exports and reports, as the dashboard draws them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from colorsys import hls_to_rgb
+from html import escape
+from typing import Final
+
+import pandas as pd
+
+from planner.contract.drawing import Timeline
+from planner.formatting import number
+from planner.reports.network_scale import PALETTES
+from planner.reports.svg import Palette, document, text_element, text_width
+
+LANE_HEIGHT, LEAST_LANE_HEIGHT, MAX_LANES_HEIGHT = 26.0, 9.0, 900.0
+TRACK_HEIGHT: Final = 16.0
+"""Of each of the activities that a lane has at the same time."""
+AXIS_HEIGHT: Final = 40.0
+TICK_DISTANCE: Final = 90.0
+
+
+def timeline_svg(
+    drawing: Timeline,
+    *,
+    before: Timeline | None = None,
+    dark: bool = False,
+    width: int = 1000,
+    title: bool = True,
+    legend: bool = True,
+) -> str:
+    """Return the picture of activities over time as SVG, a lane for each place.
+
+    before  activities of another plan, drawn faint below those of their lane
+    """
+    palette = PALETTES["dark" if dark else "light"]
+    drawing, before = drawing.readable(before), None if before is None else before.readable(drawing)
+    frame = drawing.frame.assign(track=drawing.tracks())
+    others = frame.iloc[:0]
+    if before is not None:
+        others = before.frame.assign(track=before.tracks())
+        others = others[others["lane"].isin(frame["lane"])]
+    tracks = 1 + max((int(one["track"].max()) for one in (frame, others) if len(one)), default=0)
+    lanes = [str(name) for name in pd.unique(frame["lane"])]
+    whats = [str(name) for name in pd.unique(pd.concat([frame["what"], others["what"]]))]
+    colour = {name: _what_colour(place, len(whats), palette, dark=dark) for place, name in enumerate(whats)}
+    top = 58.0 if title or legend else 6.0
+    usual = max(LANE_HEIGHT, TRACK_HEIGHT * tracks)
+    lane_height = max(LEAST_LANE_HEIGHT, min(usual, MAX_LANES_HEIGHT / max(1, len(lanes))))
+    gutter = min(0.3 * width, max((text_width(name, 13) for name in lanes), default=0.0) + 16)
+    times = pd.concat([frame[["start", "end"]], others[["start", "end"]]]).to_numpy(float)
+    first, last = (float(times.min()), float(times.max())) if len(times) else (0.0, 1.0)
+    pixels = (width - gutter - 12) / ((last - first) or 1.0)
+    bottom = top + lane_height * len(lanes)
+
+    def bars(rows: pd.DataFrame, shift: float, high: float) -> Iterator[str]:
+        places = {name: place for place, name in enumerate(lanes)}
+        columns = (
+            rows["lane"].astype(str),
+            rows["what"].astype(str),
+            rows["start"],
+            rows["end"],
+            rows["track"],
+        )
+        high /= tracks
+        between = 1.0 if tracks > 1 else 0.0
+        for lane, what, start, end, track in zip(*(list(column) for column in columns), strict=True):
+            x = gutter + (start - first) * pixels
+            y = top + places[lane] * lane_height + shift + track * high
+            wide = max(0.8, (end - start) * pixels - 0.8)
+            facts = f"{drawing.lanes} {lane}, {drawing.what} {what}"
+            span = f"{number(start)} to {number(end)} {drawing.unit}"
+            yield (
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high - between:.1f}" '
+                f'fill="{colour[what]}"><title>{escape(facts)}\n{escape(span)}</title></rect>'
+            )
+            if high >= 13 and text_width(what, 12) + 10 < wide:
+                yield text_element(x + 5, y + high / 2 + 4.2, what, 12, palette["land"], weight=600)
+
+    own = lane_height - 3 if before is None else 0.68 * lane_height - 2
+    parts = [f'<rect width="100%" height="100%" fill="{palette["page"]}"/>'] if dark else []
+    if title:
+        parts.append(text_element(0, 34, drawing.title, 16, palette["ink"], weight=650))
+    if legend and 1 < len(whats) <= len(palette["groups"]):
+        parts += _colour_key(drawing.what, colour, palette, width)
+    parts += _time_axis(first, last, gutter, pixels, (top, bottom), drawing.unit, palette, width)
+    parts += bars(frame, 1, own)
+    parts += ['<g opacity="0.45">', *bars(others, own + 2, max(1.5, lane_height - own - 4)), "</g>"]
+    every = max(1, math.ceil(15 / lane_height))
+    for place, name in enumerate(lanes[::every]):
+        y = top + (every * place + 0.5) * lane_height + 4.5
+        parts.append(text_element(gutter - 8, y, name, 13, palette["ink"], anchor="end"))
+    name = f"{drawing.title}: {len(frame)} activities in {len(lanes)} lanes"
+    return document(width, bottom + AXIS_HEIGHT, name, parts)
+
+
+def _what_colour(place: int, count: int, palette: Palette, *, dark: bool) -> str:
+    """Return the colour of a target: one of few, or one of many hues."""
+    if count <= len(palette["groups"]):
+        return str(palette["groups"][place])
+    lightness = (58 if dark else 36) + place % 2 * 10
+    red, green, blue = hls_to_rgb(place * 137.508 % 360 / 360, lightness / 100, (42 + place % 3 * 8) / 100)
+    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
+
+
+def _colour_key(what: str, colour: Mapping[str, str], palette: Palette, width: float) -> Iterator[str]:
+    """Yield what the colours stand for, at the right above the picture."""
+    x = width - sum(text_width(name, 12.5) + 30 for name in colour) - text_width(what, 12.5) - 4
+    yield text_element(x, 34, what, 12.5, palette["ink"], weight=600)
+    x += text_width(what, 12.5) + 16
+    for name, shade in colour.items():
+        yield f'<rect x="{x:.1f}" y="24" width="11" height="11" rx="2" fill="{shade}"/>'
+        yield text_element(x + 15, 34, name, 12.5, palette["muted"])
+        x += text_width(name, 12.5) + 30
+
+
+def _time_axis(
+    first: float,
+    last: float,
+    gutter: float,
+    pixels: float,
+    between: tuple[float, float],
+    unit: str,
+    palette: Palette,
+    width: float,
+) -> Iterator[str]:
+    """Yield lines at round times from the top of the lanes to their bottom, and the times below them."""
+    top, bottom = between
+    rough = TICK_DISTANCE / pixels
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(ratio * power for ratio in (1, 2, 5, 10) if ratio * power >= rough)
+    for tick in range(math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9) + 1):
+        x = gutter + (tick * step - first) * pixels
+        yield f'<path d="M{x:.1f} {top:.1f}V{bottom:.1f}" stroke="{palette["box"]}"/>'
+        if x < width - 50:
+            yield text_element(x, bottom + 18, number(tick * step), 12, palette["muted"], anchor="middle")
+    yield text_element(width - 4, bottom + 18, unit, 12, palette["muted"], anchor="end")
