@@ -12,13 +12,14 @@ source  Arora, Hazan and Kale 2012, "The multiplicative weights update method", 
 from __future__ import annotations
 
 import time
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.compiled import inner, kernel
+from planner_models.updates.designs.batch_needs import Needs
 
 ITERATIONS: Final = 300
 QUICK_ITERATIONS: Final = 60
@@ -26,31 +27,6 @@ SWEEPS: Final = 120
 QUICK_SWEEPS: Final = 15
 STALL_SWEEPS: Final = 40
 STARTS: Final = 6
-
-
-class Needs(NamedTuple):
-    """Space that classes need on resources: tables of switches and, where links count, links.
-
-    classes  (C,) classes that change
-    during   (R, C) resource that a class takes while it moves, beyond what it takes before
-    after    (R, C) what it takes after it has moved, beyond before; negative where it frees some
-    free     (R,) what is free before the update
-    """
-
-    classes: Ints
-    during: sp.csc_array
-    after: sp.csc_array
-    free: Floats
-
-    @property
-    def minimum(self) -> int:
-        """The least number of batches: 0 without classes, else 1."""
-        return min(len(self.classes), 1)
-
-    @property
-    def scale(self) -> Floats:
-        """(R,) unit in which excess is counted: what is free, at least 1."""
-        return np.maximum(self.free, 1.0)
 
 
 class Prices:

@@ -20,228 +20,31 @@ from pydantic import Field
 from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
-from planner.compiled import kernel
 from planner.contract.design import Decision
 from planner.formatting import sizes
 from planner.options import Options
+from planner_models.updates.designs.batch_needs import Needs, find_needs
 from planner_models.updates.designs.batch_search import (
     ITERATIONS,
     QUICK_ITERATIONS,
     QUICK_SWEEPS,
-    Needs,
     Prices,
     find_batches,
 )
 from planner_models.updates.designs.decision import decide
-from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, phases, steps_of
+from planner_models.updates.designs.first_fit import fill_greedily
+from planner_models.updates.designs.stuck_classes import find_shortage, find_stuck
+from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, steps_of
 from planner_models.updates.plan.plan import UpdatePlan
 from planner_models.updates.problem.problem import Update
 
 SCOPE: Final = "two-phase updates of whole classes in batches"
 DEFAULT_TIME_LIMIT_S: Final = 60.0
-MOST_RAISED: Final = 50  # classes for which space is added one after another
 MOST_NAMED: Final = 3
 REASON_S: Final = 5.0  # of a search with more space
 MOST_ENTRIES: Final = 2_000_000  # of a program's matrix; larger ones are not built
 
 MostBatches = Annotated[int, Field(ge=1, le=200, description="most batches to look for")]
-
-
-def find_needs(problem: Update, *, links: bool = False) -> Needs:
-    """Return what changed classes need of tables, and of links where `links`; unlimited ones are left out."""
-    slots = problem.slots
-    classes = np.flatnonzero(slots.changes)
-    column = np.full(len(problem.classes), -1)
-    column[classes] = np.arange(len(classes))
-    one = phases(problem, classes)
-    mine = slots.of(classes)
-    only = problem.ingress[slots.owner[mine]] == slots.switch[mine]
-    door = mine[only]
-    has_now, has_next = slots.now.has_rule(), slots.next.has_rule()
-    # at an only ingress the new rule takes the place of the old one
-    begins = door[has_next[door] & ~has_now[door]]
-    ends = door[has_now[door] & ~has_next[door]]
-    parts = [
-        (one.add, slots.rules[one.add], slots.rules[one.add]),
-        (begins, slots.rules[begins], slots.rules[begins]),
-        (one.remove, 0 * slots.rules[one.remove], -slots.rules[one.remove]),
-        (ends, 0 * slots.rules[ends], -slots.rules[ends]),
-    ]
-    slot = np.concatenate([part[0] for part in parts])
-    shape = (len(problem.switches), len(classes))
-    where = slots.switch[slot], column[slots.owner[slot]]
-    during, after = (
-        sp.csc_array((np.concatenate([part[which] for part in parts]).astype(float), where), shape=shape)
-        for which in (1, 2)
-    )
-    during.eliminate_zeros()
-    after.eliminate_zeros()
-    free = problem.rule_capacity - problem.rules_now
-    kept = np.flatnonzero(np.isfinite(free))
-    needs = Needs(classes, during[kept], after[kept], free[kept])
-    if not links:
-        return needs
-    more = _find_link_needs(problem, classes)
-    return Needs(
-        classes,
-        sp.csc_array(sp.vstack([needs.during, more.during])),
-        sp.csc_array(sp.vstack([needs.after, more.after])),
-        np.concatenate([needs.free, more.free]),
-    )
-
-
-def _find_link_needs(problem: Update, classes: Ints) -> Needs:
-    before, after = problem.class_loads(classes)
-    free = problem.load_limit_mbps - problem.link_loads[0]
-    kept = np.flatnonzero(np.isfinite(free))
-    slack = 1e-9 * problem.load_limit_mbps[kept]
-    rise = sp.csc_array((after - before).maximum(0))
-    return Needs(classes, rise[kept], sp.csc_array(after - before)[kept], free[kept] + slack)
-
-
-@kernel
-def _fill(
-    order: Ints,
-    wanted: Ints,
-    free: Floats,
-    during_start: Ints,
-    during_row: Ints,
-    during: Floats,
-    after_start: Ints,
-    after_row: Ints,
-    after: Floats,
-    most: int,
-) -> tuple[Ints, int]:
-    """Return the batch of each class, from 0, filled in an order; and the number of batches, -1 for none.
-
-    wanted  batch before which a class is not taken
-    most    batches at most
-    """
-    batch = np.full(len(order), -1)
-    free = free.copy()
-    left = order.copy()
-    count = len(order)
-    for number in range(most):
-        space = free.copy()
-        kept = 0
-        for place in range(count):
-            one = left[place]
-            fits = wanted[one] <= number
-            if fits:
-                for at in range(during_start[one], during_start[one + 1]):
-                    if during[at] > space[during_row[at]] + 1e-9:
-                        fits = False
-                        break
-            if not fits:
-                left[kept] = one
-                kept += 1
-                continue
-            batch[one] = number
-            for at in range(during_start[one], during_start[one + 1]):
-                space[during_row[at]] -= during[at]
-            for at in range(after_start[one], after_start[one + 1]):
-                free[after_row[at]] -= after[at]
-        count = kept
-        if count == 0:
-            return batch, number + 1
-    return batch, -1
-
-
-def fill(needs: Needs, order: Ints, wanted: Ints | None = None, most: int = 10_000) -> Ints | None:
-    """Return the batch of each class, from 0, by first fit in an order; None where `most` are too few."""
-    first = np.zeros(len(needs.classes), dtype=np.int64) if wanted is None else wanted
-    during, after = needs.during, needs.after
-    batch, count = _fill(
-        order,
-        first,
-        needs.free,
-        during.indptr.astype(np.int64),
-        during.indices.astype(np.int64),
-        during.data,
-        after.indptr.astype(np.int64),
-        after.indices.astype(np.int64),
-        after.data,
-        min(most, len(needs.classes) + 1),
-    )
-    return None if count < 0 else batch
-
-
-def fill_greedily(needs: Needs) -> Ints | None:
-    """Return the batch of each class by first fit, those first that free the scarcest tables most.
-
-    None where classes are left that fit in no batch, such as two that wait for each other's space.
-    """
-    # what all moves need of a resource at once, over what is free
-    wanted = np.asarray(needs.during.sum(axis=1)).ravel()
-    price = np.maximum(wanted / np.maximum(needs.free, 0.5) - 1, 0.0)
-    taken = price @ needs.during
-    freed = -(price @ needs.after)
-    best: Ints | None = None
-    for key in (taken - freed, taken, -taken, np.zeros(len(taken))):
-        found = fill(needs, np.argsort(key, kind="stable").astype(np.int64))
-        if found is not None and (best is None or found.max(initial=-1) < best.max(initial=-1)):
-            best = found
-    return best
-
-
-def find_stuck(needs: Needs) -> Ints:
-    """Return classes that can be in no batch, in whatever order and number: none of them, or all that wait.
-
-    A class that frees space is taken to do so at once, and one that takes some to take none: a class that
-    does not fit even then never moves. The same holds for the way back, from after the update, so that
-    classes of which none can be the last one to move never do.
-    """
-    return np.union1d(_wait(needs), _wait(_reverse(needs)))
-
-
-def _reverse(needs: Needs) -> Needs:
-    """Return what classes need on the way back."""
-    return Needs(
-        needs.classes, needs.during - needs.after, -needs.after, needs.free - needs.after.sum(axis=1)
-    )
-
-
-def _wait(needs: Needs) -> Ints:
-    """Return the classes that do not fit after all others have freed what they can, one after another."""
-    during, after = sp.coo_array(needs.during), sp.coo_array(needs.after)
-    column, row = during.col, during.row
-    free = needs.free.copy()
-    is_moved = np.zeros(len(needs.classes), dtype=bool)
-    while True:
-        waits = np.bincount(column[during.data > free[row] + 1e-9], minlength=len(is_moved)) > 0
-        moves = ~waits & ~is_moved
-        if not moves.any():
-            return np.flatnonzero(~is_moved)
-        is_moved |= moves
-        frees = moves[after.col] & (after.data < 0)
-        np.subtract.at(free, after.row[frees], after.data[frees])
-
-
-def find_shortage(needs: Needs) -> Floats:
-    """Return by how much resources must be larger so that no class is stuck, (resources,); not the least.
-
-    Class by class, the one that lacks the least first; after `MOST_RAISED` classes, all that are stuck.
-    """
-    more = np.zeros(len(needs.free))
-    for raised in range(MOST_RAISED + 1):
-        larger = needs._replace(free=needs.free + more)
-        waits, ends = _wait(larger), _wait(_reverse(larger))
-        if not len(waits) and not len(ends):
-            break
-        lack = _find_lack(larger, waits) if len(waits) else _find_lack(_reverse(larger), ends)
-        total = np.asarray(lack.sum(axis=0)).ravel()
-        chosen = np.arange(len(total)) if raised == MOST_RAISED else np.array([total.argmin()])
-        more += lack[:, chosen].max(axis=1).toarray().ravel()
-    return more
-
-
-def _find_lack(needs: Needs, waits: Ints) -> sp.csc_array:
-    """Return what each of some classes lacks of each resource after all others have freed what they can."""
-    others = np.setdiff1d(np.arange(len(needs.classes)), waits)
-    freed = np.asarray(sp.csc_array(needs.after[:, others]).minimum(0).sum(axis=1)).ravel()
-    lack = sp.coo_array(needs.during[:, waits])
-    data = np.maximum(lack.data - (needs.free - freed)[lack.row], 0.0)
-    return sp.csc_array((data, (lack.row, lack.col)), shape=lack.shape)
 
 
 def find_reasons(problem: Update, needs: Needs, options: Options) -> tuple[str, ...]:
