@@ -14,7 +14,7 @@ import pytest
 import planner
 from planner.contract.drawing import Curve, Distribution, Points
 from planner.errors import InputError
-from planner.reports import pdf, slides
+from planner.reports import pdf, slide_deck, slides
 from planner.reports.chart_svg import chart_svg
 from planner.reports.document import Column, Highlight, Page, Part, Table, Text
 from planner.reports.storyline import split_columns, storyline
@@ -195,8 +195,8 @@ def test_all_fits_its_slide_and_nothing_overlaps(page: Page) -> None:
         for left, top, right, bottom in boxes:
             assert left >= 0
             assert top >= 0
-            assert right <= slides.WIDTH + 1e-3
-            assert bottom <= slides.HEIGHT + 1e-3
+            assert right <= slide_deck.WIDTH + 1e-3
+            assert bottom <= slide_deck.HEIGHT + 1e-3
         for one, other in itertools.combinations(boxes, 2):
             apart = one[2] <= other[0] + 0.02 or other[2] <= one[0] + 0.02
             assert apart or one[3] <= other[1] + 0.02 or other[3] <= one[1] + 0.02, (one, other)
@@ -215,7 +215,7 @@ def _assert_fits(shape: Any) -> None:
     paragraphs = [one for one in shape.text_frame.paragraphs if one.runs]
     size = paragraphs[0].runs[0].font.size.pt
     width = shape.width / 914_400
-    needed = slides.text_height([one.text for one in paragraphs], width, size)
+    needed = slide_deck.text_height([one.text for one in paragraphs], width, size)
     assert needed <= shape.height / 914_400 + 0.12, (shape.text_frame.text[:60], needed)
 
 
