@@ -32,9 +32,10 @@ STEPS: Final = 60  # of the search of multipliers for a box
 CUT_STEPS: Final = 15  # of that for a part of a box
 CUTS: Final = (0.5, 0.25, 0.1)  # parts of a level's range that are tried, the largest first
 LAST_RAISE: Final = 2e-3  # of the bound that is enough: what is left of it is proven at once
-LEAST_RANGE: Final = 1e-4  # of the bill: a level whose range costs less is not cut
+LEAST_RANGE: Final = 1e-4  # of the bill: a level whose range costs less is neither cut nor halved
 FIRST_STEP: Final = 0.3  # of the logarithms of multipliers
 STEP_DECAY: Final = 0.15
+BEYOND: Final = 2e-4  # of the bill: levels up to so much above it stay in a box, which else may be empty
 ROUNDING: Final = 1e-9  # relative
 CARRIED: Final = -np.inf
 
@@ -136,8 +137,8 @@ class _Boxes:
         return None if bound >= self.enough else Box(bound, low, self._lower(low, high, rest))
 
     def _lower(self, low: Floats, high: Floats, rest: float) -> Floats:
-        """Return the highest level of each contract in plans below `enough`, the others at their lowest."""
-        left = max(self.enough - self.cost(low) - rest, 0.0)
+        """Return the highest level of each contract up to about `enough`, the others at their lowest."""
+        left = max((1 + BEYOND) * self.enough - self.cost(low) - rest, 0.0)
         most = np.divide(left, self.price, out=np.full(len(low), np.inf), where=self.price > 0)
         return np.asarray(np.minimum(high, low + most))
 
@@ -181,7 +182,10 @@ def _branch(boxes: _Boxes, time_left: Callable[[], float]) -> tuple[float, Float
         if time_left() <= 0:
             break
         _, _, box = heapq.heappop(heap)
-        place = int(np.argmax((box.high - box.low) * boxes.price))
+        ranges = (box.high - box.low) * boxes.price
+        place = int(np.argmax(ranges))
+        if ranges[place] <= LEAST_RANGE * boxes.enough:
+            return min(box.bound, boxes.enough), box.high
         middle = (box.low[place] + box.high[place]) / 2
         for half in (0, 1):
             part = (box.low.copy(), box.high.copy())

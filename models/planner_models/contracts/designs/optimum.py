@@ -217,10 +217,20 @@ def _plan_freely(region: Region, *, method: Method, options: Options, time_limit
 def _raise_bound(
     region: Region, known: float, enough: float, options: Options, time_left: Callable[[], float]
 ) -> interval_bound.IntervalBound:
-    """Return a bound on the bill, at least `known`, by branching on levels or on their sum."""
-    if level_boxes.is_suitable(region):
-        return level_boxes.find_bound(region, known=known, enough=enough, time_left=time_left)
-    return interval_bound.find_bound(region, known=known, enough=enough, options=options, time_left=time_left)
+    """Return a bound on the bill, at least `known`, by branching on levels where few, or on their sum.
+
+    Beside contracts billed by the mean neither is always the better one, so both are tried.
+    """
+    found = interval_bound.IntervalBound(known, None)
+    has_few_levels = level_boxes.is_suitable(region)
+    if region.is_mean.any() or not has_few_levels:
+        kept = time_left() / 2 if has_few_levels else 0.0
+        found = interval_bound.find_bound(
+            region, known=known, enough=enough, options=options, time_left=lambda: time_left() - kept
+        )
+    if has_few_levels and found.bound < enough and time_left() > 0:
+        return level_boxes.find_bound(region, known=found.bound, enough=enough, time_left=time_left)
+    return found
 
 
 def _search_levels(

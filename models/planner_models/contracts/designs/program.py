@@ -75,10 +75,20 @@ class Region:
 
     def amount(self, contract: int, volume_mbps: float) -> float:
         """Return what a contract costs for a volume, at least its commitment."""
-        volumes, prices = self.steps[contract]
-        billed = max(volume_mbps, float(self.commitment[contract]))
-        widths = np.diff(np.append(volumes, np.inf))
-        return float(np.clip(billed - volumes, 0.0, widths) @ prices)
+        commitment, steps = self._amounts[contract]
+        billed = max(volume_mbps, commitment)
+        return sum(price * (min(billed, end) - start) for start, end, price in steps if billed > start)
+
+    @cached_property
+    def _amounts(self) -> list[tuple[float, list[tuple[float, float, float]]]]:
+        """(N,) commitment of each contract, and the start, end and price of each of its price steps."""
+        ends = [[*volumes[1:].tolist(), np.inf] for volumes, _ in self.steps]
+        return [
+            (commitment, list(zip(volumes.tolist(), end, prices.tolist(), strict=True)))
+            for commitment, (volumes, prices), end in zip(
+                self.commitment.tolist(), self.steps, ends, strict=True
+            )
+        ]
 
     @cached_property
     def largest_free(self) -> Floats:

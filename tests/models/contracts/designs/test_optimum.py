@@ -184,7 +184,7 @@ def test_no_plan_is_below_the_bound_and_none_beats_the_optimum(problem: Month) -
 @pytest.mark.slow
 def test_a_long_month_is_planned_near_its_bound() -> None:
     problem = generators.month(clients=2_000, cdns=8, days=7, window_minutes=15, seed=2)
-    cost, bound = bill_of(problem, Options(gap=0.02, time_limit_s=30.0))
+    cost, bound = bill_of(problem, Options(gap=0.04, time_limit_s=30.0))
     assert cost <= 1.05 * bound
 
 

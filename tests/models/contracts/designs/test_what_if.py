@@ -60,12 +60,12 @@ def test_savings_are_those_of_the_least_bills_with_changed_terms() -> None:
 
 
 def test_terms_beyond_the_number_that_is_planned_again_have_savings_of_the_bound_only() -> None:
-    explained = planner.explain(make(TRAFFIC, CONTRACTS), design="optimum", again=1)
+    explained = planner.explain(make(TRAFFIC, CONTRACTS), design="optimum", again=1, contracts=2)
     assert explained.explanation is not None
     table = explained.explanation.sections[-1].frame
     assert table["bill_saves"].notna().tolist() == [True] + [False] * (len(table) - 1)
     assert pd.Series(table["bound_saves"]).iloc[1:].is_monotonic_decreasing
-    none = planner.explain(make(TRAFFIC, CONTRACTS), design="optimum", again=0)
+    none = planner.explain(make(TRAFFIC, CONTRACTS), design="optimum", again=0, contracts=1)
     assert none.explanation is not None
     assert "lowers the bound on the bill by" in " ".join(none.explanation.sentences)
 
