@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.tables import Table, collect_tables, label, number, validate
+from planner.contract.tables import Table, collect_tables, label, number, validate_tables
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.circuitflows.plan import packets
 from planner_models.circuitflows.plan.packets import Network, build_network
@@ -97,13 +97,11 @@ class Operation:
 
 
 def from_tables(problem: FlowsInTime, tables: Mapping[str, pd.DataFrame]) -> Operation:  # noqa: ARG001
-    """Return the plan in its tables, made here or elsewhere."""
-    for table in PLAN_TABLES:
-        if table.name not in tables:
-            raise PlanRejected(f"plan: has no table '{table.name}'")
-    frames = {
-        table.name: validate(table, tables[table.name], where=f"plan: {table.name}") for table in PLAN_TABLES
-    }
+    """Return the plan in its tables, made here or elsewhere.
+
+    raises  InputError with every fault of the tables; PlanRejected for an unknown congestion control
+    """
+    frames = validate_tables(PLAN_TABLES, tables, required=[table.name for table in PLAN_TABLES])
     control = host_settings(frames["settings"]).control
     if control not in CONTROLS:
         near = did_you_mean(control, CONTROLS)

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
-from planner.contract.tables import Table, collect_tables, number, validate
-from planner.errors import PlanRejected
+from planner.contract.tables import Table, collect_tables, number, validate_tables
 from planner.formatting import amount
 from planner.options import Options
 from planner_models.circuits.problem import packet_switch as packet
@@ -107,13 +106,11 @@ class Day:
 
 
 def from_tables(problem: Circuits, tables: Mapping[str, pd.DataFrame]) -> Schedule:  # noqa: ARG001
-    """Return the plan in its tables, made here or elsewhere; `configurations` and `packet` must be there."""
-    for table in (CONFIGURATIONS, PACKET):
-        if table.name not in tables:
-            raise PlanRejected(f"plan: has no table '{table.name}'")
-    known = [table for table in PLAN_TABLES if table.name in tables]
-    frames = {table.name: validate(table, tables[table.name], where=f"plan: {table.name}") for table in known}
-    return Schedule(**frames)
+    """Return the plan in its tables, made here or elsewhere; `configurations` and `packet` must be there.
+
+    raises  InputError with every fault of the tables
+    """
+    return Schedule(**validate_tables(PLAN_TABLES, tables, required=(CONFIGURATIONS.name, PACKET.name)))
 
 
 def read_days(problem: Circuits, configurations: pd.DataFrame) -> list[Day]:

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.contract.tables import Table, choice, collect_tables, label, number, validate
-from planner.errors import PlanRejected
+from planner.contract.tables import Table, choice, collect_tables, label, number, validate_tables
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, MOST_MBPS, MOST_US
 from planner_models.rotors.plan.timetable import ROTATION, SCHEDULE, Timetable
 from planner_models.rotors.problem.problem import MOST_SWITCHES, RotorNetwork
@@ -158,13 +157,12 @@ def _tabulate(problem: RotorNetwork, rate: Floats) -> pd.DataFrame:
 
 
 def from_tables(problem: RotorNetwork, tables: Mapping[str, pd.DataFrame]) -> Routing:  # noqa: ARG001
-    """Return the plan in its tables, made here or elsewhere; `expander` may be left out."""
-    frames: dict[str, pd.DataFrame] = {}
-    for table in PLAN_TABLES:
-        if table.name in tables:
-            frames[table.name] = validate(table, tables[table.name], where=f"plan: {table.name}")
-        elif table.name != "expander":
-            raise PlanRejected(f"plan: has no table '{table.name}'")
+    """Return the plan in its tables, made here or elsewhere; `expander` may be left out.
+
+    raises  InputError with every fault of the tables
+    """
+    required = [table.name for table in PLAN_TABLES if table.name != "expander"]
+    frames = validate_tables(PLAN_TABLES, tables, required=required)
     frames.setdefault("expander", frames["unserved"].iloc[:0])
     if "via" not in frames["routes"]:
         frames["routes"] = frames["routes"].assign(via="")

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import Table, choice, collect_tables, label, number, validate
-from planner.errors import InputError, PlanRejected
+from planner.contract.tables import Table, choice, collect_tables, label, number, validate_tables
+from planner.errors import PlanRejected
 from planner_models.updates.plan.replay import ACTIONS, ADD, FLIP, REMOVE, SPLIT, SWAP, Network, Operations
 from planner_models.updates.problem.problem import Update, find_codes
 from planner_models.updates.problem.schema import MOST_FLOWS
@@ -259,13 +259,7 @@ def from_tables(problem: Update, tables: Mapping[str, pd.DataFrame]) -> UpdatePl
 
     raises  InputError with every fault of the tables; PlanRejected where they are no plan: see
     `read_operations`"""
-    frames: dict[str, pd.DataFrame] = {}
-    for table in PLAN_TABLES:
-        if table.name in tables:
-            frame = tables[table.name]
-            frames[table.name] = validate(table, frame, where=f"plan: {table.name}")
-        elif table in (STEPS, OPERATIONS):
-            raise InputError(f"plan: has no table '{table.name}'")
+    frames = validate_tables(PLAN_TABLES, tables, required=(STEPS.name, OPERATIONS.name))
     if "shares" not in frames:
         frames["shares"] = pd.DataFrame({"step": [], "class": pd.array([], dtype="str"), "share": []})
     plan = UpdatePlan(**{"tables": pd.DataFrame(), **frames})

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
-from planner.errors import PlanRejected
+from planner.errors import InputError, PlanRejected
 from planner_models.rotors import Routing, check
 from planner_models.rotors.designs.table import DESIGNS
 from planner_models.rotors.plan.plan import from_tables
@@ -107,7 +107,7 @@ def test_what_is_no_plan_is_rejected(
 
 
 def test_a_plan_needs_its_tables() -> None:
-    with pytest.raises(PlanRejected, match="plan: has no table 'routes'"):
+    with pytest.raises(InputError, match=r"^routes: is missing$"):
         from_tables(
             PROBLEM,
             {name: frame for name, frame in plan_of("direct").to_tables().items() if name != "routes"},
