@@ -23,9 +23,11 @@ LOWER_PRICE: Final = 0.9
 LOWER_VOLUME: Final = 0.8  # of the volumes from which other prices apply
 LEAST_SAVING: Final = 1e-4  # of the bill: smaller ones are the accuracy of the bounds
 MOST_ROWS: Final = 12  # of the table
+CLOSE: Final = 0.1  # of the largest saving: the distance of the bill from its bound that is not mentioned
 NOTE: Final = (
-    "each term is changed by itself; bound saves: what the bound on the bill falls by; bill saves: what the "
-    "bill falls by where the region is planned again"
+    "each term is changed by itself; bound saves: what the bound on the bill falls by, an estimate of what "
+    "the term is worth; bill saves: what the bill falls by where the region is planned again, which is done "
+    "for the largest estimates (parameter `again` says for how many)"
 )
 
 
@@ -107,6 +109,7 @@ def explain(
         frame = frame.reset_index(drop=True).head(MOST_ROWS)
         if len(frame):
             sentences.append(_say_first(frame, total))
+            sentences += _say_accuracy(frame, decided)
             sections.append(Section(title="what to renegotiate", frame=frame, note=NOTE))
         else:
             sentences.append("No single changed term of these contracts lowers the bill.")
@@ -125,6 +128,22 @@ def _say_first(frame: pd.DataFrame, total: float) -> str:
         )
     share = best["bill_saves"] / max(total, 1e-9)
     return f"{start} saves {best['bill_saves']:,.2f} ({share:.1%}) by a new plan."
+
+
+def _say_accuracy(frame: pd.DataFrame, decided: Decided) -> list[str]:
+    """Return how far the bill may be from the least one, in words; nothing where that is little."""
+    known = {rank.metric: rank for rank in decided.decision.proof.ranks}
+    saved = float(frame["bill_saves"].max())
+    if "bill" not in known or np.isnan(saved):
+        return []
+    above = known["bill"].objective - known["bill"].bound
+    if above <= CLOSE * saved:
+        return []
+    sentence = (
+        f"The bill may be up to {above:,.2f} above the least one, and bills under changed terms by about as "
+        "much, so savings may differ by that from those of the least bills."
+    )
+    return [sentence]
 
 
 def _find_savings(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
 import planner
-from planner_models.contracts import Month
+from planner.contract.studies import Decided
+from planner_models.contracts import SYSTEM, Month
+from planner_models.contracts.designs.what_if import explain
 from planner_models.contracts.problem.problem import MEAN, PEAK, PERCENTILE
 from tests.models.contracts.months import make
 
@@ -68,6 +72,21 @@ def test_terms_beyond_the_number_that_is_planned_again_have_savings_of_the_bound
     none = planner.explain(make(TRAFFIC, CONTRACTS), design="optimum", again=0, contracts=1)
     assert none.explanation is not None
     assert "lowers the bound on the bill by" in " ".join(none.explanation.sentences)
+
+
+def test_a_bill_far_above_its_bound_is_said_beside_the_savings() -> None:
+    problem = make(TRAFFIC, [CONTRACTS[1], CONTRACTS[2]])
+    design = SYSTEM.design("optimum")
+    decision = design.run(problem)
+    said = []
+    for below in (0.0, 50.0):
+        rank = decision.proof.ranks[1]
+        ranks = (decision.proof.ranks[0], rank._replace(bound=rank.objective - below))
+        known = replace(decision, proof=replace(decision.proof, ranks=ranks))
+        decided = Decided(design=design, parameters={}, decision=known, metrics={})
+        found = explain(problem, decided, contracts=1, again=1)
+        said.append("up to 50.00 above the least one" in " ".join(found.sentences))
+    assert said == [False, True]
 
 
 def test_price_steps_from_less_traffic_save_what_the_least_bill_falls_by() -> None:
