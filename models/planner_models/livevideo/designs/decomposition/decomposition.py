@@ -77,6 +77,7 @@ LARGE_REQUESTS: Final = 12_000
 
 WARM_START_STEPS: Final = 6  # steps of local search on the previous plan's trees at the first prices
 WARM_START_PASSES: Final = 8  # passes from the previous plan's trees before the dive that follows them
+WARM_PENALTY_SCALE: Final = 0.5  # of Frank-Wolfe, from prices that are nearly right
 PRICE_TIME_SHARE: Final = 0.5
 """Share of the time limit after which a first bound and a dive begin, whatever the prices are."""
 
@@ -334,8 +335,12 @@ class _Search:
         """Run the work of the first thread in pieces; yield the size of each before it, in rounds."""
         stalled, bounds = 0, 0
         if self.has_prices and not self.is_small:  # the bound is good already
-            yield from self._restart_once()
-            stalled = STALL_LIMIT - 1
+            if self.is_large:
+                yield from self._restart_once()
+                stalled = STALL_LIMIT - 1
+            else:
+                stalled = 1
+                self.relaxation.penalty_scale = WARM_PENALTY_SCALE
         while stalled < STALL_LIMIT and not (self.is_small and bounds == MAX_SMALL_BOUNDS):
             bounds += 1
             before = self.bound
