@@ -163,7 +163,7 @@ def print_warm_start(instance: Instance, seeds: range, seconds: float, goal: flo
         f"{instance.name:24} next window, 2% changed, to {100 * goal:g}%: warm "
         f"{statistics.median(warms):.1f} s, cold {statistics.median(colds):.1f} s: "
         f"{100 * statistics.median(shares):.0f}% "
-        f"(worst of {len(shares)} {100 * max(shares):.0f}%; goal 20%)",
+        f"(worst of {len(shares)} {100 * max(shares):.0f}%; goal 50%)",
         flush=True,
     )
 
