@@ -63,9 +63,9 @@ def explain(
     """Explain the bill of a month: each contract's part, unused commitments, and what to renegotiate.
 
     Terms are changed one at a time: no commitment, a tenth more capacity, a tenth off the price, price steps
-    from a fifth less traffic, no limits on shares or switching, and the 95th percentile in place of the peak.
-    Savings are those of the bound; for the largest ones the region is also planned again, and the bills are
-    compared.
+    from a fifth less traffic, no limits on shares, and the 95th percentile in place of the peak. Savings are
+    those of the bound; for the largest ones the region is also planned again, and the bills are compared.
+    Regions with a limit of switching, which is no term of a contract, are planned again without it.
     """
     plan: Loads = decided.decision.plan  # type: ignore[assignment]
     bills = bill(problem, read_loads(problem, plan))
@@ -95,6 +95,8 @@ def explain(
             note="unused: the part of the amount that is for committed traffic that was not sent",
         )
     ]
+    if again:
+        sentences += _say_limits(problem, bills, options)
     savings = _find_savings(problem, bills, contracts, options)
     if savings is not None and contracts:
         bill_saves = _plan_again(problem, savings[:again], bills, options)
@@ -163,7 +165,7 @@ def _find_savings(
         for contract in map(int, largest)
         for term, changed in _changed_terms(problem, contract)
     ]
-    for name, term, changed, region in (*changes, *_lifted_limits(problem)):
+    for name, term, changed, region in changes:
         bound = relaxed_bill(changed, options)
         if bound is not None and now - bound > LEAST_SAVING * max(now, 1e-9):
             savings.append(Saving(name, term, changed, region, now - bound))
@@ -175,31 +177,53 @@ def _plan_again(problem: Month, savings: list[Saving], bills: pd.DataFrame, opti
 
     The bill of today is that of the explained plan, or of a new plan if that is less.
     """
-    limit = DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
-    limit /= max(2 * len(savings), 1)
-
-    def cost(changed: Month, region: int) -> float:
-        done = plan_region(Region.of(changed, region), method="auto", options=options, time_limit_s=limit)
-        return np.nan if done.cost is None else done.cost
-
+    limit_s = _time_limit_s(options) / max(2 * len(savings), 1)
     today: dict[int, float] = {}
     found = []
     for saving in savings:
         if saving.region not in today:
-            paid = float(bills["amount"][problem.region == saving.region].sum())
-            today[saving.region] = float(np.nanmin([paid, cost(problem, saving.region)]))
-        found.append(round(today[saving.region] - cost(saving.changed, saving.region), 2))
+            paid = _paid(problem, bills, saving.region)
+            today[saving.region] = float(
+                np.nanmin([paid, _plan_region(problem, saving.region, options, limit_s)])
+            )
+        cost = _plan_region(saving.changed, saving.region, options, limit_s)
+        found.append(round(today[saving.region] - cost, 2))
     return found
 
 
-def _lifted_limits(problem: Month) -> Iterator[tuple[str, str, Month, int]]:
-    """Yield the problem where the limit of switching of a region is lifted, in the order of the regions."""
+def _say_limits(problem: Month, bills: pd.DataFrame, options: Options) -> list[str]:
+    """Return what each limit of switching costs, in words: the bill less that of a plan without the limit."""
     if problem.switching is None:
-        return
-    for row in np.flatnonzero(problem.moved_share < 1).tolist():
-        name = problem.regions[row]
-        others = problem.switching[problem.switching["region"].astype(str) != name]
-        yield f"all in {name}", "no limit of switching", replace(problem, switching=others), row
+        return []
+    free = replace(problem, switching=None)
+    limited = np.flatnonzero(problem.moved_share < 1).tolist()
+    sentences = []
+    for region in limited:
+        paid = _paid(problem, bills, region)
+        saved = paid - _plan_region(free, region, options, _time_limit_s(options) / (2 * len(limited)))
+        if saved > LEAST_SAVING * paid:
+            name = problem.regions[region]
+            sentences.append(
+                f"The limit of switching in {name} costs {saved:,.2f}, {saved / paid:.1%} of its bill."
+            )
+    if limited and not sentences:
+        sentences.append("No plan without the limits of switching was found that costs less.")
+    return sentences
+
+
+def _time_limit_s(options: Options) -> float:
+    return DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
+
+
+def _paid(problem: Month, bills: pd.DataFrame, region: int) -> float:
+    """Return the bill of a region under the explained plan."""
+    return float(bills["amount"][problem.region == region].sum())
+
+
+def _plan_region(problem: Month, region: int, options: Options, limit_s: float) -> float:
+    """Return the bill of a new plan of a region; not a number where none is found."""
+    done = plan_region(Region.of(problem, region), method="auto", options=options, time_limit_s=limit_s)
+    return np.nan if done.cost is None else done.cost
 
 
 def _changed_terms(problem: Month, contract: int) -> Iterator[tuple[str, Month]]:

@@ -89,6 +89,25 @@ def test_a_bill_far_above_its_bound_is_said_beside_the_savings() -> None:
     assert said == [False, True]
 
 
+@pytest.mark.slow
+def test_a_limit_of_switching_costs_what_a_plan_without_it_saves() -> None:
+    contracts = [("x", PERCENTILE, 1.0, 80.0, 0.0), ("y", PERCENTILE, 1.0, 80.0, 0.0)]
+    free = make([60.0] * 10 + [100.0, 100.0] + [60.0] * 8, contracts)
+    said = []
+    for percent in (0.0, 100.0):
+        limit = pd.DataFrame({"region": ["world"], "max_moved_percent": [percent]})
+        problem = replace(free, switching=limit)
+        explained = planner.explain(problem, design="optimum", contracts=0, again=1)
+        assert explained.explanation is not None
+        said.append(" ".join(explained.explanation.sentences))
+        run = planner.solve(problem, design="optimum", method="exact", gap=1e-6)
+        if percent == 0:
+            saved = (run.metrics["bill"] or 0.0) - least_bill(free)
+            assert saved > 1
+            assert f"The limit of switching in world costs {saved:,.2f}" in said[0]
+    assert "limit" not in said[1]
+
+
 def test_price_steps_from_less_traffic_save_what_the_least_bill_falls_by() -> None:
     contracts = [("x", PEAK, 2.0, 120.0, 0.0), ("y", PEAK, 1.9, 120.0, 0.0)]
     problem = make(TRAFFIC, contracts, [("x", 50.0, 1.0)])
