@@ -152,6 +152,8 @@ DURATIONS: dict[str, dict[str, Any]] = {
 
 
 LONG_TO_COMPILE = ("fairshare", "flowtables")  # their simulations
+SWEPT = ("brokering", "circuits", "contracts", "multicast", "traffic", "updates")
+"""Systems whose sweep starts workers in each slow run; reading tables back is tested for all systems."""
 
 
 @pytest.mark.parametrize(
@@ -212,7 +214,10 @@ def test_upgrades_takes_a_problem(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in SWEPT else [pytest.mark.exhaustive]) for name in SYSTEMS],
+)
 def test_a_sweep_takes_problems_and_stores_their_tables(name: str, tmp_path: Path) -> None:
     design = two_designs(find_system(name))[0]
     problems = {"one": sample(name), "other": sample(name)}
