@@ -76,7 +76,7 @@ class Options:
 
     @property
     def is_solver_chosen(self) -> bool:
-        """Whether a backend or an algorithm other than the default is chosen."""
+        """Return whether a backend or an algorithm other than the default is chosen."""
         return self.backend != "highs" or self.algorithm != "auto"
 
     def _number_faults(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a run and a comparison tell: plan, proof, metrics, constraints and verdict."""
+"""Results of a run and of a comparison: plan, proof, metrics, constraints and verdict."""
 
 from __future__ import annotations
 

@@ -159,8 +159,7 @@ def _generate_columns(task: _Days, count: int, incumbent: float, options: Option
     columns: list[tuple[int, float]] = []
     tried: set[tuple[int, int]] = set()
     best: _DualPrices | None = None
-    limit = options.time_limit_s
-    deadline = None if limit is None else time.perf_counter() + limit
+    deadline = options.deadline()
     for _ in range(MAX_ROUNDS):
         left = _remaining_s(deadline)
         if left is not None and left <= MIN_TIME_S:

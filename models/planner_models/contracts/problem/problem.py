@@ -14,6 +14,7 @@ from planner.arrays import Floats, Ints
 from planner.contract.tables import (
     Table,
     choice,
+    collect_tables,
     file_name,
     label,
     number,
@@ -147,8 +148,7 @@ class Month:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
-        frames = {table.name: getattr(self, table.name) for table in TABLES}
-        return {name: frame.reset_index(drop=True) for name, frame in frames.items() if frame is not None}
+        return collect_tables(self, TABLES)
 
     def size(self) -> dict[str, int]:
         """Return the number of windows, regions, CDNs and contracts."""

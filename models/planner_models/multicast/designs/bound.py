@@ -12,7 +12,6 @@ from planner.options import Options
 from planner_models.multicast.designs.partitioned import (
     BOUND_SCOPE,
     METRIC,
-    deadline,
     selection_model,
     widen_bound,
 )
@@ -27,7 +26,7 @@ def bound_host_traffic(problem: Multicast, *, options: Options = Options()) -> D
     The better of two bounds: the linear relaxation of the groups that core and aggregation tables hold, and
     the least that full tables add in any plan.
     """
-    until = deadline(options)
+    until = options.deadline()
     solution = backends.solve(relaxation_model(problem), options)
     proof = Proof(status=Status.UNDECIDED, bound=solution.bound, metric=METRIC, backend=solution.backend)
     scope = f"{BOUND_SCOPE}, entries shared by edge switches"

@@ -26,7 +26,6 @@ from planner_models.multicast.designs.joint_bound import JointRelaxation, Prices
 from planner_models.multicast.designs.partitioned import (
     BOUND_SCOPE,
     METRIC,
-    deadline,
     select_groups,
     widen_bound,
 )
@@ -75,7 +74,7 @@ def choose_jointly(
     alone is better: all groups by unicast, own entries (`partitioned`), or shared ones for all groups. The
     bound covers partitions given in turn. With service `all`, every group must have entries.
     """
-    until = deadline(options)
+    until = options.deadline()
     limits = edge_limits(problem)
     kept, proof = select_groups(problem, limits, options)
     if kept is None or proof.objective is None:

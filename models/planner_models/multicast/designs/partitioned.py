@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Annotated, Final, Literal
 
@@ -51,7 +50,7 @@ def partition_addresses(
     copies = problem.aggregation_copies
     if choose == "arrival":
         return _admit(problem, copies, options)
-    until = deadline(options)
+    until = options.deadline()
     kept, proof = select_groups(problem, build_limits(problem, copies), options)
     if proof.bound is not None:
         proof = widen_bound(problem, proof, f"{BOUND_SCOPE}, no shared entries", until=until)
@@ -129,7 +128,7 @@ def select_groups(problem: Multicast, limits: TableLimits, options: Options) -> 
     gap = OPTIMAL_GAP if options.gap is None else options.gap
     least = by_unicast - float(saved_mbps(problem).sum())
     found = group_selection.select_by_prices(
-        saved_mbps(problem), limits, gap_mbps=gap * least, until=deadline(options)
+        saved_mbps(problem), limits, gap_mbps=gap * least, until=options.deadline()
     )
     objective, bound = traffic_mbps(problem, found.kept), by_unicast - found.bound_mbps
     is_proven = objective - bound <= gap * objective
@@ -141,11 +140,6 @@ def refuse(limits: TableLimits) -> Proof:
     """Return the proof that the tables cannot hold all groups: the switches that overflow."""
     reasons = tuple(f"table: {line}" for line in limits.describe_overflows())
     return Proof(status=Status.INFEASIBLE, metric=METRIC, bound_scope=BOUND_SCOPE, reasons=reasons)
-
-
-def deadline(options: Options) -> float | None:
-    """Return the time of time.perf_counter() at which the time limit ends, counted from now."""
-    return None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
 
 
 def widen_bound(problem: Multicast, proof: Proof, scope: str, *, until: float | None = None) -> Proof:

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import validate_fields
+from planner.contract.tables import collect_tables, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.multicast.problem import address_allocation, validation
@@ -237,8 +237,7 @@ class Multicast:
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
-        tables = {table.name: getattr(self, table.name) for table in TABLES}
-        return {name: frame.reset_index(drop=True) for name, frame in tables.items() if frame is not None}
+        return collect_tables(self, TABLES)
 
     def size(self) -> dict[str, int]:
         """Return the number of hosts, groups and memberships."""

@@ -12,6 +12,17 @@ from planner_models.traffic.plan.segments import SEGMENTS
 CLASS: Final = "the demand's class, where demands have classes"
 
 
+def _demand_ends() -> dict[str, pa.Column]:
+    return {
+        "source": label("node where the demand starts"),
+        "target": label("node where the demand ends"),
+    }
+
+
+def _link_ends() -> dict[str, pa.Column]:
+    return {"tail": label("node where the link starts"), "head": label("node where the link ends")}
+
+
 def _parallel_column() -> pa.Column:
     about = "which of the links from tail to head, from 1"
     return number(about, at_least=1, whole=True, optional=True, default=1.0)
@@ -22,8 +33,7 @@ FLOWS: Final = Table(
     about="Mbit/s of a demand on a link; without `source`, of all demands to the target together",
     columns={
         "target": label("node where the demand ends"),
-        "tail": label("node where the link starts"),
-        "head": label("node where the link ends"),
+        **_link_ends(),
         "rate_mbps": number("Mbit/s of the demand on this link", at_least=0),
         "source": label("node where the demand starts"),
         "parallel": _parallel_column(),
@@ -36,8 +46,7 @@ ROUTES: Final = Table(
     name="routes",
     about="Mbit/s of a demand on a path",
     columns={
-        "source": label("node where the demand starts"),
-        "target": label("node where the demand ends"),
+        **_demand_ends(),
         "path": label("its nodes from source to target, as a JSON list"),
         "rate_mbps": number("Mbit/s on this path", at_least=0),
         "parallel": label(
@@ -76,8 +85,7 @@ SHED: Final = Table(
     name="shed",
     about="demand that the plan leaves out, on purpose or for want of a path",
     columns={
-        "source": label("node where the demand starts"),
-        "target": label("node where the demand ends"),
+        **_demand_ends(),
         "rate_mbps": number("Mbit/s that are not sent", at_least=0),
         "class": label(CLASS, optional=True),
     },
@@ -87,8 +95,7 @@ WEIGHTS: Final = Table(
     name="weights",
     about="the routing metric to configure on each link",
     columns={
-        "tail": label("node where the link starts"),
-        "head": label("node where the link ends"),
+        **_link_ends(),
         "parallel": _parallel_column(),
         "weight": number("routing metric", more_than=0),
     },
@@ -108,8 +115,7 @@ MOVED: Final = Table(
     name="moved",
     about="traffic that the plan takes off its present routes",
     columns={
-        "source": label("node where the demand starts"),
-        "target": label("node where the demand ends"),
+        **_demand_ends(),
         "rate_mbps": number("Mbit/s on other routes than now", at_least=0),
         "class": label(CLASS, optional=True),
     },
@@ -131,8 +137,7 @@ GUARANTEES: Final = Table(
     name="guarantees",
     about="traffic of a demand that arrives in each failure of a set that leaves the demand a path",
     columns={
-        "source": label("node where the demand starts"),
-        "target": label("node where the demand ends"),
+        **_demand_ends(),
         "class": label(CLASS, optional=True),
         "rate_mbps": number("Mbit/s that arrive", at_least=0),
         "failures": label("the set of failures: table, links, nodes or double_links"),
@@ -185,10 +190,8 @@ SHARES: Final = Table(
     name="shares",
     about="share of a demand on a link, whatever its rate is",
     columns={
-        "source": label("node where the demand starts"),
-        "target": label("node where the demand ends"),
-        "tail": label("node where the link starts"),
-        "head": label("node where the link ends"),
+        **_demand_ends(),
+        **_link_ends(),
         "parallel": _parallel_column(),
         "share": number("of the demand's traffic", more_than=0, at_most=1, share=True),
     },
@@ -200,8 +203,7 @@ WORST_MATRICES: Final = Table(
     about="the demand matrices, of those that the shares are made for, that load a link the most",
     columns={
         "matrix": label("name of the matrix"),
-        "source": label("node where the demand starts"),
-        "target": label("node where the demand ends"),
+        **_demand_ends(),
         "rate_mbps": number("rate of the demand, Mbit/s", at_least=0),
     },
     key=("matrix", "source", "target"),

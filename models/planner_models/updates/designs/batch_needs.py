@@ -1,4 +1,4 @@
-"""What changed classes need of tables and links, during their batch and after it."""
+"""Needs of changed classes on tables and links, during their batch and after it."""
 
 from __future__ import annotations
 

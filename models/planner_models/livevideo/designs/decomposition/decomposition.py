@@ -334,8 +334,8 @@ class _Search:
     def _first_thread(self) -> Iterator[int]:
         """Run the work of the first thread in pieces; yield the size of each before it, in rounds."""
         stalled, bounds = 0, 0
-        if self.has_prices and not self.is_small:  # the bound is good already
-            if self.is_large:
+        if self.has_prices and not self.is_small:
+            if self.is_large:  # a bound takes long, and is good already
                 yield from self._restart_once()
                 stalled = STALL_LIMIT - 1
             else:
