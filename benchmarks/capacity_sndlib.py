@@ -30,8 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.common import machine, parser_of
-from planner import Options
-from planner.backends import clock
+from planner import Options, clock
 from planner.backends.dispatch import solve as solve_program
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.contract.proof import Status

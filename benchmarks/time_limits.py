@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from benchmarks.common import machine, parser_of
 from planner.options import Options
-from planner.runs.evaluation import evaluate, prepare
+from planner.runs.evaluation import compile_ahead, evaluate
 from planner.runs.run import Run
 from planner.scenarios.scenario import load
 
@@ -34,7 +34,7 @@ def run_case(name: str, design: str, changes: dict[str, Any]) -> tuple[Run, floa
     """Return a run under the limit, and its processor and wall time in seconds without compiling."""
     scenario, options = load(name, changes=changes), Options(time_limit_s=LIMIT_S)
     problem, entry = scenario.make_problem(), scenario.entry(design)
-    prepare(scenario.system, entry, options)
+    compile_ahead(scenario.system, entry, options)
     wall, processor = time.perf_counter(), time.process_time()
     run = evaluate(scenario.system, problem, entry, options=options)
     compiling = run.proof.compile_s or 0.0

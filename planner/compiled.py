@@ -17,8 +17,33 @@ import numba as nb
 import numpy as np
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
+from numba.extending import overload
+from numba.np import arrayobj
+
+from planner import compile_events
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+compile_events.listen()
+
+
+def _raise_shape_error(source_shape: Any, target_shape: Any) -> None:
+    """Raise an error of compiled code for a slice that takes an array of another shape."""
+    raise NotImplementedError
+
+
+@overload(_raise_shape_error)
+def _compile_shape_error(source_shape: Any, target_shape: Any) -> Any:
+    """Return the compiled form of `_raise_shape_error`."""
+
+    def raise_error(source_shape: Any, target_shape: Any) -> None:
+        raise ValueError("cannot assign an array of another shape to a slice")
+
+    return raise_error
+
+
+# Numba compiles a text with both shapes into each function that assigns to a slice: a third of compiling
+arrayobj.raise_with_shape_context = _raise_shape_error
 
 
 def _njit(**options: Any) -> Any:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
+from planner import clock
 from planner.backends.registry import name_faults
 from planner.errors import InputError, did_you_mean
 
@@ -58,8 +58,8 @@ class Options:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def deadline(self) -> float | None:
-        """Return the time of time.perf_counter() when the time limit, from now on, is over; None without."""
-        return None if self.time_limit_s is None else time.perf_counter() + self.time_limit_s
+        """Return the time of clock.now() when the time limit, from now on, is over; None without."""
+        return None if self.time_limit_s is None else clock.now() + self.time_limit_s
 
     def until(self, deadline: float | None, *, least_s: float = 1e-3) -> Options:
         """Return the options with the time that is left until a deadline, as they are for None.
@@ -68,7 +68,7 @@ class Options:
         """
         if deadline is None:
             return self
-        return replace(self, time_limit_s=max(deadline - time.perf_counter(), least_s))
+        return replace(self, time_limit_s=max(deadline - clock.now(), least_s))
 
     def share_time(self, share: float) -> Options:
         """Return the options with a share of their time limit."""

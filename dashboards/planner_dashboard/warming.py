@@ -54,11 +54,11 @@ def answer_scenario(name: str) -> None:
 def compile_design(system_name: str, design_name: str) -> None:
     """Compile the kernels of a design, or load them from the cache, where a sample problem reaches them."""
     from planner.options import Options
-    from planner.runs.evaluation import prepare
+    from planner.runs.evaluation import compile_ahead
     from planner.scenarios.scenario import Entry
 
     try:
         system = find_system(system_name)
-        prepare(system, Entry(label=design_name, design=system.design(design_name)), Options())
+        compile_ahead(system, Entry(label=design_name, design=system.design(design_name)), Options())
     except PlannerError:  # a question with this design reports it
         return

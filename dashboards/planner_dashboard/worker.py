@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
+from planner import clock
+from planner.compile_events import observe_compiling
 from planner.contract import progress
 from planner.contract.drawing import Drawing
 from planner.contract.elements import ElementReport
@@ -24,7 +26,7 @@ from planner.reports import run_drawings, run_pages, run_tables, run_text
 from planner.reports.document import Part, Table, Text, no_drawings
 from planner.reports.run_tables import DesignFigures
 from planner.runs.verdict import Sentence
-from planner.scenarios.scenario import Entry, Scenario, without_failures
+from planner.scenarios.scenario import Scenario, without_failures
 from planner_dashboard import comparisons
 from planner_dashboard.question import Question
 
@@ -185,37 +187,22 @@ def compare(question: Question, tables: Path, out: Path, activity: Path | None =
     activity  file for the words that a page shows while this takes long; beside it, in a file `.found`, are
               the verdicts on finished designs, which a page shows where there is no answer
     """
-    from planner.runs import evaluation
-
-    start = time.perf_counter()
+    start = clock.wall_now()
     scenario = load_scenario(question, tables)
-    labels = list(question.designs) or None
-    compile_s = _compile(scenario, evaluation.entries(scenario, labels), activity)
-    result = _run_designs(scenario, labels, activity)
-    answer = answer_of(result, scenario, question, tables, out, compile_s)
-    return replace(answer, seconds=time.perf_counter() - start - answer.compile_s)
+    result = _run_designs(scenario, list(question.designs) or None, activity)
+    answer = answer_of(result, scenario, question, tables, out)
+    return replace(answer, seconds=clock.wall_now() - start)
 
 
-def answer_of(
-    result: Comparison,
-    scenario: Scenario,
-    question: Question,
-    tables: Path,
-    out: Path,
-    compile_s: Mapping[str, float] | None = None,
-) -> Answer:
-    """Store a comparison, and return the answer that a page shows.
-
-    compile_s  seconds of compiling before each design ran, by its label
-    """
+def answer_of(result: Comparison, scenario: Scenario, question: Question, tables: Path, out: Path) -> Answer:
+    """Store a comparison, and return the answer that a page shows."""
     from planner.runs import verdict
 
     comparisons.store(result, scenario, question, tables, out)
-    designs = []
-    for one, figures in zip(result.runs, run_tables.figures_of(result), strict=True):
-        own_s = (compile_s or {}).get(one.label, 0.0) + (figures.compile_s or 0.0)
-        designs.append(_design_answer(one, replace(figures, compile_s=own_s)))
-    all_s = sum(one.figures.compile_s or 0.0 for one in designs)
+    designs = [
+        _design_answer(run, figures)
+        for run, figures in zip(result.runs, run_tables.figures_of(result), strict=True)
+    ]
     best = verdict.best_run(result)
     unfailed = without_failures(scenario)
     whole = None if unfailed is None else unfailed.make_problem()
@@ -236,7 +223,7 @@ def answer_of(
         elements=_element_names(result.system, result.problem if whole is None else whole),
         folder=out,
         seconds=0.0,
-        compile_s=all_s,
+        compile_s=sum(design.figures.compile_s or 0.0 for design in designs),
     )
 
 
@@ -277,16 +264,22 @@ def _show_progress(system: System, label: str, activity: Path | None) -> Iterato
         yield
         return
     activity.write_text(f"solving with {label}", encoding="utf-8")
-    written = 0.0
+    written, kernels = 0.0, 0
 
-    def write(state: progress.Progress) -> None:
+    def write(words: str) -> None:
         nonlocal written
         now = time.monotonic()
         if now >= written + PROGRESS_S:
             written = now
-            activity.write_text(f"solving with {label}: {_progress_words(system, state)}", encoding="utf-8")
+            activity.write_text(f"solving with {label}: {words}", encoding="utf-8")
 
-    with progress.observe(write):
+    def count_kernel(_: str) -> None:
+        nonlocal kernels
+        kernels += 1
+        write(f"compiling (once), {sizes({'kernels': kernels})}")
+
+    show_state = progress.observe(lambda state: write(_progress_words(system, state)))
+    with show_state, observe_compiling(count_kernel):
         yield
     activity.unlink(missing_ok=True)
 
@@ -301,21 +294,6 @@ def _progress_words(system: System, state: progress.Progress) -> str:
     if state.bound is not None:
         words.append(f"at {extreme} {amount_or_number(state.bound, metric.unit)} possible")
     return ", ".join([metric.words, *words])
-
-
-def _compile(scenario: Scenario, entries: Sequence[Entry], activity: Path | None) -> dict[str, float]:
-    """Compile or load the kernels of designs; return the seconds that each takes, by its label."""
-    from planner.runs import compilation, evaluation
-
-    def show(_: str) -> None:
-        if activity is not None:
-            activity.write_text("compiling (once)")
-
-    with compilation.observe_compiling(show):
-        seconds = {one.label: evaluation.prepare(scenario.system, one, scenario.options) for one in entries}
-    if activity is not None:
-        activity.unlink(missing_ok=True)
-    return seconds
 
 
 def render(parts: Sequence[Part]) -> RenderedParts:

@@ -12,7 +12,8 @@ import highspy
 import numpy as np
 from highspy import HighsModelStatus
 
-from planner.backends import basis_cache, clock
+from planner import clock
+from planner.backends import basis_cache
 from planner.backends.linear_program import LinearProgram
 from planner.backends.solution import Solution
 from planner.backends.solver_thread import run_in_thread

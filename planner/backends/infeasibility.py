@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from planner import clock
 from planner.backends.linear_program import INTEGRALITY_TOLERANCE, ROUNDING_TOLERANCE, LinearProgram, Rows
 from planner.backends.verification import InfeasibleOrUnbounded
 from planner.contract.proof import Status
@@ -94,11 +94,11 @@ NEGLIGIBLE = 1e-9
 
 class _TimeBudget:
     def __init__(self, seconds: float) -> None:
-        self.end = time.perf_counter() + seconds
+        self.end = clock.now() + seconds
 
     @property
     def left_s(self) -> float:
-        return self.end - time.perf_counter()
+        return self.end - clock.now()
 
 
 def _infeasibility_proof(model: LinearProgram, budget: _TimeBudget) -> NDArray[np.float64] | None:

@@ -88,7 +88,7 @@ def show_work(what: str) -> Iterator[None]:
 @contextlib.contextmanager
 def report_compiling() -> Iterator[None]:
     """Say on standard error that kernels are compiled in this block, and every few seconds how many were."""
-    from planner.runs.compilation import observe_compiling
+    from planner.compile_events import observe_compiling
 
     count, started, said = 0, 0.0, 0.0
 

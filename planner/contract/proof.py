@@ -85,8 +85,8 @@ class Proof:
                  none of them
     ranks        proofs of the two ranks of the headline, where `metric` combines them in one value; the
                  second bound holds for plans that reach the first one
-    seconds      wall time of the decision, without compiling
-    compile_s    wall time of compiling kernels, or of loading them from the cache, before the decision
+    seconds      wall time of the decision, without compiling; a design that states it reads `planner.clock`
+    compile_s    wall time of compiling kernels, or of loading them from the cache, during the whole run
     backend      solver with its version, e.g. "highs 1.13.1 (simplex)"
     is_cut       whether the time limit ended the search, for a design that leaves time for its plan's check
     reasons      names of the conflicting constraints, where there is no plan; with a plan that violates

@@ -66,8 +66,8 @@ class ProblemType(Generic[ProblemT]):
     proportions      sums of columns that are usually in proportion; tables where they are not get a warning
     draw             (problem) -> drawings of the problem itself, without a plan: links have the value NaN
     elements         what a user can point at and change
-    sample           returns a tiny problem that reaches every compiled kernel of the designs: the engine
-                     decides it once per process before it measures time; None without such kernels
+    sample           returns a tiny problem that reaches every compiled kernel of the designs, for
+                     `planner doctor --warm`, which compiles all in advance; None without such kernels
     """
 
     type: type[ProblemT]

@@ -7,11 +7,11 @@ objective value is recomputed from the plan, and its metrics are measured on the
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from planner import clock, compile_events
 from planner.contract.design import Decision
 from planner.contract.plan import Violations
 from planner.contract.ranking import compare_ranks
@@ -119,43 +119,22 @@ def evaluate(
     system: System, problem: Any, entry: Entry, *, options: Options | None = None, previous: Run | None = None
 ) -> Run:
     """Run one design on one problem, verify its claims, and measure its plan on the true problem."""
-    options = options or Options()
-    compile_s = prepare(system, entry, options)
-    return _evaluate(system, problem, entry, options=options, previous=previous, compile_s=compile_s)
-
-
-def prepare(system: System, entry: Entry, options: Options) -> float:
-    """Compile or load the kernels of a design before its time is measured; return the seconds taken."""
-    return compilation.prepare(
-        system, entry, options, lambda sample, own: _evaluate(system, sample, own, options=options)
-    )
-
-
-def _evaluate(
-    system: System,
-    problem: Any,
-    entry: Entry,
-    *,
-    options: Options,
-    previous: Run | None = None,
-    compile_s: float = 0.0,
-) -> Run:
-    design = entry.design
+    design, options = entry.design, options or Options()
+    compile_events.listen()  # to kernels that do not come from planner.compiled
+    compiled_s = clock.paused_s()
     observed = design.observe(problem, **entry.information)
-    start = time.perf_counter()
-    with compilation.time_compiling(system) as stopwatch:
-        decision = compilation.call_with_fresh_kernels(
-            lambda: design.run(
-                observed,
-                options=options,
-                previous=previous.decision if previous else None,
-                parameters=entry.parameters,
-            )
+    start = clock.wall_now()
+    decision = compilation.call_with_fresh_kernels(
+        lambda: design.run(
+            observed,
+            options=options,
+            previous=previous.decision if previous else None,
+            parameters=entry.parameters,
         )
-    own = decision.proof.seconds
-    seconds = max(0.0, (time.perf_counter() - start if own is None else own) - stopwatch.seconds)
-    proof = replace(decision.proof, seconds=seconds, compile_s=compile_s + stopwatch.seconds)
-    decision = replace(decision, proof=proof)
+    )
+    own_s = decision.proof.seconds
+    seconds = clock.wall_now() - start if own_s is None else own_s
+    decision = _with_times(decision, seconds, clock.paused_s() - compiled_s)
     run = Run(
         system=system,
         problem=problem,
@@ -178,7 +157,20 @@ def _evaluate(
     if design.signalling is not None:
         signalling = design.signalling(problem, plan)
         metrics |= {"messages": float(signalling.messages), "signalling_bytes": float(signalling.bytes)}
-    return replace(run, plan=plan, violations=violations, metrics=metrics)
+    decision = _with_times(decision, seconds, clock.paused_s() - compiled_s)
+    return replace(run, decision=decision, plan=plan, violations=violations, metrics=metrics)
+
+
+def _with_times(decision: Decision[Any], seconds: float, compile_s: float) -> Decision[Any]:
+    """Return the decision with the seconds of deciding, and those of compiling."""
+    return replace(decision, proof=replace(decision.proof, seconds=seconds, compile_s=compile_s))
+
+
+def compile_ahead(system: System, entry: Entry, options: Options) -> float:
+    """Compile or load the kernels of a design, if it has any; return the seconds of compiling."""
+    return compilation.compile_ahead(
+        system, entry, options, lambda sample, own: evaluate(system, sample, own, options=options)
+    )
 
 
 # --- verification ------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from planner import clock
 from planner.contract.metrics import Metric
 from planner.contract.parameters import check_parameters, parameters_of
 from planner.contract.simulation import Simulation, SimulationResult
@@ -19,7 +19,7 @@ from planner.errors import InputError, PlannerError
 from planner.formatting import number, sizes
 from planner.io.table_files import write_table
 from planner.options import OPTION_NAMES, Algorithm, Options, Service
-from planner.runs.evaluation import entries, prepare
+from planner.runs.evaluation import entries
 from planner.runs.files import make_folder, save_scenario
 from planner.runs.result import Result, aligned
 from planner.runs.verdict import simulation_sentences
@@ -218,9 +218,8 @@ def _controllers(scenario: Scenario, simulation: Simulation, designs: list[str] 
 def _run(
     simulation: Simulation, problem: Any, entry: Entry, scenario: Scenario, frames: bool
 ) -> SimulatedDesign:
-    prepare(scenario.system, entry, scenario.options)
     drawn = {"frames": True} if frames and simulation.has_frames else {}
-    start = time.perf_counter()
+    start = clock.wall_now()
     try:
         result = simulation.run(
             problem,
@@ -233,7 +232,7 @@ def _run(
         )
     except PlannerError as error:
         return SimulatedDesign(entry=entry, error=error)
-    return SimulatedDesign(entry=entry, result=result, seconds=time.perf_counter() - start)
+    return SimulatedDesign(entry=entry, result=result, seconds=clock.wall_now() - start)
 
 
 def save(result: SimulatedDesigns, scenario: Scenario, out: Path, table_format: str) -> None:

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from planner.compile_events import observe_compiling
 from planner.contract.system import System
 from planner.options import Options
-from planner.runs.compilation import observe_compiling
-from planner.runs.evaluation import prepare
+from planner.runs.evaluation import compile_ahead
 from planner.scenarios.scenario import Entry
 
 
@@ -36,7 +36,7 @@ def warm(system: System, advance: Callable[[], object] = lambda: None) -> Warmed
     compiled: list[str] = []
     with observe_compiling(compiled.append):
         for design in system.designs:
-            prepare(system, Entry(label=design.name, design=design), Options())
+            compile_ahead(system, Entry(label=design.name, design=design), Options())
             advance()
     return Warmed(
         system=system.name,

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 
 from planner.compiled import digest_of, njit
@@ -106,3 +108,19 @@ def test_cached_code_is_compiled_again_where_a_function_that_it_calls_has_change
     (tmp_path / "kept_callee.py").write_text(changed)  # of the same size
     assert run(3) == ("13", "compiled")
     assert run(4) == ("13", "loaded")
+
+
+def test_a_slice_of_another_shape_is_an_error_with_a_fixed_text() -> None:
+    """Numba would compile a text with both shapes into each function that assigns to a slice."""
+    sources = {"array": np.ones(4), "matrix": np.ones((4, 2))}
+
+    @njit()
+    def assign(target: Any, source: Any) -> Any:
+        target[0:3] = source
+        return target
+
+    for name, source in sources.items():
+        with pytest.raises(ValueError, match=r"^cannot assign an array of another shape to a slice$"):
+            assign(np.zeros((5, *source.shape[1:])), source)
+        fits = assign(np.zeros((5, *source.shape[1:])), source[:3])
+        assert fits.sum() == source[:3].sum(), name

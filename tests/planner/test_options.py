@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
+from planner import clock
 from planner.options import Options
 
 
 def test_what_is_left_of_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(clock, "now", lambda: now[0])
     options = Options(time_limit_s=10.0, gap=0.1)
     deadline = options.deadline()
     assert deadline == 110.0

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from planner.backends import clock, highs, solve
+from planner import clock
+from planner.backends import highs, solve
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.contract.proof import Status
 from planner.errors import SolverFailure

@@ -165,10 +165,11 @@ def test_doctor_compiles_the_kernels_of_every_system(monkeypatch: pytest.MonkeyP
 
 
 def test_compiling_is_said_on_standard_error_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    from planner.runs import compilation, evaluation
+    from planner import compile_events
+    from planner.runs import evaluation
 
     def compile_and_solve(*given: Any, **more: Any) -> Any:
-        for observer in compilation._observers:
+        for observer in compile_events._observers:
             for kernel in ("first", "second"):
                 observer(kernel)
         return solve(*given, **more)

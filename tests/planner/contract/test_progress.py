@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import planner
-from planner.backends import clock
+from planner import clock
 from planner.contract import progress
 from planner.scenarios.catalogue import find_system
 

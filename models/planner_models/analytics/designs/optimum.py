@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
@@ -69,7 +68,7 @@ def plan(
     """
     must_answer = options.service == "all"
     choices = Choices(problem, must_answer=must_answer)
-    until = np.inf if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    until = np.inf if options.time_limit_s is None else clock.now() + options.time_limit_s
     chosen, backend = [], BACKEND
     bound: float | None = 0.0
     last = _start_from(problem, choices, previous)
@@ -81,7 +80,7 @@ def plan(
             return Decision(
                 plan=None, proof=Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
             )
-        left = until - time.perf_counter()
+        left = until - clock.now()
         is_cut = is_cut or left <= 0
         last = plan_interval(choices, interval, last, method=method, options=options, left_s=left)
         if last.chosen is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
@@ -94,7 +94,7 @@ def assign_in_transactions(
     rows: list[tuple[int, int, int]] = []
     until = options.deadline()
     for number in range(1, most_rounds + 1):
-        if number > 1 and until is not None and time.perf_counter() >= until:
+        if number > 1 and until is not None and clock.now() >= until:
             refuse = f"CDNs still refuse {_clusters(rows[-1][1])}"
             reason = f"{refuse} at the time limit, after {number - 1} rounds"
             return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
@@ -136,7 +136,7 @@ def _with_share_of_time(options: Options, until: float | None, decisions: int) -
     """Return options that leave an equal share of the time to each of `decisions`."""
     if until is None:
         return options
-    left_s = max(until - time.perf_counter(), 0.0)
+    left_s = max(until - clock.now(), 0.0)
     return replace(options, time_limit_s=max(left_s / decisions, LEAST_TIME_S))
 
 

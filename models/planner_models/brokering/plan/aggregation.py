@@ -10,7 +10,6 @@ with bitrates.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -18,6 +17,7 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner_models.brokering.plan.transportation import (
     Relaxation,
@@ -40,7 +40,7 @@ def solve_by_classes(
     """Solve the relaxation for classes of groups, and return clients of each group and the best bound.
 
     solve  solves a transportation problem, from these arcs (G, C) on; None: from any
-    until  when to stop refining (time.perf_counter()); the first classes are always solved
+    until  when to stop refining (clock.now()); the first classes are always solved
 
     raises  ValueError where the problem does not say which groups are similar
     """
@@ -72,7 +72,7 @@ def solve_by_classes(
         assert best.bound is not None
         if least - best.bound <= ENOUGH_GAP * abs(least):
             break
-        if time.perf_counter() > until:
+        if clock.now() > until:
             break
         divided = np.flatnonzero(np.diff(relaxation.assigned.indptr) > 1)
         cheapest = problem.cheapest_cluster(relaxation.dual_price)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.errors import SolverFailure
@@ -43,7 +42,7 @@ def solve_relaxation(
     """Solve min-cost flow over the cheapest arcs, and add arcs of negative reduced cost until there are none.
 
     active  (G, C) arcs to begin with in place of the cheapest
-    until   when to stop refining (time.perf_counter()); the bound holds whenever it stops
+    until   when to stop refining (clock.now()); the bound holds whenever it stops
     source  transportation problem; OR-Tools' cost-scaling push-relabel
     """
     groups, clusters = problem.cost.shape
@@ -76,7 +75,7 @@ def solve_relaxation(
             continue
         dual_price = _dual_prices(problem, assigned, full, active)
         improving = _improving_arcs(problem, dual_price, active, offered)
-        if not improving.any() or time.perf_counter() > until:
+        if not improving.any() or clock.now() > until:
             return _with_best_prices(problem, assigned, dual_price, active, until)
         active |= improving
 
@@ -99,7 +98,7 @@ def _with_best_prices(
     )
     no_price = np.zeros_like(dual_price)
     others = [replace(best, dual_price=no_price, bound=problem.lagrangian_bound(no_price))]
-    if int(active.sum()) <= MAX_PROGRAM_ARCS and time.perf_counter() <= until:
+    if int(active.sum()) <= MAX_PROGRAM_ARCS and clock.now() <= until:
         others += filter(None, [solve_linear_program(problem, active, until)])
     return max([best, *others], key=_bound_of)
 
@@ -119,7 +118,7 @@ def solve_linear_program(
     """Solve the relaxation as a linear program, and add arcs of negative reduced cost until there are none.
 
     active  (G, C) arcs to begin with
-    until   when to stop (time.perf_counter())
+    until   when to stop (clock.now())
 
     returns  Relaxation, or None where the solver has no optimum
     """
@@ -140,7 +139,7 @@ def solve_linear_program(
             ],
             name="brokering, divisible clients",
         )
-        limit_s = None if math.isinf(until) else max(until - time.perf_counter(), 0.1)
+        limit_s = None if math.isinf(until) else max(until - clock.now(), 0.1)
         solution = backends.solve(program, Options(time_limit_s=limit_s))
         if solution.x is None or solution.row_duals is None:
             return None

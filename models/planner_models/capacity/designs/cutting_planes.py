@@ -21,8 +21,8 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 
+from planner import clock
 from planner.arrays import Floats, Ints
-from planner.backends import clock
 from planner.backends.dispatch import solve
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.backends.solution import Solution

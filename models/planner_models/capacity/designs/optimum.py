@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats
-from planner.backends import clock
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status

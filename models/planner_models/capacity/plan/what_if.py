@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Bools, Floats
-from planner.backends import clock
 from planner.contract.studies import Decided, Explanation, Section
 from planner.errors import PlannerError
 from planner.formatting import amount

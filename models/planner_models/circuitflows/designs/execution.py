@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +10,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from planner import clock
 from planner.contract import control_loop
 from planner.contract.control_loop import Controller, Round
 from planner.contract.degradation import add_noise, round_up
@@ -90,7 +90,7 @@ class Datacenter:
 
     def _advance(self, until_us: float) -> None:
         self.network.advance(until_us, deadline=self.deadline)
-        if time.perf_counter() >= self.deadline and self.network.now_us < self.end_us:
+        if clock.now() >= self.deadline and self.network.now_us < self.end_us:
             raise OutOfTime
 
     def apply(self, decision: Sequence[Day]) -> None:
@@ -221,7 +221,7 @@ def run(
     week     returns the days of the next week from an observation at its start; None: no circuits
     limit_s  wall time after which the run is cut; the record's `simulated_us` says how far it came
     """
-    deadline = math.inf if limit_s is None else time.perf_counter() + limit_s
+    deadline = math.inf if limit_s is None else clock.now() + limit_s
     row = settings.iloc[0]
     small = int(row["queue_packets"])
     network = plan.build_idle_network(

@@ -8,7 +8,6 @@ Flows that may go to any rack go to racks drawn at random where a design does no
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
@@ -17,6 +16,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner import clock
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
@@ -312,7 +312,7 @@ def run_optimal_placement(
 
     source  generalises Mukerjee 2018, 2.6.1; see `placement`
     """
-    last, start = previous.plan if previous else None, time.perf_counter()
+    last, start = previous.plan if previous else None, clock.now()
     made = block_placement.optimize_placement(
         problem,
         racks_each=racks_each,
@@ -350,7 +350,7 @@ def remaining_s(options: Options, start: float) -> float | None:
     """Return the time left of a limit since `start`, of `time.perf_counter`; None without a limit."""
     if options.time_limit_s is None:
         return None
-    return max(LEAST_TIME_S, start + options.time_limit_s - time.perf_counter())
+    return max(LEAST_TIME_S, start + options.time_limit_s - clock.now())
 
 
 def share_of(options: Options, share: float) -> float | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import time
 from dataclasses import replace
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from planner import clock
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
@@ -67,7 +67,7 @@ def run_tuned_queues(
     }
     fixed = {"shifts": rings, "alpha": alpha, "beta": beta}
     trials: list[tuple[float, float, dict[str, float]]] = []
-    start, trying = time.perf_counter(), operation.limited(options, operation.share_of(options, TRIAL_SHARE))
+    start, trying = clock.now(), operation.limited(options, operation.share_of(options, TRIAL_SHARE))
     is_cut = False
     for low, high, lead in sorted(settings):
         queues = {"queue_packets": low, "large_packets": high, "early_us": lead}

@@ -15,7 +15,6 @@ decides over the rest.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +23,7 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from planner import backends
+from planner import backends, clock
 from planner.backends.linear_program import LinearProgram
 from planner.compiled import kernel
 from planner.options import Options
@@ -106,7 +105,7 @@ def prove_optimum(
 
 def _remaining_s(deadline: float | None) -> float | None:
     """Return the time left until a deadline, s; None without one."""
-    return None if deadline is None else max(MIN_TIME_S, deadline - time.perf_counter())
+    return None if deadline is None else max(MIN_TIME_S, deadline - clock.now())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

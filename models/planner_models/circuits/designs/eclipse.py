@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner import clock
 from planner.compiled import inner, kernel
 from planner.contract.design import Decision
 from planner.options import Options
@@ -130,7 +130,7 @@ def _schedule_days(problem: Circuits, switches: int, starts: int, deadline: floa
             days,
         )
         made += days.made(count)
-        if count < at_once or time.perf_counter() >= deadline:
+        if count < at_once or clock.now() >= deadline:
             return made
 
 

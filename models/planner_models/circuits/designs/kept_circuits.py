@@ -13,7 +13,6 @@ so that the result never serves less than what is given.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner import clock
 from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, State, update_matching
 from planner_models.circuits.plan.plan import IDLE, Day, order_days
 from planner_models.circuits.problem.problem import Circuits
@@ -132,7 +132,7 @@ class _Search:
     @property
     def is_over(self) -> bool:
         """True where the search has used its limits."""
-        return self.matchings <= 0 or time.perf_counter() >= self.deadline
+        return self.matchings <= 0 or clock.now() >= self.deadline
 
     def rematch(self, days: _Sequence, day: int) -> None:
         """Give a day the best matching for the demand that the others leave."""

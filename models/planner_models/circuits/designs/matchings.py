@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -12,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from planner import clock
 from planner.compiled import inner, kernel
 from planner_models.circuits.plan.plan import IDLE
 
@@ -81,7 +81,7 @@ def decompose(
     rest = full.copy()
     tolerance = SMALLEST_SHARE * float(rest.sum(axis=1).max(initial=0.0))
     rows = np.arange(len(rest))
-    while time.perf_counter() < deadline and (target := find_perfect(rest > tolerance)) is not None:
+    while clock.now() < deadline and (target := find_perfect(rest > tolerance)) is not None:
         weight = float(rest[rows, target].min())
         rest[rows, target] -= weight
         yield weight, target
@@ -105,7 +105,7 @@ def list_maximal(
         found.append(places if count == len(places) else places[:count].copy())
         if at[1] > most_steps or sum(map(len, found)) > most:
             return None
-        if at[0] >= 0 and time.perf_counter() >= deadline:
+        if at[0] >= 0 and clock.now() >= deadline:
             return None
     return np.concatenate(found)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from planner import backends
+from planner import backends, clock
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
 from planner.contract.design import Decision
@@ -148,7 +147,7 @@ def solve(
     if _rate(problem, annealed) >= ports * (1 - OPTIMAL):
         return schedules.make_decision(problem, annealed, bound=ports, options=options)
     found = annealed
-    if time.perf_counter() < limit.deadline(LENGTHS_SHARE):
+    if clock.now() < limit.deadline(LENGTHS_SHARE):
         found = _optimize_lengths(problem, annealed, limit)
     if _rate(problem, found) >= ports * (1 - OPTIMAL):
         return schedules.make_decision(problem, found, bound=ports, options=options)
@@ -197,7 +196,7 @@ def _decide_unlisted(
 ) -> Decision[Schedule]:
     """Return the decision where matchings are not listed: the best of all designs, with a bound."""
     found = _choose_best(problem, [found, *_run_heuristics(problem, limit)])
-    if time.perf_counter() >= limit.deadline(BOUND_SHARE):
+    if clock.now() >= limit.deadline(BOUND_SHARE):
         ports = upper_bound.bound_by_ports(problem)
         return schedules.make_decision(problem, found, bound=ports, options=options)
     proven = upper_bound.bound_schedules(problem, options=limit.rest(BOUND_SHARE)).proof
@@ -240,12 +239,12 @@ def _run_heuristics(problem: Circuits, limit: TimeLimit) -> list[list[Day]]:
     # less information may, by chance, lead these two to a better schedule
     for observed in _list_observations(problem):
         for schedule_days in (lambda one: eclipse.days(one, deadline=deadline), solstice.days):
-            if time.perf_counter() < deadline:
+            if clock.now() < deadline:
                 made = schedule_days(observed)
                 found += [made, kept_circuits.improve(observed, made, deadline=deadline)]
     for heuristics, end in ((FAST_HEURISTICS, deadline), (HEURISTICS, until)):
         for run in heuristics:
-            if time.perf_counter() < end:
+            if clock.now() < end:
                 found.append(run(problem, end))
     return found
 
@@ -308,7 +307,7 @@ def _optimize_lengths(problem: Circuits, found: list[Day], limit: TimeLimit) -> 
         switch=np.array([day.switch for day in days]),
         kept=kept_us / problem.pair_mbps / task.unit.us,
     )
-    if time.perf_counter() >= limit.deadline(LENGTHS_SHARE):
+    if clock.now() >= limit.deadline(LENGTHS_SHARE):
         return found
     options = replace(limit.rest(LENGTHS_SHARE), service="best")
     solution = backends.solve(replace(program, integer=None), options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from typing import Annotated, Final, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner import clock
 from planner.compiled import kernel
 from planner_models.circuits.designs.max_weight_matching import sum_ends
 from planner_models.circuits.plan.plan import IDLE, Day, find_rate
@@ -140,7 +140,7 @@ class PartialSchedule:
 
         True at the deadline too.
         """
-        if time.perf_counter() >= self.deadline:
+        if clock.now() >= self.deadline:
             return True
         left = self.left[self.problem.pairs]
         ends = (sum_ends(end, left, len(self.left)) for end in self.problem.pairs)

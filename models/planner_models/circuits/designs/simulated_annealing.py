@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Final
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner import clock
 from planner.compiled import inner, kernel
 from planner.contract.design import Decision
 from planner.options import Options
@@ -90,7 +90,7 @@ def days(
     window = problem.window_us
 
     def is_over() -> bool:
-        return time.perf_counter() >= deadline or _is_enough(problem, found, enough_bits)
+        return clock.now() >= deadline or _is_enough(problem, found, enough_bits)
 
     greedy: list[Day] = []
     if not is_over():
@@ -186,10 +186,10 @@ def _run_annealing(
         State.of(len(problem.racks)),
     )
     step, size = 0, max(1, min(FIRST_STEPS_PER_CALL, FIRST_PAIRS // (count * len(problem.pair_bits))))
-    while step < steps and (began := time.perf_counter()) < deadline:
+    while step < steps and (began := clock.now()) < deadline:
         _anneal(*arguments, step, min(step + size, steps))
         step += size
-        size *= 2 if time.perf_counter() - began < CALL_S else 1
+        size *= 2 if clock.now() - began < CALL_S else 1
     return [
         replace(day, duration_us=float(length), target=target)
         for day, length, target in zip(start, best_lengths, best_targets, strict=True)

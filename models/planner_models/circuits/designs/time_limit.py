@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from typing import Final
 
+from planner import clock
 from planner.options import Options
 
 LEAST_TIME_S: Final = 0.001
@@ -16,7 +16,7 @@ class TimeLimit:
     """The time limit of options, which runs from when this was made."""
 
     def __init__(self, options: Options) -> None:
-        self.options, self.start = options, time.perf_counter()
+        self.options, self.start = options, clock.now()
 
     def deadline(self, share: float = 1.0) -> float:
         """Return when a share of the limit is over, by `time.perf_counter`; inf without a limit."""
@@ -27,5 +27,5 @@ class TimeLimit:
         """Return the options with the time until a share of the limit is over, a millisecond at least."""
         if self.options.time_limit_s is None:
             return self.options
-        left_s = self.deadline(share) - time.perf_counter()
+        left_s = self.deadline(share) - clock.now()
         return replace(self.options, time_limit_s=max(LEAST_TIME_S, left_s))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner import backends
+from planner import backends, clock
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
 from planner.contract.design import Decision
@@ -70,7 +69,7 @@ def schedule(
 
     source  Manne 1960, the ordering program; Huang et al. 2016 (Sunflow), circuits by the order of coflows
     """
-    begin = time.perf_counter()
+    begin = clock.now()
     limit_s = math.inf if options.time_limit_s is None else options.time_limit_s
     scope = circuits_scope(problem)
     if not problem.can_complete.any():
@@ -83,7 +82,7 @@ def schedule(
     parts = parts if flows * parts <= most_circuits else 1
     proven, backend = None, None
     if not search.is_optimal and flows * parts <= most_circuits:
-        left = None if options.time_limit_s is None else max(0.01, limit_s - (time.perf_counter() - begin))
+        left = None if options.time_limit_s is None else max(0.01, limit_s - (clock.now() - begin))
         proven, backend = search.solve_program(parts, replace(options, time_limit_s=left))
         if proven is not None and (bound is None or proven > bound):
             kind = f"at most {parts} circuits for each flow" if parts > 1 else "one circuit for each flow"
@@ -163,7 +162,7 @@ class _Search:
             self.try_order(rank)
         rng = np.random.default_rng(seed)
         for _ in range(steps if len(order) > 1 else 0):
-            if self.is_optimal or time.perf_counter() >= deadline:
+            if self.is_optimal or clock.now() >= deadline:
                 return
             tried = order.tolist()
             one, other = rng.choice(len(order), size=2, replace=False).tolist()

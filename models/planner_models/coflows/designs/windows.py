@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Final
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner import clock
 from planner.compiled import kernel
 from planner.contract.design import Decision
 from planner.errors import InputError
@@ -82,7 +82,7 @@ def schedule_most_served(
     limit = TimeLimit(options)
 
     def days(week: Circuits) -> list[Day]:
-        if time.perf_counter() >= limit.deadline(MOST_SERVED_SHARE):
+        if clock.now() >= limit.deadline(MOST_SERVED_SHARE):
             return solstice.days(week)
         rest = limit.rest()
         if rest.time_limit_s is not None:

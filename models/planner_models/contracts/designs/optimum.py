@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple
@@ -10,7 +9,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Floats
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
@@ -114,15 +113,13 @@ def _plan(problem: Month, *, method: Method, options: Options, use_free_windows:
     shortage = prove_shortage(problem, options)
     if shortage is not None:
         return Decision(plan=None, proof=shortage)
-    until = time.perf_counter() + (
-        DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
-    )
+    until = clock.now() + (DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s)
     load = np.zeros((problem.windows, len(problem.names)))
     bound: float | None = 0.0
     backend = ""
     for row in range(len(problem.regions)):
         region = Region.of(problem, row, use_free_windows=use_free_windows)
-        share = (until - time.perf_counter()) / (len(problem.regions) - row)
+        share = (until - clock.now()) / (len(problem.regions) - row)
         done = plan_region(region, method=method, options=options, time_limit_s=share)
         if done.load is None:
             proof = Proof(status=Status.UNDECIDED, backend=done.backend)
@@ -137,7 +134,7 @@ def plan_region(region: Region, *, method: Method, options: Options, time_limit_
     """Plan one region, within its limit of switching where it has one."""
     if region.moved_share >= 1 or len(region.traffic) < 2 or not len(region.contracts):
         return _plan_freely(region, method=method, options=options, time_limit_s=time_limit_s)
-    until = time.perf_counter() + max(time_limit_s, 1.0)
+    until = clock.now() + max(time_limit_s, 1.0)
     gap = DEFAULT_GAP if options.gap is None else options.gap
     limited = replace(options, gap=min(gap, 1e-4), time_limit_s=max(time_limit_s / 4, 1.0))
     if method == "exact":
@@ -155,7 +152,7 @@ def plan_region(region: Region, *, method: Method, options: Options, time_limit_
         free.load,
         limited,
         is_enough=lambda cost: bound is not None and cost <= bound * (1 + gap) + CENT,
-        time_left=lambda: until - time.perf_counter(),
+        time_left=lambda: until - clock.now(),
     )
     done = RegionDecision(load, free_windows.load_cost(region, load), bound, free.backend)
     is_small = method == "auto" and region.most.size <= MOST_BINARIES
@@ -175,16 +172,16 @@ def _best_of(region: Region, done: RegionDecision, exact: RegionDecision) -> Reg
 
 def _plan_freely(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:
     """Plan one region: levels from the relaxation, the integer program where small, search, and the bound."""
-    until = time.perf_counter() + max(time_limit_s, 1.0)
+    until = clock.now() + max(time_limit_s, 1.0)
     if not len(region.contracts):
         return RegionDecision(np.zeros((len(region.traffic), 0)), 0.0, 0.0, "no contracts")
     gap = DEFAULT_GAP if options.gap is None else options.gap
-    relaxed = replace(options, gap=min(gap, 1e-4), time_limit_s=max(until - time.perf_counter(), 1.0))
+    relaxed = replace(options, gap=min(gap, 1e-4), time_limit_s=max(until - clock.now(), 1.0))
     if method == "exact":
         return _solve_exactly(region, relaxed, until)
 
     def time_left() -> float:
-        return until - time.perf_counter()
+        return until - clock.now()
 
     levels, bound, backend = _rate_relaxations(region, relaxed, time_left)
     nothing_free = np.zeros(region.most.shape, dtype=bool)  # only by rounding: the highest levels carry all
@@ -294,7 +291,7 @@ def _rate_relaxations(
 def _solve_exactly(region: Region, options: Options, until: float) -> RegionDecision:
     """Solve the integer program of a region."""
     built = program.build(region, exact=True)
-    limited = replace(options, time_limit_s=max(until - time.perf_counter(), 1.0))
+    limited = replace(options, time_limit_s=max(until - clock.now(), 1.0))
     solution = backends.solve(built.program, limited)
     backend = solution.backend or ""
     if solution.x is None:

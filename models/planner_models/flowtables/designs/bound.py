@@ -6,11 +6,11 @@ the witness: no correct entry serves both. Headers that are pairwise incompatibl
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Ints
 from planner.compiled import inner, kernel
 from planner_models.flowtables.designs.cover import Headers
@@ -30,7 +30,7 @@ def find_incompatible(
     """Return rows of headers that are pairwise incompatible, greedily, the most specific ones first.
 
     specific  (n,) bits that an entry for each header must match, or an estimate
-    until     a time of time.perf_counter() at which the search ends, with the rows found so far
+    until     a time of clock.now() at which the search ends, with the rows found so far
     """
     actions = classify(headers.words, problem.entries)
     order = np.argsort(-specific, kind="stable")
@@ -39,7 +39,7 @@ def find_incompatible(
     used, rules = problem.used_mask, problem.entries
     count = 0
     for begin in range(0, len(order), HEADERS_AT_A_TIME):
-        if until is not None and begin and time.perf_counter() > until:
+        if until is not None and begin and clock.now() > until:
             break
         part = order[begin : begin + HEADERS_AT_A_TIME]
         count = _add_incompatible(headers.words, actions, part, used, rules, chosen, recent, forced, count)

@@ -21,13 +21,13 @@ source  Geoffrion 1974, "Lagrangean relaxation for integer programming"; Polyak 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from planner import clock
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, kernel
 from planner_models.flowtables.designs.cover import Headers, Members
@@ -199,7 +199,7 @@ class CandidateSearch:
     def improve(self, trials: int, random: np.random.Generator, until: float | None = None) -> Floats:
         """Look for a better pool by prices and by local search, in turn; return the last prices.
 
-        until  a time of time.perf_counter() at which the search ends
+        until  a time of clock.now() at which the search ends
         """
         price = self._share_time()
         for steps in (FIRST_STEPS, *[STEPS] * (ROUNDS - 1)):
@@ -208,7 +208,7 @@ class CandidateSearch:
             gains = find_gains(self.candidates, price, self.weight, *self._list_times(masks))[:, 0]
             near = self.candidates.masks[np.argsort(-gains, kind="stable")[:TRIED]]
             for _ in range(trials):
-                if until is not None and time.perf_counter() > until:
+                if until is not None and clock.now() > until:
                     return price
                 self._try(self._change(near, random))
         return price
@@ -225,7 +225,7 @@ class CandidateSearch:
         first = [min(max(int(part * len(self.pool)), 1), self.most) for part in FIRST_PARTS]
         while True:
             masks = first.pop() if first else int(np.argmin(bounds[1:])) + 1
-            is_late = until is not None and time.perf_counter() > until
+            is_late = until is not None and clock.now() > until
             if is_late or (not first and bounds[1:].min() >= least):
                 return float(bounds[1:].min())
             if masks == self.most < len(self.candidates.masks) and masks in prices:
@@ -278,7 +278,7 @@ class CandidateSearch:
         best, best_price, length, stalled = -np.inf, price, 1.0, 0
         direction = np.zeros(len(price))
         for step in range(steps):
-            if step and until is not None and time.perf_counter() > until:
+            if step and until is not None and clock.now() > until:
                 break
             found = self.relax(price, masks)
             if try_pool is not None and step % POOLS_EVERY == 0:

@@ -8,12 +8,12 @@ with the most headers that none yet serves is next. Headers that are pairwise in
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
 
+from planner import clock
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.flowtables.designs.bound import find_incompatible
@@ -40,7 +40,7 @@ Rounds = Annotated[
 
 def cover_trace(problem: FlowTables, *, rounds: Rounds = 0, options: Options = Options()) -> Decision[Cache]:
     """Serve all connections by few entries, with as many masks as these take."""
-    started = time.perf_counter()
+    started = clock.now()
     until = None if options.time_limit_s is None else started + 0.5 * options.time_limit_s
     headers = group_headers(problem)
     least = [make_least_masks(problem, by_entropy)(headers.words) for by_entropy in (True, False)]

@@ -19,13 +19,12 @@ program, and the bound is computed from them anew. It is the least over all K.
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.compiled import inner, kernel
@@ -101,18 +100,18 @@ def bound_time(
 
     headers       the headers of the connections that rules can tell apart
     incompatible  rows of headers that need an entry each
-    until         a time of time.perf_counter() after which no further prices are found
+    until         a time of clock.now() after which no further prices are found
 
     A cache without entries has no masks, so that each connection takes an upcall and no lookup.
     """
     if not problem.most_entries:
         return problem.cost("upcall_us")
-    if until is not None and time.perf_counter() > until:
+    if until is not None and clock.now() > until:
         return min(float(bound_us(problem, len(incompatible), 1)), problem.cost("upcall_us"))
     groups = find_groups(problem, headers, incompatible)
     search = _Search(problem, groups, float(max(len(incompatible), len(groups.total))))
     for _ in range(ROUNDS):
-        if until is not None and time.perf_counter() > until:
+        if until is not None and clock.now() > until:
             break
         gains = search.find_lines()
         if gains is None or not search.divide(gains):

@@ -7,12 +7,12 @@ of one field, while the cost falls; the entries of given masks are a greedy set 
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.options import Options
@@ -68,7 +68,7 @@ def plan_pool(
 
     previous  a decision whose masks are the start where they cost less than merged ones
     """
-    started = time.perf_counter()
+    started = clock.now()
     headers = group_headers(problem)
     least = make_least_masks(problem, by_entropy=True)(headers.words)
     search = PoolSearch(problem, headers)
@@ -105,7 +105,7 @@ def plan_pool(
 
 
 def _part(started: float, options: Options, part: float) -> float | None:
-    """Return the time of time.perf_counter() at which a part of the time limit is over; None without one."""
+    """Return the time of clock.now() at which a part of the time limit is over; None without one."""
     return None if options.time_limit_s is None else started + part * options.time_limit_s
 
 
@@ -254,11 +254,11 @@ class PoolSearch:
         """Return masks of no more cost: masks dropped, changed or added.
 
         wanted  a mask for each header, of which some are added
-        until   a time of time.perf_counter() at which the search ends
+        until   a time of clock.now() at which the search ends
         """
         cost = self.cost_of_masks(masks)
         for _ in range(trials):
-            if until is not None and time.perf_counter() > until:
+            if until is not None and clock.now() > until:
                 break
             tried = self._change(masks, wanted, random)
             choice = self.choose(tried)

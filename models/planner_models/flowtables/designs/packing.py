@@ -14,13 +14,12 @@ source  Gilmore and Gomory 1961 (column generation); Tomita and Kameda 2007, "An
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.compiled import inner, kernel
@@ -57,12 +56,12 @@ def pack(problem: FlowTables, words: Words, rounds: int, until: float | None) ->
     """Return few valid cubes that cover headers (n, words), and a bound on the number of any.
 
     rounds  most programs over more cubes
-    until   a time of time.perf_counter() after which no other round begins
+    until   a time of clock.now() after which no other round begins
     """
     search = _Search(problem, words)
     bound = 0.0
     for _ in range(rounds):
-        if until is not None and time.perf_counter() > until:
+        if until is not None and clock.now() > until:
             break
         price = search.find_prices()
         if price is None:
@@ -130,7 +129,7 @@ class _Search:
         priced = priced[np.argsort(-price[priced], kind="stable")]
         bound, headers, masks = 0.0, [], []
         for begin in range(0, len(priced), PRICED_AT_A_TIME):
-            if begin and until is not None and time.perf_counter() > until:
+            if begin and until is not None and clock.now() > until:
                 break  # headers without a largest sum have no price in the bound
             part = priced[begin : begin + PRICED_AT_A_TIME]
             most, best, mask = find_heaviest(
@@ -155,7 +154,7 @@ class _Search:
         open_rows = np.flatnonzero(~(matrix[:, is_whole].sum(axis=1) > 0))
         columns = np.flatnonzero(~is_whole & (reduced < MOST_REDUCED_COST))
         part = sp.csr_array(matrix[:, columns])[open_rows]
-        left_s = ROUNDING_S if until is None else min(max(until - time.perf_counter(), 1.0), ROUNDING_S)
+        left_s = ROUNDING_S if until is None else min(max(until - clock.now(), 1.0), ROUNDING_S)
         rest = np.zeros(0, dtype=np.int64)
         if len(open_rows):
             program = LinearProgram.build(

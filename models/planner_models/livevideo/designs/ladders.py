@@ -9,13 +9,13 @@ found as without ladders; a local search over steps follows, and both are repeat
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract import progress
 from planner.contract.design import Decision
@@ -86,7 +86,7 @@ class _Search:
 
     def __init__(self, problem: LiveVideo, options: Options, previous: Decision[Trees] | None) -> None:
         limit_s = options.time_limit_s or decomposition.TIME_LIMIT_S
-        self.started = time.perf_counter()
+        self.started = clock.now()
         self.until = self.started + limit_s
         self.problem, self.options, self.previous = problem, options, previous
         self.gap = GAP if options.gap is None else options.gap
@@ -108,7 +108,7 @@ class _Search:
         prices.close()
         start: Decision[Trees] | None = self.previous
         for _ in range(ROUNDS):
-            before, left_s = self.best_value, self.until - time.perf_counter()
+            before, left_s = self.best_value, self.until - clock.now()
             if self._is_done() or left_s <= 0:
                 break
             found = self._find_trees(wanted, start, ROUND_SHARE * left_s)
@@ -227,13 +227,13 @@ class StepPrices:
         return self.rows.to_labels(self.bound_price)
 
     def run(self, until: float) -> None:
-        """Improve prices and bound until time.perf_counter() is `until` or the bound makes no progress."""
+        """Improve prices and bound until clock.now() is `until` or the bound makes no progress."""
         stalls = 0
         for number in range(PASSES):
             self.relaxation.run_pass(QUICK if number < QUICK_PASSES else GOOD, until=until)
             self._move_prices(number)
             self._smooth_prices()
-            is_late = time.perf_counter() > until
+            is_late = clock.now() > until
             if is_late or (number + 1) % PASSES_PER_BOUND == 0:
                 before = self.bound
                 self._compute_bound(until)
@@ -332,7 +332,7 @@ class StepPrices:
         newest, trees = self.price, self.relaxation.trees
         price, self.price = self.smoothed
         self._set_values()
-        until = max(until, time.perf_counter() + MIN_BOUND_S)
+        until = max(until, clock.now() + MIN_BOUND_S)
         link_price = self.rows.link_prices(price)
         found = self.pricer.price_all(link_price, trees.dual.copy(), TIGHT, trees.paths, until)
         total = float(found.bound.sum() + price @ self.rows.limit + self.price.sum())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Final
 
+from planner import clock
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Status
@@ -39,11 +39,11 @@ def distribute(problem: LiveVideo, *, options: Options = Options()) -> Decision[
     has_pins = len(problem.pinned_requests) + len(problem.pinned_links) > 0
     share = SEARCH_SHARE if has_pins else 1.0
     gap = GAP if options.gap is None else options.gap
-    started = time.perf_counter()
+    started = clock.now()
     found = vdn.distribute(
         problem, options=replace(options, gap=gap, time_limit_s=share * options.time_limit_s)
     )
-    left_s = options.time_limit_s - (time.perf_counter() - started)
+    left_s = options.time_limit_s - (clock.now() - started)
     if not has_pins or found.proof.status is Status.OPTIMAL or left_s <= 0:
         return found
     return _take_better(integer_program.solve(problem, options=replace(options, time_limit_s=left_s)), found)

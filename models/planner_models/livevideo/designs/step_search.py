@@ -7,12 +7,12 @@ per Mbit/s go first.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Ints
 from planner_models.livevideo.plan.plan import Trees, find_received, plan_rows
 from planner_models.livevideo.plan.streams import Streams
@@ -25,7 +25,7 @@ CHECKED: Final = 256  # requests between two looks at the clock
 def serve_more(problem: LiveVideo, plan: Trees, until: float) -> Trees:
     """Return the plan with requests served at more value, while a step gains; never a plan of less value.
 
-    until  time.perf_counter() at which the search ends
+    until  clock.now() at which the search ends
     """
     search = _StepSearch(problem, plan)
     steps = problem.steps
@@ -33,7 +33,7 @@ def serve_more(problem: LiveVideo, plan: Trees, until: float) -> Trees:
     per_mbps = gain / problem.bitrate_mbps[steps.object]
     order = np.argsort(-per_mbps, kind="stable")
     for number, step in enumerate(order[gain[order] > 0].tolist()):
-        if number % CHECKED == 0 and time.perf_counter() > until:
+        if number % CHECKED == 0 and clock.now() > until:
             break
         search.try_step(int(steps.request[step]), int(steps.object[step]), float(steps.value[step]))
     return search.streams.plan()

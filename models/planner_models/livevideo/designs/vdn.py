@@ -6,10 +6,10 @@ take some twenty to compile where no run on this machine has done so.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Final
 
+from planner import clock
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.options import Options
@@ -45,11 +45,11 @@ def distribute(
         return ladders.distribute(problem, most_moved=most_moved, options=options, previous=previous)
     limit_s = options.time_limit_s or decomposition.TIME_LIMIT_S
     gap = decomposition.GAP if options.gap is None else options.gap
-    until = time.perf_counter() + limit_s
+    until = clock.now() + limit_s
     found = integer_program.solve(
         problem, options=replace(options, gap=gap, time_limit_s=PROGRAM_SHARE * limit_s)
     )
-    left_s = max(until - time.perf_counter(), PROGRAM_SHARE * limit_s)
+    left_s = max(until - clock.now(), PROGRAM_SHARE * limit_s)
     if found.proof.status is Status.OPTIMAL:
         prices = integer_program.find_dual_prices(problem, Options(time_limit_s=left_s))
         return PricedDecision(plan=found.plan, proof=found.proof, prices=prices)

@@ -14,13 +14,13 @@ source  Lagrangian relaxation of the p-median: Cornuejols, Fisher and Nemhauser 
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 from math import comb
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner_models.multicast.plan.meta_groups import Masks
 
@@ -64,7 +64,7 @@ def bound_extra_mbps(switches: list[Switch], *, until: float | None = None) -> F
     Where switches are many and large, those with the most traffic come first, and others get 0; so do those
     without a free entry, and all where only a few could be bounded.
 
-    until  a time of time.perf_counter() at which the bounds found so far are returned
+    until  a time of clock.now() at which the bounds found so far are returned
     """
     best = np.zeros(len(switches))
     full = [place for place, one in enumerate(switches) if len(one.ports) > one.free > 0]
@@ -75,7 +75,7 @@ def bound_extra_mbps(switches: list[Switch], *, until: float | None = None) -> F
     full.sort(key=lambda place: (-float(switches[place].rate.sum()), place))
     left = MAX_LISTED_IN_ALL
     for done, place in enumerate(full):
-        if until is not None and time.perf_counter() > until:
+        if until is not None and clock.now() > until:
             break
         share = min(MAX_LISTED, max(left // (len(full) - done), left // 50))
         search = _LagrangianBound(switches[place], share)
@@ -148,7 +148,7 @@ class _LagrangianBound:
         price = np.ones(len(self.sets))
         weight = np.bincount(self.place, self.rate, minlength=len(price))
         for length in np.geomspace(FIRST_STEP, LAST_STEP, MAX_STEPS):
-            if until is not None and time.perf_counter() > until:
+            if until is not None and clock.now() > until:
                 break
             paid = np.minimum(price[self.place], self.limit)
             saved = self._savings(paid)

@@ -9,11 +9,11 @@ source  Lagrangian relaxation of the multidimensional knapsack problem: Fisher 1
 
 from __future__ import annotations
 
-import time
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Bools, Floats
 from planner_models.multicast.plan.table_limits import TableLimits, admit_in_order
 
@@ -40,7 +40,7 @@ def select_by_prices(
 
     saved_mbps  (G,) what each group saves
     gap_mbps    difference to the bound at which the search ends
-    until       a time of time.perf_counter() at which it ends
+    until       a time of clock.now() at which it ends
     """
     uses, free = limits.uses.astype(float), limits.free.astype(float)
     of_group = uses.T.tocsr()
@@ -64,7 +64,7 @@ def select_by_prices(
             if stalled % STEPS_WITHOUT_GAIN == 0:
                 length, price = length / 2, best_price
                 continue
-        is_late = until is not None and time.perf_counter() > until
+        is_late = until is not None and clock.now() > until
         if bound - best <= gap_mbps or length < LAST_STEP or is_late:
             break
         slope = uses @ chosen - free

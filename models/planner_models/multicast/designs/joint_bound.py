@@ -10,11 +10,11 @@ source  Lagrangian relaxation of the p-median: Cornuejols, Fisher and Nemhauser 
 
 from __future__ import annotations
 
-import time
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner_models.multicast.designs.channelization.union_search import search_unions
 from planner_models.multicast.designs.partitioned import saved_mbps
@@ -214,5 +214,5 @@ class JointRelaxation:
 
 
 def is_late(until: float | None) -> bool:
-    """Return whether a time of time.perf_counter() has passed."""
-    return until is not None and time.perf_counter() > until
+    """Return whether a time of clock.now() has passed."""
+    return until is not None and clock.now() > until

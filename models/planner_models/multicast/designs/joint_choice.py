@@ -8,12 +8,12 @@ integer program over the unions that a better plan may open (`joint_optimum`) is
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
@@ -208,7 +208,7 @@ class _JointSearch:
             )
         if found is None:
             return
-        left = np.inf if self.until is None else self.until - time.perf_counter()
+        left = np.inf if self.until is None else self.until - clock.now()
         limited = replace(self.options, time_limit_s=float(np.clip(left, 0.1, MAX_PROGRAM_S)))
         solved = joint_optimum.solve(self.problem, self.limits, limited, found=found)
         if solved is None:

@@ -145,7 +145,7 @@ def refuse(limits: TableLimits) -> Proof:
 def widen_bound(problem: Multicast, proof: Proof, scope: str, *, until: float | None = None) -> Proof:
     """Return the proof with the better of its bound within the scope, and the bound of all plans.
 
-    until  a time of time.perf_counter() at which the bound of all plans may be weaker
+    until  a time of clock.now() at which the bound of all plans may be weaker
     """
     least = bound_mbps(problem, until=until)
     if proof.bound is not None and proof.bound > least * (1 + 1e-9):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Annotated, Final, Literal
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract import progress
 from planner.contract.design import Decision
@@ -149,7 +149,7 @@ def partition_and_share(
         raise InputError(f"{name}: is for entries shared by edge switches, share is {share}")
     if port_mbps is not None and method != "algorithm2":
         raise InputError(f"port_mbps: is for method algorithm2, this is {method}")
-    until = np.inf if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    until = np.inf if options.time_limit_s is None else clock.now() + options.time_limit_s
     copies = problem.aggregation_copies
     layers = {"edge": ("edge",), "aggregation": ("aggregation",), "both": ("aggregation", "edge")}[share]
     others = tuple(name for name in LAYERS if name not in layers)
@@ -283,7 +283,7 @@ def _improve_edges(sharing: Sharing, tables: EdgeTables, until: float) -> None:
     for _ in range(MAX_ROUNDS):
         progress.report(METRIC, tables.total_mbps, least)
         tables.changed.clear()
-        if not improve(tables, until=until) or time.perf_counter() > until:
+        if not improve(tables, until=until) or clock.now() > until:
             return
         changed = np.zeros(tables.problem.edge_count, dtype=bool)
         changed[list(tables.changed)] = True

@@ -6,12 +6,12 @@ free or shared entries cost less. Both are exact for one group; the others' entr
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner_models.multicast.designs.partitioned import saved_mbps, traffic_mbps
 from planner_models.multicast.plan.meta_groups import Masks
@@ -187,12 +187,12 @@ def improve(tables: EdgeTables, *, until: float) -> bool:
         worse = np.flatnonzero(gains > 0)
         moved = 0
         for group in worse[np.argsort(-gains[worse], kind="stable")].tolist():
-            if time.perf_counter() > until:
+            if clock.now() > until:
                 return improved
             moved += tables.drop(group)
         absent = np.flatnonzero(~tables.kept)
         for group in absent[np.argsort(-saved_mbps(tables.problem)[absent], kind="stable")].tolist():
-            if time.perf_counter() > until:
+            if clock.now() > until:
                 return improved or moved > 0
             moved += tables.add(group)
         improved |= moved > 0

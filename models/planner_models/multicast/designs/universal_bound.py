@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from planner import clock
 from planner_models.multicast.designs import edge_bound
 from planner_models.multicast.plan.meta_groups import extra_mbps_bound
 from planner_models.multicast.problem.problem import Multicast
@@ -24,11 +24,11 @@ def bound_mbps(problem: Multicast, *, until: float | None = None) -> float:
     p-median at each switch (`edge_bound`). Cores: groups of several pods need an entry in at least one, where
     none can be shared.
 
-    until  a time of time.perf_counter() at which a weaker bound is returned
+    until  a time of clock.now() at which a weaker bound is returned
     """
     if problem not in _KNOWN:
         bound = _bound_mbps(problem, until)
-        if until is not None and time.perf_counter() > until:
+        if until is not None and clock.now() > until:
             return bound
         _KNOWN[problem] = bound
     return _KNOWN[problem]
@@ -46,7 +46,7 @@ def _bound_mbps(problem: Multicast, until: float | None) -> float:
     start = np.searchsorted(edge, np.arange(problem.edge_count + 1)).tolist()
     simple = np.zeros(len(free))
     for switch, (size, (a, b)) in enumerate(zip(free.tolist(), pairwise(start), strict=True)):
-        if until is not None and time.perf_counter() > until:
+        if until is not None and clock.now() > until:
             break
         if b - a > size:
             simple[switch] = extra_mbps_bound(masks[a:b], weight[group[a:b]], size)

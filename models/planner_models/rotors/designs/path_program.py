@@ -18,7 +18,6 @@ routing by paths of any number of links delivers more than
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -26,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import floyd_warshall
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Bools, Floats
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.backends.solution import Solution
@@ -69,7 +68,7 @@ def deliver_most(capacity: Floats, demand: Floats, options: Options) -> Delivere
     best, bound, backend = Paths.direct(np.minimum(capacity, demand)), np.inf, None
     value = float(best.rate.sum())
     for _ in range(MAX_ROUNDS):
-        left = None if deadline is None else deadline - time.perf_counter()
+        left = None if deadline is None else deadline - clock.now()
         if left is not None and left <= 0:
             break
         model = build_program(capacity, demand, known)

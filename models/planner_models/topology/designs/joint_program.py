@@ -11,7 +11,6 @@ over links alone; it bounds whole links as well as fractional ones. The bound ho
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -19,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.backends.solution import Solution
@@ -269,7 +268,7 @@ def solve(
     best: tuple[float, Floats, Floats] | None = None
     backend = None
     for _ in range(most_rounds):
-        left = None if deadline is None else deadline - time.perf_counter()
+        left = None if deadline is None else deadline - clock.now()
         if left is not None and left <= 0:
             break
         own = replace(options, time_limit_s=left, service="best")

@@ -10,7 +10,6 @@ max-min fairness; the weights are a linear case of the bandwidth functions of Ja
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
@@ -19,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Bools, Floats
 from planner.backends import Solution
 from planner.backends.linear_program import LinearProgram, Rows
@@ -426,7 +425,7 @@ def _search_values(
 
     parts  the time limit is divided by
     """
-    until = None if options.time_limit_s is None else time.perf_counter() + options.time_limit_s / parts
+    until = None if options.time_limit_s is None else clock.now() + options.time_limit_s / parts
     value = np.zeros(len(problem.demands))
     for by, level in zip(_scale_levels(levels), levels, strict=True):
         value += by * level.value

@@ -110,7 +110,7 @@ def route(
 def search(
     reduced: ReducedProblem, *, epsilon: float, gap: float = 0.0, until: float | None = None
 ) -> SearchResult:
-    """Run phases until the ratio is guaranteed, the relative `gap` is proven, or a time of perf_counter()."""
+    """Run phases until the ratio is guaranteed, the relative `gap` is proven, or a time of clock.now()."""
     scheme = _Scheme(reduced, epsilon, until)
     trace = []
     for iteration in scheme.iterate():

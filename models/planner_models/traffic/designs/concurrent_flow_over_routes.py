@@ -47,7 +47,7 @@ def route(
     """Return the decision for demands that all have a route; the bound holds for the routes of `routes`.
 
     gap    relative, at which the search ends
-    until  a time of time.perf_counter() at which it ends
+    until  a time of clock.now() at which it ends
     """
     if not (problem.rate_mbps > 0).any():
         return decide_without_demand(problem, objective)

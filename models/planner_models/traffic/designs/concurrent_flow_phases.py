@@ -10,13 +10,13 @@ source  Garg and Könemann, "Faster and simpler algorithms for multicommodity fl
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats
 from planner_models.traffic.designs.column_generation.column_generation import Iteration
 
@@ -27,12 +27,12 @@ class Phases(ABC):
     """The lengths of links, and what is known of the utilization: that of the flow sent, and a bound.
 
     capacity, length  (A,) of links; true lengths are length * exp(log_scale) * delta
-    until             a time of time.perf_counter() at which a phase ends early
+    until             a time of clock.now() at which a phase ends early
     """
 
     def __init__(self, capacity: Floats, epsilon: float, until: float | None, bound: float = 0.0) -> None:
         self.capacity, self.epsilon, self.until = capacity, epsilon, until
-        self.started = time.perf_counter()
+        self.started = clock.wall_now()
         self.length = 1.0 / capacity
         self.log_scale = 0.0
         self.bound, self.utilization = bound, np.inf
@@ -69,7 +69,7 @@ class Phases(ABC):
         return float(self.length @ self.capacity)
 
     def _is_late(self) -> bool:
-        return self.until is not None and time.perf_counter() >= self.until
+        return self.until is not None and clock.now() >= self.until
 
     def _scale_lengths(self) -> float:
         """Scale lengths down where one is too large; return the factor that they were divided by."""
@@ -81,7 +81,7 @@ class Phases(ABC):
 
     def _iteration(self) -> Iteration:
         return Iteration(
-            seconds=time.perf_counter() - self.started,
+            seconds=clock.wall_now() - self.started,
             phase="phase",
             utilization=self.utilization,
             bound=self.bound,

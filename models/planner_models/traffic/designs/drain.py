@@ -15,7 +15,6 @@ stay, no plan moves less; else a second one may move every demand.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -25,6 +24,7 @@ import pandas as pd
 import scipy.sparse as sp
 from pydantic import Field
 
+from planner import clock
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
@@ -184,7 +184,7 @@ def _drain(
         solved = solve_program(problem, drained, now, wrong, is_free, options, until)
         if solved is not None:
             best = solved
-        if until is not None and time.perf_counter() >= until:
+        if until is not None and clock.now() >= until:
             break
     if best is None:
         best = keep_only(problem, now, wrong)

@@ -7,7 +7,6 @@ target by target, over shortest paths.
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Final
 
@@ -15,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
@@ -48,7 +48,7 @@ def fit_plan(problem: Traffic, plan: Routing | None) -> Routing | None:
             most = delivered
     if best is None:
         return None
-    fitted = routing.routing_by_target(problem, _fill_capacity(problem, best, time.perf_counter() + FILL_S))
+    fitted = routing.routing_by_target(problem, _fill_capacity(problem, best, clock.now() + FILL_S))
     sent = verify_flow(
         problem, fitted
     ).served_mbps  # what of small demands is sent, beside much other traffic
@@ -82,7 +82,7 @@ def _fill_capacity(problem: Traffic, flow_mbps: sp.csr_array, until: float) -> s
     links: list[Ints] = []
     amounts: list[Floats] = []
     for d in np.argsort(-in_all, kind="stable").tolist():
-        if in_all[d] <= 0 or time.perf_counter() > until:
+        if in_all[d] <= 0 or clock.now() > until:
             break
         link, amount = _fill_tree(problem, int(problem.targets[d]), missing[[d]].toarray().ravel(), residual)
         residual[link] -= amount

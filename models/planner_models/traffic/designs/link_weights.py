@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-import time
 from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner.compiled import njit
 from planner.contract import progress
@@ -75,14 +75,14 @@ def route(
     returns  Decision with a Routing that has weights: every demand at its rate; links may be overloaded
     source   Fortz and Thorup 2000 (cost function, neighbourhood of single weight changes)
     """
-    until = np.inf if options.time_limit_s is None else time.perf_counter() + options.time_limit_s
+    until = np.inf if options.time_limit_s is None else clock.now() + options.time_limit_s
     bound = _bound_utilization(problem, options)
     weight = _initial_weights(problem, goal, largest, free=changes is None, previous=previous)
     if len(problem.targets):
         search = _Search(problem, weight, goal, largest, changes, seed)
         remaining = evaluations
         enough = bound * (1 + OPTIMALITY_GAP) if goal == "utilization" and bound is not None else -np.inf
-        while remaining > 0 and time.perf_counter() < until and search.best_score[0] > enough:
+        while remaining > 0 and clock.now() < until and search.best_score[0] > enough:
             search.run(min(EVALUATIONS_PER_BATCH, remaining))
             remaining -= EVALUATIONS_PER_BATCH
         weight = search.state.best

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Annotated, Final, Literal
 
@@ -11,6 +10,7 @@ import pandas as pd
 import scipy.sparse as sp
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
@@ -58,7 +58,7 @@ def share_fairly(
     until = None
     if options.time_limit_s is not None:
         reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
-        until = time.perf_counter() + options.time_limit_s - reserved
+        until = clock.now() + options.time_limit_s - reserved
     routes = RouteChoice.of(problem, paths, path_choice, max_hops)
     if routes is None:
         return _search(problem, of, None, until, options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Floats, Ints
 from planner.backends import Solution
 from planner.backends.linear_program import Columns, LinearProgram, Rows
@@ -83,7 +82,7 @@ def route(
              solver, for a backend or an algorithm, and for tunnels by segments
     source   Sen et al. 2013, equation (1); Mo and Walrand 2000 (alpha-fairness)
     """
-    start = time.perf_counter()
+    start = clock.now()
     if not len(problem.targets):
         empty = sp.coo_array((len(problem.demands), len(problem.links)))
         return Decision(plan=routing.routing_by_demand(problem, empty), proof=Proof(status=Status.OPTIMAL))
@@ -146,7 +145,7 @@ def _solve_proportional(
     finite = float(min(bound, 1.0)) if np.isfinite(bound) else None
     if best is None or best[0] <= 0:
         proof = _without_plan(last, finite, None if routes is None else routes.scope)
-        return Decision(plan=None, proof=replace(proof, seconds=time.perf_counter() - start))
+        return Decision(plan=None, proof=replace(proof, seconds=clock.now() - start))
     value, found, make_plan = best
     proven = finite is not None and finite - value <= _gap(options) * finite
     proof = Proof(
@@ -155,7 +154,7 @@ def _solve_proportional(
         bound=None if finite is None else max(finite, value),  # they may differ by rounding
         metric="geometric_rate_share",
         bound_scope=None if routes is None else routes.scope,
-        seconds=time.perf_counter() - start,
+        seconds=clock.now() - start,
         backend=None if last is None else last.backend,
     )
     served = np.zeros(len(problem.demands))
@@ -292,7 +291,7 @@ def _gap(options: Options) -> float:
 
 
 def _remaining_s(options: Options, start: float) -> float | None:
-    return None if options.time_limit_s is None else options.time_limit_s - (time.perf_counter() - start)
+    return None if options.time_limit_s is None else options.time_limit_s - (clock.now() - start)
 
 
 def _program_options(options: Options, left: float | None) -> Options:

@@ -11,12 +11,12 @@ source  Arora, Hazan and Kale 2012, "The multiplicative weights update method", 
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner.compiled import inner, kernel
 from planner_models.updates.designs.batch_needs import Needs
@@ -125,12 +125,12 @@ def find_batches(
 
     starts  number of starts: the given one, and random ones
     sweeps  most sweeps over all classes from each
-    until   value of `time.perf_counter` after which no other one begins
+    until   value of `clock.now()` after which no other one begins
     """
     random = np.random.default_rng(seed)
     during, after = needs.during, needs.after
     for turn in range(starts):
-        if turn > 0 and time.perf_counter() > until:
+        if turn > 0 and clock.now() > until:
             break
         first = start if turn == 0 else random.integers(batches, size=len(start))
         batch, excess = _descend(

@@ -9,7 +9,6 @@ source  Katta, Rexford and Walker 2013, "Incremental consistent updates"
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Annotated, Final, NamedTuple
 
@@ -17,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
@@ -147,7 +146,7 @@ def search(needs: Needs, options: Options, *, exact: bool, most: int, known: Int
         return Search(np.zeros(len(needs.classes), dtype=np.int64), 1, None)
     if len(find_stuck(needs)):
         return Search(None, 0, None)
-    until = time.perf_counter() + (options.time_limit_s or DEFAULT_TIME_LIMIT_S)
+    until = clock.now() + (options.time_limit_s or DEFAULT_TIME_LIMIT_S)
     greedy = fill_greedily(needs)
     if known is not None and fits(needs, known) and (greedy is None or known.max() < greedy.max()):
         greedy = known
@@ -155,7 +154,7 @@ def search(needs: Needs, options: Options, *, exact: bool, most: int, known: Int
     best, least, starts = _search_soon(needs, last, options.seed or 0, until)
     backend = None
     for batches, start in starts.items():
-        if time.perf_counter() > until:
+        if clock.now() > until:
             break
         found = find_batches(needs, batches, start, options.seed or 0, until=until)
         if found is None and exact:
@@ -176,7 +175,7 @@ def _search_soon(
     least = 2
     starts: dict[int, Ints] = {}
     for batches in range(2, last + 1):
-        if time.perf_counter() > until:
+        if clock.now() > until:
             break
         prices = Prices(needs, batches)
         if prices.improve(QUICK_ITERATIONS) <= 1e-6:
@@ -200,7 +199,7 @@ def _solve(
         return None, False, None
     backend = None
     for whole in (False, True):
-        left = until - time.perf_counter()
+        left = until - clock.now()
         if left <= 0:
             return None, False, backend
         solution = backends.solve(

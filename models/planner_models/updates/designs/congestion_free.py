@@ -9,7 +9,6 @@ source  Hong et al. 2013 (SWAN), section 4.2, whose tunnels are the two paths he
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Annotated, Final, NamedTuple
 
@@ -17,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
@@ -106,7 +105,7 @@ def update_without_congestion(
 
 def find_shares(problem: Update, most_moves: int, options: Options) -> Shares:  # noqa: C901
     """Return shares of the next paths in the fewest steps without overload; else with the least overload."""
-    until = time.perf_counter() + (options.time_limit_s or DEFAULT_TIME_LIMIT_S)
+    until = clock.now() + (options.time_limit_s or DEFAULT_TIME_LIMIT_S)
     classes = np.flatnonzero(problem.slots.changes & (problem.traffic_mbps > 0))
     before, after = problem.class_loads(classes)
     limit = problem.load_limit_mbps
@@ -121,7 +120,7 @@ def find_shares(problem: Update, most_moves: int, options: Options) -> Shares:  
     best = Shares(classes, once, 2, over, False, None)
     least = 2
     for moves in range(2, most_moves + 1):
-        left = until - time.perf_counter()
+        left = until - clock.now()
         if left <= 0:
             break
         limits = replace(options, time_limit_s=left, service="best")

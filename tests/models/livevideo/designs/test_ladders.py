@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner import clock
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.livevideo import LiveVideo, check, measure
@@ -140,7 +140,7 @@ def test_the_search_over_steps_never_loses(one: LiveVideo, start: int) -> None:
     plans = [build_plan(ladder, *np.zeros((2, 0), dtype=np.int64))]
     plans += [integer_program.solve(given, options=PROGRAM).plan for given in (one, ladder)]  # type: ignore[misc]
     before = plans[start]
-    after = serve_more(ladder, before, time.perf_counter() + 10)
+    after = serve_more(ladder, before, clock.now() + 10)
     assert value_of(ladder, after) >= value_of(ladder, build_plan(ladder, *rows(ladder, before))) - 1e-9
 
 

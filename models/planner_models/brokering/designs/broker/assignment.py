@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Ints, Ints32
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract import progress
@@ -95,9 +94,7 @@ def _assign_by_flow(problem: Brokering, method: Method, options: Options) -> Dec
             "or take method 'exact'"
         )
     gap = _required_gap(options)
-    until = time.perf_counter() + (
-        DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s
-    )
+    until = clock.now() + (DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s)
     transport = transportation_problem(problem)
     relaxation = solve_relaxation(transport, until=until)
     serves_all, assigned = options.service == "all", None
@@ -117,12 +114,12 @@ def _assign_by_flow(problem: Brokering, method: Method, options: Options) -> Dec
         shedding = transport.with_shedding(transport.unserved_cost)
         assigned = rounding.round_to_whole_clients(shedding, relaxation)
     if assigned is not None:
-        started = time.perf_counter()
+        started = clock.now()
         bound = _tighten(transport, relaxation, assigned, gap, started + BOUND_SHARE * (until - started))
         _improve(transport, relaxation, assigned, bound, gap, until, options.seed or 0)
     decision = _make_decision(problem, transport, assigned, bound, gap)
     is_small = int(np.isfinite(transport.cost).sum()) <= MAX_EXACT_VARIABLES
-    remaining_s = until - time.perf_counter()
+    remaining_s = until - clock.now()
     if method == "flow" or not is_small or decision.proof.status is Status.OPTIMAL or remaining_s <= 0:
         return decision
     exact = _assign_exactly(problem, replace(options, time_limit_s=remaining_s, gap=gap))

@@ -14,11 +14,11 @@ source  Martello and Toth 1990, Knapsack Problems (Lagrangian bound of generalis
 
 from __future__ import annotations
 
-import time
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner.compiled import njit
 from planner_models.brokering.plan.transportation import TransportationProblem, common_unit_mbps
@@ -66,7 +66,7 @@ def tighten_bound(
     bound       a lower bound already proven
     value       cost of a plan, from above
     gap         relative gap of the two that is enough
-    until       when to stop (time.perf_counter())
+    until       when to stop (clock.now())
     """
     unit_mbps = common_unit_mbps(problem.bitrate_mbps)
     full = np.flatnonzero(dual_price > 0)
@@ -89,7 +89,7 @@ def tighten_bound(
     best = last_checked = dual_value(center)
     average, averaging, length, stalled = taken.copy(), INITIAL_AVERAGING, INITIAL_STEP, 0
     for step in range(1, MAX_STEPS + 1):
-        if value - max(best, bound) <= gap * abs(value) or time.perf_counter() > until:
+        if value - max(best, bound) <= gap * abs(value) or clock.now() > until:
             break
         missing = count - average
         missing[(center >= elsewhere) & (missing > 0)] = 0.0
@@ -123,7 +123,7 @@ def _pack_until(
     """
     total, taken[:] = 0.0, 0.0
     for first in range(0, len(knapsacks.cost), CLUSTERS_PER_CALL):
-        if time.perf_counter() > until:
+        if clock.now() > until:
             return -np.inf
         few = slice(first, first + CLUSTERS_PER_CALL)
         part = knapsacks._replace(cost=knapsacks.cost[few], capacity=knapsacks.capacity[few])

@@ -9,12 +9,12 @@ together. A chain that loses more than the temperature allows is undone (simulat
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.compiled import njit
 from planner_models.brokering.designs.broker.knapsack_bound import MAX_UNITS, solve_knapsack
@@ -89,7 +89,7 @@ def improve(
     assigned    (G, C) a plan within all capacities; replaced by a better one
     scale       cost of the clients that are served, about, which temperatures are relative to
     enough      cost at which the search stops
-    until       when to stop (time.perf_counter())
+    until       when to stop (clock.now())
     report      called with the cost of the best plan after each round
     """
     full, capacity = np.flatnonzero(dual_price > 0), problem.capacity_mbps
@@ -116,7 +116,7 @@ def improve(
     random = np.random.default_rng(seed)
     best, saved, best_saved, stalled = assigned.copy(), 0.0, 0.0, 0
     for step in range(MAX_ROUNDS):
-        if value - best_saved <= enough or stalled >= STALL_LIMIT or time.perf_counter() > until:
+        if value - best_saved <= enough or stalled >= STALL_LIMIT or clock.now() > until:
             break
         temperature = INITIAL_TEMPERATURE * scale * (1 - step / MAX_ROUNDS) * random.random()
         price = dual_price * random.uniform(0.0, MAX_PERTURBATION, len(dual_price))
@@ -124,7 +124,7 @@ def improve(
         order = random.permutation(full)
         lists = list_clusters(state)
         for place in range(len(order)):
-            if time.perf_counter() > until:
+            if clock.now() > until:
                 break
             one = order[place : place + 1]
             saved += run_round(state, neighbourhood, lists, price, one, taken_up, min_gain - temperature)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import NamedTuple
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit
 from planner_models.brokering.plan.transportation import (
@@ -47,7 +47,7 @@ def round_to_whole_clients(
     Fractions are rounded down. The other clients are inserted one by one, where that costs least; where
     none fits, one other client is ejected.
 
-    until  when to stop (time.perf_counter()); None too where time is up
+    until  when to stop (clock.now()); None too where time is up
     """
     assert relaxation.assigned is not None
     fractions = relaxation.assigned.tocoo()
@@ -72,7 +72,7 @@ def round_to_whole_clients(
     waiting = problem.count - total
     order = insertion_order(problem)
     for place in np.flatnonzero(waiting[order]):
-        if time.perf_counter() > until:
+        if clock.now() > until:
             return None
         if not insert_clients(state, waiting, relaxation.dual_price, order[place : place + 1]):
             return None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.backends import clock
+from planner import clock
 from planner_models.capacity.designs.network_design.network import Floats
 
 NUMERICAL_GAP = 4e-6

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from planner.backends import clock
+from planner import clock
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.link_programs import (
     Links,

@@ -14,7 +14,7 @@ import highspy
 import numpy as np
 import scipy.sparse as sp
 
-from planner.backends import clock
+from planner import clock
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
 

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from planner.backends import clock
+from planner import clock
 from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.master import Master

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from planner.backends import clock
+from planner import clock
 from planner_models.capacity.designs.network_design.arc_choice import ArcChoice
 from planner_models.capacity.designs.network_design.incumbent import Plan
 from planner_models.capacity.designs.network_design.master import Master

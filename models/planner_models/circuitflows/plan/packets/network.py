@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -11,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from planner import clock
 from planner.compiled import inner, kernel
 from planner.errors import InputError
 from planner_models.circuitflows.plan.packets.controls import BBR, CONTROLS, DCTCP, TDTCP
@@ -162,7 +162,7 @@ class Network:
         while advance(state.ints, state.reals, state.at, *self.changes, until, EVENTS_PER_CALL):
             if state.ints[OVERFLOW]:
                 raise RuntimeError("more packets are in flight than the network has places for")
-            if time.perf_counter() >= deadline:
+            if clock.now() >= deadline:
                 until, deadline = min(until, _next_instant(float(state.reals[NOW]))), math.inf
 
 

@@ -11,7 +11,6 @@ is reached or the time is up.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,6 +19,7 @@ from typing import Annotated, Final
 import numpy as np
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract import progress
 from planner.contract.design import Decision
@@ -137,7 +137,7 @@ class _Search:
         self, problem: LiveVideo, options: Options, previous: Decision[Trees] | None, most_moved: int | None
     ) -> None:
         limit_s = options.time_limit_s or TIME_LIMIT_S
-        self.until = time.perf_counter() + limit_s
+        self.until = clock.now() + limit_s
         self.prices_until = self.until - (1 - PRICE_TIME_SHARE) * limit_s
         self.gap = GAP if options.gap is None else options.gap
         self.threads = options.threads or min(THREADS, os.cpu_count() or 1)
@@ -194,10 +194,10 @@ class _Search:
             return
         for count, effort in ((4, QUICK), (16, GOOD)):
             for _ in range(count):
-                if self.smoothed_price is not None and time.perf_counter() > self.prices_until:
+                if self.smoothed_price is not None and clock.now() > self.prices_until:
                     break
                 self._run_pass(effort, self.prices_until)
-        self.is_late = time.perf_counter() > self.prices_until
+        self.is_late = clock.now() > self.prices_until
         self._compute_bound(GOOD if self.is_late else TIGHT)
 
     def _run_pass(self, effort: Effort, until: float | None = None) -> None:
@@ -284,7 +284,7 @@ class _Search:
         pieces = self._first_thread()
         work: int | None = next(pieces)
         step, idle = 0, 0
-        while work is not None and time.perf_counter() < self.until and not self._is_done():
+        while work is not None and clock.now() < self.until and not self._is_done():
             temperature = 0.0
             if step >= COOLING_PIECES:
                 temperature = INITIAL_TEMPERATURE * (1 - (step % COOLING_PIECES) / COOLING_PIECES) ** 2
@@ -381,7 +381,7 @@ class _Search:
 
     def _solve_integer_program(self) -> None:
         """Solve a small problem by integer programming where the gap remains too large."""
-        left_s = self.until - time.perf_counter()
+        left_s = self.until - clock.now()
         if left_s <= 0:
             return
         options = Options(time_limit_s=left_s, gap=self.gap, threads=self.threads, seed=self.seed)
@@ -393,7 +393,7 @@ class _Search:
 
     def _admit_pinned(self) -> None:
         """Take the cheapest trees of the pinned streams alone where the search has left some out."""
-        left_s = max(self.until - time.perf_counter(), PINNED_TIME_S)
+        left_s = max(self.until - clock.now(), PINNED_TIME_S)
         streams = admit_pinned(self.problem, Options(time_limit_s=left_s, threads=self.threads))
         if not isinstance(streams, Decision):
             self.feasible.adopt(self.layered.paths_of(streams.plan()))

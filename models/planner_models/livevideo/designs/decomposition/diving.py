@@ -8,11 +8,11 @@ other way round; with them go the few objects of the highest value.
 
 from __future__ import annotations
 
-import time
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner_models.livevideo.designs.decomposition.capacity_rows import RowArrays
 from planner_models.livevideo.designs.decomposition.frank_wolfe import (
@@ -85,15 +85,15 @@ class Dive:
         return self.pace.passes * self.remaining
 
     def run_round(self, *, until: float = np.inf) -> None:
-        """Run some passes and fix some objects; from time.perf_counter() `until` on, fix all that fit."""
+        """Run some passes and fix some objects; from clock.now() `until` on, fix all that fit."""
         relaxation, bitrate = self.relaxation, self.relaxation.layered.objects.bitrate
         self._update_limits()
         size = self.size_class[relaxation.active]
         place = np.flatnonzero(size == size.max())
         for _ in range(self.pace.passes - 1):
-            if time.perf_counter() < until:
+            if clock.now() < until:
                 relaxation.run_pass(PRICE_EFFORT, until=until)
-        if time.perf_counter() < until:
+        if clock.now() < until:
             if MIN_FIXED < len(place) < self.remaining:
                 careful = (self.size_class == size.max(), FIXING_EFFORT)
                 relaxation.run_pass(PRICE_EFFORT, careful=careful, until=until)
@@ -102,7 +102,7 @@ class Dive:
                 self.value_estimate = self.fixed_value
                 self.value_estimate += float(relaxation.trees.value[relaxation.active].sum())
                 self.value_estimate += float(relaxation.price @ (relaxation.terms.limit - self.fixed_load))
-        is_late = time.perf_counter() > until
+        is_late = clock.now() > until
         distance = relaxation.distances_to_trees()[place]
         order = np.argsort(distance, kind="stable")
         nearly_integral = int(np.searchsorted(distance[order], NEARLY_INTEGRAL))

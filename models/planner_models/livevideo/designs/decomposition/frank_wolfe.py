@@ -13,12 +13,12 @@ source  Lacoste-Julien, Jaggi, Schmidt and Pletscher, "Block-coordinate Frank-Wo
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows, RowArrays
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem, links_to
@@ -171,7 +171,7 @@ class FrankWolfe:
 
         effort   for objects with many requests
         careful  (O,) objects with another effort, and that effort
-        until    time.perf_counter() from which the rest of the pass is left out
+        until    clock.now() from which the rest of the pass is left out
         """
         layered, rows = self.layered, self.rows.arrays
         order = self.random.permutation(self.active)
@@ -179,7 +179,7 @@ class FrankWolfe:
         total_price = np.zeros(len(self.price))
         done = 0
         for batch in np.array_split(order, batches):
-            if done and time.perf_counter() > until:
+            if done and clock.now() > until:
                 break
             done += 1
             selected = batch[np.argsort(-layered.request_count[batch], kind="stable")]

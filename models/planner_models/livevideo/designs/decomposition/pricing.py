@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem
 from planner_models.livevideo.designs.tree.indirect_call import inner_kernel, kernel
@@ -161,7 +161,7 @@ class Pricer:
 
         dual   (Q,) multipliers to start from, negative: none; changed
         start  (Q, 3) paths of trees that are good at other prices
-        until  time.perf_counter() from which objects keep their trees in `start`, at value 0 and with
+        until  clock.now() from which objects keep their trees in `start`, at value 0 and with
                a loose bound
         """
         objects = self.layered.objects
@@ -172,7 +172,7 @@ class Pricer:
         def solve_part(thread: int) -> None:
             part = self.parts[thread]
             for first in range(0, len(part), CHUNK):
-                if time.perf_counter() > until:
+                if clock.now() > until:
                     late = part[first:]
                     trees.bound[late] = self.loose_bound(prices.c)[late]
                     return

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
+from planner import clock
 from planner_models.livevideo.designs.decomposition.diving import Dive, DivePace
 from planner_models.livevideo.designs.decomposition.ejection_chains import LagrangianSolution
 from planner_models.livevideo.designs.decomposition.frank_wolfe import FrankWolfe
@@ -50,13 +50,13 @@ class Restart:
         """Run a round of the dive, or a step of local search.
 
         incumbent  value of the best trees known
-        until      time.perf_counter() from which the dive ends at once, and no more steps follow
+        until      clock.now() from which the dive ends at once, and no more steps follow
         """
         feasible, solution = self.feasible, self.solution
         if self.dive is not None:
             self.dive.run_round(until=until)
             is_early = self.dive.remaining > EARLY_SHARE * self.count  # later losses can be recovered
-            is_late = time.perf_counter() > until and incumbent > 0
+            is_late = clock.now() > until and incumbent > 0
             self.is_over = is_late or (is_early and self.dive.value_estimate <= incumbent)
             if not self.is_over and not self.dive.remaining:
                 feasible.adopt(self.dive.paths)
@@ -67,6 +67,6 @@ class Restart:
         before = feasible.best_value
         feasible.improve(solution, self.step_rounds, 0.0, until)
         self.steps_left -= 1
-        is_late = time.perf_counter() > until
+        is_late = clock.now() > until
         is_hopeless = incumbent - feasible.best_value > self.steps_left * (feasible.best_value - before)
         self.is_over = self.steps_left == 0 or is_late or is_hopeless

@@ -8,11 +8,11 @@ source  Schrimpf, Schneider, Stamm-Wilbrandt and Dueck, "Record breaking optimiz
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner_models.livevideo.designs.decomposition.ejection_chains import (
     LagrangianSolution,
@@ -199,9 +199,9 @@ class FeasibleTrees:
         """Run ruin and recreate and ejection chains in turn, for about so many rounds.
 
         Inserts at the prices of the solution, now and then below them to use residual capacity. Ends at
-        time.perf_counter() `until`.
+        clock.now() `until`.
         """
-        while rounds > 0 and time.perf_counter() < until:
+        while rounds > 0 and clock.now() < until:
             part = min(rounds, LIST_ROUNDS)
             rounds -= part
             self.step += 1
@@ -272,7 +272,7 @@ class FeasibleTrees:
         for factor in factors:
             price = self.scale_prices(prices, factor)
             self.value += insert_objects(order, price, False, self.state)
-            if time.perf_counter() > until:
+            if clock.now() > until:
                 break
 
     def ruin_recreate(
@@ -304,7 +304,7 @@ class FeasibleTrees:
     def _make_moves(self, kernel: Any, rounds: int, until: float, *arguments: Any) -> float:
         """Make moves in chunks, as long as there is time; return the gain."""
         gain = 0.0
-        while rounds > 0 and time.perf_counter() < until:
+        while rounds > 0 and clock.now() < until:
             gain += kernel(min(rounds, CHUNK_ROUNDS), self.random, *arguments, self.state)
             rounds -= CHUNK_ROUNDS
         return gain

@@ -9,7 +9,6 @@ the exact model. Congestion is linear, without background.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +16,7 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner.backends import Solution, solve
 from planner.backends.linear_program import Columns, LinearProgram, Rows
@@ -63,7 +63,7 @@ def certify(
 
     raises  InputError for a table without entries
     """
-    start = time.perf_counter()
+    start = clock.now()
     sets, weights, place = distinct_sets(masks, rates)
     wanted = float(weights @ np.bitwise_count(sets))
     if len(sets) <= table_size:
@@ -72,7 +72,7 @@ def certify(
     search = _LagrangianSearch(sets=sets, weights=weights, table_size=table_size, meta=meta)
     search.run(start + seconds)
     if search.gap > GAP_TOLERANCE:
-        left = max(0.1, start + 2 * seconds - time.perf_counter())
+        left = max(0.1, start + 2 * seconds - clock.now())
         search.finish(options, left)
     bound = max(search.bound - wanted, extra_mbps_bound(masks, rates, table_size))
     extra = max(search.total - wanted, 0.0)
@@ -118,7 +118,7 @@ class _LagrangianSearch:
         best_price, slope = price.copy(), np.zeros(len(price))
         step, stalled, min_value, is_known = 0.7, 0, 0.5 * float(self.weights.min()), False
         for _ in range(MAX_STEPS):
-            if self.gap <= GAP_TOLERANCE or step < 1e-3 or time.perf_counter() > until:
+            if self.gap <= GAP_TOLERANCE or step < 1e-3 or clock.now() > until:
                 break
             unions, values, whole = search_unions(self.sets, self.weights, price, min_value, MAX_NODES)
             if not whole and is_known:  # too many unions of value at these prices: go back half way

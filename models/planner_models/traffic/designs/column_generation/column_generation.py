@@ -23,7 +23,6 @@ source  Dantzig-Wolfe decomposition; price and bound: Shahrokhi and Matula 1990,
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +31,7 @@ from typing import Annotated, Final, Literal
 import numpy as np
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.design import Decision
 from planner.contract.progress import report
@@ -120,7 +120,7 @@ def route(
     until = None
     if options.time_limit_s is not None:
         reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
-        until = time.perf_counter() + options.time_limit_s - reserved
+        until = clock.now() + options.time_limit_s - reserved
     gap = DEFAULT_GAP if options.gap is None else options.gap
     reduced = ReducedProblem.of(problem, symmetry=symmetry)
     start = None if _uses_paths(reduced) else previous_trees.find_trees(reduced, previous)
@@ -178,7 +178,7 @@ def search(
     enough: float = np.inf,
     observe: Callable[[Iteration], None] | None = None,
 ) -> SearchResult:
-    """Run column generation to a relative `gap`, a bound above `enough`, or a time of time.perf_counter().
+    """Run column generation to a relative `gap`, a bound above `enough`, or a time of clock.now().
 
     start    trees to start from
     observe  called after each iteration
@@ -221,7 +221,7 @@ class _Search:
         self.fixed_utilization = reduced.fixed_utilization
         self.gap, self.until, self.enough = max(gap, MIN_GAP), until, enough
         self.random = np.random.default_rng(seed)
-        self.started = time.perf_counter()
+        self.started = clock.wall_now()
         arcs = len(self.capacity)
         self.bound = self.fixed_utilization
         self.parent = np.zeros((0, self.graph.nodes), dtype=np.int32)  # trees of the start
@@ -278,7 +278,7 @@ class _Search:
 
     def _iteration(self, phase: str) -> Iteration:
         return Iteration(
-            seconds=time.perf_counter() - self.started,
+            seconds=clock.wall_now() - self.started,
             phase=phase,
             utilization=self.utilization(),
             bound=self.bound,
@@ -291,7 +291,7 @@ class _Search:
         return max(min(self.tree_utilization, self.path_utilization), self.fixed_utilization)
 
     def _is_late(self) -> bool:
-        return self.until is not None and time.perf_counter() >= self.until
+        return self.until is not None and clock.now() >= self.until
 
     def _relative_gap(self) -> float:
         """Return the gap so far, links of fixed load included."""

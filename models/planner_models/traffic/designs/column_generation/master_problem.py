@@ -17,7 +17,6 @@ source  Gondzio, González-Brevis and Munari, "New developments in the primal-du
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -26,6 +25,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 
+from planner import clock
 from planner.arrays import Floats, Ints
 
 MAX_ITERATIONS: Final = 60  # a few more than any master problem has needed
@@ -55,7 +55,7 @@ def solve(
     load    (M, P) load of each column on each row
     group   (P,) the group of each column, ascending, 0 to R - 1, none empty
     weight  (P,) and price (M,) to start from: at least 0; they are moved to the interior
-    until   a time of time.perf_counter() to stop at
+    until   a time of clock.now() to stop at
     """
     first = np.flatnonzero(np.r_[True, np.diff(group) > 0])
     size = np.diff(np.r_[first, len(group)])
@@ -76,7 +76,7 @@ def solve(
     best_w, value = w, float(row_load.max())
     best_y, bound = y, float(np.minimum.reduceat(length, first).sum())
     for _ in range(MAX_ITERATIONS):
-        if value - bound <= gap * value or (until is not None and time.perf_counter() >= until):
+        if value - bound <= gap * value or (until is not None and clock.now() >= until):
             break
         direction = _newton(load, group, first, w, s, y, z)
         if direction is None:  # at the limit of numerical precision

@@ -17,13 +17,13 @@ source  Kelley, "The cutting-plane method for solving convex programs" (1960)
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract.progress import report
@@ -74,7 +74,7 @@ class SurvivableRates:
         self.maximize(weight)
 
     def run(self, options: Options, until: float | None = None) -> None:
-        """Search to the gap of the options, or until a time of time.perf_counter()."""
+        """Search to the gap of the options, or until a time of clock.now()."""
         gap = DEFAULT_GAP if options.gap is None else options.gap
         if self.bound - self.value <= gap * self.bound:
             return
@@ -111,7 +111,7 @@ class SurvivableRates:
 
     @staticmethod
     def _is_late(until: float | None) -> bool:
-        return until is not None and time.perf_counter() >= until
+        return until is not None and clock.now() >= until
 
     def _ask(self, asked: Floats, rates: Floats, chosen: Ints, until: float | None) -> dict[int, float]:
         """Ask failures for what fits; add their cuts, and return what each that loses any loses, Mbit/s.
@@ -158,7 +158,7 @@ def grow_together(
     for network in networks:
         wanted = np.where(network.has_route, offered_mbps, 0.0)
         for _ in range(MAX_STEPS):
-            if until is not None and time.perf_counter() >= until:
+            if until is not None and clock.now() >= until:
                 return None, share
             answer = network.ask(share * wanted)
             if float((share * wanted - answer.fits_mbps).sum()) <= least:

@@ -14,7 +14,6 @@ source  Dantzig-Wolfe decomposition; the bound on U: Dinkelbach, "On nonlinear f
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -22,6 +21,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
@@ -230,7 +230,7 @@ class PathProgram:
                 move_price=float(price[self.links] / (price[: self.links] @ capacity)),
             )
             yield best
-            is_late = not is_done or (until is not None and time.perf_counter() >= until)
+            is_late = not is_done or (until is not None and clock.now() >= until)
             is_same = abs(most / best.bound - limit) <= SAME_LIMIT * limit
             is_proven = best.value - best.bound <= gap * best.value or best.bound > enough
             if is_proven or is_late or (not new and is_same):
@@ -417,7 +417,7 @@ class PathProgram:
     def _run(self, simplex: PathSimplex, until: float | None) -> bool:
         """Run to the optimum over the paths so far; return False where the time comes first."""
         while (stop := simplex.run()) is Stop.CALL:
-            if until is not None and time.perf_counter() >= until:
+            if until is not None and clock.now() >= until:
                 return False
         if stop is not Stop.OPTIMAL:
             raise ArithmeticError(f"the simplex method over paths ended with {stop.name}")

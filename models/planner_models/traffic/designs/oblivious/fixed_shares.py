@@ -15,14 +15,13 @@ source  worst case over all traffic: Applegate and Cohen 2003; over the hose mod
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.contract.progress import report
@@ -64,12 +63,12 @@ def search(
         utilization = load / problem.capacity_mbps
         best = better_shares(best, share, utilization, matrices, names)
         report("worst_utilization", best.utilization, bound)
-        is_late = until is not None and time.perf_counter() >= until
+        is_late = until is not None and clock.now() >= until
         if is_late or best.utilization - bound <= gap * best.utilization:
             break
         if not master.add(utilization, matrices) and not added:
             break
-        left = None if until is None else max(until - time.perf_counter(), 1e-2)
+        left = None if until is None else max(until - clock.now(), 1e-2)
         solved = master.solve(paths, replace(options, time_limit_s=left, gap=None))
         if solved is None:
             break

@@ -7,13 +7,13 @@ matrix within the limits of nodes, so that the shortest paths are a bound (`fixe
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.progress import report
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
@@ -35,7 +35,7 @@ SMALLEST_PATH: Final = 1e-5  # of a demand on a path
 def search(
     problem: Traffic, hose: HoseLimits, wanted: Bools, *, gap: float, until: float | None
 ) -> Shares | None:
-    """Search to a relative gap, or until a time of time.perf_counter(); None where that comes first.
+    """Search to a relative gap, or until a time of clock.now(); None where that comes first.
 
     problem  with the largest rate of each demand
     wanted   (K,) demands to route, which have a path
@@ -51,7 +51,7 @@ def search(
         load, matrices, names = hose.find_worst(share)
         best = better_shares(best, share, load / problem.capacity_mbps, matrices, names)
         report("worst_utilization", best.utilization, bound)
-        is_late = until is not None and time.perf_counter() >= until
+        is_late = until is not None and clock.now() >= until
         if is_late or best.utilization - bound <= gap * best.utilization or done >= MAX_ITERATIONS:
             return replace(best, bound=min(bound, best.utilization))
         more = max(FIRST_CHECK, int(MORE_BETWEEN_CHECKS * done))

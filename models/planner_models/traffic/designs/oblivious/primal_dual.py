@@ -18,11 +18,11 @@ source  Chambolle and Pock 2011; Pock and Chambolle 2011 (preconditioner); Apple
 
 from __future__ import annotations
 
-import time
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner.compiled import njit
 from planner_models.traffic.designs.oblivious.demand_sets import HoseLimits
@@ -122,7 +122,7 @@ class PrimalDual:
     def run(self, iterations: int, until: float | None) -> bool:
         """Take iterations; return False where the time is up."""
         for _ in range(iterations):
-            if until is not None and time.perf_counter() >= until:
+            if until is not None and clock.now() >= until:
                 return False
             primal, dual = _iterate(
                 self._network, self._u_step, self._weight, self._epoch, self.point, self._start, self._sums

@@ -24,13 +24,13 @@ source  Hestenes (1969) and Powell (1969), method of multipliers;
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats, Ints, Ints32
 from planner_models.traffic.designs.path_flows.path_pool import (
     Options,
@@ -128,7 +128,7 @@ class TotalFlow:
             self._start_from(start, len(problem.demands))
         self.bound, self.value = self.offered, 0.0
         self.best: tuple[Options, Floats] | None = None
-        self.started = time.perf_counter()
+        self.started = clock.wall_now()
 
     def _start_from(self, start: PreviousRoutes, demands: int) -> None:
         """Take the paths of a plan before with their shares of the demands, and choose the first penalty."""
@@ -142,7 +142,7 @@ class TotalFlow:
         self.penalty = 1.0 / min(max(over, LEAST_CHANGE, LOST_CHANGE * start.lost), MOST_CHANGE)
 
     def run(self, *, gap: float, until: float | None = None) -> Iterator[Evaluation]:
-        """Search to a relative `gap`, or until a time of time.perf_counter(), or until the gap stalls."""
+        """Search to a relative `gap`, or until a time of clock.now(), or until the gap stalls."""
         penalty, most = self.penalty, np.inf
         threshold, left_to_do = 0.0, []
         gaps: list[float] = []
@@ -162,13 +162,13 @@ class TotalFlow:
             penalty = max(min(penalty, most), MIN_PENALTY)
             if number % COMPACT_EVERY == 0:
                 self.pool.compact(MAX_IDLE_PASSES, keep=None if self.best is None else self.best[0])
-            is_late = until is not None and time.perf_counter() >= until
+            is_late = until is not None and clock.now() >= until
             if number % EVALUATE_EVERY and not is_late:
                 continue
             self._evaluate()
             yield Evaluation(
                 passes=number,
-                seconds=time.perf_counter() - self.started,
+                seconds=clock.wall_now() - self.started,
                 value=self.value,
                 bound=self.bound,
                 penalty=penalty,

@@ -6,11 +6,11 @@ basis is known. From nothing, the interior-point method solves for the same.
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats
 from planner.backends import Solution
 from planner.contract.proof import Status, relative_gap
@@ -65,7 +65,7 @@ def solve_utilization(
     per_t = simplex.rise_unit(rate)
     simplex.restart(np.zeros(len(rate)), rate * per_t, 0.0)
     until = options.deadline()
-    while simplex.run() is Stop.CALL and (until is None or time.perf_counter() < until):
+    while simplex.run() is Stop.CALL and (until is None or clock.now() < until):
         pass
     t = simplex.t * per_t
     if t <= 0:

@@ -17,13 +17,13 @@ source  Mehrotra, "On the implementation of a primal-dual interior point method"
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from planner import clock
 from planner.arrays import Floats, Ints, Ints32
 from planner.backends import Solution
 from planner.compiled import njit
@@ -122,7 +122,7 @@ def _solve(columns: Columns, capacity: Floats, options: Options, *, is_total: bo
         best = state.evaluate()
         for _ in range(MAX_ITERATIONS):
             reference = offered - best.bound if is_total else best.value
-            is_late = until is not None and time.perf_counter() >= until
+            is_late = until is not None and clock.now() >= until
             if best.value - best.bound <= 0.5 * gap * reference or is_late or not state.advance():
                 break
             now = state.evaluate()

@@ -11,12 +11,12 @@ leaves out as little costs less than
 from __future__ import annotations
 
 import copy
-import time
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.progress import report
@@ -175,7 +175,7 @@ class LeastCostFlow:
         while (stop := self.simplex.run()) is Stop.CALL:
             if metric is not None:
                 report(metric, self.delivered_mbps(), self.total_bound_mbps())
-            if until is not None and time.perf_counter() >= until:
+            if until is not None and clock.now() >= until:
                 return False
         return stop is Stop.OPTIMAL
 
@@ -249,7 +249,7 @@ def route(
     until = None
     if options.time_limit_s is not None:
         reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
-        until = time.perf_counter() + options.time_limit_s - reserved
+        until = clock.now() + options.time_limit_s - reserved
     plan = None if previous is None else previous.plan
     start = None if plan is None else PreviousRoutes.of(problem, plan)
     if start is not None and paths is not None:

@@ -16,12 +16,12 @@ source  Bertsekas and Gallager, "Data Networks" (1992), 6.5.2; Nace and Pioro, "
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Bools, Floats
 from planner.contract.progress import report
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
@@ -77,7 +77,7 @@ class MaxMinFlow:
         self.bound = np.inf  # of the present level
 
     def run(self, until: float | None = None, *, report_as: str | None = None) -> bool:
-        """Find all levels, or those up to a time of time.perf_counter(); return whether all were found.
+        """Find all levels, or those up to a time of clock.now(); return whether all were found.
 
         report_as  metric of which the lowest level is reported while it rises
         """
@@ -88,7 +88,7 @@ class MaxMinFlow:
                 if report_as is not None and not self.levels:
                     self._find_bound()
                     report(report_as, min(self.level, 1.0), min(self.bound, 1.0))
-                if until is not None and time.perf_counter() >= until:
+                if until is not None and clock.now() >= until:
                     self._find_bound()
                     return False
                 if not self.simplex.has_rise:  # t has a new unit
@@ -98,7 +98,7 @@ class MaxMinFlow:
                 raise ArithmeticError("no link limits the demands")
             if stop is Stop.OPTIMAL and not self._add_routes():
                 self._fix(*self._find_bound())
-            if until is not None and time.perf_counter() >= until:
+            if until is not None and clock.now() >= until:
                 return not self.rising.any()
         return True
 

@@ -7,12 +7,12 @@ cost their metric, and each has its capacity times the utilization of the busies
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
@@ -37,7 +37,7 @@ def shorten(problem: Traffic, decision: Decision[Routing], options: Options = Op
         return decision
     until = None
     if options.time_limit_s is not None:
-        until = time.perf_counter() + options.time_limit_s
+        until = clock.now() + options.time_limit_s
     busiest = float(decision.plan.links["utilization"].max())
     search = LeastCostFlow(problem, capacity_mbps=busiest * problem.capacity_mbps)
     if not search.minimize_cost(until, problem.weight):

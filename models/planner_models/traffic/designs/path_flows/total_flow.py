@@ -7,9 +7,9 @@ alone, then over all. Its basis has a row and a column for each link: up to some
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
+from planner import clock
 from planner.contract.design import Decision
 from planner.contract.progress import report
 from planner.contract.proof import Proof, Status, relative_gap
@@ -51,7 +51,7 @@ def route(
     until = None
     if options.time_limit_s is not None:
         reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
-        until = time.perf_counter() + options.time_limit_s - reserved
+        until = clock.now() + options.time_limit_s - reserved
     gap = DEFAULT_GAP if options.gap is None else options.gap
     exact = exact and len(problem.links) <= MAX_SIMPLEX_LINKS
     plan = None if previous is None else previous.plan
@@ -62,7 +62,7 @@ def route(
             break
     flow, bound, backend = search.path_flow(), search.bound, "augmented Lagrangian"
     value = float(flow.flow.sum())
-    if exact and value < bound * (1 - gap) and (until is None or time.perf_counter() < until):
+    if exact and value < bound * (1 - gap) and (until is None or clock.now() < until):
         simplex = LeastCostFlow(problem)
         simplex.deliver_most(until, search.path_flow())
         bound = min(bound, simplex.total_bound_mbps())

@@ -19,7 +19,6 @@ source  Dantzig-Wolfe decomposition; Lagrangian bound: Ahuja, Magnanti and Orlin
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -27,6 +26,7 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.backends.solution import Solution
@@ -116,7 +116,7 @@ class RestrictedFlow:
         best_bound, status = -np.inf, Status.FEASIBLE
         x, least_value = np.zeros(0), np.inf
         for round_ in range(MAX_ROUNDS):
-            left = None if until is None or not round_ else until - time.perf_counter()
+            left = None if until is None or not round_ else until - clock.now()
             if left is not None and left <= 0:
                 break
             solved = master.solve(left)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -20,6 +19,7 @@ import pandas as pd
 import scipy.sparse as sp
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract import progress
 from planner.contract.design import Decision
@@ -118,7 +118,7 @@ def route(
         raise InputError(f"{name} needs splittable = false")
     if not len(problem.targets):
         return decide_without_demand(problem, "utilization")
-    started = time.perf_counter()
+    started = clock.now()
     until = np.inf if options.time_limit_s is None else started + options.time_limit_s
     middle = np.flatnonzero(match_nodes(problem, via)) if max_segments > 1 else np.zeros(0, dtype=np.int64)
     _require_size(problem)
@@ -235,7 +235,7 @@ class _Search:
 
     def is_done(self) -> bool:
         """Return whether the gap is reached or the time has passed."""
-        return self.value - self.bound <= self.gap * self.value or time.perf_counter() >= self.until
+        return self.value - self.bound <= self.gap * self.value or clock.now() >= self.until
 
     def start_from(self, previous: Decision[Routing] | None) -> None:
         """Take the segment lists of a previous plan, as far as they still exist here."""
@@ -278,7 +278,7 @@ class _Search:
             sharpness = np.log(links + 1) / (error * self._utilization())
             moves = 0
             for batch in np.array_split(self.random.permutation(demands), batches):
-                if not len(batch) or time.perf_counter() >= self.until:
+                if not len(batch) or clock.now() >= self.until:
                     break
                 first = self._cheapest(self._prices(sharpness))
                 moves += local_search.descend(legs, state, sharpness, batch, first)
@@ -361,7 +361,7 @@ class _Search:
             joined = np.unique(
                 np.column_stack([np.r_[item, best], np.concatenate([lists, cheapest[best]])]), axis=0
             )
-            if len(joined) == len(item) or time.perf_counter() >= self.until:
+            if len(joined) == len(item) or clock.now() >= self.until:
                 break
             item, lists = joined[:, 0], joined[:, 1:].astype(np.int32)
             moves = move_program.find_changes(items, legs, self.capacity, plain, item, lists)
@@ -401,8 +401,8 @@ class _Search:
 
     def _options(self, limit_s: float | None = None) -> Options:
         """Return solver options for the time that is left, at most `limit_s`."""
-        left = self.until - time.perf_counter() if limit_s is None else limit_s
-        left = max(min(left, self.until - time.perf_counter()), 1e-2)
+        left = self.until - clock.now() if limit_s is None else limit_s
+        left = max(min(left, self.until - clock.now()), 1e-2)
         return Options(threads=1, gap=self.gap / 2, time_limit_s=None if np.isinf(left) else left)
 
     def repair(self, flow: SplittableFlow) -> None:

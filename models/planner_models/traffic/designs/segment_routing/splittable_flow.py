@@ -13,12 +13,12 @@ source  Dantzig-Wolfe decomposition
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats, Ints, Ints32
 from planner_models.traffic.designs.column_generation import master_problem
 from planner_models.traffic.designs.column_generation.coordinate_descent import link_prices
@@ -101,9 +101,9 @@ class SplittableFlow:
         return (self.value - self.bound) / self.value if self.value > 0 else 0.0
 
     def run(self, gap: float, until: float) -> None:
-        """Iterate to a relative gap, a time of time.perf_counter(), or the optimum."""
+        """Iterate to a relative gap, a time of clock.now(), or the optimum."""
         for _ in range(MAX_ITERATIONS):
-            if self.gap <= gap or time.perf_counter() >= until or not self.step(gap, until):
+            if self.gap <= gap or clock.now() >= until or not self.step(gap, until):
                 return
 
     def step(self, gap: float, until: float) -> bool:
