@@ -239,10 +239,7 @@ def locate_tables(
             f"{folder}: "
             + ("is a file, must be a folder or a workbook" if folder.exists() else "no such folder")
         )
-    present: dict[str, list[Path]] = {}
-    for path in sorted(folder.iterdir()):
-        if suffix := suffix_of(path):
-            present.setdefault(plain(path.name[: -len(suffix)]), []).append(path)
+    present = _named_files(folder)
     files: dict[str, TableFile] = {}
     faults: list[str] = []
     for table in tables:
@@ -256,6 +253,21 @@ def locate_tables(
             hint = near if "did you mean" in near else ""
             faults.append(f"{folder}: has no {table.name}.csv (nor {', '.join(SUFFIXES[1:6])}){hint}")
     return files, faults
+
+
+def table_files(tables: Iterable[Table], folder: Path) -> list[Path]:
+    """Return the files in a folder that have the name of one of the tables, in any format."""
+    present = _named_files(folder)
+    return [path for table in tables for path in present.get(plain(table.name), [])]
+
+
+def _named_files(folder: Path) -> dict[str, list[Path]]:
+    """Return the files in a folder by the name of the table that each may hold."""
+    present: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        if suffix := suffix_of(path):
+            present.setdefault(plain(path.name[: -len(suffix)]), []).append(path)
+    return present
 
 
 def _find_sheets(

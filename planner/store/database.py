@@ -18,8 +18,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from planner.errors import InputError, PlannerError, did_you_mean
+from planner.io.input_files import STORE_FILE
 
-FILE_NAME: Final = "runs.sqlite"
 APPLICATION_ID: Final = 0x706C616E  # by which SQLite's tools tell a store from another database
 LOCK_LIMIT_S: Final = 60.0  # longest wait for another sweep that is writing
 MAX_KEYS: Final = 500  # keys in one statement
@@ -110,7 +110,7 @@ class Database:
 
     def __init__(self, path: str | Path, *, write: bool) -> None:
         given = Path(path)
-        self.file = given if given.is_file() else given / FILE_NAME
+        self.file = given if given.is_file() else given / STORE_FILE
         self.folder = self.file.parent
         self.name = str(given)
         self._require_store(given, write)
@@ -163,10 +163,10 @@ class Database:
                 raise InputError(f"{given}: is no store: it is no SQLite database")
         elif not self.file.exists() and not write:
             if not given.exists():
-                near = [str(other) for other in given.parent.glob("*") if (other / FILE_NAME).is_file()]
+                near = [str(other) for other in given.parent.glob("*") if (other / STORE_FILE).is_file()]
                 hint = did_you_mean(str(given), near)
                 raise InputError(f"{given}: no such store" + (hint if "'" in hint else ""))
-            raise InputError(f"{given}: is no store: it has no {FILE_NAME}")
+            raise InputError(f"{given}: is no store: it has no {STORE_FILE}")
         elif self.file.is_dir():
             raise InputError(f"{self.file}: is a folder, must be the file of a store")
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from planner.errors import InputError
-from planner.store.database import FILE_NAME, Database
+from planner.io.input_files import STORE_FILE, STORED_PLANS
+from planner.store.database import Database
 from planner.store.plan_folders import find_damage
 
 PAGE_BYTES: Final = 4096
@@ -48,9 +49,9 @@ def salvage(path: str | Path) -> Salvage:
     raises  InputError where there is no store, or nothing of it can be read
     """
     given = Path(path)
-    file = given if given.is_file() else given / FILE_NAME
+    file = given if given.is_file() else given / STORE_FILE
     if not file.is_file():
-        raise InputError(f"{path}: is no store: it has no {FILE_NAME}")
+        raise InputError(f"{path}: is no store: it has no {STORE_FILE}")
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".salvage-") as folder:
         made = Database(Path(folder) / "new", write=True)
         try:
@@ -73,7 +74,7 @@ def salvage(path: str | Path) -> Salvage:
             if old.exists():
                 old.rename(kept.with_name(kept.name + suffix))
         made.file.replace(file)
-    damaged = sum(find_damage(file.parent / "plans" / one[:2] / one) is not None for one in plans)
+    damaged = sum(find_damage(file.parent / STORED_PLANS / one[:2] / one) is not None for one in plans)
     return Salvage(runs=count, damaged_plans=damaged, kept=kept)
 
 

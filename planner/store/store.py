@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from planner.errors import InputError, did_you_mean
 from planner.io.file_replacement import remove_partial_folders
+from planner.io.input_files import STORE_FILE, STORED_PLANS
 from planner.store.columns_index import ColumnIndex
-from planner.store.database import FILE_NAME, Database
+from planner.store.database import Database
 from planner.store.plan_folders import find_damage, write_plan
 from planner.store.record import COLUMNS, FIGURES, Record
 
@@ -75,7 +76,7 @@ class Store:
     @staticmethod
     def exists(path: str | Path) -> bool:
         """Return whether there is anything at a path that may be a store."""
-        return Path(path).is_file() or (Path(path) / FILE_NAME).exists()
+        return Path(path).is_file() or (Path(path) / STORE_FILE).exists()
 
     def __enter__(self) -> Store:
         return self
@@ -147,7 +148,7 @@ class Store:
     def remove_partial_plans(self) -> None:
         """Remove the partial plans of writers that were killed."""
         with self._database.explain_failures():
-            for folder in (self.folder / "plans").glob("*"):
+            for folder in (self.folder / STORED_PLANS).glob("*"):
                 remove_partial_folders(folder, older_than_s=ABANDONED_AFTER_S)
 
     # --- reading --------------------------------------------------------------------------
@@ -307,7 +308,7 @@ class Store:
 
     def plan_folder(self, digest: str) -> Path:
         """Return the folder with the tables of a plan, by its digest."""
-        return self.folder / "plans" / digest[:2] / digest
+        return self.folder / STORED_PLANS / digest[:2] / digest
 
     def plan(self, digest: str) -> dict[str, pd.DataFrame]:
         """Return the tables of a plan, by its digest (a run's column `plan`).

@@ -15,7 +15,7 @@ import functools
 import glob
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from planner import __version__
 from planner.backends.registry import declared_capabilities
 from planner.contract.parameters import Parameter, parameters_of
 from planner.contract.system import System
+from planner.io.input_files import input_files, is_input_name
+from planner.io.table_files import table_files
 from planner.options import Options
 from planner.scenarios.catalogue import distribution
 from planner.scenarios.scenario import Entry, Scenario, from_document
@@ -93,6 +95,9 @@ def problem_key_of(system: System, problem: Mapping[str, Any], folder: Path) -> 
         ".".join(keys): _content_digest(folder / path)
         for keys, path in sorted(path_entries(system, problem).items())
     }
+    tables = folder / str(problem.get("path"))
+    if problem.get("source") == "tables" and "path" in contents and tables.is_dir():
+        contents["path"] = _files_digest(table_files(system.problem.tables, tables))
     return _digest(
         {"versions": versions_of(system.name), "system": system.name, "problem": problem, **contents}
     )
@@ -154,12 +159,16 @@ def _to_canonical_json(plain: Mapping[str, Any]) -> str:
 
 
 def _content_digest(path: Path) -> str:
-    """Return the digest of a file and its companions of the same stem, or of all files in a folder."""
+    """Return the digest of a file and its companions of the same stem, or of all input in a folder."""
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
-    else:
-        # readers may read companions by name, as REPETITA's .demands beside its .graph
-        files = sorted(path.parent.glob(f"{glob.escape(path.stem)}.*")) if path.parent.is_dir() else []
+        return _files_digest(input_files(path))
+    # readers may read companions by name, as REPETITA's .demands beside its .graph
+    files = sorted(path.parent.glob(f"{glob.escape(path.stem)}.*")) if path.parent.is_dir() else []
+    return _files_digest(file for file in files if file == path or is_input_name(file.name))
+
+
+def _files_digest(files: Iterable[Path]) -> str:
+    """Return the digest of files: their names and contents."""
     sha = hashlib.sha256()
     for file in files:
         if file.is_file():

@@ -104,6 +104,22 @@ def test_a_sweep_from_its_dry_run_to_its_extension(scenario: Path, tmp_path: Pat
     assert cost["seconds"] == pytest.approx(kept["wall_s"].dropna().median())
 
 
+@pytest.mark.parametrize("store", ["st", "."])
+def test_a_store_in_the_folder_of_the_tables_is_no_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text('system = "traffic"\n[problem]\nsource = "tables"\npath = "."\n')
+    (tmp_path / "links.csv").write_text("source,target,capacity_mbps\na,b,100\n")
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,b,10\n")
+    words = ("sweep", "s.toml", "--out", store, "--designs", "ecmp", "--workers", 1)
+    axis = ("--set", "problem.scale=1,2")
+    made = [json.loads(planner(*words, *axis, "--json").out)["made"] for _ in range(2)]
+    assert made == [2, 0]
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,b,11\n")
+    assert json.loads(planner(*words, *axis, "--json").out)["made"] == 2
+
+
 def test_a_sweep_in_python(scenario: Path, tmp_path: Path) -> None:
     """From a script without any guard, and that is no file at all."""
     code = f"""

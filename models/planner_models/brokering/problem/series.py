@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.errors import InputError
+from planner.io.input_files import input_folders
 from planner.io.table_files import find_tables, read_tables
 from planner_models.brokering.problem import generators
 from planner_models.brokering.problem.problem import Brokering
@@ -93,7 +94,7 @@ def windows_of_tables(
     ],
 ) -> WindowFolders:
     """Return windows that each have tables of their own."""
-    folders = tuple(sorted(folder for folder in path.glob("*") if folder.is_dir()))
+    folders = tuple(input_folders(path)) if path.is_dir() else ()
     if not folders:
         raise InputError(f"{path}: has no folders with the tables of a window")
     return WindowFolders(folders)

@@ -88,3 +88,16 @@ def test_a_day_of_your_own_tables_and_measured_windows(tmp_path: Path) -> None:
     assert [label for label, _ in make_series()] == ["monday", "tuesday"]
     with pytest.raises(InputError, match="has no folders with the tables of a window"):
         windows.windows_of_tables(path=tmp_path / "day")
+
+
+def test_what_a_roll_wrote_beside_the_windows_is_no_window(tmp_path: Path) -> None:
+    for name in ["monday", "tuesday"]:
+        (tmp_path / name).mkdir()
+    (tmp_path / "out" / "marketplace").mkdir(parents=True)
+    (tmp_path / "out" / "scenario.toml").write_text('system = "brokering"\n')
+    assert [folder.name for folder in windows.windows_of_tables(path=tmp_path).folders] == [
+        "monday",
+        "tuesday",
+    ]
+    with pytest.raises(InputError, match="has no folders"):
+        windows.windows_of_tables(path=tmp_path / "absent")
