@@ -67,7 +67,7 @@ BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "infinite": (
         {"links": LINKS + "a,c,inf\n"},
-        ["links.csv row 5: capacity_mbps is inf, must be a finite number"],
+        ["links.csv row 5: capacity_mbps is inf, must be a finite number; for no limit write 1e+12"],
     ),
     "an empty field": ({"links": LINKS + "a,c,\n"}, ["links.csv row 5: capacity_mbps is empty"]),
     "an empty name": ({"links": LINKS + ",c,1\n"}, ["links.csv row 5: tail is empty"]),

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from planner.contract.end_columns import match_ends
-from planner.contract.units import Unit, plain, split_unit, unit_of
+from planner.contract.units import DECIMAL, Unit, is_per_unit, plain, split_unit, unit_of
 from planner.errors import RENAMED, did_you_mean
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class ColumnMatch:
     names    given name by our name
     factors  factor from the given unit to ours by our name, where they differ
     ignored  given names that are no column of the table
+    assumed  what is taken for granted of units
     """
 
     where: str
@@ -38,6 +39,7 @@ class ColumnMatch:
     factors: Mapping[str, Fraction] = field(default_factory=dict)
     ignored: Sequence[str] = ()
     faults: Sequence[str] = ()
+    assumed: Sequence[str] = ()
 
     @property
     def is_exact(self) -> bool:
@@ -53,7 +55,8 @@ class ColumnMatch:
         ]
         ignored = [f"'{shorten_name(name)}'" for name in self.ignored]
         lines = [("read columns ", read), ("ignored columns ", ignored)]
-        return [f"{self.where}: {verb}{_list_some(items)}" for verb, items in lines if items]
+        said = [f"{self.where}: {verb}{_list_some(items)}" for verb, items in lines if items]
+        return said + [f"assumed: {self.where}: {text}" for text in self.assumed]
 
 
 def match_columns(
@@ -78,7 +81,7 @@ def match_columns(
         for name in ignore
         if name not in names
     ]
-    found, more = _map_columns(mapping or {}, left, where)
+    found, more = _map_columns(table, mapping or {}, left, where)
     faults += more
     unclear = _find_columns(table, left, found, where)
     faults += unclear + _repeated_faults(found, where)
@@ -100,6 +103,12 @@ def match_columns(
         factors={ours: factor for ours, (_, factor) in first.items() if factor != 1},
         ignored=[*rest, *(name for name in names if name not in left)],
         faults=faults,
+        assumed=[
+            f"column '{shorten_name(name)}' counts 1,024 GB as a TB, as price lists do; for 1,000 "
+            "write it in GB"
+            for ours, (name, factor) in first.items()
+            if _counts_by_1024(table, ours) and 1024 in (factor.numerator, factor.denominator)
+        ],
     )
 
 
@@ -107,12 +116,14 @@ Found = dict[str, dict[str, Fraction]]
 """Factor to our unit, by given name, by our name."""
 
 
-def _map_columns(mapping: Mapping[str, str], left: Sequence[str], where: str) -> tuple[Found, list[str]]:
+def _map_columns(
+    table: Table, mapping: Mapping[str, str], left: Sequence[str], where: str
+) -> tuple[Found, list[str]]:
     """Return the columns that the user mapped, and a fault for each that is not there."""
     found: Found = {}
     faults = []
     for ours, name in mapping.items():
-        found[ours] = {name: _mapped_factor(ours, name)} if name in left else {}
+        found[ours] = {name: _mapped_factor(table, ours, name)} if name in left else {}
         if name not in left:
             faults.append(
                 f"{where}: has no column '{shorten_name(name)}', which {ours} is mapped to"
@@ -136,10 +147,15 @@ def _find_columns(table: Table, left: Sequence[str], found: Found, where: str) -
         unclear += lines
         if one is not None and one[0] not in mapped:
             found.setdefault(one[0], {})[name] = one[1]
+    _find_other_names(table, [name for name in others if not _is_used(name, found)], found)
     for ours, name in match_ends(table.columns, others, found).items():
         found[ours] = {name: Fraction(1)}
     _match_by_dimension(table, others, found)
     return unclear
+
+
+def _is_used(name: str, found: Found) -> bool:
+    return any(name in factors for factors in found.values())
 
 
 def _repeated_faults(found: Found, where: str) -> list[str]:
@@ -164,15 +180,40 @@ def _typo_faults(rest: Sequence[str], missing: Sequence[str], where: str) -> lis
     return faults[:MOST_NAMED] + ([f"{where}: {more:,} more unknown columns"] if more > 0 else [])
 
 
-def _mapped_factor(ours: str, name: str) -> Fraction:
+def _mapped_factor(table: Table, ours: str, name: str) -> Fraction:
     """Return the factor of a column that the user mapped: 1 unless it has another unit of our dimension."""
     _, unit = unit_of(ours)
     if unit is None:
         return Fraction(1)
-    for _, units in split_unit(name):
-        if len(units) == 1 and units[0].dimension == unit.dimension:
-            return units[0].factor_to(unit)
+    is_per = is_per_unit(unit_of(ours)[0])
+    for stem, units in split_unit(name):
+        if len(units) == 1 and units[0].dimension == unit.dimension and is_per_unit(stem) == is_per:
+            return _factor(table, ours, units[0], unit)
     return Fraction(1)
+
+
+def _factor(table: Table, ours: str, given: Unit, unit: Unit) -> Fraction:
+    """Return the factor from a given unit to that of one of our columns.
+
+    Volumes in price lists count 1,024 GB as a TB, where the column says so.
+    """
+    is_per = is_per_unit(unit_of(ours)[0])
+    if _counts_by_1024(table, ours) and (factor := _binary_factor(given, unit)) is not None:
+        return 1 / factor if is_per else factor
+    return given.factor_to(unit, is_per=is_per)
+
+
+def _counts_by_1024(table: Table, ours: str) -> bool:
+    return bool((table.columns[ours].metadata or {}).get("counts_by_1024"))
+
+
+def _binary_factor(given: Unit, unit: Unit) -> Fraction | None:
+    """Return the factor between two decimal units of bytes by steps of 1,024; None for others."""
+    prefixes = list(DECIMAL)
+    if not all(one.symbol in [f"{prefix}B" for prefix in prefixes] for one in (given, unit)):
+        return None
+    steps = prefixes.index(given.symbol[:-1]) - prefixes.index(unit.symbol[:-1])
+    return Fraction(1024) ** steps if steps else None
 
 
 def _find_column(table: Table, name: str, where: str) -> tuple[tuple[str, Fraction] | None, list[str]]:
@@ -184,17 +225,36 @@ def _find_column(table: Table, name: str, where: str) -> tuple[tuple[str, Fracti
         stem, unit = unit_of(ours)
         if unit is None or not stem:
             continue
+        stems = {plain(stem), *map(plain, other_names(table, ours))}
         for given_stem, units in split_unit(name):
             fitting = [one for one in units if one.dimension == unit.dimension]
-            if plain(given_stem) != plain(stem) or not fitting:
+            if plain(given_stem) not in stems or not fitting:
+                continue
+            if is_per_unit(given_stem) != is_per_unit(stem):
                 continue
             if len(fitting) > 1:
                 readings = " or ".join(one.symbol for one in fitting)
                 return None, [
                     f"{where}: column '{shorten_name(name)}' is in {readings}: write which, by case"
                 ]
-            return (ours, fitting[0].factor_to(unit)), []
+            return (ours, _factor(table, ours, fitting[0], unit)), []
     return None, []
+
+
+def other_names(table: Table, ours: str) -> Sequence[str]:
+    """Return the names, without unit, that other tools give to one of our columns."""
+    names: Sequence[str] = (table.columns[ours].metadata or {}).get("other_names", ())
+    return names
+
+
+def _find_other_names(table: Table, others: Sequence[str], found: Found) -> None:
+    """Add columns without a unit by the names that other tools give to those that are not found."""
+    for ours in table.columns:
+        if ours in found or unit_of(ours)[1] is not None:
+            continue
+        known = {plain(name) for name in other_names(table, ours)}
+        if names := [name for name in others if plain(name) in known]:
+            found[ours] = {name: Fraction(1) for name in names}
 
 
 def _match_by_dimension(table: Table, others: Sequence[str], found: Found) -> None:

@@ -7,6 +7,7 @@ header of a CSV file is row 1; Parquet files and frames have no header, their fi
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +18,16 @@ import numpy as np
 import pandas as pd
 import pandera.pandas as pa
 
+from planner.contract.cell_units import read_amounts, unclear_unit
 from planner.contract.columns import ColumnMatch, match_columns
 from planner.contract.notes import add_note
+from planner.contract.periods import UnclearTimes, describe_numbers, is_time, number_times
+from planner.contract.units import unit_of
 from planner.errors import InputError, did_you_mean
 
 SHOWN_ROWS: Final = 5  # rows that are listed for each broken rule
+MAX_WINDOW: Final = 1e15
+"""Largest number of a window; seconds and milliseconds since 1970 are below it."""
 Rule = tuple[str, Callable[[Any], Any]]
 """Message where a value breaks a rule, and the test of an array or a series, value by value."""
 
@@ -55,13 +61,38 @@ class Table:
         return f"{self.name}({', '.join(marks)})"
 
 
-def label(about: str, *, optional: bool = False, may_be_blank: bool = False) -> pa.Column:
+def label(
+    about: str, *, optional: bool = False, may_be_blank: bool = False, other_names: Sequence[str] = ()
+) -> pa.Column:
     """Return a column of names: text that is not empty; numbers are kept as text, as written.
 
     may_be_blank  whether a cell may be empty, which is read as ""
+    other_names   names of such a column in other tools; case and punctuation do not matter
     """
     rules: list[Rule] = [] if may_be_blank else [("must not be empty", lambda s: s != "")]
-    return _column(str, rules, required=not optional, nullable=may_be_blank, description=about)
+    return _column(
+        str,
+        rules,
+        required=not optional,
+        nullable=may_be_blank,
+        description=about,
+        metadata={"other_names": tuple(other_names)},
+    )
+
+
+def window(about: str, *, at_most: float = MAX_WINDOW, other_names: Sequence[str] = ()) -> pa.Column:
+    """Return a column of windows: whole numbers in any step, or dates and times, which are numbered from 1.
+
+    other_names  names of such a column in other tools; case and punctuation do not matter
+    """
+    rules: list[Rule] = [
+        ("must be a finite number", np.isfinite),
+        ("must be at least 0", lambda s: s >= 0),
+        (f"must be at most {at_most:g}", lambda s: s <= at_most),
+        ("must be a whole number", lambda s: np.floor(s) == s),
+    ]
+    metadata = {"is_window": True, "other_names": tuple(other_names)}
+    return _column(float, rules, required=True, nullable=False, description=about, metadata=metadata)
 
 
 def choice(
@@ -91,6 +122,8 @@ def number(
     usual: tuple[float, float] | None = None,
     confused_with: str | None = None,
     share: bool = False,
+    other_names: Sequence[str] = (),
+    counts_by_1024: bool = False,
 ) -> pa.Column:
     """Return a column of finite numbers; an optional column that is absent is filled with `default`.
 
@@ -100,6 +133,8 @@ def number(
     usual  range of the median; another one is said, as it may be of another unit
     confused_with  column that users take for this one, such as the longitude for the latitude
     share  whether numbers are shares of something, which may be written in percent: 50% is read as 0.5
+    other_names  names of such a column in other tools, without unit; case and punctuation do not matter
+    counts_by_1024  whether a TB is 1,024 GB in this column, as in price lists
     """
     rules: list[Rule] = [("must be a finite number", np.isfinite)]
     if more_than is not None:
@@ -120,7 +155,14 @@ def number(
         nullable=may_be_blank,
         default=None if may_be_blank else default,
         description=about,
-        metadata={"usual": usual, "confused_with": confused_with, "share": share},
+        metadata={
+            "at_most": at_most,
+            "usual": usual,
+            "confused_with": confused_with,
+            "share": share,
+            "other_names": tuple(other_names),
+            "counts_by_1024": counts_by_1024,
+        },
     )
 
 
@@ -146,6 +188,7 @@ def validate(
     raises     InputError with every fault
     """
     where = where or table.name
+    frame = flatten_frame(table, frame, where)
     if len(frame.columns) and frame.iloc[:, 0].hasnans:
         frame = frame.dropna(how="all")
     names = [str(name) for name in frame.columns]
@@ -157,6 +200,31 @@ def validate(
         for note in match.notes():
             add_note(note)
     return check_rows(table, frame, where=where, first_row=first_row)
+
+
+def flatten_frame(table: Table, frame: pd.DataFrame, where: str) -> pd.DataFrame:
+    """Return a frame whose columns have one level and differ; an index that is a column becomes one.
+
+    raises  InputError for columns of several levels, and for two of one name
+    """
+    if frame.columns.nlevels > 1:
+        raise InputError(
+            f"{where}: its columns have {frame.columns.nlevels} levels, must have one: "
+            "frame.columns = ['_'.join(map(str, name)) for name in frame.columns]"
+        )
+    names = [str(name) for name in frame.columns]
+    twice = (
+        [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if len(set(names)) < len(names)
+        else []
+    )
+    if twice:
+        faults = [f"{where}: column '{abbreviate(name)}' occurs twice; keep one" for name in twice]
+        raise InputError(*shorten_faults(faults, where, "of columns that occur twice"))
+    levels = [name for name in frame.index.names if name is not None]
+    if levels and set(levels) <= set(table.columns) - set(names):
+        return frame.reset_index()
+    return frame
 
 
 def convert_units(frame: pd.DataFrame, match: ColumnMatch) -> pd.DataFrame:
@@ -275,13 +343,11 @@ def _check_table(
     columns: dict[str, pd.Series[Any]] = {}
     for name, column in table.columns.items():
         if name in frame:
-            if table.compact and is_label(column):
-                columns[name] = _convert_to_categories(name, frame[name], broken)
-            else:
-                columns[name] = _convert(name, column, frame[name], broken)
+            columns[name] = _convert_column(table, name, frame[name], broken)
         elif column.default is not None:
             columns[name] = pd.Series(column.default, index=frame.index, dtype=float)
     frame = pd.DataFrame(columns, index=frame.index)
+    frame.attrs |= broken.attrs
     if not broken.lines:  # a value of the wrong type would break its column's rules again
         _check_rules(table, frame, broken)
         if len(broken.lines) > 1:  # one may be a typing error
@@ -300,7 +366,7 @@ def _check_rules(table: Table, frame: pd.DataFrame, broken: _RowFaults) -> None:
     try:
         schema.validate(frame[checked], lazy=True)
     except pa.errors.SchemaErrors as error:
-        _add_broken_rules(error.failure_cases, broken)
+        _add_broken_rules(table, error.failure_cases, broken)
 
 
 def _find_confused(table: Table, frame: pd.DataFrame, where: str) -> list[str]:
@@ -332,6 +398,7 @@ class _RowFaults:
         self.where, self.first_row = where, first_row
         self.lines: list[tuple[int, str]] = []
         self.more: list[str] = []
+        self.attrs: dict[str, float] = {}
 
     def add(self, rule: str, rows: Sequence[int], count: int, texts: Iterable[str]) -> None:
         for row, text in zip(rows, texts, strict=True):
@@ -355,6 +422,16 @@ def _add_nested_values(table: Table, frame: pd.DataFrame, broken: _RowFaults) ->
         broken.add(f"{name} is no single value", rows, int(bad.sum()), texts)
 
 
+def _convert_column(table: Table, name: str, values: pd.Series, broken: _RowFaults) -> pd.Series:
+    """Return a column in its type; add a fault to `broken` for each value that cannot be converted."""
+    column = table.columns[name]
+    if (column.metadata or {}).get("is_window"):
+        return _convert_windows(name, values, broken)
+    if table.compact and is_label(column):
+        return _convert_to_categories(name, values, broken)
+    return _convert(name, column, values, broken)
+
+
 def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults) -> pd.Series:
     """Return `values` in the column's type; add a fault to `broken` for each that cannot be converted."""
     if values.dtype == float and not values.hasnans and not is_label(column):
@@ -363,14 +440,15 @@ def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults
     missing = blank & (not column.nullable)
     if is_label(column):
         bad, rule = missing, f"{name} is empty"
-        coerced: pd.Series[Any] = values.astype(str)
+        coerced: pd.Series[Any] = _label_texts(values)
         if column.nullable:
             coerced = coerced.where(~blank, "")
     elif isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf":
         coerced = values.astype(float)
         bad, rule = missing, f"{name} is empty or no number"
     else:
-        text = values.astype(str) if values.dtype == bool else values
+        text = values.astype(str) if values.dtype == bool or values.dtype.kind == "c" else values
+        text = _with_amounts(name, text, broken)
         is_share = bool((column.metadata or {}).get("share"))
         coerced = _to_numbers(_without_percent(text) if is_share else text)
         # "nan" is read as a number here; the rule that numbers are finite refuses it, but where NaN is blank
@@ -383,14 +461,114 @@ def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults
         rows,
         int(bad.sum()),
         (
-            f"{name} is empty"
+            _empty_fault(name, column)
             if missing.iloc[place]
-            else f"{name} is '{abbreviate(values.iloc[place])}', must be a number"
-            + (" without a percent sign" if str(values.iloc[place]).strip().endswith("%") else "")
+            else _number_fault(name, values.iloc[place], "a number")
             for place in places
         ),
     )
     return coerced
+
+
+def _label_texts(values: pd.Series) -> pd.Series:
+    """Return names as texts; a whole number is written without point, as in a column of integers."""
+    if values.dtype.kind == "f" and bool((np.floor(present := values.dropna()) == present).all()):
+        return values.astype(float).map(lambda value: f"{value:.0f}").astype(str)
+    return values.astype(str)
+
+
+ABSENT: Final = frozenset({"n/a", "na", "none", "null", "nil", "-", "--", "?", "tbd", "unknown", "#n/a"})
+"""Texts, in lower case, with which people and programs say that there is no number."""
+
+
+def _empty_fault(name: str, column: pa.Column) -> str:
+    """Return what is wrong with an empty cell, and what to write where the column has a default."""
+    usual = "" if column.default is None else f"; write {column.default:g}, the default"
+    return f"{name} is empty{usual}"
+
+
+def _number_fault(name: str, value: object, what: str) -> str:
+    """Return what is wrong with a cell that holds no number, and what to write instead."""
+    text = str(value).strip()
+    start = f"{name} is '{abbreviate(value)}', must be {what}"
+    unit = unit_of(name)[1]
+    if _is_time_object(value):
+        if unit is None or unit.dimension != "time":
+            return f"{name} is the time {abbreviate(value)}, must be {what}"
+        since = "" if isinstance(value, datetime.timedelta) else ": subtract the first time"
+        return f"{name} is the time {abbreviate(value)}, must be {what} or a duration{since}"
+    if unit is not None and (readings := unclear_unit(name, text)):
+        return f"{start}: is it in {readings}? write the number in {unit.symbol}"
+    if text.endswith("%"):
+        return f"{start} without a percent sign"
+    if unit is not None and text[:1].isdigit() and text[-1:].isalpha():
+        return f"{start} in {unit.symbol}, or one with its unit, such as 10 {unit.symbol}"
+    if text.lower() in ABSENT:
+        return f"{start}; leave the row out, or write one"
+    return start
+
+
+def _convert_windows(name: str, values: pd.Series, broken: _RowFaults) -> pd.Series:
+    """Return numbers of windows; times are numbered from 1, and gaps are said.
+
+    The time between windows, in s, becomes an attribute of the table, where times tell it.
+    """
+    timed = (
+        values.map(is_time).to_numpy(bool) if values.dtype.kind not in "iuf" else np.zeros(len(values), bool)
+    )
+    if timed.any() and not timed.all():
+        other = int(np.flatnonzero(~timed)[0])
+        broken.add(
+            f"{name} is no time",
+            [int(values.index[other])],
+            int((~timed).sum()),
+            [_number_fault(name, values.iloc[other], "a time as in other rows")],
+        )
+        return values
+    if timed.any():
+        try:
+            windows = number_times(values)
+        except UnclearTimes as error:
+            broken.lines.append((0, f"{broken.where}: {name}: {error}"))
+            return values
+        if windows.step_s is not None:
+            broken.attrs["step_s"] = windows.step_s
+        numbers = pd.Series(windows.numbers, index=values.index)
+        notes = windows.notes
+    else:
+        numbers = _convert(name, pa.Column(float, metadata={}), values, broken)
+        notes = () if broken.lines else describe_numbers(np.asarray(numbers, dtype=np.float64))
+    for note in notes:
+        mark = next((mark for mark in ("assumed: ", "warning: ") if note.startswith(mark)), "")
+        add_note(f"{mark}{broken.where}: {note.removeprefix(mark)}")
+    return numbers
+
+
+def _with_amounts(name: str, values: pd.Series, broken: _RowFaults) -> pd.Series:
+    """Return values with amounts that have a unit, and durations, in the unit of the column; say so."""
+    if values.dtype.kind == "m":
+        values = values.astype(object).where(values.notna(), None)
+    elif values.dtype.kind == "M" or isinstance(values.dtype, pd.DatetimeTZDtype | pd.PeriodDtype):
+        return values.astype(object).where(values.notna(), None).map(_time_text)  # no number
+    if values.dtype != object and not isinstance(values.dtype, pd.StringDtype | pd.CategoricalDtype):
+        return values
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        values = values.astype(object)
+    read, notes = read_amounts(name, values)
+    for note in notes:
+        mark = "assumed: " if note.startswith("assumed: ") else ""
+        add_note(f"{mark}{broken.where}: {note.removeprefix(mark)}")
+    return read.map(_time_text)
+
+
+def _time_text(value: object) -> object:
+    """Return times and durations as texts, which are no numbers; pandas reads them as nanoseconds."""
+    return str(value) if _is_time_object(value) else value
+
+
+def _is_time_object(value: object) -> bool:
+    kinds = datetime.date | datetime.time | datetime.timedelta | np.datetime64 | np.timedelta64 | pd.Period
+    return isinstance(value, kinds) and str(value) != "NaT"
 
 
 def _without_percent(values: pd.Series) -> pd.Series:
@@ -428,7 +606,7 @@ def is_label(column: pa.Column) -> bool:
     return "str" in str(column.dtype)
 
 
-def _add_broken_rules(cases: pd.DataFrame, broken: _RowFaults) -> None:
+def _add_broken_rules(table: Table, cases: pd.DataFrame, broken: _RowFaults) -> None:
     # one fault for each value: a value that is no finite number breaks every other rule too
     cases = cases.assign(check=cases["check"].replace("not_nullable", "must be a finite number"))
     cases = cases.sort_values("check", key=lambda rule: rule != "must be a finite number", kind="stable")
@@ -439,8 +617,19 @@ def _add_broken_rules(cases: pd.DataFrame, broken: _RowFaults) -> None:
             f"{name} {rule}",
             [int(row) for row in shown["index"]],
             len(group),
-            (f"{name} is {_value(value)}, {rule}" for value in shown["failure_case"]),
+            (
+                f"{name} is {_value(value)}, {rule}{_unlimited(value, table.columns[str(name)])}"
+                for value in shown["failure_case"]
+            ),
         )
+
+
+def _unlimited(value: object, column: pa.Column) -> str:
+    """Return what to write in place of infinity."""
+    if not (isinstance(value, float) and value == np.inf):
+        return ""
+    largest = (column.metadata or {}).get("at_most")
+    return f"; for no limit write {'a large one, such as 1e9' if largest is None else f'{largest:g}'}"
 
 
 def _add_repeated_keys(table: Table, frame: pd.DataFrame, broken: _RowFaults) -> None:

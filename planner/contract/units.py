@@ -24,9 +24,12 @@ class Unit:
     dimension: Dimension
     size: Fraction
 
-    def factor_to(self, other: Unit) -> Fraction:
-        """Return the factor from numbers in this unit to numbers in another of the same dimension."""
-        return self.size / other.size
+    def factor_to(self, other: Unit, *, is_per: bool = False) -> Fraction:
+        """Return the factor from numbers in this unit to numbers in another of the same dimension.
+
+        is_per  whether numbers are of something for each unit, such as prices of a Gbit/s
+        """
+        return other.size / self.size if is_per else self.size / other.size
 
 
 DECIMAL: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
@@ -108,6 +111,13 @@ BRACKETED: Final = re.compile(r"(?P<stem>.*?)[\s_]*[(\[]\s*(?P<unit>[^()\[\]]+?)
 PHRASE: Final = re.compile(r"(?P<stem>.*?)(?:\s*,\s*|\s+in\s+)(?P<unit>[^,]+?)\s*")
 LAST_WORD: Final = re.compile(r"(?P<stem>.*?)(?:[\s_-]+|^)(?P<unit>[^\s_-]+)")
 LAST_TWO: Final = re.compile(r"(?P<stem>.*?)(?:[\s_-]+|^)(?P<unit>[A-Za-z]+)_s")
+PER_UNIT: Final = re.compile(
+    r"(?P<stem>.*?)(?:[\s_(\[,]+(?:[$€£¥]|USD|EUR|GBP|CHF|JPY|usd|eur|gbp|chf|jpy))?"
+    r"[\s_(\[,]*(?:/|(?<![A-Za-z])per(?![A-Za-z]))[\s_]*(?P<unit>[^()\[\]]+?)\s*[)\]]?\s*"
+)
+"""A price of a unit: `Price ($/GB)`, `price per GB`, `cost_usd_per_gb`."""
+AMOUNTS: Final = ("rate", "data")
+"""Dimensions of what has a price."""
 CAMEL_CASE: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -117,6 +127,9 @@ def split_unit(name: str) -> Iterator[tuple[str, tuple[Unit, ...]]]:
         match = pattern.fullmatch(name)
         if match and (units := find_units(match["unit"])):
             yield match["stem"], units
+    match = PER_UNIT.fullmatch(name)
+    if match and match["stem"] and (units := find_units(match["unit"])) and units[0].dimension in AMOUNTS:
+        yield f"{match['stem']} per", units
     match = LAST_TWO.fullmatch(name)
     if match and (units := find_units(f"{match['unit']}/s")):
         yield match["stem"], units
@@ -140,3 +153,8 @@ def unit_of(column: str) -> tuple[str, Unit | None]:
     if len(units) == 1 and (stem or units[0].dimension in ("rate", "data")):
         return stem, units[0]
     return column, None
+
+
+def is_per_unit(stem: str) -> bool:
+    """Return whether a stem says that numbers are of something for each unit, such as `price_per`."""
+    return re.search(r"(?:^|[\s_])per$", stem, flags=re.IGNORECASE) is not None

@@ -10,7 +10,7 @@ import pandas as pd
 
 from planner.contract.columns import match_columns
 from planner.contract.notes import add_note
-from planner.contract.tables import Table, convert_units, shorten_faults
+from planner.contract.tables import Table, convert_units, flatten_frame, shorten_faults
 from planner.contract.units import find_units, split_unit, unit_of
 from planner.errors import InputError, did_you_mean
 
@@ -52,7 +52,7 @@ def take_table(
     columns  given name by our name, which goes before all else
     raises   InputError for columns that are missing or ambiguous
     """
-    frame = _frame_of(data)
+    frame = flatten_frame(table, _frame_of(data), where)
     match = match_columns(table, map(str, frame.columns), where=where, mapping=columns)
     if match.faults:
         raise InputError(*match.faults)

@@ -35,8 +35,10 @@ term to renegotiate. Bills are computed from the plan's loads alone, in cents.
 
 Tables: `traffic(window, region, traffic_mbps)`, `contracts(cdn, region, billing, price_per_mbps,
 capacity_mbps, commitment_mbps?, min_share?, max_share?)` and optionally `tiers(cdn, region, above_mbps,
-price_per_mbps)` and `switching(region, max_moved_percent)`. Prices are of a Mbit/s for all windows. A plan is
-`loads(window, cdn, region, load_mbps)`.
+price_per_mbps)` and `switching(region, max_moved_percent)`. Prices are of a Mbit/s for all windows. Where the
+mean is billed, `price_per_gb`, `commitment_gb` and `above_gb` may take their places, and `traffic_gb` that of
+`traffic_mbps`; without times in `window`, all windows together are taken for 30 days. A window without rows
+is left out. A plan is `loads(window, cdn, region, load_mbps)`.
 
 >>> import pandas as pd
 >>> from planner_models import contracts

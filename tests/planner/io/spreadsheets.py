@@ -11,7 +11,7 @@ import openpyxl
 import pandas as pd
 
 from planner.contract.tables import Table
-from planner.contract.units import unit_of
+from planner.contract.units import is_per_unit, unit_of
 from planner.scenarios.catalogue import find_system
 
 Content = bytes | str | Callable[[Path], None]
@@ -115,7 +115,8 @@ def in_other_words(frame: pd.DataFrame) -> pd.DataFrame:
         title = str(name).replace("_", " ").title()
         if unit is not None and unit.symbol in OTHER_UNITS:
             symbol, factor = OTHER_UNITS[unit.symbol]
-            columns[f"{stem.replace('_', ' ').title()} ({symbol})".strip()] = frame[name] / factor
+            values = frame[name] * factor if is_per_unit(stem) else frame[name] / factor
+            columns[f"{stem.replace('_', ' ').title()} ({symbol})".strip()] = values
         else:
             columns[title] = frame[name]
     return pd.DataFrame(columns).assign(Remark="checked")

@@ -71,7 +71,7 @@ def _places(problem: Month, limit: str, load: Floats, allowed: Floats, broken: B
     return Violations.of(
         limit,
         where=[
-            f"{problem.names[c]}, window {w + 1}"
+            f"{problem.names[c]}, {problem.describe_window(w)}"
             for w, c in zip(window.tolist(), contract.tolist(), strict=True)
         ],
         amount=load[window, contract],
@@ -85,7 +85,7 @@ def _regions(problem: Month, limit: str, load: Floats, allowed: Floats, broken: 
     return Violations.of(
         limit,
         where=[
-            f"{problem.regions[r]}, window {w + 1}"
+            f"{problem.regions[r]}, {problem.describe_window(w)}"
             for w, r in zip(window.tolist(), region.tolist(), strict=True)
         ],
         amount=load[window, region],

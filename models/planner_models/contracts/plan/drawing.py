@@ -19,7 +19,7 @@ MOST_LINES: Final = 8
 
 def draw_month(problem: Month) -> Sequence[Drawing]:
     """Draw the traffic of each region over the windows."""
-    frame = _over_time(problem.traffic_mbps, problem.regions[:MOST_LINES])
+    frame = _over_time(problem, problem.traffic_mbps, problem.regions[:MOST_LINES])
     return [
         Curve(title="Traffic of the regions", frame=frame, units=dict.fromkeys(frame.columns[1:], "Mbit/s"))
     ]
@@ -32,7 +32,7 @@ def draw(problem: Month, plan: Loads) -> Sequence[Drawing]:
     by_cdn = np.zeros((len(load), len(cdns)))
     np.add.at(by_cdn.T, pd.Index(cdns).get_indexer(pd.Index(problem.contracts["cdn"].astype(str))), load.T)
     largest = np.argsort(-by_cdn.sum(axis=0), kind="stable")[:MOST_LINES]
-    frame = _over_time(by_cdn[:, largest], [cdns[row] for row in largest])
+    frame = _over_time(problem, by_cdn[:, largest], [cdns[row] for row in largest])
     bills = bill(problem, load)[["contract", "amount", "unused"]]
     shown = f", the {MOST_LINES} largest of {len(cdns)}" if len(cdns) > MOST_LINES else ""
     return [
@@ -41,10 +41,11 @@ def draw(problem: Month, plan: Loads) -> Sequence[Drawing]:
     ]
 
 
-def _over_time(values: np.ndarray, names: Sequence[str]) -> pd.DataFrame:
+def _over_time(problem: Month, values: np.ndarray, names: Sequence[str]) -> pd.DataFrame:
     """Return a frame of columns over windows; where there are many, of means of consecutive ones."""
     length = -(-len(values) // MOST_POINTS)
     starts = np.arange(0, len(values), length)
     sizes = np.diff(np.append(starts, len(values)))
     means = np.add.reduceat(values[:, : len(names)], starts, axis=0) / sizes[:, None]
-    return pd.DataFrame({"window": starts + 1.0, **{name: means[:, row] for row, name in enumerate(names)}})
+    columns = {name: means[:, row] for row, name in enumerate(names)}
+    return pd.DataFrame({"window": problem.window_numbers[starts], **columns})

@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats
-from planner.contract.tables import Table, label, number, validate
+from planner.contract.tables import MAX_WINDOW, Table, label, number, validate
 from planner.errors import InputError, PlanRejected
-from planner_models.contracts.problem.problem import MOST_MBPS, MOST_WINDOWS, Month
+from planner_models.contracts.problem.problem import MOST_MBPS, Month
 
 LOADS: Final = Table(
     name="loads",
     about="traffic that a CDN carries for a region in a window",
     columns={
-        "window": number("number of the window", at_least=1, at_most=MOST_WINDOWS, whole=True),
+        "window": number("number of the window", at_least=0, at_most=MAX_WINDOW, whole=True),
         "cdn": label("CDN"),
         "region": label("region of the clients"),
         "load_mbps": number("traffic that it carries, Mbit/s", at_least=0, at_most=MOST_MBPS),
@@ -50,7 +50,7 @@ def make_plan(problem: Month, load_mbps: Floats) -> Loads:
     return Loads(
         loads=pd.DataFrame(
             {
-                "window": window + 1.0,
+                "window": problem.window_numbers[window],
                 "cdn": names[0][contract],
                 "region": names[1][contract],
                 "load_mbps": load_mbps[window, contract],
@@ -84,14 +84,17 @@ def read_loads(problem: Month, plan: Loads) -> Floats:
         )
     window = frame["window"].to_numpy(float)
     amount = frame["load_mbps"].to_numpy(float)
-    late = (window > problem.windows) | (window < 1) | (window != np.floor(window))
-    if late.any():
-        row = int(np.argmax(late))
+    numbers = problem.window_numbers
+    position = np.minimum(np.searchsorted(numbers, window), len(numbers) - 1)
+    unknown = numbers[position] != window
+    if unknown.any():
+        row = int(np.argmax(unknown))
         raise PlanRejected(
-            f"loads row {row + 1}: window is {window[row]:g}, must be a whole number up to {problem.windows}"
+            f"loads row {row + 1}: there is no window {window[row]:.15g} in traffic; they are "
+            f"{numbers[0]:.15g} to {numbers[-1]:.15g}"
         )
     if not (np.isfinite(amount) & (amount >= 0)).all():
         raise PlanRejected("loads: load_mbps must be a finite number and at least 0")
     load = np.zeros((problem.windows, len(problem.names)))
-    np.add.at(load, (window.astype(np.int64) - 1, contract), amount)
+    np.add.at(load, (position, contract), amount)
     return load

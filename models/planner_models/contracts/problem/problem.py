@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
+from planner.contract.notes import make_with_notes
 from planner.contract.tables import (
     Table,
     choice,
@@ -21,9 +22,11 @@ from planner.contract.tables import (
     row_name,
     shorten_faults,
     validate_fields,
+    window,
 )
 from planner.errors import InputError, did_you_mean
 from planner.io.in_memory import take_tables
+from planner_models.contracts.problem.volumes import in_rates
 
 MEAN, PERCENTILE, PEAK = "mean", "95th percentile", "peak"
 BILLING: Final = (MEAN, PERCENTILE, PEAK)
@@ -34,17 +37,36 @@ MOST_MBPS: Final = 1e9
 LEAST_MBPS: Final = 1e-3
 MOST_PRICE: Final = 1e6
 LEAST_PRICE: Final = 1e-6
+MOST_GB: Final = 1e15
+OTHER_PRICES: Final = ("price_per", "cost_per", "rate_per", "usd_per", "eur_per")
+OTHER_VOLUMES: Final = ("from", "over", "threshold", "tier")
 
 TRAFFIC: Final = Table(
     name="traffic",
     about="traffic of the clients of a region in one window; all windows have the same length",
     columns={
-        "window": number(
-            "number of the window: 1, 2, 3 and so on", at_least=1, at_most=MOST_WINDOWS, whole=True
+        "window": window(
+            "number of the window, such as 1, 2, 3, or its time; a window without rows is left out",
+            other_names=("time", "timestamp", "date", "datetime", "date time", "start", "interval", "period"),
         ),
         "region": label("region of the clients, such as a country"),
         "traffic_mbps": number(
-            "traffic that CDNs must carry, Mbit/s", at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS
+            "traffic that CDNs must carry, Mbit/s",
+            at_least=0,
+            at_most=MOST_MBPS,
+            least=LEAST_MBPS,
+            optional=True,
+            may_be_blank=True,
+            other_names=("rate", "load", "bandwidth"),
+        ),
+        "traffic_gb": number(
+            "in place of traffic_mbps, data in the window, GB",
+            at_least=0,
+            at_most=MOST_GB,
+            optional=True,
+            may_be_blank=True,
+            counts_by_1024=True,
+            other_names=("volume", "data", "usage"),
         ),
     },
     key=("window", "region"),
@@ -60,7 +82,12 @@ CONTRACTS: Final = Table(
         ),
         "price_per_mbps": number(
             "price of a billed Mbit/s for all windows, such as a month", at_least=0, at_most=MOST_PRICE,
-            least=LEAST_PRICE,
+            least=LEAST_PRICE, optional=True, may_be_blank=True, other_names=OTHER_PRICES,
+        ),
+        "price_per_gb": number(
+            "in place of price_per_mbps, price of a GB where the mean is billed", at_least=0,
+            at_most=MOST_PRICE, optional=True, may_be_blank=True, counts_by_1024=True,
+            other_names=OTHER_PRICES,
         ),
         "capacity_mbps": number(
             "most traffic that it carries at a time, Mbit/s", at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS
@@ -68,6 +95,10 @@ CONTRACTS: Final = Table(
         "commitment_mbps": number(
             "traffic that is paid for in any case, Mbit/s",
             at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS, optional=True, default=0.0,
+        ),
+        "commitment_gb": number(
+            "in place of commitment_mbps, data that is paid for in any case, GB", at_least=0,
+            at_most=MOST_GB, optional=True, may_be_blank=True, counts_by_1024=True,
         ),
         "min_share": number(
             "least share of the region's traffic in each window", at_least=0, at_most=1, optional=True,
@@ -88,13 +119,22 @@ TIERS: Final = Table(
         "region": label("region of the contract"),
         "above_mbps": number(
             "billed traffic from which the price applies, Mbit/s", more_than=0, at_most=MOST_MBPS,
-            least=LEAST_MBPS,
+            least=LEAST_MBPS, optional=True, may_be_blank=True, other_names=OTHER_VOLUMES,
+        ),
+        "above_gb": number(
+            "in place of above_mbps, data from which the price applies, GB", more_than=0, at_most=MOST_GB,
+            optional=True, may_be_blank=True, counts_by_1024=True, other_names=OTHER_VOLUMES,
         ),
         "price_per_mbps": number(
-            "price of a billed Mbit/s above that", at_least=0, at_most=MOST_PRICE, least=LEAST_PRICE
+            "price of a billed Mbit/s above that", at_least=0, at_most=MOST_PRICE, least=LEAST_PRICE,
+            optional=True, may_be_blank=True, other_names=OTHER_PRICES,
+        ),
+        "price_per_gb": number(
+            "in place of price_per_mbps, price of a GB above that", at_least=0, at_most=MOST_PRICE,
+            optional=True, may_be_blank=True, counts_by_1024=True, other_names=OTHER_PRICES,
         ),
     },
-    key=("cdn", "region", "above_mbps"),
+    key=("cdn", "region", "above_mbps", "above_gb"),
     may_be_empty=True,
 )  # fmt: skip
 SWITCHING: Final = Table(
@@ -119,10 +159,13 @@ OPTIONAL_TABLES: Final = ("tiers", "switching")
 class Month:
     """Traffic of regions over windows, and the contracts that may carry it.
 
-    traffic    window, region, traffic_mbps; windows without a row of a region have no traffic there
+    traffic    window, region, traffic_mbps; every region has the same windows
     contracts  cdn, region, billing, price_per_mbps, capacity_mbps, commitment_mbps, min_share, max_share
     tiers      cdn, region, above_mbps, price_per_mbps; None: one price each
     switching  region, max_moved_percent; None: traffic may change its CDN freely
+
+    Volumes and their prices, in GB, are turned into rates and prices of rates. Windows are those that have
+    rows, in the order of their numbers or times.
 
     Below, W windows, R regions and N contracts; arrays refer to them by row.
 
@@ -137,6 +180,10 @@ class Month:
     def __post_init__(self) -> None:
         faults = validate_fields(self, TABLES)
         if not faults:
+            tables, faults = in_rates({table.name: getattr(self, table.name) for table in TABLES})
+        if not faults:
+            for name, frame in tables.items():
+                object.__setattr__(self, name, frame)
             faults += self._find_faults()
         if faults:
             raise InputError(*faults)
@@ -144,7 +191,8 @@ class Month:
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Month:
         """Return the problem in its tables."""
-        return cls(**take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
+        given = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
+        return make_with_notes(lambda: cls(**given))
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
@@ -166,9 +214,14 @@ class Month:
     # --- as arrays ------------------------------------------------------------------------
 
     @cached_property
+    def window_numbers(self) -> Floats:
+        """(W,) numbers of the windows in table `traffic`, ascending."""
+        return np.unique(self.traffic["window"].to_numpy(float))
+
+    @property
     def windows(self) -> int:
         """Number of windows."""
-        return int(self.traffic["window"].max())
+        return len(self.window_numbers)
 
     @cached_property
     def regions(self) -> list[str]:
@@ -180,8 +233,8 @@ class Month:
         """(W, R) traffic of each window and region."""
         matrix = np.zeros((self.windows, len(self.regions)))
         region = pd.Index(self.regions).get_indexer(pd.Index(self.traffic["region"].astype(str)))
-        window = self.traffic["window"].to_numpy(float).astype(np.int64) - 1
-        matrix[window, region] = self.traffic["traffic_mbps"].to_numpy(float)
+        row = np.searchsorted(self.window_numbers, self.traffic["window"].to_numpy(float))
+        matrix[row, region] = self.traffic["traffic_mbps"].to_numpy(float)
         return matrix
 
     @cached_property
@@ -270,6 +323,10 @@ class Month:
         """The highest price of a billed Mbit/s under any contract."""
         return max((float(prices.max()) for _, prices in self.price_steps), default=0.0)
 
+    def describe_window(self, position: int) -> str:
+        """Return the name of a window by its position: `window 7`."""
+        return f"window {self.window_numbers[position]:.15g}"
+
     # --- validation -----------------------------------------------------------------------
 
     def _find_faults(self) -> Iterator[str]:
@@ -277,6 +334,10 @@ class Month:
         if len(contracts) > MOST_CONTRACTS:
             where = file_name(contracts, "contracts")
             yield f"{where}: has {len(contracts):,} rows, must have up to {MOST_CONTRACTS:,}"
+        if self.windows > MOST_WINDOWS:
+            where = file_name(traffic, "traffic")
+            yield f"{where}: has {self.windows:,} windows, must have up to {MOST_WINDOWS:,}"
+        yield from self._find_missing_windows()
         if not (traffic["traffic_mbps"].to_numpy(float) > 0).any():
             yield f"{file_name(traffic, 'traffic')}: every traffic_mbps is 0, one must be greater"
         regions = set(self.regions)
@@ -304,6 +365,26 @@ class Month:
                 f"{file_name(contracts, 'contracts')}: min_share adds up to {share:.6g} in region '{name}', "
                 "must be at most 1"
             )
+        yield from self._find_stray_tiers()
+
+    def _find_missing_windows(self) -> Iterator[str]:
+        """Yield a fault for each region without traffic in windows that other regions have."""
+        windows = self.traffic.groupby("region", sort=False, observed=True)["window"]
+        faults = []
+        for region, own in windows:
+            absent = np.setdiff1d(self.window_numbers, own.to_numpy(float))
+            if len(absent):
+                shown = ", ".join(f"{number:.15g}" for number in absent[:3])
+                more = " ..." if len(absent) > 3 else ""
+                faults.append(
+                    f"{file_name(self.traffic, 'traffic')}: region '{region}' has no row in {len(absent):,} "
+                    f"of {self.windows:,} windows ({shown}{more}): write 0 where it has no traffic, or leave "
+                    "these windows out of all regions"
+                )
+        yield from shorten_faults(faults, file_name(self.traffic, "traffic"), "of regions without rows")
+
+    def _find_stray_tiers(self) -> Iterator[str]:
+        contracts = self.contracts
         if self.tiers is not None and len(self.tiers):
             rows = self.find_contracts(self.tiers)
             stray = [

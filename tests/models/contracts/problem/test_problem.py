@@ -87,7 +87,7 @@ def test_limits_that_a_plan_breaks_are_named() -> None:
     ]
     with pytest.raises(PlanRejected, match="loads row 1: there is no contract of cdn 'z' in region 'world'"):
         from_tables(problem, {"loads": plan.loads.assign(cdn=["z", "y", "x", "y"])})
-    with pytest.raises(PlanRejected, match="loads row 3: window is 3, must be a whole number up to 2"):
+    with pytest.raises(PlanRejected, match="loads row 3: there is no window 3 in traffic; they are 1 to 2"):
         from_tables(problem, {"loads": plan.loads.assign(window=[1.0, 1.0, 3.0, 2.0])})
 
 

@@ -1,0 +1,84 @@
+"""Units within cells, such as `10 Gbit/s`, `10G` and `5 ms`, in columns whose name has a unit."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.units import Unit, find_units, unit_of
+
+AMOUNT: Final = re.compile(
+    r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\d\s.,+-].*?)\s*"
+)
+BARE: Final = {"rate": "bit/s", "data": "B", "requests": "ops"}
+"""Unit behind a prefix alone, such as `10G`, by dimension."""
+SECOND: Final = find_units("s")[0]
+
+
+def read_amounts(name: str, values: pd.Series) -> tuple[pd.Series, list[str]]:
+    """Return values with texts of amounts, and durations, as numbers in the unit of a column, and notes.
+
+    Values that are no such amounts stay as they are.
+    """
+    unit = unit_of(name)[1]
+    if unit is None:
+        return values, []
+    changed = values.astype(object)
+    shown: dict[str, float] = {}
+    bare: dict[str, str] = {}
+    rows = 0
+    for row, value in enumerate(values.tolist()):
+        if isinstance(value, str):
+            amount, guessed = _read_text(value, unit)
+        elif isinstance(value, datetime.timedelta | np.timedelta64) and unit.dimension == "time":
+            amount, guessed = pd.Timedelta(value).value / 1e9 * float(SECOND.factor_to(unit)), None
+        else:
+            continue
+        if amount is None:
+            continue
+        changed.iloc[row] = amount
+        rows += 1
+        if len(shown) < 1:
+            shown[str(value)] = amount
+        if guessed is not None:
+            bare.setdefault(*guessed)
+    if not rows:
+        return values, []
+    text, amount = next(iter(shown.items()))
+    cells = "1 cell" if rows == 1 else f"{rows:,} cells"
+    notes = [f"read {cells} of {name} with a unit, such as '{text}' as {amount:,.15g} {unit.symbol}"]
+    notes += [f"assumed: '{prefix}' in {name} is {symbol}" for prefix, symbol in bare.items()]
+    return changed, notes
+
+
+def unclear_unit(name: str, text: str) -> str | None:
+    """Return the readings of a text whose unit is unclear, such as `10 gb/s`; None where it is clear."""
+    unit, match = unit_of(name)[1], AMOUNT.fullmatch(text)
+    if unit is None or match is None:
+        return None
+    fitting = [one for one in find_units(match["unit"]) if one.dimension == unit.dimension]
+    return " or ".join(one.symbol for one in fitting) if len(fitting) > 1 else None
+
+
+def _read_text(text: str, unit: Unit) -> tuple[float | None, tuple[str, str] | None]:
+    """Return the amount of a text in a unit, and the prefix without unit with the unit it is taken for."""
+    match = AMOUNT.fullmatch(text)
+    if match is None:
+        return None, None
+    symbol = match["unit"]
+    fitting = [one for one in find_units(symbol) if one.dimension == unit.dimension]
+    guessed = None
+    if not fitting and unit.dimension in BARE and re.fullmatch(r"[kKMGTP]i?", symbol):
+        prefix = symbol.replace("K", "k") if symbol == "K" else symbol
+        fitting = [
+            one for one in find_units(prefix + BARE[unit.dimension]) if one.dimension == unit.dimension
+        ]
+        guessed = (symbol, fitting[0].symbol) if fitting else None
+    if len(fitting) != 1:
+        return None, None
+    factor = fitting[0].factor_to(unit)
+    return float(match["number"]) * factor.numerator / factor.denominator, guessed

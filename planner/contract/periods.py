@@ -1,0 +1,216 @@
+"""Numbers and times of windows: what tables call `window`, in numbers with any step, dates or times of day.
+
+A window that has no row is missing: it is named, and never read as a window of zeros.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Floats
+
+DAY_FIRST: Final = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{4})(?:[ T](\d{1,2}:\d{2}(?::\d{2})?))?")
+"""Dates with the year last, such as 31.03.2024 00:05 or 03/31/2024; a point means the day is first."""
+TIME_OF_DAY: Final = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?")
+MAX_NAMED: Final = 3
+"""Missing windows that a note names."""
+MAX_MISSING: Final = 100_000
+"""Missing windows that are counted one by one."""
+UNITS: Final = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
+class UnclearTimes(ValueError):
+    """Times that have several readings, or none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """Numbers of windows, and what has to be said of them.
+
+    numbers  (rows,) number of the window of each row
+    step_s   time between two windows, s; None where it is unknown
+    notes    texts without the name of the file
+    """
+
+    numbers: Floats
+    step_s: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+def is_time(value: object) -> bool:
+    """Return whether a value is a date, a time, or a text of one."""
+    if isinstance(value, datetime.date | datetime.time | datetime.timedelta | np.datetime64 | pd.Period):
+        return True
+    return isinstance(value, str) and (
+        re.match(r"\s*\d{4}-\d{1,2}(-\d{1,2})?([ T]|\s*$)", value) is not None
+        or DAY_FIRST.fullmatch(value.strip()) is not None
+        or TIME_OF_DAY.fullmatch(value.strip()) is not None
+    )
+
+
+def read_times(values: pd.Series) -> pd.Series:
+    """Return dates and times as timestamps in UTC, or as they are without a time zone.
+
+    raises  UnclearTimes where they have two readings, or are no times
+    """
+    if values.dtype.kind == "M" or isinstance(values.dtype, pd.DatetimeTZDtype):
+        return values.dt.tz_convert("UTC") if isinstance(values.dtype, pd.DatetimeTZDtype) else values
+    texts = [_text_of(value) for value in values]
+    if all(TIME_OF_DAY.fullmatch(text) for text in texts):
+        return pd.Series(
+            pd.to_datetime([f"2000-01-01 {text.zfill(5)}" for text in texts]), index=values.index
+        )
+    if all(DAY_FIRST.fullmatch(text) for text in texts):
+        texts = _order_days(texts)
+    has_zone = {re.search(r"(?:Z|[+-]\d{2}:?\d{2})$", text.partition(":")[2]) is not None for text in texts}
+    if len(has_zone) > 1:
+        raise UnclearTimes("some times have a time zone and others have none; write all alike")
+    try:
+        times = pd.to_datetime(pd.Series(texts, index=values.index), format="ISO8601", utc=has_zone == {True})
+    except (ValueError, pd.errors.OutOfBoundsDatetime):
+        bad = next((text for text in texts if not _is_iso(text)), texts[0])
+        raise UnclearTimes(f"'{bad}' is no time; write 2024-03-31 00:05, or numbers") from None
+    return times
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, datetime.time):
+        return value.strftime("%H:%M:%S")
+    if isinstance(value, datetime.timedelta):
+        return str(pd.Timestamp("2000-01-01") + value)
+    if isinstance(value, pd.Period):
+        return str(value.start_time)
+    return str(value).strip()
+
+
+def _is_iso(text: str) -> bool:
+    try:
+        pd.to_datetime(text, format="ISO8601")
+    except ValueError:
+        return False
+    return True
+
+
+def _order_days(texts: Sequence[str]) -> list[str]:
+    """Return dates with the year last as ISO texts; raise UnclearTimes where day and month are unclear."""
+    found = [match for text in texts if (match := DAY_FIRST.fullmatch(text))]
+    first, second = (max(int(match[place]) for match in found) for place in (1, 2))
+    is_day_first = any("." in match[0][:6] for match in found) or first > 12
+    if not is_day_first and second <= 12 and any(match[1] != match[2] for match in found):
+        day, month = (_iso(found[0], is_day_first=way) for way in (True, False))
+        raise UnclearTimes(f"'{texts[0]}' is {day[:10]} or {month[:10]}; write the year first")
+    return [_iso(match, is_day_first=is_day_first) for match in found]
+
+
+def _iso(match: re.Match[str], *, is_day_first: bool) -> str:
+    day, month = (match[1], match[2]) if is_day_first else (match[2], match[1])
+    time = (match[4] or "00:00").zfill(5)
+    return f"{match[3]}-{month.zfill(2)}-{day.zfill(2)} {time}"
+
+
+def number_times(values: pd.Series) -> Windows:
+    """Number the windows that times name, from 1 in their order, without numbers for missing ones.
+
+    raises  UnclearTimes where the times have two readings, or are no times
+    """
+    times = read_times(values)
+    unique, place = np.unique(times.to_numpy("datetime64[ns]"), return_inverse=True)
+    first, last = (_show(unique[position]) for position in (0, -1))
+    numbers = place.astype(float) + 1
+    if len(unique) == 1:
+        return Windows(numbers=numbers, notes=(f"window 1 is {first}",))
+    gaps = np.diff(unique).astype("timedelta64[ns]").astype(np.int64)
+    lengths, counts = np.unique(gaps, return_counts=True)
+    step = int(lengths[np.argmax(counts)])
+    named = f"windows 1 to {len(unique):,} are {first} to {last}"
+    months = (unique.astype("datetime64[M]") - unique[0].astype("datetime64[M]")).astype(int)
+    if int(lengths[0]) >= 28 * 86_400 * 10**9 and len(np.unique(months)) == len(months):
+        return Windows(numbers=numbers, notes=(f"{named}, by month", *_missing_months(unique[0], months)))
+    if (gaps % step).any():
+        doubt = (
+            f"warning: times are not regular, {_duration(int(lengths[0]))} to {_duration(int(lengths[-1]))} "
+            "apart: each counts as one window"
+        )
+        return Windows(numbers=numbers, notes=(named, doubt))
+    missing = [
+        _show(unique[position] + np.timedelta64(step * more, "ns"))
+        for position in np.flatnonzero(gaps > step)[:MAX_NAMED]
+        for more in range(1, min(int(gaps[position]) // step, MAX_NAMED + 1))
+    ]
+    notes = [f"{named}, every {_duration(step)}"]
+    count = int((gaps // step - 1).sum())
+    if count:
+        notes.append(_missing_note(missing, count, len(unique)))
+    return Windows(numbers=numbers, step_s=step / 1e9, notes=tuple(notes))
+
+
+def describe_numbers(numbers: Floats) -> tuple[str, ...]:
+    """Return notes on numbers of windows that do not rise by 1: their step, and those that are missing."""
+    unique = np.unique(numbers)
+    if len(unique) < 2 or not np.isfinite(unique).all():
+        return ()
+    gaps = np.diff(unique)
+    lengths, counts = np.unique(gaps, return_counts=True)
+    step = float(lengths[np.argmax(counts)])
+    notes = []
+    if step != 1:
+        notes.append(
+            f"assumed: windows are numbered in steps of {step:,.15g}, from {unique[0]:.15g} to "
+            f"{unique[-1]:.15g}: "
+            f"{len(unique):,} windows"
+        )
+    if (gaps % step).any():
+        notes.append(
+            f"warning: numbers of windows are not regular, {lengths[0]:,.15g} to {lengths[-1]:,.15g} apart: "
+            "each counts as one window"
+        )
+        return tuple(notes)
+    count = int((gaps / step - 1).sum())
+    if count:
+        missing = [
+            f"{unique[position] + step * more:.15g}"
+            for position in np.flatnonzero(gaps > step)[:MAX_NAMED]
+            for more in range(1, min(int(gaps[position] / step), MAX_NAMED + 1))
+        ]
+        notes.append(_missing_note(missing, count, len(unique)))
+    return tuple(notes)
+
+
+def _missing_months(first: np.datetime64, months: np.ndarray) -> tuple[str, ...]:
+    absent = np.setdiff1d(np.arange(months[-1] + 1), months)
+    if not len(absent):
+        return ()
+    names = [str(first.astype("datetime64[M]") + int(month)) for month in absent[:MAX_NAMED]]
+    return (_missing_note(names, len(absent), len(months)),)
+
+
+def _missing_note(names: Sequence[str], count: int, present: int) -> str:
+    shown = ", ".join(names[:MAX_NAMED]) + (f" and {count - MAX_NAMED:,} more" if count > MAX_NAMED else "")
+    are = "window is" if count == 1 else "windows are"
+    return (
+        f"warning: {count:,} {are} missing ({shown}): the {present:,} windows with rows count, "
+        "no zeros are added"
+    )
+
+
+def _show(time: np.datetime64) -> str:
+    stamp = pd.Timestamp(time)
+    if stamp.year == 2000 and stamp.month == stamp.day == 1:
+        return f"{stamp:%H:%M:%S}".removesuffix(":00")
+    return f"{stamp:%Y-%m-%d %H:%M:%S}".removesuffix(":00")
+
+
+def _duration(nanoseconds: int) -> str:
+    seconds = nanoseconds / 1e9
+    for size, name in UNITS:
+        if seconds >= size and seconds % size == 0:
+            count = int(seconds // size)
+            return f"{count:,} {name}" + ("s" if count != 1 else "")
+    return f"{seconds:g} s"

@@ -1,0 +1,162 @@
+"""Units within cells, durations, and other values of pandas: read in the unit of the column, or refused."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from planner.contract.columns import match_columns
+from planner.contract.notes import observe_notes
+from planner.contract.tables import Table, label, number, validate
+from planner.errors import InputError
+
+TABLE = Table(
+    name="t",
+    about="",
+    columns={
+        "arrival_s": number("a", at_least=0, at_most=1e9),
+        "rate_mbps": number("r", optional=True, default=1.0, at_most=1e12),
+        "name": label("n", optional=True),
+        "price_per_mbps": number("p", optional=True),
+        "price_per_gb": number("p", optional=True, counts_by_1024=True),
+    },
+)
+
+
+def read(**columns: Any) -> tuple[pd.DataFrame, list[str]]:
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        frame = validate(TABLE, pd.DataFrame(columns))
+    return frame, notes
+
+
+HALF_MINUTE = pd.Timedelta("30s")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [HALF_MINUTE, HALF_MINUTE],
+        pd.Series([HALF_MINUTE, 30.0], dtype=object),
+        np.array([30_000, 30_000], dtype="timedelta64[ms]"),
+        [datetime.timedelta(seconds=30), "30000 ms"],
+        [Decimal(30), Decimal("30.0")],
+        pd.array([30, 30], dtype="Int64"),
+        pd.array([30, 30], dtype="int64[pyarrow]"),
+        pd.Categorical([30, 30]),
+        pd.Categorical(["30", "0.5 min"]),
+        ["30", "3e1"],
+    ],
+)
+def test_half_a_minute_in_any_type_is_thirty_seconds(values: Any) -> None:
+    assert read(arrival_s=values)[0]["arrival_s"].tolist() == [30.0, 30.0]
+
+
+def test_durations_do_not_depend_on_the_unit_of_the_header() -> None:
+    frame, _ = read(**{"Arrival (ms)": [HALF_MINUTE, HALF_MINUTE]})
+    assert frame["arrival_s"].tolist() == [30.0, 30.0]
+
+
+@pytest.mark.parametrize(
+    ("cell", "mbps"),
+    [
+        ("10G", 1e4),
+        ("10 Gbit/s", 1e4),
+        ("10Gbps", 1e4),
+        ("1 GB/s", 8e3),
+        ("500k", 0.5),
+        ("2 Tb/s", 2e6),
+        ("7", 7),
+    ],
+)
+def test_rates_have_their_units_in_cells(cell: str, mbps: float) -> None:
+    frame, notes = read(arrival_s=[1.0], rate_mbps=[cell])
+    assert frame["rate_mbps"].tolist() == [mbps]
+    assert any(f"'{cell}'" in note for note in notes) == (cell != "7")
+    assert any(note.startswith("assumed: t: ") for note in notes) == (cell in ("10G", "500k"))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "fault"),
+    [
+        (
+            "arrival_s",
+            pd.Timestamp("2024-01-01"),
+            "the time 2024-01-01 00:00:00, must be a number or a duration: s",
+        ),
+        (
+            "arrival_s",
+            np.datetime64("2024-01-01"),
+            "the time 2024-01-01 00:00:00, must be a number or a duration",
+        ),
+        ("arrival_s", datetime.time(3, 4), "the time 03:04:00, must be a number or a duration: subtract the"),
+        ("arrival_s", True, "'True', must be a number"),
+        ("arrival_s", 1j, "'1j', must be a number"),
+        (
+            "rate_mbps",
+            "10 gb/s",
+            "'10 gb/s', must be a number: is it in Gbit/s or GB/s? write the number in Mbit",
+        ),
+        ("rate_mbps", "10 m", "'10 m', must be a number in Mbit/s, or one with its unit, such as 10 Mbit/s"),
+        ("rate_mbps", "n/a", "'n/a', must be a number; leave the row out, or write one"),
+        ("rate_mbps", None, "empty; write 1, the default"),
+        ("rate_mbps", np.inf, "inf, must be a finite number; for no limit write 1e+12"),
+        ("rate_mbps", "inf", "inf, must be a finite number; for no limit write 1e+12"),
+        ("rate_mbps", pd.Timedelta("3s"), "the time 0 days 00:00:03, must be a number"),
+    ],
+)
+def test_what_is_no_number_is_refused_with_what_to_write(column: str, value: Any, fault: str) -> None:
+    with pytest.raises(InputError) as error:
+        read(**{"arrival_s": [1.0], "name": ["a"], column: [value]})
+    assert error.value.faults[0].startswith(f"t row 1: {column} is {fault}")
+
+
+def test_what_is_written_in_place_is_read() -> None:
+    frame, _ = read(
+        arrival_s=pd.to_datetime(["2024-01-01 01:00", "2024-01-01 00:00"]) - pd.Timestamp("2024-01-01")
+    )
+    assert frame["arrival_s"].tolist() == [3600.0, 0.0]
+    assert read(arrival_s=[1.0], rate_mbps=["1e+12"])[0]["rate_mbps"].tolist() == [1e12]
+    assert read(arrival_s=[1.0], rate_mbps=["10 Mbit/s"])[0]["rate_mbps"].tolist() == [10.0]
+
+
+def test_frames_that_are_no_plain_tables() -> None:
+    twice = pd.DataFrame([[1.0, 2.0]], columns=["arrival_s", "arrival_s"])
+    with pytest.raises(InputError, match="t: column 'arrival_s' occurs twice; keep one"):
+        validate(TABLE, twice)
+    levels = pd.DataFrame([[1.0, 2.0]], columns=pd.MultiIndex.from_tuples([("arrival", "s"), ("more", "x")]))
+    with pytest.raises(InputError, match="t: its columns have 2 levels, must have one") as error:
+        validate(TABLE, levels)
+    advice = error.value.faults[0].partition("must have one: ")[2]
+    exec(advice, {"frame": levels})
+    assert validate(TABLE, levels)["arrival_s"].tolist() == [1.0]
+    indexed = pd.DataFrame({"name": ["a"]}, index=pd.Index([3.0], name="arrival_s"))
+    assert validate(TABLE, indexed)["arrival_s"].tolist() == [3.0]
+
+
+def test_names_of_whole_numbers_have_no_point() -> None:
+    assert read(arrival_s=[1.0, 2.0], name=[1.0, 20.0])[0]["name"].tolist() == ["1", "20"]
+    assert read(arrival_s=[1.0], name=[1.5])[0]["name"].tolist() == ["1.5"]
+
+
+@pytest.mark.parametrize(
+    ("given", "ours", "factor"),
+    [
+        ("price_per_gbps", "price_per_mbps", 1 / 1000),
+        ("Price ($/Gbps)", "price_per_mbps", 1 / 1000),
+        ("Price (EUR/Mbit/s)", "price_per_mbps", 1),
+        ("price_usd_per_kbps", "price_per_mbps", 1000),
+        ("Price ($/GB)", "price_per_gb", 1),
+        ("Price per TB", "price_per_gb", 1 / 1024),
+        ("Rate (Gbps)", "rate_mbps", 1000),
+    ],
+)
+def test_prices_of_larger_units_are_divided(given: str, ours: str, factor: float) -> None:
+    match = match_columns(TABLE, ["arrival_s", given], where="t")
+    assert match.names[ours] == given
+    assert float(match.factors.get(ours, 1)) == factor
