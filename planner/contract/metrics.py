@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -70,6 +70,9 @@ class Headline:
                allows, which a failure lowers too; "" where `metric`, or what users lose, says it
     table      names of the metrics that a table shows first, about eight of those with a value; () for the
                first eight
+    unavoidable  function of a plan's metrics that returns the sentence on what every plan loses, which
+               `metric` does not count, such as demands that a failure cuts off; "" for nothing. A verdict
+               begins with it
     required   by the name of each constraint that no plan may violate at any gain, such as rules of routes,
                the metric that counts it: a plan that violates one is never best where another does not
     """
@@ -85,6 +88,7 @@ class Headline:
     in_failures: Mapping[str, str] = field(default_factory=dict)
     cost: str = ""
     table: tuple[str, ...] = ()
+    unavoidable: Callable[[Mapping[str, float | None]], str] | None = None
     required: Mapping[str, str] = field(default_factory=dict)
 
 

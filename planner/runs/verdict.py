@@ -33,6 +33,8 @@ MOST_DESIGNS: Final = 3  # designs beside the best one that get a sentence of th
 MOST_NAMES: Final = 6  # designs that a sentence lists
 UNFAILED: Final = "Without failures, "
 """Beginning of a verdict that also says what plans keep in failures."""
+BESIDES: Final = "Apart from that, "
+"""Beginning of a verdict after the sentence on what every plan loses."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,12 @@ def _run_sentences(run: Run, bounds: Sequence[float]) -> list[Sentence]:
     if not values:
         return [Sentence(f"{run.label}: {_missing(run)}.")]
     lead = UNFAILED if _has_failure_figures(run) else ""
+    unavoidable = run.system.plan.headline.unavoidable
+    lost = unavoidable(run.metrics) if unavoidable else ""
+    if lost:
+        lead = BESIDES
     return [
+        *([Sentence(lost, is_loss=True)] if lost else []),
         Sentence(f"{lead}{run.label} {_headline(run, values, bounds)}."),
         *(Sentence(f"It {loss}.", is_loss=True) for loss in _losses(run)),
         *(Sentence(f"It {fallback}.") for fallback in _fallbacks(run)),

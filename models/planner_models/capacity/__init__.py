@@ -22,6 +22,12 @@ capacity is short, the lowest priority is left out first. Demands with tunnels t
 every state, and demands with a latency limit the paths within it; where a failure takes all of them, the
 demand is cut off.
 
+`optimum` optimises over all whole numbers of modules within their limits, in every year, with any routes
+(any split over tunnels, where demands have some) in every state. Without a budget, it is the least cost of
+the plans that leave no more unserved in each state than buying everything would; within a budget, the most
+demand in the worst state, then the least cost. What a failure cuts off whatever is bought is said first and
+counts as no loss of a plan.
+
 `formulation` is that model in Pyomo; `optimum` solves it over the purchases alone, by cuts from the linear
 programs of what does not fit in a state. The check solves those programs again for every failure. Source
 `sndlib` reads files of SNDlib.

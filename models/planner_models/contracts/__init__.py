@@ -33,6 +33,12 @@ rules.
 `planner explain` shows each contract's bill, committed traffic that is paid for and not sent, and which
 term to renegotiate. Bills are computed from the plan's loads alone, in cents.
 
+`optimum` optimises over every split of each window's traffic in any fractions, within the limits of
+contracts and of switching, that leaves no more unserved than contracts make it. Its bound on the objective is
+on what bills compute to; that on the bill is in whole cents, as half a cent of each contract may round down.
+Where the bill is so small that this decides, an integer program counts the cents. `method` changes how
+it searches, not over what.
+
 Tables: `traffic(window, region, traffic_mbps)`, `contracts(cdn, region, billing, price_per_mbps,
 capacity_mbps, commitment_mbps?, min_share?, max_share?)` and optionally `tiers(cdn, region, above_mbps,
 price_per_mbps)` and `switching(region, max_moved_percent)`. Prices are of a Mbit/s for all windows. Where the

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pandas as pd
@@ -102,6 +103,20 @@ def test_what_plans_lose_without_failures_is_said_beside_what_they_keep_in_them(
         "Kept in failures: own 250 Mbit/s; admit, flood 0 Mbit/s. Availability: own 99.9994%."
     )
     assert runs[2].verdict.endswith("Kept in failures: 250 Mbit/s. Availability: 99.9994%.")
+
+
+def test_what_every_plan_loses_is_said_first() -> None:
+    def say(metrics: Mapping[str, float | None]) -> str:
+        return "Nobody is served on Sundays." if metrics["sent_mbps"] else ""
+
+    system = toy()
+    headline = replace(system.plan.headline, unavoidable=say)
+    said = replace(system, plan=replace(system.plan, headline=headline))
+    runs = [evaluate(said, QUIET, entry(said, name)) for name in ("admit", "half")]
+    verdict = Comparison(system=said, problem=QUIET, runs=tuple(runs)).verdict
+    assert verdict.startswith("Nobody is served on Sundays. Apart from that, admit delivers 500 of 500")
+    assert verdict.count("Sundays") == 1
+    assert runs[1].verdict.startswith("Nobody is served on Sundays. Apart from that, half delivers")
 
 
 def test_the_best_of_equals_meets_the_constraints() -> None:

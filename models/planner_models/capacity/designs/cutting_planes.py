@@ -152,8 +152,11 @@ class Master:
 
         rows = self._limit_rows(total, most)
         if problem.budget is not None:
-            scale = max(problem.budget, 1e-9)
-            rows.append(Rows("budget", sp.csr_array(spending[None] / scale), upper=problem.budget / scale))
+            # what costs more than the budget cannot be bought at all, so that no coefficient is above 1
+            affordable = np.where(spending <= problem.budget, spending, 0.0)
+            upper[spending > problem.budget] = 0.0
+            scale = problem.budget or 1.0
+            rows.append(Rows("budget", sp.csr_array(affordable[None] / scale), upper=problem.budget / scale))
         rows += self._setup_rows(total, setups, most, first_setup)
         rows += self._cut_rows(total, first_worst, by_state)
         if has_flow:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
+from planner.arrays import Bools, Floats
 from planner.contract.metrics import Headline, less, more
 from planner.contract.plan import Breakdown
+from planner.formatting import amount
 from planner_models.capacity.plan.check import Evaluation, evaluate
 from planner_models.capacity.plan.classes import break_down_classes
 from planner_models.capacity.plan.plan import Purchases
@@ -45,7 +48,11 @@ METRICS: Final = (
     less("bought_modules", "modules", "modules that are bought"),
     less("added_mbps", "Mbit/s", "capacity that is bought"),
     less("max_utilization", "", "largest load over capacity without failures, in the last year"),
-    more("survived_failures", "failures", "failures under which all demands fit, in every year"),
+    more(
+        "survived_failures",
+        "failures",
+        "failures under which all fits that must, in every year, and that cut nothing off",
+    ),
     more("failures", "failures", "failures to survive"),
     less(
         "expected_unserved_mbps",
@@ -54,6 +61,7 @@ METRICS: Final = (
         "without probabilities",
     ),
     less("cut_off_mbps", "Mbit/s", "demand that the worst failure cuts off, whatever is bought"),
+    less("cutting_failures", "failures", "failures that cut demands off, whatever is bought"),
     more(
         "no_failure_mbps",
         "Mbit/s",
@@ -76,6 +84,24 @@ METRICS: Final = (
         "demand that need not fit in a failure, as its class is not protected, in the year with the most",
     ),
 )
+
+
+def say_unavoidable(metrics: Mapping[str, float | None]) -> str:
+    """Return the sentence on what failures take whatever is bought: demands cut off, unprotected shares."""
+    parts = []
+    cut, cutting = metrics.get("cut_off_mbps") or 0.0, metrics.get("cutting_failures") or 0.0
+    if cutting:
+        of = f"{cutting:,.0f} of {metrics.get('failures') or 0.0:,.0f} failures"
+        verb = "cuts off" if cutting == 1 else "cut off up to"
+        parts.append(f"{of} {verb} {amount(cut, 'Mbit/s')}, which no purchase avoids.")
+    unprotected = metrics.get("unprotected_mbps") or 0.0
+    if unprotected > FITS * (metrics.get("offered_mbps") or 0.0):
+        parts.append(
+            f"Classes leave {amount(unprotected, 'Mbit/s')} unprotected, which need not survive a failure."
+        )
+    return " ".join(parts)
+
+
 HEADLINE: Final = Headline(
     metric="delivered_mbps",
     verb="delivers {} of required demand in the worst case",
@@ -84,6 +110,7 @@ HEADLINE: Final = Headline(
     then_words="at a cost of",
     losses={"unserved_mbps": "leaves {} unserved in the worst case"},
     required={"budget": "over_budget"},
+    unavoidable=say_unavoidable,
     table=(
         "delivered_mbps",
         "unserved_mbps",
@@ -120,7 +147,7 @@ def measure(
     has_room = full > 0
     utilization = float((load[used & has_room] / full[used & has_room]).max(initial=0.0))
     states, probability = len(problem.states.names), problem.states.probability
-    cut = (problem.rate_mbps.max(axis=0, initial=0.0) * (problem.cut_off & ~problem.cut_off[0])).sum(axis=1)
+    cut = cut_off_by_state(problem)
     return {
         "delivered_mbps": offered - unserved,
         "offered_mbps": offered,
@@ -137,19 +164,34 @@ def measure(
         "bought_modules": float(bought.sum()),
         "added_mbps": float(bought @ problem.options.size),
         "max_utilization": utilization,
-        "survived_failures": float((done.shed[:, 1:] <= FITS * offered).all(axis=0).sum())
-        if states
-        else None,
+        "survived_failures": float(is_survived(problem, done.shed).sum()) if states else None,
         "failures": float(states) if states else None,
         "expected_unserved_mbps": None
         if probability is None
         else float(done.shed[:, 1:].max(axis=0) @ probability),
         "cut_off_mbps": float(cut.max(initial=0.0)) if states else None,
+        "cutting_failures": float((cut > 0).sum()) if states else None,
         "no_failure_mbps": float(done.sent[int(np.argmax(problem.rate_mbps.sum(axis=1)))].sum()),
         "protected_mbps": offered - _unprotected(problem) if states and problem.has_classes else None,
         "worst_failure_mbps": None,
         "unprotected_mbps": _unprotected(problem) if states and problem.has_classes else None,
     }
+
+
+def cut_off_by_state(problem: CapacityPlanning) -> Floats:
+    """Return the demand that each state cuts off, beyond that without any route, (1 + S,), Mbit/s."""
+    is_cut = problem.cut_off & ~problem.cut_off[0]
+    return np.asarray((problem.rate_mbps @ is_cut.T).max(axis=0, initial=0.0))
+
+
+def is_survived(problem: CapacityPlanning, shed: Floats) -> Bools:
+    """Return whether all fits that must under each failure, and nothing is cut off, (S,).
+
+    shed  (Y, 1 + S) rate that is shed in each year and state, Mbit/s
+    """
+    offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
+    fits = (shed[:, 1:] <= FITS * offered).all(axis=0)
+    return np.asarray(fits & (cut_off_by_state(problem)[1:] <= 0))
 
 
 def _unprotected(problem: CapacityPlanning) -> float:

@@ -14,10 +14,16 @@ from planner import clock
 from planner.arrays import Bools, Floats
 from planner.contract.studies import Decided, Explanation, Section
 from planner.errors import PlannerError
-from planner.formatting import amount
+from planner.formatting import amount, sizes
 from planner.options import Options
 from planner_models.capacity.plan.check import Evaluation, evaluate
-from planner_models.capacity.plan.metrics import MOST_FAILURES, measure, tabulate_failures
+from planner_models.capacity.plan.metrics import (
+    MOST_FAILURES,
+    cut_off_by_state,
+    is_survived,
+    measure,
+    tabulate_failures,
+)
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.purchase_search import PurchaseSearch, purchase_cost
 from planner_models.capacity.plan.routing import FITS, FlowProgram, capacity_by_year, shed_by_state
@@ -29,6 +35,9 @@ MOST_PROGRAMS: Final = 3_000
 BUDGET_LIMIT_S: Final = 10.0
 """CPU seconds of each budget, unless the user's limit is shorter; at it the bound is still valid. With
 seconds on the wall, answers would differ on a busy machine."""
+
+EQUAL_COST: Final = 1e-9
+"""Relative difference of costs that count as the same."""
 
 Part = tuple[Section | None, str]
 
@@ -113,14 +122,14 @@ def _climb_ladder(problem: CapacityPlanning, done: Evaluation, steps: int) -> Pa
         frame=frame,
         units={"delivered_mbps": "Mbit/s"},
         note="in the order in which they make most traffic fit for their cost; delivered: in the worst case; "
-        "survives: failures under which all demands fit",
+        "survives: failures under which all fits that must, and nothing is cut off",
         role="purchases",
     )
     lines = len(np.unique(problem.options.link[done.counts.sum(axis=0) > 0]))
     last = rows[-1]["delivered_mbps"]
     last = offered if offered - last <= FITS * offered else last
     sentence = (
-        f"It buys {int(done.counts.sum()):,} modules for {lines:,} link{'s' * (lines != 1)} at a cost of "
+        f"It buys {sizes({'modules': int(done.counts.sum())})} for {sizes({'links': lines})} at a cost of "
         f"{done.purchase_cost:,.6g}; the worst case then delivers {amount(last, 'Mbit/s')}, "
         f"before {amount(rows[0]['delivered_mbps'], 'Mbit/s')}."
     )
@@ -152,7 +161,7 @@ def _rung(
         "delivered_mbps": offered - float(shed.max(initial=0.0)),
     }
     if len(problem.states.names):
-        row["survives"] = int((shed[:, 1:] <= FITS * offered).all(axis=0).sum())
+        row["survives"] = int(is_survived(problem, shed).sum())
     return row
 
 
@@ -179,15 +188,20 @@ def _list_failures(problem: CapacityPlanning, done: Evaluation) -> Part:
     offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
     lost = int((done.shed[:, 1:].max(axis=0) > FITS * offered).sum())
     if not lost:
-        share = problem.required_share[1:][~problem.cut_off[1:]]
-        what = "All demands fit" if share.all() and (share == 1).all() else "What must fit does fit"
-        return None, f"{what} under each of {count:,} failures, checked one by one."
+        is_all = bool((problem.required_share[1:] == 1).all())
+        what = "All demands fit" if is_all else "What must fit does fit"
+        return None, f"{what} under {_each_failure(count)}."
     section = Section(
         title="Failures that leave most unserved",
         frame=frame,
         units={"unserved_mbps": "Mbit/s", "delivered_mbps": "Mbit/s"},
     )
     return section, f"Under {lost:,} of {count:,} failures not all demands fit."
+
+
+def _each_failure(count: int) -> str:
+    """Return words for all failures: `the one failure`, `each of 3 failures, checked one by one`."""
+    return "the one failure" if count == 1 else f"each of {count:,} failures, checked one by one"
 
 
 def _say_unroutable(problem: CapacityPlanning) -> str:
@@ -214,9 +228,9 @@ def _list_cut_off(problem: CapacityPlanning) -> Part:
     """Report the failures that cut demands off, whatever is bought."""
     cut = problem.cut_off[1:] & ~problem.cut_off[0]
     unroutable = _say_unroutable(problem)
-    rate = problem.rate_mbps.max(axis=0, initial=0.0)
-    order = np.argsort(-(cut @ rate), kind="stable")
-    order = order[cut[order].any(axis=1)]
+    rate = cut_off_by_state(problem)[1:]
+    order = np.argsort(-rate, kind="stable")
+    order = order[rate[order] > 0]
     if not len(order):
         return None, unroutable
     ends = problem.demands["source"] + " to " + problem.demands["target"]
@@ -228,7 +242,7 @@ def _list_cut_off(problem: CapacityPlanning) -> Part:
         rows.append(
             {
                 "failure": problem.states.names[state],
-                "cut_off_mbps": float(rate[mine].sum()),
+                "cut_off_mbps": float(rate[state]),
                 "demands": shown,
                 "reason": _why_cut_off(problem, mine),
             }
@@ -238,8 +252,9 @@ def _list_cut_off(problem: CapacityPlanning) -> Part:
         frame=pd.DataFrame(rows),
         units={"cut_off_mbps": "Mbit/s"},
     )
-    many = len(order) > 1
-    words = f"{len(order):,} failure{'s' * many} cut{'s' * (not many)} demands off, whatever is bought."
+    count = len(problem.states.names)
+    verb = "cuts demands" if len(order) == 1 else "cut demands"
+    words = f"{len(order):,} of {count:,} failures {verb} off, whatever is bought."
     return section, " ".join(filter(None, [unroutable, words]))
 
 
@@ -315,6 +330,10 @@ def _compare(problem: CapacityPlanning, done: Evaluation, decided: Decided) -> P
     )
     units = dict.fromkeys(["before", "now", "change"], "Mbit/s")
     section = Section(title=f"Capacity against {decided.baseline_name}", frame=frame.head(20), units=units)
+    if not len(frame) and abs(cost) <= EQUAL_COST * max(done.purchase_cost, 1.0):
+        return None, f"It buys the same capacity as {decided.baseline_name}."
     words = f"Against {decided.baseline_name} it buys {'more' if cost > 0 else 'less'} by {abs(cost):,.6g}"
+    if abs(cost) <= EQUAL_COST * max(done.purchase_cost, 1.0):
+        words = f"It buys for the same cost as {decided.baseline_name}"
     links = f"{len(frame):,} links differ" if len(frame) != 1 else "1 link differs"
     return (section if len(frame) else None), f"{words}; {links}."

@@ -13,10 +13,11 @@ from planner import backends, clock
 from planner.arrays import Floats
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, RankProof, Status
+from planner.contract.proof import OPTIMAL_GAP, Proof, RankProof, Status
 from planner.options import Options, Service
 from planner_models.contracts.designs import (
     burst_sets,
+    cents,
     free_windows,
     interval_bound,
     level_boxes,
@@ -38,6 +39,9 @@ WORSE: Final = 1.05  # times the best cost: relaxations with fewer free windows 
 KEPT: Final = 0.2  # of the time limit, for the loads after the search
 MOST_BINARIES: Final = 2_000  # windows times contracts up to which "auto" also solves the integer program
 CENT: Final = 0.01
+SAME_CENT: Final = 1e-9
+CENTS_LIMIT_S: Final = 5.0
+"""Seconds for the least bill in cents, where the bill is small."""
 
 Method = Annotated[
     Literal["auto", "search", "exact"],
@@ -83,16 +87,15 @@ def plan_by_peak(problem: Month, *, method: Method = "auto", options: Options = 
     return replace(decision, proof=proof)
 
 
-def relaxed_bill(problem: Month, options: Options = Options()) -> float | None:
-    """Return a bound on the bill of any plan that carries all traffic that can be carried; None: unknown."""
-    bounds = []
-    for row in range(len(problem.regions)):
-        region = Region.of(problem, row)
-        in_order = region.moved_share < 1 and region.most.size <= switching.MOST_CELLS
-        built = program.build(region, in_order=in_order)
-        bounds.append(backends.solve(built.program, replace(options, gap=1e-4)).bound)
-    known = [bound for bound in bounds if bound is not None]
-    return sum(known) if len(known) == len(bounds) else None
+def relaxed_bill(problem: Month, row: int, options: Options = Options()) -> float | None:
+    """Return a bound on the bill of a region, by its row, of any plan that carries what can be carried.
+
+    None where unknown.
+    """
+    region = Region.of(problem, row)
+    in_order = region.moved_share < 1 and region.most.size <= switching.MOST_CELLS
+    built = program.build(region, in_order=in_order)
+    return backends.solve(built.program, replace(options, gap=1e-4)).bound
 
 
 def build_model(problem: Month, *, method: Method = "auto", service: Service = "best") -> LinearProgram:  # noqa: ARG001
@@ -127,7 +130,7 @@ def _plan(problem: Month, *, method: Method, options: Options, use_free_windows:
         load[:, region.contracts] = done.load
         bound = None if bound is None or done.bound is None else bound + done.bound
         backend = done.backend
-    return _decide(problem, load, bound, backend, options)
+    return _decide(problem, load, bound, backend, options, until)
 
 
 def plan_region(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:
@@ -301,9 +304,12 @@ def _solve_exactly(region: Region, options: Options, until: float) -> RegionDeci
 
 
 def _decide(
-    problem: Month, load: Floats, bound: float | None, backend: str, options: Options
+    problem: Month, load: Floats, bound: float | None, backend: str, options: Options, until: float
 ) -> Decision[Loads]:
-    """Return the decision for (W, N) loads and a bound on the bill."""
+    """Return the decision for (W, N) loads and a bound on what the bill computes to.
+
+    until  clock time at which the time limit is over
+    """
     made = make_plan(problem, load)
     figures = measure(problem, made, None)
     cost, objective = figures["bill"], figures["objective"]
@@ -312,15 +318,23 @@ def _decide(
     if bound is None:
         proof = Proof(status=Status.FEASIBLE, objective=objective, metric="objective", backend=backend)
         return Decision(plan=made, proof=proof)
-    # bills are in whole cents: each contract's may be half a cent below what it computes to
-    cents = CENT / 2 * len(problem.names)
-    lowest = min(max(bound - cents, 0.0), cost)
+    regions = [Region.of(problem, row) for row in range(len(problem.regions))]
+    lowest = min(cents.least_bill(regions, bound), cost)
+    if _needs_cents(problem, cost, lowest, bound):
+        limit_s = min(max(until - time.perf_counter(), 0.1), CENTS_LIMIT_S)
+        in_cents, other = cents.solve_in_cents(problem, replace(options, gap=None, time_limit_s=limit_s))
+        lowest = min(max(lowest, in_cents or 0.0), cost)
+        if other is not None:
+            made, figures = _cheaper(problem, made, figures, make_plan(problem, other))
+            cost, objective = figures["bill"], figures["objective"]
+            assert cost is not None
+            assert objective is not None
     gap = DEFAULT_GAP if options.gap is None else options.gap
     short = float((problem.traffic_mbps - problem.servable_mbps).sum()) / problem.windows
     delivered, offered = figures["delivered_mbps"], figures["offered_mbps"]
     assert delivered is not None
     assert offered is not None
-    is_proven = cost - lowest <= gap * cost + 2 * cents
+    is_proven = cost - lowest <= gap * cost
     proof = Proof(
         status=Status.OPTIMAL if is_proven else Status.FEASIBLE,
         objective=objective,
@@ -333,3 +347,22 @@ def _decide(
         backend=backend,
     )
     return Decision(plan=made, proof=proof)
+
+
+def _needs_cents(problem: Month, cost: float, lowest: float, bound: float) -> bool:
+    """Return whether a bill is so small that rounding to cents is what keeps it from being proven.
+
+    lowest, bound  bounds on the bill and on what it computes to
+    """
+    is_small = problem.windows * len(problem.names) <= MOST_BINARIES
+    is_close = cost - bound <= CENT * (1 + len(problem.names) / 2) + OPTIMAL_GAP * cost
+    return is_small and is_close and cost - lowest > max(OPTIMAL_GAP * cost / 2, SAME_CENT)
+
+
+def _cheaper(
+    problem: Month, made: Loads, figures: dict[str, float | None], other: Loads
+) -> tuple[Loads, dict[str, float | None]]:
+    """Return the plan that carries as much and has the lower bill, with its figures."""
+    changed = measure(problem, other, None)
+    keys = [(one["unserved_mbps"], one["bill"]) for one in (changed, figures)]
+    return (other, changed) if keys[0] < keys[1] else (made, figures)

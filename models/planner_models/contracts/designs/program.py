@@ -128,10 +128,17 @@ def group_windows(traffic: Floats, groups: int) -> Ints:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MonthProgram:
-    """The program of a region, and the places of its variables."""
+    """The program of a region, and the places of its variables.
+
+    contracts        number of contracts, N
+    price_columns    (K,) variables of the price steps, whose costs are the bill
+    price_contracts  (K,) contract of each of them
+    """
 
     program: LinearProgram
     contracts: int
+    price_columns: Ints
+    price_contracts: Ints
 
     def levels(self, x: Floats) -> Floats:
         """Return the billed level of each contract in a solution, (N,)."""
@@ -329,6 +336,8 @@ def build(
             name="contracts",
         ),
         contracts=count,
+        price_columns=z_at,
+        price_contracts=piece_row,
     )
 
 

@@ -11,8 +11,15 @@ import pandas as pd
 from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
+from planner.formatting import sizes
 from planner.options import Options
-from planner_models.contracts.designs.optimum import DEFAULT_TIME_LIMIT_S, plan_region, relaxed_bill
+from planner_models.contracts.designs import cents
+from planner_models.contracts.designs.optimum import (
+    DEFAULT_TIME_LIMIT_S,
+    RegionDecision,
+    plan_region,
+    relaxed_bill,
+)
 from planner_models.contracts.designs.program import Region
 from planner_models.contracts.plan.bill import bill
 from planner_models.contracts.plan.plan import Loads, read_loads
@@ -25,9 +32,9 @@ LEAST_SAVING: Final = 1e-4  # of the bill: smaller ones are the accuracy of the 
 MOST_ROWS: Final = 12  # of the table
 CLOSE: Final = 0.1  # of the largest saving: the distance of the bill from its bound that is not mentioned
 NOTE: Final = (
-    "each term is changed by itself; bound saves: what the bound on the bill falls by, an estimate of what "
-    "the term is worth; bill saves: what the bill falls by where the region is planned again, which is done "
-    "for the largest estimates (parameter `again` says for how many)"
+    "each term is changed by itself; saves at most: the bill less a bound on bills under the changed term; "
+    "bill saves: what the bill falls by where the region is planned again, which is done for the terms for "
+    "which the bound falls most (parameter `again` says for how many)"
 )
 
 
@@ -38,14 +45,16 @@ class Saving(NamedTuple):
     term      the changed term, in words
     changed   the problem then
     region    row of the region that it changes
-    amount    fall of the bound on the bill
+    estimate  fall of the bound on the bill, by which terms are ordered
+    at_most   the bill less the bound under the changed term: no plan saves more
     """
 
     contract: str
     term: str
     changed: Month
     region: int
-    amount: float
+    estimate: float
+    at_most: float
 
 
 def explain(
@@ -63,14 +72,15 @@ def explain(
     """Explain the bill of a month: each contract's part, unused commitments, and what to renegotiate.
 
     Terms are changed one at a time: no commitment, a tenth more capacity, a tenth off the price, price steps
-    from a fifth less traffic, no limits on shares, and the 95th percentile in place of the peak. Savings are
-    those of the bound; for the largest ones the region is also planned again, and the bills are compared.
+    from a fifth less traffic, no limits on shares, and the 95th percentile in place of the peak. No plan
+    saves more than the bill less the bound under the changed term. For terms under which the bound falls
+    most, the region is also planned again, and the bills are compared.
     Regions with a limit of switching, which is no term of a contract, are planned again without it.
     """
     plan: Loads = decided.decision.plan  # type: ignore[assignment]
     bills = bill(problem, read_loads(problem, plan))
     total, unused = float(bills["amount"].sum()), float(bills["unused"].sum())
-    sentences = [f"The month costs {total:,.2f} under {len(bills)} contracts."]
+    sentences = [f"The month costs {total:,.2f} under {sizes({'contracts': len(bills)})}."]
     if decided.baseline is not None:
         before = float(bill(problem, read_loads(problem, decided.baseline))["amount"].sum())
         verb = "saves" if before >= total else "costs more by"
@@ -99,12 +109,12 @@ def explain(
         sentences += _say_limits(problem, bills, options)
     savings = _find_savings(problem, bills, contracts, options)
     if savings is not None and contracts:
-        bill_saves = _plan_again(problem, savings[:again], bills, options)
+        bill_saves, savings[:again] = _plan_again(problem, savings[:again], bills, options)
         frame = pd.DataFrame(
             {
                 "contract": [saving.contract for saving in savings],
                 "changed_term": [saving.term for saving in savings],
-                "bound_saves": [round(saving.amount, 2) for saving in savings],
+                "saves_at_most": [round(saving.at_most, 2) for saving in savings],
                 "bill_saves": [*bill_saves, *[np.nan] * (len(savings) - len(bill_saves))],
             }
         ).sort_values("bill_saves", ascending=False, kind="stable", na_position="last")
@@ -123,10 +133,11 @@ def _say_first(frame: pd.DataFrame, total: float) -> str:
     best = frame.iloc[0]
     start = f"Renegotiate first: {best['changed_term']} for {best['contract']}"
     if np.isnan(best["bill_saves"]):
-        return f"{start} lowers the bound on the bill by {best['bound_saves']:,.2f}."
+        return f"{start} saves at most {best['saves_at_most']:,.2f}; planning again tells how much."
     if best["bill_saves"] <= 0:
+        term = f"{best['changed_term']} for {best['contract']}"
         return (
-            f"{start} lowers the bound on the bill by {best['bound_saves']:,.2f}, but no bill that was found."
+            f"No new plan under changed terms costs less; {term} saves at most {best['saves_at_most']:,.2f}."
         )
     share = best["bill_saves"] / max(total, 1e-9)
     return f"{start} saves {best['bill_saves']:,.2f} ({share:.1%}) by a new plan."
@@ -155,8 +166,8 @@ def _find_savings(
 
     None where the bound on the bill is unknown.
     """
-    now = relaxed_bill(problem, options)
-    if now is None:
+    bounds = [relaxed_bill(problem, region, options) for region in range(len(problem.regions))]
+    if any(bound is None for bound in bounds):
         return None
     savings = []
     largest = bills["amount"].sort_values(ascending=False, kind="stable").index[:contracts]
@@ -166,29 +177,39 @@ def _find_savings(
         for term, changed in _changed_terms(problem, contract)
     ]
     for name, term, changed, region in changes:
-        bound = relaxed_bill(changed, options)
-        if bound is not None and now - bound > LEAST_SAVING * max(now, 1e-9):
-            savings.append(Saving(name, term, changed, region, now - bound))
-    return sorted(savings, key=lambda saving: -saving.amount)
+        now, bound = bounds[region], relaxed_bill(changed, region, options)
+        if now is None or bound is None or now - bound <= LEAST_SAVING * max(now, 1e-9):
+            continue
+        lowest = cents.least_bill([Region.of(changed, region)], bound)
+        at_most = max(_paid(problem, bills, region) - lowest, 0.0)
+        savings.append(Saving(name, term, changed, region, now - bound, at_most))
+    return sorted(savings, key=lambda saving: -saving.estimate)
 
 
-def _plan_again(problem: Month, savings: list[Saving], bills: pd.DataFrame, options: Options) -> list[float]:
-    """Return what the bill falls by where the region of each saving is planned again.
+def _plan_again(
+    problem: Month, savings: list[Saving], bills: pd.DataFrame, options: Options
+) -> tuple[list[float], list[Saving]]:
+    """Return what the bill falls by where regions are planned again, and the savings with tighter limits.
 
     The bill of today is that of the explained plan, or of a new plan if that is less.
     """
     limit_s = _time_limit_s(options) / max(2 * len(savings), 1)
     today: dict[int, float] = {}
-    found = []
+    found, limited = [], []
     for saving in savings:
+        paid = _paid(problem, bills, saving.region)
         if saving.region not in today:
-            paid = _paid(problem, bills, saving.region)
-            today[saving.region] = float(
-                np.nanmin([paid, _plan_region(problem, saving.region, options, limit_s)])
-            )
-        cost = _plan_region(saving.changed, saving.region, options, limit_s)
-        found.append(round(today[saving.region] - cost, 2))
-    return found
+            new = _plan_region(problem, saving.region, options, limit_s).cost
+            today[saving.region] = paid if new is None else min(paid, new)
+        again = _plan_region(saving.changed, saving.region, options, limit_s)
+        saved = np.nan if again.cost is None else round(today[saving.region] - again.cost, 2) + 0.0
+        at_most = saving.at_most
+        if again.bound is not None:
+            lowest = cents.least_bill([Region.of(saving.changed, saving.region)], again.bound)
+            at_most = min(at_most, paid - lowest)
+        found.append(saved)
+        limited.append(saving._replace(at_most=max(at_most, 0.0 if np.isnan(saved) else saved)))
+    return found, limited
 
 
 def _say_limits(problem: Month, bills: pd.DataFrame, options: Options) -> list[str]:
@@ -200,7 +221,8 @@ def _say_limits(problem: Month, bills: pd.DataFrame, options: Options) -> list[s
     sentences = []
     for region in limited:
         paid = _paid(problem, bills, region)
-        saved = paid - _plan_region(free, region, options, _time_limit_s(options) / (2 * len(limited)))
+        cost = _plan_region(free, region, options, _time_limit_s(options) / (2 * len(limited))).cost
+        saved = 0.0 if cost is None else paid - cost
         if saved > LEAST_SAVING * paid:
             name = problem.regions[region]
             sentences.append(
@@ -220,10 +242,9 @@ def _paid(problem: Month, bills: pd.DataFrame, region: int) -> float:
     return float(bills["amount"][problem.region == region].sum())
 
 
-def _plan_region(problem: Month, region: int, options: Options, limit_s: float) -> float:
-    """Return the bill of a new plan of a region; not a number where none is found."""
-    done = plan_region(Region.of(problem, region), method="auto", options=options, time_limit_s=limit_s)
-    return np.nan if done.cost is None else done.cost
+def _plan_region(problem: Month, region: int, options: Options, limit_s: float) -> RegionDecision:
+    """Return a new plan of a region."""
+    return plan_region(Region.of(problem, region), method="auto", options=options, time_limit_s=limit_s)
 
 
 def _changed_terms(problem: Month, contract: int) -> Iterator[tuple[str, Month]]:

@@ -69,6 +69,11 @@ def _price(billed_mbps: float, volumes: list[float], prices: list[float]) -> Dec
     return amount
 
 
+def round_to_cents(amount: float) -> float:
+    """Return an amount in whole cents, as bills round it."""
+    return float(_round(Decimal(amount)))
+
+
 def _round(amount: Decimal) -> Decimal:
     """Return an amount in whole cents, half a cent rounded up."""
     return amount.quantize(CENT, rounding=ROUND_HALF_UP)

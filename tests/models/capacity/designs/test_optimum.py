@@ -135,6 +135,19 @@ def test_within_a_budget_nothing_delivers_more(budget: float) -> None:
     assert (greedy.metrics["delivered_mbps"] or 0.0) <= (run.metrics["delivered_mbps"] or 0.0) + 1e-5
 
 
+@pytest.mark.parametrize(
+    ("budget", "cost", "delivered"),
+    [(0.0, 1e6, 10.0), (0.0, 0.0, 15.0), (5.0, 1e12, 11.0), (1e-12, 1e6, 10.0), (1e12, 1.0, 15.0)],
+)
+def test_a_budget_may_be_nothing_beside_the_costs(budget: float, cost: float, delivered: float) -> None:
+    modules = pd.DataFrame([("m", 10.0, cost), ("s", 1.0, 3.0)], columns=["module", "capacity_mbps", "cost"])
+    problem = ring(modules=modules, network=pd.DataFrame({"budget": [budget]}))
+    run = planner.solve(problem, design="optimum")
+    assert run.proof.status is Status.OPTIMAL
+    assert run.metrics["delivered_mbps"] == pytest.approx(delivered)
+    assert run.metrics["purchase_cost"] <= budget
+
+
 def test_strict_service_says_why_not_all_fits() -> None:
     modules = pd.DataFrame([("m", 10.0, 4.0, 0.0)], columns=["module", "capacity_mbps", "cost", "max_count"])
     short = planner.solve(ring(modules=modules), design="optimum", service="all")

@@ -63,15 +63,40 @@ def test_savings_are_those_of_the_least_bills_with_changed_terms() -> None:
     )
 
 
-def test_terms_beyond_the_number_that_is_planned_again_have_savings_of_the_bound_only() -> None:
+def test_terms_beyond_the_number_that_is_planned_again_have_a_largest_saving_only() -> None:
     explained = planner.explain(make(TRAFFIC, CONTRACTS), design="optimum", again=1, contracts=2)
     assert explained.explanation is not None
     table = explained.explanation.sections[-1].frame
     assert table["bill_saves"].notna().tolist() == [True] + [False] * (len(table) - 1)
-    assert pd.Series(table["bound_saves"]).iloc[1:].is_monotonic_decreasing
+    assert (table["saves_at_most"] >= table["bill_saves"].fillna(0.0)).all()
     none = planner.explain(make(TRAFFIC, CONTRACTS), design="optimum", again=0, contracts=1)
     assert none.explanation is not None
-    assert "lowers the bound on the bill by" in " ".join(none.explanation.sentences)
+    assert "saves at most" in " ".join(none.explanation.sentences)
+
+
+def test_no_term_saves_more_than_is_said() -> None:
+    problem = make(TRAFFIC, CONTRACTS)
+    explained = planner.explain(problem, design="optimum", again=2)
+    assert explained.explanation is not None
+    assert explained.explanation.sentences[0].endswith("under 3 contracts.")
+    table = explained.explanation.sections[-1].frame.set_index(["contract", "changed_term"])
+    bill = explained.run.metrics["bill"] or 0.0
+    frame = problem.contracts
+    checked = 0
+    for term, column, value in (
+        ("no commitment", "commitment_mbps", 0.0),
+        ("10% off its prices", "price_per_mbps", 1.8),
+    ):
+        if ("x", term) not in table.index:
+            continue
+        checked += 1
+        changed = frame.assign(**{column: frame[column].where(frame["cdn"] != "x", value)})
+        saved = bill - least_bill(Month(traffic=problem.traffic, contracts=changed))
+        assert table.loc[("x", term), "saves_at_most"] >= saved - 1e-9
+    assert checked
+    alone = planner.explain(make(TRAFFIC, [("x", PEAK, 2.0, 200.0, 0.0)]), design="optimum", again=0)
+    assert alone.explanation is not None
+    assert alone.explanation.sentences[0] == "The month costs 200.00 under 1 contract."
 
 
 def test_a_bill_far_above_its_bound_is_said_beside_the_savings() -> None:
