@@ -321,7 +321,7 @@ def _decide(
     regions = [Region.of(problem, row) for row in range(len(problem.regions))]
     lowest = min(cents.least_bill(regions, bound), cost)
     if _needs_cents(problem, cost, lowest, bound):
-        limit_s = min(max(until - time.perf_counter(), 0.1), CENTS_LIMIT_S)
+        limit_s = min(max(until - clock.now(), 0.1), CENTS_LIMIT_S)
         in_cents, other = cents.solve_in_cents(problem, replace(options, gap=None, time_limit_s=limit_s))
         lowest = min(max(lowest, in_cents or 0.0), cost)
         if other is not None:
