@@ -2,7 +2,7 @@
 
     python -m benchmarks.sweep_kills [--kills 10] [--seeds 18] [--cluster] [--seed 1]
 
-Kills (SIGKILL) hit a worker, its nanny or the sweep itself at random moments. With --cluster they hit a
+Kills (SIGKILL) hit a worker or the sweep itself at random moments. With --cluster they hit a
 Dask scheduler, its workers, started as the documentation says, and the sweep. Every process that ends is
 started again with the same command. In the end both stores must contain the same runs, metrics, settings,
 messages and plans, except for times.
@@ -105,7 +105,7 @@ class Trial:
         return self.process.returncode
 
     def descendants(self) -> list[psutil.Process]:
-        """Return the sweep's descendant processes: for each worker its nanny and the worker."""
+        """Return the sweep's descendant processes: its workers, and what they started."""
         assert self.process is not None
         with contextlib.suppress(psutil.NoSuchProcess):
             found: list[psutil.Process] = psutil.Process(self.process.pid).children(recursive=True)

@@ -31,7 +31,6 @@ from planner.contract.plan import Plan
 from planner.contract.proof import Proof, Status
 from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
-from planner.extras import needed_by
 from planner.formatting import split_names
 from planner.options import Algorithm, Options, Restoration, Service
 from planner.runs.files import read_plan
@@ -41,7 +40,9 @@ from planner.runs.warm_start import start_of
 from planner.scenarios.arguments import Source, as_scenario, only_label, solver_options, verb
 from planner.scenarios.scenario import Entry
 from planner.sweeps.failure_list import FAILED, Failure, Failures, cost_metric, elements_of
+from planner.sweeps.open_workers import open_workers
 from planner.sweeps.trial_pool import open_pool
+from planner.sweeps.workers import map_shares
 
 MOST_PER_PART: Final = 128
 """Failures that are analysed at a time, so that progress shows."""
@@ -424,14 +425,10 @@ def _evaluate(
 def _evaluate_on_cluster(
     analysis: FailureAnalysis, rows: Ints, cluster: str
 ) -> Iterator[tuple[Ints, list[FailureOutcome], Any]]:
-    with needed_by("a search on several processes"):
-        from planner.sweeps import dask_pool
-
-    with dask_pool.connect_to_cluster(cluster) as client:
-        client.wait_for_workers(1, timeout=dask_pool.NO_WORKER_LIMIT_S)
-        parts = _parts(rows, len(client.scheduler_info(n_workers=-1)["workers"]))
-        for place, found in dask_pool.map_parts(client, evaluate_part, analysis, parts):
-            yield (parts[place], *found)
+    with open_workers(1, cluster=cluster) as workers:
+        parts = _parts(rows, len(workers.names()))
+        for index, found in map_shares(workers, evaluate_part, analysis, parts):
+            yield (parts[index], *found)
 
 
 def evaluate_part(analysis: FailureAnalysis, rows: Ints) -> tuple[list[FailureOutcome], Any]:

@@ -25,7 +25,6 @@ import pandas as pd
 
 from planner.contract.tables import digest
 from planner.errors import InputError
-from planner.extras import needed_by
 from planner.options import Algorithm, Options, Service
 from planner.runs.files import write_tables
 from planner.runs.result import Result
@@ -44,7 +43,10 @@ from planner.scenarios.scenario import Scenario, from_document
 from planner.store.record import Record, column_of
 from planner.store.store import Store
 from planner.sweeps.grid import Grid, Point, lay_out
+from planner.sweeps.open_workers import open_workers
+from planner.sweeps.run_pool import RunPool
 from planner.sweeps.run_request import Request
+from planner.sweeps.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -268,8 +270,8 @@ def run_grid(
         store.remove_partial_plans()
         work = _SweepRun(store=store, grid=grid, advance=advance or _ignore_progress)
         if work.left:
-            with _open_client(grid, work.left, workers, memory, cluster) as client, work.handle_interrupts():
-                work.run(client)
+            with _open_workers(grid, work.left, workers, memory, cluster) as pool, work.handle_interrupts():
+                work.run(pool)
     return Sweep(
         grid=grid,
         out=Path(out),
@@ -372,18 +374,13 @@ def _missing_runs(store: Store, grid: Grid) -> tuple[list[Point], dict[str, Poin
     return [point for name, point in runs.items() if name not in done], runs
 
 
-def _open_client(
+def _open_workers(
     grid: Grid, left: int, workers: int | None, memory: str, cluster: str | None
-) -> contextlib.AbstractContextManager[Any]:
-    with needed_by("a sweep"):
-        from planner.sweeps import dask_pool
-
-    if cluster is not None:
-        return dask_pool.connect_to_cluster(cluster)
+) -> contextlib.AbstractContextManager[Workers]:
     if workers is not None and workers < 1:
         raise InputError(f"--workers {workers}: must be at least 1")
-    return dask_pool.start_local_workers(
-        worker_count(grid, left, workers), memory=memory, threads=_threads(grid)
+    return open_workers(
+        worker_count(grid, left, workers), memory=memory, threads=_threads(grid), cluster=cluster
     )
 
 
@@ -423,10 +420,8 @@ class _SweepRun:
         self.total = len(runs)
         self._report_progress()
 
-    def run(self, client: Any) -> None:
-        from planner.sweeps.dask_pool import DaskPool
-
-        DaskPool(client).run(
+    def run(self, workers: Workers) -> None:
+        RunPool(workers).run(
             self.groups.values(),
             self._store_records,
             is_needed=self._is_needed,

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from concurrent.futures import as_completed
+from typing import Any, Final, Protocol
 
 from planner.contract.design import Decision
 from planner.errors import InputError
-from planner.extras import needed_by
 from planner.runs.run import Run
 from planner.runs.trials import Adjustments, Outcome, Trials, key_of, outcome_of
+from planner.sweeps.open_workers import open_workers
 from planner.sweeps.run_request import sweep_options
 from planner.sweeps.worker import RUN_LOCK
-
-if TYPE_CHECKING:
-    from distributed import Client
-
+from planner.sweeps.workers import ClusterLost, Workers
 
 MOST_KEPT: Final = 4
 """Runs that a pool keeps with their plans."""
@@ -55,17 +53,9 @@ def open_pool(
     if workers == 1 and cluster is None:
         yield _Here(trials, find_busiest)
         return
-    with needed_by("a search on several processes"):
-        from planner.sweeps import dask_pool
-
-    if cluster is not None:
-        client_of = dask_pool.connect_to_cluster(cluster)
-    else:
-        client_of = dask_pool.start_local_workers(workers, threads=trials.options.threads or 1)
-    with client_of as client:
-        client.wait_for_workers(1, timeout=dask_pool.NO_WORKER_LIMIT_S)
-        width = workers if cluster is None else len(client.scheduler_info(n_workers=-1)["workers"])
-        yield _OnWorkers(trials.with_options(sweep_options(trials.options)), find_busiest, client, width)
+    with open_workers(workers, threads=trials.options.threads or 1, cluster=cluster) as pool:
+        width = workers if cluster is None else len(pool.names())
+        yield _OnWorkers(trials.with_options(sweep_options(trials.options)), find_busiest, pool, width)
 
 
 class _Here:
@@ -91,32 +81,30 @@ class _Here:
 
 
 class _OnWorkers:
-    """Makes trials on Dask workers; the problem is sent to each of them once."""
+    """Makes trials on workers; the problem is sent to each of them once."""
 
-    def __init__(self, trials: Trials, find_busiest: bool, client: Client, width: int) -> None:
-        self._find_busiest, self._client, self.width = find_busiest, client, width
+    def __init__(self, trials: Trials, find_busiest: bool, workers: Workers, width: int) -> None:
+        self._find_busiest, self._workers, self.width = find_busiest, workers, width
         self._trials = trials
-        self._sent = client.scatter(trials, broadcast=True)
+        self._sent = workers.share(trials)
 
     def make(self, asked: Sequence[Adjustments], start: Run | None = None) -> Iterator[tuple[int, Outcome]]:
-        from distributed import as_completed
-
         decision = None if start is None else (start.decision, start.problem)
         futures = {
-            self._client.submit(
-                make_trial, self._sent, adjustments, decision, self._find_busiest, pure=False
-            ): place
-            for place, adjustments in enumerate(asked)
+            self._workers.submit(make_trial, self._sent, adjustments, decision, self._find_busiest): index
+            for index, adjustments in enumerate(asked)
         }
         try:
-            for future in as_completed(list(futures), loop=self._client.loop):
-                place = futures[future]
+            for future in as_completed(futures):
+                index = futures[future]
                 error = future.exception()
                 if error is None:
-                    yield place, future.result()
+                    yield index, future.result()
+                elif isinstance(error, ClusterLost):
+                    raise error
                 else:
                     text = " ".join(str(error).split()) or type(error).__name__
-                    yield place, Outcome(adjustments=asked[place], error=f"the worker failed: {text}")
+                    yield index, Outcome(adjustments=asked[index], error=f"the worker failed: {text}")
         finally:
             for future in futures:
                 future.cancel()

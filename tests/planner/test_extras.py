@@ -91,7 +91,12 @@ def test_the_base_compares_generated_problems(system: str, tmp_path: Path) -> No
         (("dashboard", "--no-browser"), "the dashboard", "pebble", "dashboard"),
         (("solve", "traffic/abilene", "--backend", "pyomo:highs"), "backend 'pyomo'", "pyomo", "pyomo"),
         (("solve", "traffic/abilene", "--backend", "scip"), "backend 'scip'", "pyscipopt", "scip"),
-        (("sweep", "traffic/abilene", "--out", "{}/store"), "a sweep", "dask", "cluster"),
+        (
+            ("sweep", "traffic/abilene", "--out", "{}/store", "--cluster", "tcp://127.0.0.1:1"),
+            "a cluster",
+            "dask",
+            "cluster",
+        ),
         (("compare", "traffic/abilene", "--pictures", "{}/p"), "a picture", "kaleido", "pictures"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,

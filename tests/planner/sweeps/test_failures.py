@@ -305,13 +305,14 @@ def test_sets_that_there_are_not_are_refused(arguments: dict[str, str], message:
 
 @pytest.mark.slow
 def test_sets_of_failures_are_evaluated_on_a_cluster() -> None:
-    dask_pool = pytest.importorskip("planner.sweeps.dask_pool")
+    distributed = pytest.importorskip("distributed")
     columns = ["element", "cost", "delivered_mbps", "lost_mbps"]
-    with dask_pool.start_local_workers(1) as client:
+    local = {"n_workers": 1, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with distributed.LocalCluster(**local) as cluster:
         for design, restoration in (("ecmp", None), ("robust", None), ("ecmp", "reoptimize")):
             given: dict[str, Any] = {"design": design, "restoration": restoration}
             here = planner.failures("traffic/wan_safe", **given)
-            there = planner.failures("traffic/wan_safe", cluster=client.scheduler.address, **given)
+            there = planner.failures("traffic/wan_safe", cluster=cluster.scheduler_address, **given)
             assert there.verdict == here.verdict
             pd.testing.assert_frame_equal(there.to_frame()[columns], here.to_frame()[columns])
             assert [one.title for one in there.sections] == [one.title for one in here.sections]

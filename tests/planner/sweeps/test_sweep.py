@@ -168,9 +168,9 @@ print(result.exit_code, result.made, seen[-1], frame["problem.seed"].tolist(), f
 def test_a_bad_sweep_is_one_clear_line(
     scenario: Path, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from planner.sweeps import dask_pool
+    from planner.sweeps import cluster_workers
 
-    monkeypatch.setattr(dask_pool, "CONNECTION_LIMIT_S", 2.0)
+    monkeypatch.setattr(cluster_workers, "CONNECTION_LIMIT_S", 2.0)
     done = planner("sweep", *words, "--out", "st")
     assert done.code == 1
     assert len(done.err.splitlines()) == 1

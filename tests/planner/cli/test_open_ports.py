@@ -1,0 +1,100 @@
+"""Commands that start processes open no port, and the dashboard opens one, on this machine only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import sockets
+
+pytestmark = pytest.mark.skipif(not sockets.IS_KNOWN, reason="the system does not list sockets there")
+
+LIMIT_S = 240.0
+LOOPBACK = "0100007F"
+"""127.0.0.1 in /proc/net/tcp."""
+
+
+def family(process: int) -> set[int]:
+    """Return a process and its descendants."""
+    members, new = {process}, [process]
+    while new:
+        with contextlib.suppress(OSError):
+            for task in Path(f"/proc/{new.pop()}/task").iterdir():
+                children = {int(word) for word in (task / "children").read_text().split()} - members
+                members |= children
+                new += children
+    return members
+
+
+def watch(words: list[str], folder: Path, is_enough: Callable[[set[str]], bool]) -> tuple[set[str], int]:
+    """Run a command until its end, or until it listens enough; return its sockets and its most processes."""
+    seen: set[str] = set()
+    most_processes = 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "planner.cli", *words],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        until = time.monotonic() + LIMIT_S
+        while process.poll() is None and not is_enough(seen) and time.monotonic() < until:
+            members = family(process.pid)
+            most_processes = max(most_processes, len(members))
+            seen |= sockets.listening_sockets(members)
+            time.sleep(0.05)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+    return seen, most_processes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "processes"),
+    [
+        (
+            [
+                "sweep",
+                "traffic/abilene",
+                "--designs",
+                "ecmp",
+                "--set",
+                "problem.scale=1,2,3,4",
+                "--out",
+                "st",
+            ],
+            3,
+        ),
+        (["upgrades", "traffic/abilene", "--design", "ecmp"], 3),
+        (["failures", "circuits/abstract_64", "--design", "solstice"], 2),
+        (["compare", "traffic/abilene", "--designs", "ecmp"], 1),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else None,
+)
+def test_a_command_opens_no_port(words: list[str], processes: int, tmp_path: Path) -> None:
+    given = [*words, "--workers", "2"] if processes == 3 else words
+    seen, most = watch(given, tmp_path, bool)
+    assert seen == set()
+    if processes == 3:
+        assert most >= processes, "its workers were watched"
+
+
+@pytest.mark.slow
+def test_the_dashboard_listens_on_this_machine_only(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    seen, _ = watch(["dashboard", "--no-browser", "--port", str(port)], tmp_path, bool)
+    assert seen == {f"{LOOPBACK}:{port:04X}"}
