@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from planner.cli.options import DesignOption, JsonOption, Reports, on_scenario, with_reports
-from planner.cli.output import answer, say, write_files
+from planner.cli.output import answer, name_default_design, say, write_files
 from planner.options import Restoration
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def failures(
     from planner.reports import element_pages, terminal
     from planner.sweeps import failures as search
 
+    if plan is None:
+        name_default_design(scenario, design)
     with terminal.progress("failures") as advance:
         result = search.failures(
             scenario,
@@ -128,6 +130,7 @@ def upgrades(
     from planner.reports import element_pages, terminal
     from planner.sweeps import upgrades as search
 
+    name_default_design(scenario, design)
     with terminal.progress("candidates of the next step") as advance:
         result = search.upgrades(
             scenario,

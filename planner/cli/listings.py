@@ -61,9 +61,10 @@ def system_page(system: Description, scenarios: Sequence[str], sections: Sequenc
     return Page(title=system["system"], parts=parts)
 
 
-def _design_table(designs: Sequence[Mapping[str, str]]) -> Table:
+def _design_table(designs: Sequence[Mapping[str, Any]]) -> Table:
+    default = next(one["design"] for one in designs if one["default"])
     return Table(
-        title="Designs (the first is the default)",
+        title=f"Designs (default: {default})",
         columns=[
             Column(label="design", wrap=False),
             Column(label="mechanism", wrap=False),

@@ -112,7 +112,7 @@ DesignOption = Annotated[
     typer.Option(
         "--design",
         metavar="NAME",
-        help="Design to run; default: the scenario's first.",
+        help="Design to run; default: the best of the scenario, by the order that its system declares.",
         autocompletion=completion.complete_design,
     ),
 ]

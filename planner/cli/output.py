@@ -27,6 +27,8 @@ MAX_LINE: Final = 600
 """Letters of a line of an error."""
 MAX_NOTES: Final = 30
 """Lines of notes on data that are printed; each window of a series may have its own."""
+MOST_OTHERS: Final = 6
+"""Designs that a line names which could run instead."""
 COMPILING_LINE_S: Final = 5.0
 """Least time between two lines about the progress of compiling."""
 
@@ -64,6 +66,20 @@ def name_other_designs(system: System, verb: str) -> None:
     if others:
         names = ", ".join(one.name for one in usual)
         say(f"designs: {verb} {names}; --designs names others of {system.name}: {', '.join(others)}")
+
+
+def name_default_design(scenario: Scenario, design: str | None) -> None:
+    """Say which design runs where the user names none, and those of the scenario that could run instead."""
+    from planner.formatting import few
+    from planner.runs.evaluation import select_entry
+
+    if design is not None or len(scenario.designs) == 1:
+        return
+    label = select_entry(scenario).label
+    labels = [entry.label for entry in scenario.designs] or [one.name for one in scenario.system.designs]
+    others = [one for one in labels if one != label]
+    if others:
+        say(f"design: {label}; --design names another: {few(others, MOST_OTHERS)}")
 
 
 def say_line(text: str, colour: str, *, err: bool = True) -> None:

@@ -22,7 +22,15 @@ from planner.cli.options import (
     on_scenario,
     with_reports,
 )
-from planner.cli.output import answer, name_other_designs, save, say, show_work, write_files
+from planner.cli.output import (
+    answer,
+    name_default_design,
+    name_other_designs,
+    save,
+    say,
+    show_work,
+    write_files,
+)
 
 if TYPE_CHECKING:
     from planner.scenarios.scenario import Scenario
@@ -45,6 +53,7 @@ def solve(
     from planner.reports import run_pages
     from planner.runs import evaluation
 
+    name_default_design(scenario, design)
     with show_work(f"solving {scenario.name}"):
         result = evaluation.solve(scenario, design=design)
     alone = result.alone()
@@ -195,6 +204,7 @@ def explain(
     from planner.runs import what_if
 
     given = changes_of(parameters, "--with")
+    name_default_design(scenario, design)
     with show_work(f"explaining {scenario.name}"):
         result = what_if.explain(scenario, design=design, previous=previous, **given)
     page = run_pages.explained_page(result, scenario)

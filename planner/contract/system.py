@@ -162,7 +162,10 @@ class System(Generic[ProblemT, PlanT]):
 
     question     the question that its plans answer, in one sentence
     source       the paper that defines it
-    designs      all designs; the first is the default
+    designs      all designs, those that users should meet first in front
+    best         names of the designs whose plans are proven or best by the headline metric, the best first:
+                 where a user names no design, the first of these that the scenario has runs, and the first of
+                 all where the scenario names none; () for the first design
     usual        names of the designs that are compared where none is named, the default first: an optimum,
                  the practice, fast ones that coordinate in different ways; () for all
     formulation  (problem, **parameters) -> the reference model in Pyomo; where its goal is not the objective
@@ -175,6 +178,7 @@ class System(Generic[ProblemT, PlanT]):
     problem: ProblemType[ProblemT]
     plan: PlanType[ProblemT, PlanT]
     designs: tuple[Design[ProblemT, PlanT], ...]
+    best: tuple[str, ...] = ()
     usual: tuple[str, ...] = ()
     formulation: Callable[..., Any] | None = None
     studies: Studies = Studies()
@@ -222,6 +226,21 @@ class System(Generic[ProblemT, PlanT]):
     def usual_designs(self) -> tuple[Design[ProblemT, PlanT], ...]:
         """The designs that are compared where none is named."""
         return tuple(map(self.design, self.usual)) or self.designs
+
+    @property
+    def default_design(self) -> Design[ProblemT, PlanT]:
+        """The design that runs where none is named: the first of `best`."""
+        return self.design(self.best[0]) if self.best else self.designs[0]
+
+    def preference(self, design: Design[Any, Any]) -> int:
+        """Return the rank of a design where none is named: its position in `best`.
+
+        The other designs follow, then today's practice, and designs without plans at the end.
+        """
+        order = self.best or (self.designs[0].name,)
+        if design.name in order:
+            return order.index(design.name)
+        return len(order) + (2 if design.is_bound else design.name == self.studies.practice)
 
     def design(self, name: str) -> Design[ProblemT, PlanT]:
         """Return the design of that name; raise InputError that names the nearest."""

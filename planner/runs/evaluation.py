@@ -68,11 +68,11 @@ def solve(
     scenario = as_scenario(problem, changes=changes, designs=design, options=given)
     label = only_label(design)
     if parameters:
-        entry = entries(scenario, None if label is None else [label])[0]
+        entry = select_entry(scenario, label)
         label, known = entry.label, [*entry.design.parameters, "information"]
         require_known("solve", parameters, [*known, *OPTION_NAMES, "changes"], f"design {label}")
         scenario = as_scenario(scenario, designs={label: parameters})
-    entry = entries(scenario, None if label is None else [label])[0]
+    entry = select_entry(scenario, label)
     return evaluate(scenario.system, scenario.make_problem(), entry, options=scenario.options)
 
 
@@ -217,6 +217,22 @@ def _verify_claims(
 def _relative_difference(one: float, other: float) -> float:
     # the floor: solvers satisfy constraints to an absolute 1e-9 or so, whatever the objective value
     return abs(one - other) / max(abs(one), abs(other), 1e-3)
+
+
+def select_entry(scenario: Scenario, label: str | None = None) -> Entry:
+    """Return the one design to run: that of the label, else the best by `System.best` of the scenario's.
+
+    Where the scenario names no designs, it is the system's default design; of several entries of one design
+    it is the first.
+
+    raises  InputError for an unknown label
+    """
+    system = scenario.system
+    if label is not None:
+        return scenario.entry(label)
+    if not scenario.designs:
+        return Entry(label=system.default_design.name, design=system.default_design)
+    return min(scenario.designs, key=lambda entry: system.preference(entry.design))
 
 
 def entries(scenario: Scenario, labels: Sequence[str] | None = None) -> list[Entry]:

@@ -37,7 +37,7 @@ from planner.io.layout import TableFormat
 from planner.io.names import MAX_BYTES
 from planner.io.table_files import write_table
 from planner.options import Algorithm, Options, Service
-from planner.runs.evaluation import entries, evaluate
+from planner.runs.evaluation import entries, evaluate, select_entry
 from planner.runs.files import make_folder, read_plan, write_plan
 from planner.runs.result import Result, aligned
 from planner.runs.run import Run
@@ -337,7 +337,7 @@ def start_roll(
 
     raises   InputError for a source of one problem, and for a folder of another roll
     """
-    chosen = entries(scenario, designs) if designs or scenario.designs else entries(scenario)[:1]
+    chosen = entries(scenario, designs) if designs or scenario.designs else [select_entry(scenario)]
     series = _series(scenario) if series is None else series
     if isinstance(series, AdjustedSeries):
         series.require_windows()

@@ -80,11 +80,11 @@ class Trials:
 
     @classmethod
     def of(cls, scenario: Scenario, label: str | None = None) -> Trials:
-        """Return the trials of a scenario's design; default: its first, or the system's.
+        """Return the trials of a scenario's design; default: the best of them, see `System.best`.
 
         raises  InputError as the scenario's source does
         """
-        entry = evaluation.entries(scenario, None if label is None else [label])[0]
+        entry = evaluation.select_entry(scenario, label)
         section, adjustments = split_adjustments(scenario.system, scenario.raw["problem"])
         problem = scenario.problem
         if problem is None:

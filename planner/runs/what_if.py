@@ -145,7 +145,7 @@ def explain(
     if faults:
         raise InputError(*faults)
     label = only_label(design)
-    entry = evaluation.entries(loaded, None if label is None else [label])[0]
+    entry = evaluation.select_entry(loaded, label)
     true = loaded.make_problem()
     before = None if previous is None else _plan_before(loaded, true, previous, options)
     start = None

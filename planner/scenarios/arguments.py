@@ -30,7 +30,7 @@ SHARED_PARAMETERS: Final[Mapping[str, str]] = {
     "problem": "a problem, a scenario of `planner.load`, a scenario file, or the name of one that ships with "
     'planner, such as "traffic/abilene"',
     "design": "name of the design, or {label: parameters} as in a scenario's [designs]; default: the "
-    "scenario's first, or the system's",
+    "best of the scenario or of the system, by its `best`",
     "designs": 'names of designs, as a list or "a,b", or {label: parameters} as in a scenario\'s [designs]; '
     "default: all of the scenario, or the usual ones of the system",
     "changes": 'dotted keys of the scenario and their values, such as {"problem.scale": 2}',

@@ -39,6 +39,7 @@ def describe(system: System) -> dict[str, Any]:
         "designs": [
             {
                 "design": design.name,
+                "default": design is system.default_design,
                 "mechanism": str(design.mechanism),
                 "about": design.about,
                 "function": design.function,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from planner.contract.system import System
 
 MOST_DESIGNS: Final = 3
-"""Designs that the scenario compares, the first of the system, where the system names no usual ones."""
+"""Designs that the scenario compares, the default and first ones, where the system names no usual ones."""
 MOST_PARAMETERS: Final = 4
 """Parameters of the problem, and of a design, that it shows as comments."""
 WIDTH: Final = 110
@@ -23,14 +23,15 @@ WIDTH: Final = 110
 
 
 def starter_text(system: System, *, origin: str, problem: Mapping[str, Any]) -> str:
-    """Return the text of a scenario that compares a system's usual designs, or its first ones, on tables.
+    """Return the text of a scenario that compares a system's usual designs, or some of them, on tables.
 
     origin   where the tables come from, a line for the reader
     problem  where the tables are, and how they are read: keys of [problem], and its sections
     """
     plain = {key: value for key, value in problem.items() if not isinstance(value, Mapping)}
     sections = {key: value for key, value in problem.items() if isinstance(value, Mapping)}
-    chosen = system.usual_designs if system.usual else system.designs[:MOST_DESIGNS]
+    in_order = dict.fromkeys([system.default_design, *system.designs])
+    chosen = system.usual_designs if system.usual else tuple(in_order)[:MOST_DESIGNS]
     others = [design for design in system.designs if design not in chosen]
     lines = [
         f"# {system.question}",

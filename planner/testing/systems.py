@@ -147,7 +147,11 @@ def _check_names(system: System) -> None:
         repeated = sorted({name for name in names if names.count(name) > 1})
         assert not repeated, f"{kind} {repeated[0]} is declared twice"
     assert system.designs, "a system needs a design"
-    assert system.usual_designs[0] is system.designs[0], "the default is a usual design"
+    unknown = sorted(set(system.best) - {design.name for design in system.designs})
+    assert not unknown, f"best: {unknown[0]} is no design of the system"
+    assert not system.default_design.is_bound, "the default design has a plan"
+    if system.usual:
+        assert system.usual_designs[0] is system.default_design, "the default is the first usual design"
     assert system.problem.presets, "a system needs a preset, the problem to try it with"
 
 

@@ -145,6 +145,7 @@ SYSTEM = System(
         limits=LIMITS,
     ),
     designs=DESIGNS,
+    best=("optimum", "priced", "backfill", "local_values", "coarsest", "adaptive_policy"),
     formulation=formulation,
     studies=Studies(
         what_if=explain,

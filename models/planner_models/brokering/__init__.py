@@ -162,6 +162,7 @@ SYSTEM = System(
         },
     ),
     designs=DESIGNS,
+    best=("omniscient", "protocol", "marketplace"),
     formulation=formulation,
     studies=Studies(
         what_if=what_if.explain,

@@ -150,6 +150,7 @@ SYSTEM = System(
         },
     ),
     designs=DESIGNS,
+    best=("placement_optimum", "resize_tuned", "data_units", "rehdfs", "queues"),
     formulation=block_placement.formulation,
     studies=Studies(
         what_if=what_if.explain,

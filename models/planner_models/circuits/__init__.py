@@ -145,6 +145,7 @@ SYSTEM = System(
         },
     ),
     designs=DESIGNS,
+    best=("optimum", "search", "eclipse", "solstice"),
     formulation=formulation,
     studies=Studies(what_if=explain, coordination=COORDINATION),
 )

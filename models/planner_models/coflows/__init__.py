@@ -134,6 +134,7 @@ SYSTEM = System(
         },
     ),
     designs=DESIGNS,
+    best=("hybrid", "optimum", "sunflow"),
     formulation=formulation,
     studies=Studies(what_if=explain, coordination=COORDINATION),
 )

@@ -129,6 +129,7 @@ SYSTEM = System(
         limits=LIMITS,
     ),
     designs=DESIGNS,
+    best=("optimum", "rebalance", "pisces", "fq_pp_wa_flow"),
     formulation=formulation,
     studies=Studies(
         what_if=explain,

@@ -102,6 +102,7 @@ SYSTEM = System(
         limits=LIMITS,
     ),
     designs=DESIGNS,
+    best=("merged", "pool", "replanned", "least_specific", "fewest_misses", "all"),
     formulation=formulation,
     studies=Studies(
         simulation=SIMULATION,

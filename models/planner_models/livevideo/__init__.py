@@ -140,6 +140,7 @@ SYSTEM = System(
         limits=LIMITS,
     ),
     designs=DESIGNS,
+    best=("vdn", "optimum", "centralized", "hybrid"),
     formulation=formulation,
     studies=Studies(
         what_if=explain,

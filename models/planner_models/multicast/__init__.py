@@ -123,6 +123,7 @@ SYSTEM = System(
         limits={"table": "overfull switches"},
     ),
     designs=DESIGNS,
+    best=("partitioned_aggregated", "elmo", "joint", "partitioned"),
     formulation=formulation,
     studies=Studies(
         what_if=explain,

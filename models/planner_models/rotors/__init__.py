@@ -81,6 +81,7 @@ SYSTEM = System(
         limits=LIMITS,
     ),
     designs=DESIGNS,
+    best=("scheduled", "two_hop", "expander"),
     formulation=formulation,
     studies=Studies(
         what_if=explain,

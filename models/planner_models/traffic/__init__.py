@@ -120,6 +120,7 @@ SYSTEM = System(
         limits=LIMITS,
     ),
     designs=DESIGNS,
+    best=("optimum", "utility", "fptas", "weights", "localflow", "packet_scatter"),
     usual=("optimum", "ecmp", "localflow", "mptcp"),
     formulation=formulation,
     studies=Studies(

@@ -120,6 +120,7 @@ SYSTEM = System(
         realize=realize,
     ),
     designs=DESIGNS,
+    best=("optimum", "batches_exact", "batches", "congestion_free", "least_loss", "per_flow"),
     formulation=formulation,
     studies=Studies(
         what_if=explain,

@@ -24,8 +24,8 @@ def test_the_scenario_is_valid_with_and_without_its_comments(system: str, tmp_pa
     assert f"planner generate {system} --preset" in text
     plain = load(path)
     found = find_system(system)
-    first = [design.name for design in found.designs[:MOST_DESIGNS]]
-    assert [entry.label for entry in plain.designs] == (list(found.usual) or first)
+    first = [*dict.fromkeys([found.default_design.name, *(design.name for design in found.designs)])]
+    assert [entry.label for entry in plain.designs] == (list(found.usual) or first[:MOST_DESIGNS])
     assert plain.make_problem().size() == load(path).make_problem().size()
     active, count = COMMENTED.subn("", text)
     assert count > 1

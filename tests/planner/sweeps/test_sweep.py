@@ -87,7 +87,9 @@ def test_a_sweep_from_its_dry_run_to_its_extension(scenario: Path, tmp_path: Pat
     rows = {(row["label"], row["problem.seed"]): row for row in plain["runs"]}
     assert rows["ecmp", 2]["status"] == "heuristic"
     assert rows["free", 1]["status"] == "failed"
-    alone = json.loads(planner("solve", scenario, "--set", "problem.seed=2", "--json").out)["runs"][0]
+    alone = json.loads(
+        planner("solve", scenario, "--design", "ecmp", "--set", "problem.seed=2", "--json").out
+    )["runs"][0]
     for metric, value in alone["metrics"].items():
         assert value is None or rows["ecmp", 2][metric] == pytest.approx(value), "a run is what solve makes"
 
