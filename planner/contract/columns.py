@@ -218,9 +218,13 @@ def _binary_factor(given: Unit, unit: Unit) -> Fraction | None:
 
 def _find_column(table: Table, name: str, where: str) -> tuple[tuple[str, Fraction] | None, list[str]]:
     """Return the column of ours that a name is without case, punctuation and unit, and why it is unclear."""
-    same = [ours for ours in table.columns if plain(ours) == plain(name)]
+    in_words = name.replace("%", " percent ")
+    same = [ours for ours in table.columns if plain(ours) in (plain(name), plain(in_words))]
     if len(same) == 1:
-        return (same[0], Fraction(1)), []
+        return (same[0], _percent_factor(table, same[0], in_words)), []
+    shares = [ours for ours in table.columns if plain(f"{ours} percent") == plain(in_words)]
+    if len(shares) == 1 and _is_share(table, shares[0]):
+        return (shares[0], Fraction(1, 100)), []
     for ours in table.columns:
         stem, unit = unit_of(ours)
         if unit is None or not stem:
@@ -239,6 +243,16 @@ def _find_column(table: Table, name: str, where: str) -> tuple[tuple[str, Fracti
                 ]
             return (ours, _factor(table, ours, fitting[0], unit)), []
     return None, []
+
+
+def _is_share(table: Table, ours: str) -> bool:
+    return bool((table.columns[ours].metadata or {}).get("share"))
+
+
+def _percent_factor(table: Table, ours: str, name: str) -> Fraction:
+    """Return 1/100 for a share whose name says percent, as in `Share (%)`, else 1."""
+    says_percent = "percent" in name.lower() and "percent" not in ours
+    return Fraction(1, 100) if says_percent and _is_share(table, ours) else Fraction(1)
 
 
 def other_names(table: Table, ours: str) -> Sequence[str]:

@@ -450,7 +450,10 @@ def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults
         text = values.astype(str) if values.dtype == bool or values.dtype.kind == "c" else values
         text = _with_amounts(name, text, broken)
         is_share = bool((column.metadata or {}).get("share"))
-        coerced = _to_numbers(_without_percent(text) if is_share else text)
+        is_percent = name.endswith("percent")
+        coerced = _to_numbers(
+            _without_percent(text, 100 if is_share else 1) if is_share or is_percent else text
+        )
         # "nan" is read as a number here; the rule that numbers are finite refuses it, but where NaN is blank
         is_nan = text.astype(str).str.strip().str.lower() == "nan"
         bad = missing | (coerced.isna() & ~blank & (column.nullable | ~is_nan))
@@ -571,12 +574,15 @@ def _is_time_object(value: object) -> bool:
     return isinstance(value, kinds) and str(value) != "NaT"
 
 
-def _without_percent(values: pd.Series) -> pd.Series:
-    """Return shares with those that are written in percent, such as 50%, as numbers; others as they are."""
+def _without_percent(values: pd.Series, divisor: int) -> pd.Series:
+    """Return values with those that are written in percent, such as 50%, as numbers; others as they are.
+
+    divisor  100 for shares, 1 for columns in percent
+    """
     texts = values[values.map(lambda value: isinstance(value, str) and value.strip().endswith("%"))]
     parts = pd.to_numeric(texts.astype(str).str.strip().str.removesuffix("%"), errors="coerce").dropna()
     found = values.astype(object)
-    found[parts.index] = parts.to_numpy(object) / 100
+    found[parts.index] = parts.to_numpy(object) / divisor
     return found
 
 

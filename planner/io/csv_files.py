@@ -8,9 +8,9 @@ takes letters for delimiters in short files.
 from __future__ import annotations
 
 import codecs
-import contextlib
 import csv
 import gzip
+import itertools
 import re
 import tempfile
 import warnings
@@ -27,12 +27,16 @@ from planner.errors import InputError
 from planner.io.layout import DELIMITERS, TableFile
 from planner.io.raw_table import (
     MAX_COLUMNS,
+    MAX_TITLE_ROWS,
     RawTable,
     find_columns,
+    find_header,
+    likely_headers,
     name_columns,
     number_columns,
     require_header,
     shorten_error,
+    title_notes,
     with_numbers,
 )
 from planner.io.text_files import open_as_utf8, require_file
@@ -41,6 +45,7 @@ MAX_UNPACKED: Final = 1 << 30
 """Bytes of a compressed file when unpacked."""
 SAMPLE_BYTES: Final = 1 << 16
 """Bytes that are read of a file to find its columns."""
+COMMENT: Final = "#"
 SEPARATOR_LINE: Final = re.compile(r"sep=(.)")
 """First line with which a spreadsheet program names the delimiter."""
 
@@ -60,7 +65,8 @@ def read_csv(table: Table, file: TableFile) -> RawTable:
             hint=file.layout.advise("encoding"),
             folder=Path(folder),
         ) as (text, encoding):
-            return _read_text(table, file, text, () if encoding == "utf-8" else (f"encoding {encoding}",))
+            traits = () if encoding == "utf-8" else (f"encoding {encoding}",)
+            return _read_text(table, file, text, traits, Path(folder))
 
 
 def possible_columns(file: TableFile) -> list[list[str]]:
@@ -81,14 +87,17 @@ def possible_columns(file: TableFile) -> list[list[str]]:
             hint=file.layout.advise("encoding"),
             folder=Path(folder),
         ) as (path, _):
-            named = SEPARATOR_LINE.fullmatch(_first_line(path).strip("\r\n"))
+            lines = _first_lines(path)
+            named = SEPARATOR_LINE.fullmatch(lines[0].strip("\r\n")) if lines else None
             skipped = int(named is not None and named[1] in DELIMITERS)
             given = named[1] if named and skipped else file.layout.delimiter
             found = []
             for delimiter in [given] if given else DELIMITERS:
-                header = _header(file, path, delimiter, skipped)
-                if header not in found:
-                    found.append(header)
+                rows = [_split(line, delimiter) for line in lines[skipped:]]
+                for place in likely_headers(rows) or [0]:
+                    header = _header(file, path, delimiter, skipped + place)
+                    if header not in found:
+                        found.append(header)
     several = [header for header in found if len(header) > 1]
     return [name_columns(header) for header in several or found[:1]]
 
@@ -126,9 +135,13 @@ def _unpack(path: Path, into: Path) -> None:
         raise InputError(f"{path.name}: cannot be unpacked ({shorten_error(error)})") from None
 
 
-def _read_text(table: Table, file: TableFile, path: Path, traits: tuple[str, ...]) -> RawTable:
+def _read_text(table: Table, file: TableFile, path: Path, traits: tuple[str, ...], folder: Path) -> RawTable:
     delimiter, skipped = _find_delimiter(table, file, path)
     header = _header(file, path, delimiter, skipped)
+    titles = title_notes(
+        [[line] for line in _first_lines(path)[:skipped] if not _names_separator(line)], file.name, skipped
+    )
+    path, comments = _without_comments(path, delimiter, skipped + 1, len(header), folder)
     names = name_columns(header)
     match = find_columns(table, file, names, file.name)
     is_plain = delimiter == "," and file.layout.decimal is None and file.layout.thousands is None
@@ -141,38 +154,45 @@ def _read_text(table: Table, file: TableFile, path: Path, traits: tuple[str, ...
         is_plain = all(pd.api.types.is_numeric_dtype(frame[name]) for name in numbers)
     if not is_plain:  # one number with a comma tells how to read all of them
         frame = _parse(file, path, delimiter, names, types | dict.fromkeys(numbers, str), skipped)
+    if comments:
+        traits = (f"{comments} line{'s' * (comments != 1)} of comments left out", *traits)
     if delimiter != ",":
         traits = (f"separated by {DELIMITERS[delimiter]}s", *traits)
-    raw = RawTable(frame=frame, match=match, first_row=2 + skipped, traits=traits)
+    raw = RawTable(frame=frame, match=match, first_row=2 + skipped, traits=traits, notes=tuple(titles))
     return raw if is_plain else with_numbers(table, file, raw, point_is_decimal=delimiter == ",")
 
 
 def _find_delimiter(table: Table, file: TableFile, path: Path) -> tuple[str, int]:
     """Return the delimiter of a file, and how many lines are before the header."""
-    line = _first_line(path)
-    skipped = 0
-    named = SEPARATOR_LINE.fullmatch(line.strip("\r\n"))
-    if named and named[1] in DELIMITERS:
-        return file.layout.delimiter or named[1], 1
+    lines = _first_lines(path)
+    first = lines[0] if lines else ""
+    before = (file.layout.header or 0) - 1
+    if _names_separator(first):
+        named = SEPARATOR_LINE.fullmatch(first.strip("\r\n"))
+        assert named is not None
+        delimiter = file.layout.delimiter or named[1]
+        return delimiter, before if before >= 0 else 1 + _find_start(table, file, lines[1:], delimiter)
     if file.layout.delimiter is not None:
-        return file.layout.delimiter, skipped
-    shown = {}
+        delimiter = file.layout.delimiter
+        return delimiter, before if before >= 0 else _find_start(table, file, lines, delimiter)
+    if before < 0 and set(table.required_columns) <= set(_split(first, ",")):
+        return ",", 0
+    shown: dict[str, tuple[int, int]] = {}
+    starts: dict[str, int] = {}
     for delimiter in DELIMITERS:
-        with contextlib.suppress(csv.Error):
-            header = next(csv.reader([line], delimiter=delimiter), [])
-            if delimiter == "," and set(table.required_columns) <= set(header):
-                return delimiter, skipped
-            if len(header) > 1:
-                match = match_columns(
-                    table,
-                    name_columns(header[:MAX_COLUMNS]),
-                    where=file.name,
-                    mapping=file.layout.columns,
-                    ignore=file.layout.ignore,
-                )
-                shown[delimiter] = (len(match.names), len(header))
+        start = before if before >= 0 else _find_start(table, file, lines, delimiter)
+        header = _split(lines[start], delimiter) if start < len(lines) else []
+        if len(header) > 1:
+            match = match_columns(
+                table,
+                name_columns(header[:MAX_COLUMNS]),
+                where=file.name,
+                mapping=file.layout.columns,
+                ignore=file.layout.ignore,
+            )
+            shown[delimiter], starts[delimiter] = (len(match.names), len(header)), start
     if not shown:
-        return ",", skipped
+        return ",", before if before >= 0 else _find_start(table, file, lines, ",")
     most = max(known for known, _ in shown.values())
     best = [delimiter for delimiter, (known, _) in shown.items() if known == most]
     if len(best) > 1 and most > 0:
@@ -180,16 +200,65 @@ def _find_delimiter(table: Table, file: TableFile, path: Path) -> tuple[str, int
         raise InputError(
             f"{file.name}: columns may be separated by {words}: " + file.layout.advise("delimiter")
         )
-    return max(shown, key=lambda one: shown[one]), skipped
+    chosen = max(shown, key=lambda one: shown[one])
+    return chosen, starts[chosen]
 
 
-def _first_line(path: Path) -> str:
-    """Return the first record of a file, which may have line ends within quotes."""
+def _find_start(table: Table, file: TableFile, lines: Sequence[str], delimiter: str) -> int:
+    """Return how many lines are before the header: titles, comments and empty lines."""
+    return find_header(table, file, [_split(line, delimiter) for line in lines])
+
+
+def _names_separator(line: str) -> bool:
+    named = SEPARATOR_LINE.fullmatch(line.strip("\r\n"))
+    return named is not None and named[1] in DELIMITERS
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    """Return the fields of a line; a mark of comments before them is left out."""
+    try:
+        fields = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return []
+    return [fields[0].removeprefix(COMMENT).strip(), *fields[1:]] if line.startswith(COMMENT) else fields
+
+
+def _first_lines(path: Path) -> list[str]:
+    """Return the first lines of a file; the first may have line ends within quotes."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         text = file.readline()
         while text.count('"') % 2 and (more := file.readline()):
             text += more
-    return text
+        return [text, *itertools.islice(file, MAX_TITLE_ROWS - 1)] if text else []
+
+
+def _without_comments(path: Path, delimiter: str, start: int, fields: int, folder: Path) -> tuple[Path, int]:
+    """Return a file whose lines of comments below the header are empty, and their number.
+
+    A line that begins with # and has as many fields as the header is a row, unless a space follows the mark.
+    """
+    with path.open("rb") as file:
+        tail = b""
+        while block := file.read(1 << 20):
+            if b"\n#" in tail + block:
+                break
+            tail = block[-1:]
+        else:
+            return path, 0
+    copy, count, is_quoted = folder / "without_comments.csv", 0, False
+    with (
+        path.open(encoding="utf-8-sig", newline="") as source,
+        copy.open("w", encoding="utf-8", newline="") as out,
+    ):
+        for number, line in enumerate(source):
+            is_comment = number >= start and not is_quoted and line.startswith(COMMENT)
+            if is_comment and (line.startswith(f"{COMMENT} ") or len(_split(line, delimiter)) != fields):
+                out.write("\n")
+                count += 1
+                continue
+            is_quoted ^= line.count('"') % 2 == 1
+            out.write(line)
+    return copy, count
 
 
 def _header(file: TableFile, path: Path, delimiter: str, skipped: int) -> list[str]:
@@ -200,6 +269,8 @@ def _header(file: TableFile, path: Path, delimiter: str, skipped: int) -> list[s
             header = next(csv.reader(opened, delimiter=delimiter), [])
         except csv.Error as error:
             raise InputError(f"{file.name} row {1 + skipped}: {error}") from None
+    if header and header[0].startswith(COMMENT):
+        header[0] = header[0].removeprefix(COMMENT).strip()
     require_header(file.name, header)
     return header
 

@@ -14,7 +14,7 @@ DELIMITERS: Final = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 TableFormat = Literal["parquet", "csv", "csv.gz", "feather", "json", "xlsx"]
 TABLE_FORMATS: Final[tuple[str, ...]] = get_args(TableFormat)
 """Formats in which tables are written; more are read."""
-KEYS: Final = ("file", "delimiter", "decimal", "thousands", "encoding", "sheet", "ignore")
+KEYS: Final = ("file", "delimiter", "decimal", "thousands", "encoding", "sheet", "header", "ignore")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,7 @@ class Layout:
     thousands  between groups of three digits
     encoding   of a text file, such as "cp1252"
     sheet      of a workbook
+    header     number of the row that names the columns
     ignore     columns to leave out
     columns    name in the file by our name
     key        where a scenario can say all this; None where it cannot, as for the tables of a plan
@@ -39,6 +40,7 @@ class Layout:
     thousands: str | None = None
     encoding: str | None = None
     sheet: str | None = None
+    header: int | None = None
     ignore: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     key: str | None = None
@@ -116,6 +118,10 @@ def _parse_layout(where: str, given: Mapping[str, Any]) -> tuple[dict[str, Any],
         "decimal": ((".", ","), "'.' or ','"),
         "thousands": ((".", ",", " ", "'"), "one of '.', ',', ' ' and \"'\""),
     }
+    header = own.pop("header", None)
+    if header is not None and (not isinstance(header, int) or isinstance(header, bool) or header < 1):
+        faults.append(f"{where}.header is {header!r}, must be the number of a row, from 1")
+        header = None
     for key, value in list(own.items()):
         if not isinstance(value, str):
             faults.append(f"{where}.{key} is {value}, must be text")
@@ -128,7 +134,7 @@ def _parse_layout(where: str, given: Mapping[str, Any]) -> tuple[dict[str, Any],
         del own[key]
     if own.get("decimal") is not None and own.get("decimal") == own.get("thousands"):
         faults.append(f"{where}: decimal and thousands are both '{own['decimal']}', must differ")
-    return {**own, "ignore": tuple(ignore)}, faults
+    return {**own, "header": header, "ignore": tuple(ignore)}, faults
 
 
 def _is_text_encoding(name: str) -> bool:

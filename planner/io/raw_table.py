@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pandas as pd
@@ -16,6 +16,8 @@ from planner.io.layout import TableFile
 from planner.io.number_texts import read_numbers
 
 MAX_COLUMNS: Final = 1_000
+MAX_TITLE_ROWS: Final = 30
+"""First rows of a file among which its header is searched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +27,14 @@ class RawTable:
     match      our columns found among them
     first_row  number of the first row of data in faults
     traits     what is not plain of the file, in words, such as "separated by semicolons"
+    notes      lines on what is read or left out, with the name of the file
     """
 
     frame: pd.DataFrame
     match: ColumnMatch
     first_row: int
     traits: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class FaultyCells(InputError):
@@ -57,6 +61,67 @@ def find_columns(table: Table, file: TableFile, names: Iterable[str], where: str
     return match
 
 
+def find_header(table: Table, file: TableFile, rows: Sequence[Sequence[str]]) -> int:
+    """Return the index of the row that names the columns of a table: below titles, where there are some.
+
+    It is the first row with all required columns; where none has them, the first of those with the most.
+
+    rows  texts of the first rows of a file
+    """
+    headers = {index: without_blank_end(row)[:MAX_COLUMNS] for index, row in enumerate(rows)}
+    headers = {index: header for index, header in headers.items() if header}
+    best, most = next(iter(headers), 0), 0
+    for index, header in headers.items():
+        match = match_columns(
+            table,
+            name_columns(header),
+            where=file.name,
+            mapping=file.layout.columns,
+            ignore=file.layout.ignore,
+        )
+        if match.names and set(table.required_columns) <= set(match.names):
+            return index
+        if len(match.names) > most:
+            best, most = index, len(match.names)
+    return best
+
+
+def likely_headers(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return the indices of rows that may name columns: the first one, and wider ones of texts below."""
+    found: list[int] = []
+    widest = 0
+    for index, row in enumerate(rows):
+        texts = [text for text in row if text.strip()]
+        if not texts or (found and any(_is_number(text) for text in texts)):
+            continue
+        if len(texts) > widest:
+            found.append(index)
+            widest = len(texts)
+    return found
+
+
+def _is_number(text: str) -> bool:
+    return text.strip()[:1].isdigit()
+
+
+def without_blank_end(row: Sequence[str]) -> list[str]:
+    """Return the texts of a row without blank ones at its end."""
+    texts = list(row)
+    while texts and not texts[-1].strip():
+        texts.pop()
+    return texts
+
+
+def title_notes(rows: Iterable[Iterable[object]], where: str, start: int) -> list[str]:
+    """Return a note where rows with text are above the header.
+
+    start  index of the row of the header
+    """
+    if not any(str(cell).strip() for row in rows for cell in row):
+        return []
+    return [f"{where}: header in row {start + 1}; what is above it is left out"]
+
+
 def number_columns(table: Table, match: ColumnMatch) -> list[str]:
     """Return the given names of the columns that hold numbers."""
     return [given for ours, given in match.names.items() if not is_label(table.columns[ours])]
@@ -79,9 +144,7 @@ def with_numbers(
     )
     if faults or more:
         raise FaultyCells(raw, [*faults, *more])
-    return RawTable(
-        frame=frame, match=raw.match, first_row=raw.first_row, traits=(*raw.traits, *style.notes())
-    )
+    return replace(raw, frame=frame, traits=(*raw.traits, *style.notes()))
 
 
 def require_header(where: str, header: Sequence[str]) -> None:

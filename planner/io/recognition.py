@@ -174,7 +174,7 @@ def _list_workbook(path: Path) -> list[Sheet]:
             if "is no readable workbook" in error.faults[0] or len(names) == 1:
                 raise
             continue  # an empty sheet, or one of notes
-        sheets.append(Sheet(path=path, sheet=name, columns=(tuple(columns),)))
+        sheets.append(Sheet(path=path, sheet=name, columns=tuple(map(tuple, columns))))
     workbooks.forget_workbooks()
     return sheets
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from planner.contract.tables import Table, abbreviate, is_label
 from planner.errors import InputError
+from planner.io.json_orients import holds_tables, rows_of
 from planner.io.layout import TableFile
 from planner.io.raw_table import (
     MAX_COLUMNS,
@@ -29,16 +30,20 @@ MAX_ROWS: Final = 200_000_000
 
 
 def read_json(table: Table, file: TableFile) -> RawTable:
-    """Read a list of records, one record a line, or the list under the table's name in an object."""
+    """Read records, one record a line, or what `DataFrame.to_json` writes; or such under the table's name."""
     text, encoding = _read_text(file)
-    records = _records(table.name, file, text)
-    for place, record in enumerate(records, start=1):
+    content = _parse(file, text)
+    if isinstance(content, dict) and table.name in content and table.name not in table.columns:
+        content = content[table.name]
+    records, orient = rows_of(content, file.name, table)
+    for row, record in enumerate(records, start=1):
         if not isinstance(record, dict):
-            raise InputError(f"{file.name} row {place}: is '{abbreviate(record)}', must be an object {{...}}")
+            raise InputError(f"{file.name} row {row}: is '{abbreviate(record)}', must be an object {{...}}")
         for name, value in record.items():
             if isinstance(value, list | dict):
                 raise InputError(
-                    f"{file.name} row {place}: {abbreviate(name)} is a list or an object, must be a value"
+                    f"{file.name} row {row}: {abbreviate(name)} is a list or an object, must be a value; "
+                    'pandas writes plain rows by to_json(orient="records")'
                 )
     # a list without records has no names of columns either
     names = list(dict.fromkeys(name for record in records for name in record)) or list(table.columns)
@@ -50,8 +55,9 @@ def read_json(table: Table, file: TableFile) -> RawTable:
     for given in match.names.values():
         if given not in number_columns(table, match):
             frame[given] = frame[given].map(lambda value: None if value is None else str(value))
-    traits = () if encoding == "utf-8" else (f"encoding {encoding}",)
-    raw = RawTable(frame=frame, match=match, first_row=1, traits=traits)
+    traits = [] if encoding == "utf-8" else [f"encoding {encoding}"]
+    traits += [f'orient "{orient}" of pandas'] if orient else []
+    raw = RawTable(frame=frame, match=match, first_row=1, traits=tuple(traits))
     return with_numbers(table, file, raw, point_is_decimal=True)
 
 
@@ -59,14 +65,12 @@ def json_columns(file: TableFile) -> dict[str, list[str]]:
     """Return the names of the columns of a JSON file by table; "" where the file does not name its tables."""
     text, _ = _read_text(file)
     content = _parse(file, text)
-    if isinstance(content, dict) and content and all(isinstance(rows, list) for rows in content.values()):
-        parts = content
-    else:
-        parts = {"": _records("", file, text)}
-    return {
-        name: list(dict.fromkeys(str(key) for row in rows if isinstance(row, dict) for key in row))
-        for name, rows in parts.items()
-    }
+    parts = content if isinstance(content, dict) and holds_tables(content) else {"": content}
+    found = {}
+    for name, part in parts.items():
+        rows, _ = rows_of(part, file.name)
+        found[name] = list(dict.fromkeys(str(key) for row in rows if isinstance(row, dict) for key in row))
+    return found
 
 
 def _read_text(file: TableFile) -> tuple[str, str]:
@@ -86,16 +90,6 @@ def _read_text(file: TableFile) -> tuple[str, str]:
         ) as (path, encoding),
     ):
         return path.read_text(encoding="utf-8-sig"), encoding
-
-
-def _records(table: str, file: TableFile, text: str) -> list[Any]:
-    """Return the rows of a table, or of a file that names no tables."""
-    content = _parse(file, text)
-    if isinstance(content, dict):
-        content = content.get(table, [content])
-    if not isinstance(content, list):
-        raise InputError(f"{file.name}: must be a list of objects, one a row")
-    return content
 
 
 def _parse(file: TableFile, text: str) -> Any:

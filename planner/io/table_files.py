@@ -194,7 +194,7 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
         frame=frame,
         where=match.where,
         first_row=raw.first_row,
-        notes=(*traits, *match.notes()),
+        notes=(*traits, *raw.notes, *match.notes()),
         faults=faults,
     )
 
@@ -255,6 +255,25 @@ def locate_tables(
     return files, faults
 
 
+def note_other_files(folder: Path, used: Iterable[Path]) -> None:
+    """Say which files of a folder are tables, by their endings, but none of the problem."""
+    if not folder.is_dir():
+        return
+    known = {path.resolve() for path in used}
+    present = [path for paths in _named_files(folder).values() for path in paths]
+    _note_names(
+        f"{folder.resolve().name}: no tables of the problem:",
+        [p.name for p in present if p.resolve() not in known],
+    )
+
+
+def _note_names(start: str, names: Sequence[str]) -> None:
+    """Add a note that lists names, where there are some."""
+    if names:
+        shown = ", ".join(f"'{name}'" for name in names[:5]) + (" and more" if len(names) > 5 else "")
+        add_note(f"{start} {shown}")
+
+
 def table_files(tables: Iterable[Table], folder: Path) -> list[Path]:
     """Return the files in a folder that have the name of one of the tables, in any format."""
     present = _named_files(folder)
@@ -290,10 +309,7 @@ def _find_sheets(
         elif layout.sheet or table.name not in optional:
             faults.append(f"{book.name}: has no sheet '{wanted}'" + did_you_mean(wanted, sheets))
     used = {file.layout.sheet for file in files.values()}
-    if others := [f"'{sheet}'" for sheet in sheets if sheet not in used]:
-        add_note(
-            f"{book.name}: ignored sheets {', '.join(others[:5])}" + (" and more" if len(others) > 5 else "")
-        )
+    _note_names(f"{book.name}: ignored sheets", [sheet for sheet in sheets if sheet not in used])
     return files, faults
 
 

@@ -3,7 +3,7 @@
 A file of a few kilobytes can name a cell in row 1,048,576 of column 16,384, for which a reader takes
 hundreds of gigabytes and aborts its process. Here that is a child, which may not take so much.
 
-usage: workbook_child.py sheets PATH | read PATH SHEET... | cells PATH SHEET ROW COLUMN...
+usage: workbook_child.py sheets PATH | formats PATH | read PATH SHEET... | cells PATH SHEET ROW COLUMN...
 Writes one pickled object to standard output: a result, or a `str` that says why there is none.
 """
 
@@ -30,7 +30,13 @@ def main(words: list[str]) -> None:
     result: Any
     try:
         command, path, *rest = words
-        result = {"sheets": list_sheets, "read": read_sheets, "cells": describe_cells}[command](path, rest)
+        commands = {
+            "sheets": list_sheets,
+            "formats": list_formats,
+            "read": read_sheets,
+            "cells": describe_cells,
+        }
+        result = commands[command](path, rest)
     except MemoryError:
         result = "needs too much memory"
     except Exception as error:  # a library may raise anything on a damaged file
@@ -39,12 +45,19 @@ def main(words: list[str]) -> None:
 
 
 def list_sheets(path: str, _: list[str]) -> list[str]:
-    """Return the names of the visible sheets."""
+    """Return the names of the sheets, hidden ones too."""
     import python_calamine
 
     with python_calamine.CalamineWorkbook.from_path(path) as book:
-        kinds = python_calamine.SheetVisibleEnum.Visible
-        return [sheet.name for sheet in book.sheets_metadata if sheet.visible == kinds]
+        kind = python_calamine.SheetTypeEnum.WorkSheet
+        return [sheet.name for sheet in book.sheets_metadata if sheet.typ == kind]
+
+
+def list_formats(path: str, rest: list[str]) -> dict[str, dict[str, Any]]:
+    """Return what is hidden and what is in percent, by sheet."""
+    from planner.io.workbook_formats import read_formats
+
+    return read_formats(path, rest)
 
 
 def read_sheets(path: str, sheets: list[str]) -> dict[str, list[list[Any]]] | str:

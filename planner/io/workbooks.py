@@ -12,23 +12,30 @@ import pickle
 import subprocess
 import sys
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from planner.contract.tables import SHOWN_ROWS, Table, shorten_faults
-from planner.contract.units import plain
+from planner.contract.columns import ColumnMatch, shorten_name
+from planner.contract.tables import SHOWN_ROWS, Table, is_label, shorten_faults
+from planner.contract.units import plain, unit_of
 from planner.errors import InputError, did_you_mean
 from planner.io.layout import TableFile
 from planner.io.raw_table import (
+    MAX_TITLE_ROWS,
     RawTable,
     find_columns,
+    find_header,
+    likely_headers,
     name_columns,
     number_columns,
     require_header,
+    title_notes,
     with_numbers,
+    without_blank_end,
 )
 from planner.io.text_files import require_file
 
@@ -40,7 +47,7 @@ MAX_UNPACKED: Final = 1 << 30
 
 
 def sheet_names(path: Path) -> list[str]:
-    """Return the names of the visible sheets of a workbook."""
+    """Return the names of the sheets of a workbook."""
     require_file(path)
     names: list[str] = _ask_child(path, "sheets")
     return names
@@ -50,7 +57,7 @@ def read_sheet(table: Table, file: TableFile) -> RawTable:
     """Read a sheet: the one that the layout names, the one with the table's name, or the only one."""
     sheet = file.layout.sheet or _choose_sheet(table, file.path)
     where = f"{file.path.name} sheet {sheet}" if len(sheet_names_of(file.path)) > 1 else file.path.name
-    names, start = _header(file.path, sheet, where)
+    names, start = _header(table, file, sheet, where)
     data = _cells(file.path, sheet)[start + 1 :]
     match = find_columns(table, file, names, where)
     values = {
@@ -59,29 +66,39 @@ def read_sheet(table: Table, file: TableFile) -> RawTable:
     }
     frame = pd.DataFrame(values, columns=names)
     first_row = start + 2
-    faults = _date_faults(frame, where, first_row)
+    formats = _formats(file.path, sheet)
+    notes = [*title_notes(_cells(file.path, sheet)[:start], where, start)]
+    notes += [*_hidden_notes(formats, match, names, len(data), where, first_row)]
+    notes += _show_percent(frame, formats["percent"], names, number_columns(table, match), where, first_row)
+    faults = _date_faults(table, frame, match, where, first_row)
     faults += _formula_faults(file.path, sheet, table, frame, match.names, where, first_row)
     for given in match.names.values():
         change = _plain_numbers if given in number_columns(table, match) else _label_texts
         frame[given] = change(frame[given])
-    raw = RawTable(frame=frame, match=match, first_row=first_row)
+    raw = RawTable(frame=frame, match=match, first_row=first_row, notes=tuple(notes))
     return with_numbers(table, file, raw, point_is_decimal=False, faults=faults)
 
 
-def sheet_columns(path: Path, sheet: str) -> list[str]:
-    """Return the names of the columns of a sheet; raise InputError where it has none."""
-    return _header(path, sheet, f"{path.name} sheet {sheet}")[0]
+def sheet_columns(path: Path, sheet: str) -> list[list[str]]:
+    """Return the names of the columns of a sheet, for each row that may be its header.
+
+    raises  InputError where it has none
+    """
+    rows = [[_text(cell) for cell in row] for row in _cells(path, sheet)[:MAX_TITLE_ROWS]]
+    found = [name_columns(without_blank_end(rows[place])) for place in likely_headers(rows)]
+    if not found:
+        require_header(f"{path.name} sheet {sheet}", [])
+    return found
 
 
-def _header(path: Path, sheet: str, where: str) -> tuple[list[str], int]:
-    """Return the names of the columns of a sheet, and the place of its first row that is not empty."""
-    rows = _cells(path, sheet)
-    start = next((place for place, row in enumerate(rows) if any(cell != "" for cell in row)), None)
-    header = [] if start is None else [_text(cell) for cell in rows[start]]
-    while header and not header[-1].strip():
-        header.pop()
+def _header(table: Table, file: TableFile, sheet: str, where: str) -> tuple[list[str], int]:
+    """Return the names of the columns of a sheet, and the index of the row that has them."""
+    cells = _cells(file.path, sheet)
+    start = (file.layout.header or 0) - 1
+    if start < 0:
+        start = find_header(table, file, [[_text(cell) for cell in row] for row in cells[:MAX_TITLE_ROWS]])
+    header = without_blank_end([_text(cell) for cell in cells[start]]) if start < len(cells) else []
     require_header(where, header)
-    assert start is not None
     return name_columns(header), start
 
 
@@ -104,7 +121,7 @@ def _known_sheets(path: Path, stamp: tuple[int, int]) -> tuple[str, ...]:  # noq
 
 
 def sheet_names_of(path: Path) -> tuple[str, ...]:
-    """Return the names of the visible sheets of a workbook, from memory where the file has not changed."""
+    """Return the names of the sheets of a workbook, from memory where the file has not changed."""
     return _known_sheets(path, _stamp(path))
 
 
@@ -120,9 +137,22 @@ def _cells(path: Path, sheet: str) -> list[list[Any]]:
     return _known_cells(path, _stamp(path))[sheet]
 
 
+@functools.lru_cache(maxsize=1)
+def _known_formats(path: Path, stamp: tuple[int, int]) -> dict[str, dict[str, Any]]:  # noqa: ARG001
+    formats: dict[str, dict[str, Any]] = _ask_child(path, "formats")
+    return formats
+
+
+def _formats(path: Path, sheet: str) -> dict[str, Any]:
+    """Return what is hidden of a sheet, and which cells are in percent; see `workbook_formats`."""
+    plain_formats: dict[str, Any] = {"hidden": False, "rows": [], "columns": [], "percent": {}}
+    return {**plain_formats, **_known_formats(path, _stamp(path)).get(sheet, {})}
+
+
 def forget_workbooks() -> None:
     """Free the cells of the last workbook."""
     _known_cells.cache_clear()
+    _known_formats.cache_clear()
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -195,16 +225,70 @@ def _plain_numbers(cells: pd.Series) -> pd.Series:
     return cells.astype(float) if bool(is_number.all()) else cells
 
 
-def _date_faults(frame: pd.DataFrame, where: str, first_row: int) -> list[str]:
-    """Return a fault for each cell that a spreadsheet program has made a date of."""
+def _hidden_notes(
+    formats: dict[str, Any], match: ColumnMatch, names: Sequence[str], rows: int, where: str, first_row: int
+) -> list[str]:
+    """Return a doubt about a hidden sheet, about hidden rows, and about hidden columns that are read."""
+    used = set(match.names.values())
+    hidden = [row for row in formats["rows"] if first_row <= row < first_row + rows]
+    read = [names[place - 1] for place in formats["columns"] if place <= len(names)]
+    columns = [f"'{shorten_name(name)}'" for name in read if name in used]
+    found = ["the hidden sheet is"] if formats["hidden"] else []
+    for kind, items in (("row", [str(row) for row in hidden]), ("column", columns)):
+        if items:
+            shown = ", ".join(items[:SHOWN_ROWS]) + (
+                f" and {len(items) - SHOWN_ROWS:,} more" if len(items) > SHOWN_ROWS else ""
+            )
+            found.append(f"hidden {kind} {shown} is" if len(items) == 1 else f"hidden {kind}s {shown} are")
+    return [f"warning: {where}: {what} read; delete what is not to be read" for what in found]
+
+
+def _show_percent(
+    frame: pd.DataFrame,
+    percent: Mapping[int, Sequence[int]],
+    names: Sequence[str],
+    numbers: Sequence[str],
+    where: str,
+    first_row: int,
+) -> list[str]:
+    """Change numbers in cells that are shown in percent to such texts, as `10%`, and return notes."""
+    notes = []
+    for place, rows in percent.items():
+        name = names[place - 1] if place <= len(names) else ""
+        if name not in numbers:
+            continue
+        inside = [row - first_row for row in rows if 0 <= row - first_row < len(frame)]
+        shown = [row for row in inside if isinstance(frame[name].iloc[row], int | float)]
+        if not shown:
+            continue
+        example = frame[name].iloc[shown[0]]
+        cells = frame[name].copy()
+        cells.iloc[shown] = [f"{float(frame[name].iloc[row]) * 100:.15g}%" for row in shown]
+        frame[name] = cells
+        count = "1 cell" if len(shown) == 1 else f"{len(shown):,} cells"
+        notes.append(
+            f"{where}: {count} of '{shorten_name(name)}' in percent: {example:g} is {cells.iloc[shown[0]]}"
+        )
+    return notes
+
+
+def _date_faults(
+    table: Table, frame: pd.DataFrame, match: ColumnMatch, where: str, first_row: int
+) -> list[str]:
+    """Return a fault for each cell that a spreadsheet program has made a date of, where none can be."""
     faults = []
-    for name in frame:
+    for ours, name in match.names.items():
+        unit = unit_of(ours)[1]
+        is_time = unit is not None and unit.dimension == "time"
+        if (table.columns[ours].metadata or {}).get("is_window") or is_time:
+            continue  # windows may be times; durations are read, and the rules of numbers refuse the others
+        kind = "text" if is_label(table.columns[ours]) else "number"
         dates = frame[name].map(
             lambda cell: isinstance(cell, datetime.date | datetime.time | datetime.timedelta)
         )
         faults += [
             f"{where} row {first_row + int(place)}: {name} is the date {frame[name].iloc[place]}, must be "
-            "text or a number: format the column as text and type it again"
+            f"{'text' if kind == 'text' else 'a number'}: format the cell as {kind} and type it again"
             for place in np.flatnonzero(dates.to_numpy(bool))
         ]
     return shorten_faults(faults, where, "with dates")

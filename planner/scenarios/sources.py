@@ -17,7 +17,7 @@ from planner.contract.problem import Series
 from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
 from planner.io.layout import TableFile, parse_layouts
-from planner.io.table_files import locate_tables, read_problem
+from planner.io.table_files import locate_tables, note_other_files, read_problem
 from planner.scenarios.adjusted_problems import adjust_problem
 
 LAYOUT_SECTIONS: Final = ("tables", "columns")
@@ -94,7 +94,8 @@ def _read_source(
     )
     make: Callable[[], Any] | None = None
     if source == "tables":
-        make, more = _from_tables(system, given, folder)
+        others = [value for value in common.values() if isinstance(value, str)]
+        make, more = _from_tables(system, given, folder, others)
     elif source == "generate":
         make, more = _from_preset(system, given, folder)
     elif source in readers:
@@ -229,8 +230,12 @@ def _from_preset(
 
 
 def _from_tables(
-    system: System, given: Mapping[str, Any], folder: Path
+    system: System, given: Mapping[str, Any], folder: Path, others: Sequence[str] = ()
 ) -> tuple[Callable[[], Any] | None, list[str]]:
+    """Return a function that reads the tables of a [problem] section, and the faults.
+
+    others  texts of other keys, which may be the names of further files
+    """
     tables = {table.name: list(table.columns) for table in system.problem.tables}
     names = _table_keys(system)
     faults = [
@@ -265,6 +270,9 @@ def _from_tables(
         files: dict[str, TableFile] = {}
         if "path" in given:
             files, faults = locate_tables(rest, folder / given["path"], kind.optional_tables, layouts)
+            used = [file.path for file in (*files.values(), *named.values())]
+            if not faults:
+                note_other_files(folder / given["path"], [*used, *(folder / path for path in others)])
         else:
             absent = [table.name for table in rest if table.name not in kind.optional_tables]
             faults = [f"problem.tables.{name}.file: is missing; name it, or a path" for name in absent]

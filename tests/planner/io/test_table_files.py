@@ -208,7 +208,12 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     "JSON with a list in a cell": Variant(
         file="links.json",
         content='[{"tail": ["a"], "head": "b", "capacity_mbps": 1}]',
-        faults=("links.json row 1: tail is a list or an object, must be a value",),
+        faults=(
+            (
+                "links.json row 1: tail is a list or an object, must be a value; pandas writes plain rows by "
+                'to_json(orient="records")'
+            ),
+        ),
     ),
     "Excel": Variant(
         file="links.xlsx",
@@ -254,7 +259,7 @@ VARIANTS: Final[Mapping[str, Variant]] = {
         content=sheet(["tail", "head", "capacity_mbps"], [pd.Timestamp(2026, 3, 5).date(), "b", 1500]),
         faults=(
             (
-                "links.xlsx row 2: tail is the date 2026-03-05, must be text or a number: format the column as text and "
+                "links.xlsx row 2: tail is the date 2026-03-05, must be text: format the cell as text and "
                 "type it again"
             ),
         ),

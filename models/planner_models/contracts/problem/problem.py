@@ -102,11 +102,11 @@ CONTRACTS: Final = Table(
         ),
         "min_share": number(
             "least share of the region's traffic in each window", at_least=0, at_most=1, optional=True,
-            default=0.0,
+            default=0.0, share=True,
         ),
         "max_share": number(
             "largest share of the region's traffic in each window", more_than=0, at_most=1, optional=True,
-            default=1.0,
+            default=1.0, share=True,
         ),
     },
     key=("cdn", "region"),
