@@ -235,7 +235,8 @@ def test_lists_of_columns_and_times_of_pandas(tmp_path: Path) -> None:
     (tmp_path / "rates.json").write_text(json.dumps(FRAME.to_dict("list")))
     assert read(tmp_path / "rates.json")[0]["rate_mbps"].tolist() == RATES
     timed = FRAME.assign(window=pd.date_range("2024-03-31", periods=3, freq="h"))
-    (tmp_path / "rates.json").write_text(timed.to_json(date_format="epoch"))
+    milliseconds = FRAME.assign(window=[1711843200000, 1711846800000, 1711850400000])
+    (tmp_path / "rates.json").write_text(milliseconds.to_json())
     frame, notes = read(tmp_path / "rates.json")
     assert frame["window"].nunique() == 3
     assert any("numbered in steps of 3,600,000" in note for note in notes)
