@@ -12,6 +12,8 @@ import threading
 import time
 from typing import Any, Final
 
+from planner_dashboard.host_names import HostNames
+
 SWITCH_INTERVAL_S: Final = 1e-4
 """While modules load, the interpreter switches to the threads that serve files after this time."""
 
@@ -35,7 +37,7 @@ HEADERS: Final = {
 
 
 def confine() -> None:
-    """Let pages of this server only open its WebSocket, and send every answer with HEADERS."""
+    """Answer under own names only, let own pages only open the WebSocket, send every answer with HEADERS."""
     from streamlit.web.server.starlette import starlette_server, starlette_websocket
 
     # the origin must be that of the request itself: streamlit also allows any port of this machine
@@ -44,6 +46,7 @@ def confine() -> None:
 
     def make_confined_app(*arguments: Any, **named: Any) -> Any:
         app = make_app(*arguments, **named)
+        app.add_middleware(HostNames)
         app.add_middleware(Headers)
         return app
 

@@ -112,6 +112,14 @@ def dashboard(
     port: Annotated[
         int, typer.Option("--port", metavar="N", min=1, max=65535, help="The port to listen on.")
     ] = 8501,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="Another name that browsers reach it by, such as that of a proxy before it. Repeatable.",
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -164,6 +172,7 @@ def dashboard(
     settings = {
         FOLDERS: os.pathsep.join([*folders, *([given] if given else [])]),
         "PLANNER_DASHBOARD_STORES": os.pathsep.join(str(path.resolve()) for path in stores or ()),
+        "PLANNER_DASHBOARD_NAMES": " ".join([host, *(names or ())]),
         "PLANNER_DASHBOARD_WORKERS": "" if workers is None else str(workers),
         "PLANNER_DASHBOARD_WARM": "1" if warm else "",
         "PLANNER_DASHBOARD_MEMORY_MB": "" if memory is None else str(memory),

@@ -1,4 +1,4 @@
-"""The server: no other site frames its pages or opens its WebSocket."""
+"""The server: no other site frames its pages, opens its WebSocket, or reaches it by a name of its own."""
 
 from __future__ import annotations
 
@@ -53,4 +53,29 @@ def test_only_pages_of_the_server_open_its_socket(host: str, origin: str, status
     }
     connection.request("GET", "/_stcore/stream", headers=headers)
     assert connection.getresponse().status == status
+    connection.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/_stcore/health", "/_stcore/host-config", "/component/x", "/media/x"])
+def test_no_other_name_is_answered(host: str, path: str) -> None:
+    connection = http.client.HTTPConnection(host, timeout=30)
+    connection.request("GET", path, headers={"Host": "rebound.example:8501"})
+    answer = connection.getresponse()
+    assert answer.status == 421
+    assert b"--name NAME" in answer.read()
+    connection.close()
+
+
+def test_no_other_name_opens_the_socket(host: str) -> None:
+    connection = http.client.HTTPConnection(host, timeout=30)
+    headers = {
+        "Host": "rebound.example:8501",
+        "Origin": "http://rebound.example:8501",
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": base64.b64encode(os.urandom(16)).decode(),
+    }
+    connection.request("GET", "/_stcore/stream", headers=headers)
+    assert connection.getresponse().status == 403
     connection.close()

@@ -35,8 +35,8 @@ def family(process: int) -> set[int]:
     return members
 
 
-def watch(words: list[str], folder: Path, is_enough: Callable[[set[str]], bool]) -> tuple[set[str], int]:
-    """Run a command until its end, or until it listens enough; return its sockets and its most processes."""
+def watch(words: list[str], folder: Path, is_enough: Callable[[set[str]], bool]) -> tuple[set[str], int, int]:
+    """Run a command until its end, or until it listens enough; return its sockets, most processes, code."""
     seen: set[str] = set()
     most_processes = 0
     process = subprocess.Popen(
@@ -57,35 +57,24 @@ def watch(words: list[str], folder: Path, is_enough: Callable[[set[str]], bool])
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
         process.wait()
-    return seen, most_processes
+    return seen, most_processes, process.returncode
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "processes"),
     [
-        (
-            [
-                "sweep",
-                "traffic/abilene",
-                "--designs",
-                "ecmp",
-                "--set",
-                "problem.scale=1,2,3,4",
-                "--out",
-                "st",
-            ],
-            3,
-        ),
+        (["sweep", "traffic/abilene", "--designs", "ecmp", "--set", "problem.scale=1,2,3", "--out", "st"], 3),
         (["upgrades", "traffic/abilene", "--design", "ecmp"], 3),
-        (["failures", "circuits/abstract_64", "--design", "solstice"], 2),
+        (["failures", "traffic/abilene", "--design", "ecmp"], 1),
         (["compare", "traffic/abilene", "--designs", "ecmp"], 1),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
 def test_a_command_opens_no_port(words: list[str], processes: int, tmp_path: Path) -> None:
     given = [*words, "--workers", "2"] if processes == 3 else words
-    seen, most = watch(given, tmp_path, bool)
+    seen, most, code = watch(given, tmp_path, bool)
+    assert code == 0, "the command did its work"
     assert seen == set()
     if processes == 3:
         assert most >= processes, "its workers were watched"
@@ -96,5 +85,5 @@ def test_the_dashboard_listens_on_this_machine_only(tmp_path: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    seen, _ = watch(["dashboard", "--no-browser", "--port", str(port)], tmp_path, bool)
+    seen, _, _ = watch(["dashboard", "--no-browser", "--port", str(port)], tmp_path, bool)
     assert seen == {f"{LOOPBACK}:{port:04X}"}
