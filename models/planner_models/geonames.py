@@ -26,7 +26,7 @@ def cities() -> pd.DataFrame:
 def continent_by_country() -> dict[str, str]:
     """Return the continent of every country, both as codes of two letters.
 
-    North America is code NA, as is the country Namibia: a contract's region NA is the continent.
+    Codes AF, AS, NA and SA are of a country and of a continent.
 
     source  GeoNames (geonames.org), CC BY 4.0
     """

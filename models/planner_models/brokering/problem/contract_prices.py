@@ -28,14 +28,16 @@ def find_contracts(
     found[:, without] = rows + np.arange(len(without))
     if contracts is None:
         return found
-    # the code of Namibia is that of North America too, and means the continent
+    # a code that is a continent's too means the continent: where such a country has locations, it is refused
     country = [name if name not in geography.CONTINENTS else "" for name in countries]
+    country_name = [geography.COUNTRIES_BESIDE_CONTINENTS.get(name, "") for name in countries]
     continent = [geonames.continent_by_country()[name] for name in countries]
+    continent_name = [geography.CONTINENTS[name] for name in continent]
     world = [geography.WORLD] * len(countries)
     row_of = pd.Series(np.arange(rows), index=contracts["region"].to_numpy(object))
     for cdn, name in enumerate(cdn_names):
         own = row_of[(contracts["cdn"] == name).to_numpy()]
-        for region in (world, continent, country):
+        for region in (world, continent, continent_name, country, country_name):
             row = own.reindex(region, fill_value=-1).to_numpy(np.int64)
             found[:, cdn] = np.where(row < 0, found[:, cdn], row)
     return found

@@ -1,4 +1,4 @@
-"""Distances on the earth, and continents of countries."""
+"""Distances on the earth, continents of countries, and names of codes that are both."""
 
 from __future__ import annotations
 
@@ -19,3 +19,11 @@ CONTINENTS: Final = {
     "OC": "Oceania",
     "SA": "South America",
 }
+COUNTRIES_BESIDE_CONTINENTS: Final = {
+    "AF": "Afghanistan",
+    "AS": "American Samoa",
+    "NA": "Namibia",
+    "SA": "Saudi Arabia",
+}
+"""Countries whose code is that of a continent too; a region may have either name."""
+REGION_NAMES: Final = frozenset({WORLD, *CONTINENTS.values(), *COUNTRIES_BESIDE_CONTINENTS.values()})

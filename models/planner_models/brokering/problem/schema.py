@@ -92,7 +92,7 @@ CONTRACTS: Final = Table(
     columns={
         "cdn": label("CDN"),
         "region": label(
-            "region of the clients: a country (US), a continent (EU) or world; the narrowest applies"
+            "region of the clients: a country (US), a continent (EU, Europe) or world; the narrowest applies"
         ),
         "price": number("price in the terms' currency and unit", at_least=0, at_most=MOST_PRICE),
         "commitment_mbps": _optional("traffic that is paid for in any case, Mbit/s"),

@@ -7,7 +7,7 @@ from typing import Final
 
 import pandas as pd
 
-from planner.contract.tables import report_unknown_names
+from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner_models import geonames
 from planner_models.brokering.problem import geography
 from planner_models.brokering.problem.schema import MOST_CLIENTS
@@ -47,10 +47,28 @@ def unknown_names(tables: Mapping[str, pd.DataFrame | None]) -> Iterator[str]:
         "cluster": set(clusters["cluster"]),
         "cdn": set(clusters["cdn"]),
         "country": countries,
-        "region": {geography.WORLD, *geography.CONTINENTS, *countries},
+        "region": {*geography.REGION_NAMES, *geography.CONTINENTS, *countries},
     }
     for table, columns in NAMING_COLUMNS.items():
         frame = tables[table]
         if frame is not None:
             for column in columns:
                 yield from report_unknown_names(frame, table, column, known[column], RULES[column])
+    yield from _unclear_regions(locations, tables["contracts"])
+
+
+def _unclear_regions(locations: pd.DataFrame, contracts: pd.DataFrame | None) -> Iterator[str]:
+    """Yield a fault for each region whose code is that of a continent and of a country with locations."""
+    if contracts is None:
+        return
+    present = set(locations["country"])
+    faults = []
+    for row, code in enumerate(contracts["region"].astype(str)):
+        country = geography.COUNTRIES_BESIDE_CONTINENTS.get(code)
+        if country is not None and code in present:
+            continent = geography.CONTINENTS[code]
+            faults.append(
+                f"{row_name(contracts, 'contracts', row)}: region '{code}' is {country}, which has "
+                f"locations, or {continent}: write {country} or {continent}"
+            )
+    yield from shorten_faults(faults, file_name(contracts, "contracts"), "of such regions")

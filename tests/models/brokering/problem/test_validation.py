@@ -9,6 +9,7 @@ import pytest
 
 from planner.errors import InputError
 from planner_models.brokering import Brokering
+from planner_models.brokering.problem.contract_prices import find_contracts
 from tests.models.brokering.markets import market as make
 
 Tables = dict[str, pd.DataFrame]
@@ -84,8 +85,8 @@ BAD: list[tuple[Callable[[Tables], None], str]] = [
     (cell("scores", 0, "cluster", "z"), "scores row 1: cluster 'z' is no cluster of the problem"),
     (cell("contracts", 0, "price", -1), "contracts row 1: price is -1.0, must be at least 0"),
     (
-        cell("contracts", 0, "region", "Europe"),
-        "contracts row 1: region 'Europe' is no region: a country's code, a continent's, or world",
+        cell("contracts", 0, "region", "Narnia"),
+        "contracts row 1: region 'Narnia' is no region: a country's code, a continent's, or world",
     ),
     (cell("contracts", 0, "cdn", "q"), "contracts row 1: cdn 'q' is no CDN of the problem"),
     (repeat("bids", 1), "bids row 4: location 'Oslo', cluster 'a' is there already in row 2"),
@@ -114,3 +115,53 @@ def test_all_faults_are_listed_at_once() -> None:
     with pytest.raises(InputError) as caught:
         Brokering.from_tables(given)
     assert len(caught.value.faults) == 2
+
+
+@pytest.mark.parametrize(
+    ("region", "country", "price"),
+    [
+        ("SA", "BR", 0.03),
+        ("South America", "BR", 0.03),
+        ("South America", "SA", 0.09),
+        ("Saudi Arabia", "SA", 0.03),
+        ("Saudi Arabia", "BR", 0.09),
+        ("AS", "SA", 0.03),
+        ("Asia", "SA", 0.03),
+        ("NA", "CA", 0.03),
+        ("Namibia", "NA", 0.03),
+        ("AF", "NA", 0.03),
+        ("Afghanistan", "AF", 0.03),
+        ("American Samoa", "AS", 0.03),
+        ("Oceania", "AS", 0.03),
+    ],
+)
+def test_a_region_is_a_country_or_a_continent(region: str, country: str, price: float) -> None:
+    contracts = pd.DataFrame({"cdn": "A", "region": [region, "world"], "price": [0.03, 0.09]})
+    row = find_contracts(contracts, ["A"], [country])[0, 0]
+    assert contracts["price"].iloc[row] == price
+
+
+@pytest.mark.parametrize(
+    ("code", "country", "continent"),
+    [
+        ("SA", "Saudi Arabia", "South America"),
+        ("NA", "Namibia", "North America"),
+        ("AF", "Afghanistan", "Africa"),
+        ("AS", "American Samoa", "Asia"),
+    ],
+)
+def test_a_region_with_two_readings_is_asked_about(code: str, country: str, continent: str) -> None:
+    given = tables()
+    given["locations"] = given["locations"].assign(country=code)
+    given["contracts"] = pd.DataFrame({"cdn": ["x"], "region": [code], "price": [0.03]})
+    with pytest.raises(InputError) as error:
+        Brokering.from_tables(given)
+    assert error.value.faults == (
+        (
+            f"contracts row 1: region '{code}' is {country}, which has locations, or {continent}: write "
+            f"{country} or {continent}"
+        ),
+    )
+    for name in (country, continent):
+        contracts = given["contracts"].assign(region=name)
+        Brokering.from_tables({**given, "contracts": contracts})
