@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.common import machine, parser_of
 from planner.options import Options
 from planner_models.fairshare import SYSTEM, SharedStore
-from planner_models.fairshare.designs import moves, optimum, placement, weights
+from planner_models.fairshare.designs import fair_rates, moves, optimum, placement, weights
 from planner_models.fairshare.designs.program import share_dominant
 from planner_models.fairshare.plan.fair_shares import entitlement
 from planner_models.fairshare.plan.max_min import share_max_min
@@ -112,7 +112,7 @@ def time_placement(replicas: int, most_nodes: int) -> None:
     problem = generators.zipf(
         **LARGE, partitions=100, replicas=replicas, memory=1.15, most_nodes=most_nodes, seed=1
     )
-    load = optimum.fair_load_kops(problem)
+    load = fair_rates.fair_load_kops(problem)
     placed, seconds = clock(placement.place_by_load, problem, load)
     assert len(placed.node) == problem.wanted_replicas.sum()
     used = np.bincount(placed.node, weights=load[placed.partition], minlength=len(problem.nodes))
@@ -126,7 +126,7 @@ def time_placement(replicas: int, most_nodes: int) -> None:
 def time_moves(slack: float, seed: int) -> None:
     """Print the time of least moves after a shift of demand, and their bound."""
     problem = generators.zipf(**LARGE, partitions=100, replicas=1, placed="balanced", shift=0.3, seed=seed)
-    done, seconds = clock(moves.move_least, problem, optimum.fair_load_kops(problem), slack=slack)
+    done, seconds = clock(moves.move_least, problem, fair_rates.fair_load_kops(problem), slack=slack)
     counted = count_moves(problem, done.replicas)
     assert counted is not None
     assert done.is_within

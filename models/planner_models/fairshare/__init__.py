@@ -16,6 +16,15 @@ largest throughput. Requests of a tenant of *fixed* mix keep their proportions: 
 with $s_{tp} = f_{tp} / \sum_p f_{tp}$; the slowest partition holds back the others, and fairness may cost
 throughput. `formulation` is the model in Pyomo, with placement.
 
+A tenant's fair share is what it would get if the store were one pool of each resource. Levels rise together
+until a resource of the pool is full, which holds the tenants that use it; those of the others rise on. A plan
+is worth its least share: the least rate of a tenant over its fair share, at most 1.
+
+`optimum` optimises over every placement within the rules and every split of requests over replicas (with
+`splits = "even"` over even splits, with `placement = "keep"` over the placed replicas): the largest least
+share first, then the least data that is copied, then the requests that are served. Its bound is on the least
+share. Pins to nodes that have failed are set aside.
+
 For given replicas, `optimum` is exact: maximum flows at the levels of ever smaller regions of the store,
 which minimum cuts find, name the nodes that hold tenants back. Placement is by greedy insertion and local
 search, and its bound is that of a store in one piece; a small problem is solved by an integer program. Where

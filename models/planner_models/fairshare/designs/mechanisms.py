@@ -17,11 +17,11 @@ from planner.arrays import Bools, Floats
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.fairshare.designs.decision import Previous, decide, start_from
+from planner_models.fairshare.designs.fair_rates import Seed, fair_load_kops
 from planner_models.fairshare.designs.moves import move_least
-from planner_models.fairshare.designs.optimum import Seed, fair_load_kops
 from planner_models.fairshare.designs.placement import complete, place_by_load, place_uniformly
 from planner_models.fairshare.designs.weights import balance_shares, flow_weights, spread_evenly, swap_weights
-from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops
+from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_levels
 from planner_models.fairshare.plan.plan import (
     EVEN,
     FAIR_QUEUING,
@@ -38,6 +38,7 @@ from planner_models.fairshare.problem.problem import SharedStore
 LEAST_STEP: Final = 1e-3
 """Least swap that is executed, of the mean fair share at a node; the paper does not print its threshold."""
 MOST_SLACK: Final = 0.02
+ENDLESS_KOPS: Final = 1e150
 MOST_SWAPS: Final = 5_000
 ALTERNATIONS: Final = 4  # of weight allocation and replica selection, until both settle
 
@@ -190,13 +191,11 @@ def combine(
 
 
 def contract_kops(problem: SharedStore) -> Floats:
-    """Return the contract of each tenant, (T,): its weight over all weights, of all nodes."""
-    due = entitlement(problem)
-    use = problem.per_op.T @ due
+    """Return the contract of each tenant, (T,): its fair share if all tenants wanted without end."""
+    endless = np.full(len(problem.tenants), ENDLESS_KOPS)
     total = problem.capacity.sum(axis=0)
-    ratio = np.divide(total, use, out=np.full_like(use, np.inf), where=use > 0)
-    level = float(ratio.min(initial=np.inf))
-    return np.asarray(due * (level if np.isfinite(level) else 0.0))
+    level = pool_levels(problem, demand_kops=endless, capacity=total)
+    return np.where(np.isfinite(level), level, 0.0) * entitlement(problem)
 
 
 def _place_alike(problem: SharedStore, seed: int) -> Replicas:

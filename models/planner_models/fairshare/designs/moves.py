@@ -19,8 +19,8 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner_models.fairshare.designs.decision import Previous, decide, start_from
+from planner_models.fairshare.designs.fair_rates import Seed, fair_load_kops, solve_given
 from planner_models.fairshare.designs.move_prices import list_items, pack, price_moves
-from planner_models.fairshare.designs.optimum import Seed, fair_load_kops, solve_given
 from planner_models.fairshare.designs.placement import (
     bound_utilization,
     insert_all,
@@ -345,7 +345,7 @@ def lower_excess(  # noqa: C901 - one compiled loop
                 if may_be(rules, state, p, r, n, 0.0):
                     best, tightest, chosen, target, other = value, load[p], i, n, -1
         hottest = min(HOTTEST, count[h])
-        for n in range(nodes):
+        for n in range(nodes if hottest else 0):  # none where all its replicas are pinned
             free = most[n] - state.load[n]
             if n == h or free < 0:
                 continue

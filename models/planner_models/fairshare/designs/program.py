@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,6 +21,10 @@ TIGHT: Final = 1e-7
 """Dual price, relative to the largest, from which a tenant is at its level in every solution."""
 HELD: Final = 1e-9
 """Relative amount by which a tenant that is held may fall, so that rounding leaves programs feasible."""
+
+
+SAME_SHARE: Final = 1e-9
+"""Relative difference of least shares that counts as none."""
 
 
 class Dominant(NamedTuple):
@@ -147,6 +152,29 @@ def place_exactly(problem: SharedStore, options: Options = Options()) -> Exact:
     partitions, nodes = len(problem.partitions), len(problem.nodes)
     partition, node = np.nonzero(solution.x[: partitions * nodes].reshape(partitions, nodes) > 0.5)
     return Exact(Replicas(partition, node), solution.bound, solution.backend)
+
+
+def place_with_least_moves(
+    problem: SharedStore, least_share: float, options: Options = Options()
+) -> Replicas | None:
+    """Return the placement that copies the least data of those with a least share; None where not found.
+
+    By the same integer program, with the data that is copied as its objective.
+    """
+    built = build_model(problem)
+    partitions, nodes = len(problem.partitions), len(problem.nodes)
+    here = np.zeros((partitions, nodes), dtype=bool)
+    here[problem.placed_replicas] = True
+    cost = np.zeros(len(built.cost))
+    cost[: partitions * nodes] = np.where(here, 0.0, problem.size_gb[:, None]).ravel()
+    lower = built.lower.copy()
+    lower[-1] = least_share * (1 - SAME_SHARE)
+    model = replace(built, sense="min", cost=cost, lower=lower)
+    solution = backends.solve(model, options)
+    if solution.x is None:
+        return None
+    partition, node = np.nonzero(solution.x[: partitions * nodes].reshape(partitions, nodes) > 0.5)
+    return Replicas(partition, node)
 
 
 def build_model(problem: SharedStore, **_: object) -> LinearProgram:

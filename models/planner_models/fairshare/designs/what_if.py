@@ -15,7 +15,7 @@ from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
 from planner.formatting import few
 from planner.options import Options
-from planner_models.fairshare.designs.optimum import share_fairly
+from planner_models.fairshare.designs.fair_rates import share_fairly
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.max_min import Level
 from planner_models.fairshare.plan.metrics import METRICS, find_unsatisfied, measure

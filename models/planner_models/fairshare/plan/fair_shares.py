@@ -68,25 +68,47 @@ def fill_in_order(order: Ints, cost: Floats, demand: Floats, due: Floats, capaci
     return np.inf
 
 
-def pool_level(
-    problem: SharedStore, *, demand_kops: Floats | None = None, capacity: Floats | None = None
-) -> float:
-    """Return the weighted max-min level of a store that is one pool of each resource.
+def pool_levels(problem: SharedStore, *, demand_kops: Floats, capacity: Floats) -> Floats:
+    """Return the weighted max-min level of each tenant of a pool of each resource, (T,).
+
+    Levels rise together until a resource is full, which holds the tenants that use it; those of the others
+    rise on (progressive filling). Infinite for a tenant that has all its demand.
+
+    demand_kops  (T,) requests of tenants
+    capacity     (R,) of all nodes
+    source       Ghodsi et al. 2011 (dominant-resource fairness)
+    """
+    due = entitlement(problem)
+    is_free = (due > 0) & (demand_kops > 0)
+    level = np.full(len(due), np.inf)
+    remaining = capacity.astype(float).copy()
+    unfilled = list(range(len(capacity)))
+    lowest = 0.0
+    while is_free.any() and unfilled:
+        demand = np.where(is_free, demand_kops, 0.0)
+        full = [fill_level(problem.per_op[:, r], demand, due, float(remaining[r])) for r in unfilled]
+        first = int(np.argmin(full))
+        if not np.isfinite(full[first]):
+            break
+        lowest = max(full[first], lowest)  # never lower than the one before, but for rounding
+        held = is_free & (problem.per_op[:, unfilled[first]] > 0)
+        level[held] = lowest
+        rate = np.minimum(demand_kops[held], lowest * due[held])
+        remaining = np.maximum(remaining - problem.per_op[held].T @ rate, 0.0)
+        is_free &= ~held
+        del unfilled[first]
+    return level
+
+
+def pool_level(problem: SharedStore) -> float:
+    """Return the lowest weighted max-min level of a store that is one pool of each resource.
 
     No plan gives more to every tenant that wants more. Where all demand fits, it is the level at which all
     tenants have their demand.
-
-    demand_kops  (T,) requests of tenants; default: those of the problem
-    capacity     (R,) of all nodes; default: that of the problem
     """
-    due = entitlement(problem)
-    demand = problem.demand_of_tenant if demand_kops is None else demand_kops
-    total = problem.capacity.sum(axis=0) if capacity is None else capacity
-    levels = [
-        fill_level(problem.per_op[:, r], np.where(due > 0, demand, 0.0), due, float(total[r]))
-        for r in range(len(total))
-    ]
-    level = min(levels)
+    due, demand = entitlement(problem), problem.demand_of_tenant
+    levels = pool_levels(problem, demand_kops=demand, capacity=problem.capacity.sum(axis=0))
+    level = float(levels.min(initial=np.inf))
     if np.isfinite(level):
         return level
     known = due > 0
@@ -98,10 +120,16 @@ def fair_share_kops(
 ) -> Floats:
     """Return what each tenant gets of one pool, (T,), thousands per second: at most its demand.
 
-    Together that is all capacity, or all demand; so no plan gives every tenant more than its fair share.
-    See `pool_level` for the arguments.
+    No plan gives every tenant more than its fair share: of a resource that is full in the pool, tenants that
+    it holds have all that others leave. See `pool_levels`.
+
+    demand_kops  (T,) requests of tenants; default: those of the problem
+    capacity     (R,) of all nodes; default: that of the problem
     """
     demand = problem.demand_of_tenant if demand_kops is None else demand_kops
-    level = pool_level(problem, demand_kops=demand, capacity=capacity)
-    share: Floats = np.minimum(demand, level * entitlement(problem))
-    return share
+    total = problem.capacity.sum(axis=0) if capacity is None else capacity
+    due = entitlement(problem)
+    level = pool_levels(problem, demand_kops=demand, capacity=total)
+    with np.errstate(invalid="ignore"):
+        reached = np.where(np.isfinite(level), level * due, np.inf)
+    return np.where(due > 0, np.minimum(demand, reached), 0.0)

@@ -248,8 +248,9 @@ class SharedStore:
 
     @cached_property
     def is_pinned(self) -> Bools | None:
-        """(P, N) whether a partition must have a replica on a node; None without such rules."""
-        return self._mark(self.pinned)
+        """(P, N) whether a partition must have a replica on a node that works; None without such rules."""
+        marked = self._mark(self.pinned)
+        return None if marked is None else marked & ~self.is_failed
 
     @cached_property
     def is_forbidden(self) -> Bools | None:

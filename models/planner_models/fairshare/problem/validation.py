@@ -27,6 +27,7 @@ from planner_models.fairshare.problem.tables import (
 MOST_NAMES: Final = 5
 
 if TYPE_CHECKING:
+    from planner.arrays import Bools
     from planner_models.fairshare.problem.problem import SharedStore
 
 
@@ -189,6 +190,8 @@ def _find_rules(problem: SharedStore) -> Iterator[str]:
     pinned, forbidden = problem.is_pinned, problem.is_forbidden
     if pinned is not None and problem.pinned is not None:
         where = file_name(problem.pinned, "pinned")
+        _note_failed_pins(problem, problem.pinned)
+        yield from _find_crowded_pins(problem, pinned, where)
         if forbidden is not None:
             for p, n in np.argwhere(pinned & forbidden)[:SHOWN_ROWS].tolist():
                 row = _find_rule(problem, problem.pinned, p, n)
@@ -204,6 +207,51 @@ def _find_rules(problem: SharedStore) -> Iterator[str]:
                 f"'{problem.tenant_names[problem.tenant[p]]}' is pinned to {pinned[p].sum()} nodes, must be "
                 f"at most its replicas, {most[p]:g}"
             )
+
+
+def _note_failed_pins(problem: SharedStore, rules: pd.DataFrame) -> None:
+    """Note the pins to nodes that do not work, which are set aside."""
+    dead = problem.is_failed[problem.find_nodes(rules["node"])]
+    if not dead.any():
+        return
+    first = int(np.argmax(dead))
+    more = f", and {int(dead.sum()) - 1} more" if dead.sum() > 1 else ""
+    add_note(
+        f"warning: {row_name(rules, 'pinned', first)}: node '{rules['node'].iloc[first]}' has failed, so "
+        f"this pin is set aside{more}"
+    )
+
+
+def _find_crowded_pins(problem: SharedStore, pinned: Bools, where: str) -> Iterator[str]:
+    """Yield the pins that no placement satisfies: of a domain, of a node's memory, of a tenant's nodes."""
+
+    def partition(p: int) -> str:
+        tenant = problem.tenant_names[problem.tenant[p]]
+        return f"partition '{problem.partition_names[p]}' of tenant '{tenant}'"
+
+    domains = np.zeros((len(pinned), int(problem.domain.max(initial=0)) + 1), dtype=np.int64)
+    p, n = np.nonzero(pinned)
+    np.add.at(domains, (p, problem.domain[n]), 1)
+    for row in np.flatnonzero((domains > 1).any(axis=1))[:SHOWN_ROWS].tolist():
+        nodes = [str(problem.node_names[one]) for one in np.flatnonzero(pinned[row])]
+        yield (
+            f"{where}: {partition(row)} is pinned to nodes {few(nodes, MOST_NAMES)}, of which some are in "
+            "one domain; a domain has one replica of a partition"
+        )
+    used = problem.size_gb @ pinned
+    for node in np.flatnonzero(used > problem.memory_gb * (1 + 1e-9))[:SHOWN_ROWS].tolist():
+        yield (
+            f"{where}: partitions pinned to node '{problem.node_names[node]}' take "
+            f"{amount(used[node], 'GB')}, must be at most its memory, {amount(problem.memory_gb[node], 'GB')}"
+        )
+    on = np.zeros((len(problem.tenants), len(problem.nodes)), dtype=bool)
+    np.logical_or.at(on, problem.tenant[p], pinned[p])
+    spread = on.sum(axis=1)
+    for row in np.flatnonzero(spread > problem.most_nodes)[:SHOWN_ROWS].tolist():
+        yield (
+            f"{where}: tenant '{problem.tenant_names[row]}' is pinned to {spread[row]} nodes, must be at "
+            f"most its most_nodes, {problem.most_nodes[row]}"
+        )
 
 
 def _find_rule(problem: SharedStore, rules: pd.DataFrame, partition: int, node: int) -> int:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from planner.contract.targets import Study, TargetValues
-from planner_models.fairshare.designs import mechanisms, optimum
+from planner_models.fairshare.designs import fair_rates, mechanisms, optimum
 from planner_models.fairshare.designs.formulation import formulation
 from planner_models.fairshare.designs.weights import flow_weights, swap_step, swap_weights
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
@@ -37,7 +37,7 @@ def find_formulas(study: Study) -> TargetValues:  # noqa: ARG001 - the signature
     values["fair_eq7"] = bool(np.isclose(figures["max_utilization"] or 0.0, ratios.max()))
     values["fair_eq8"] = bool((load <= problem.rate_kops * (1 + TOLERANCE)).all())
     values["fair_eq9"] = bool((count == problem.wanted_replicas).all())
-    fair_load = optimum.fair_load_kops(problem)
+    fair_load = fair_rates.fair_load_kops(problem)
     values["fair_eq10"] = bool(
         np.isclose((fair_load * problem.wanted_replicas).sum(), fair_share_kops(problem).sum())
     )

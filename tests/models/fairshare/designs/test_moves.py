@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+import planner
 from planner_models.fairshare import SYSTEM, SharedStore
+from planner_models.fairshare.designs.fair_rates import fair_load_kops
 from planner_models.fairshare.designs.moves import move_least
-from planner_models.fairshare.designs.optimum import fair_load_kops
 from planner_models.fairshare.plan.metrics import count_moves, measure
 from planner_models.fairshare.problem import generators
 from planner_models.fairshare.problem.adjustments import adjust
@@ -126,3 +127,13 @@ def test_a_replica_that_fits_nowhere_takes_the_place_of_small_ones() -> None:
     assert done.is_within
     assert np.bincount(done.replicas.node, weights=load[done.replicas.partition]).max() <= limit * (1 + 1e-9)
     assert counted[1] == pytest.approx(least_moved_gb(problem, load, done.limit))
+
+
+@pytest.mark.parametrize("design", ["rebalance", "fq_pp", "pisces", "optimum"])
+def test_a_pinned_replica_above_the_limit_of_its_node_stays(design: str) -> None:
+    pins = pd.DataFrame([("A", "p", "n0")], columns=["tenant", "partition", "node"])
+    problem = make({"n0": 3.0, "n1": 4.0}, {"A": (1.0, "elastic", {"p": (2.0, "n0")})}, pinned=pins)
+    run = planner.solve(problem, design=design)
+    assert run.error is None
+    assert run.metrics["min_share"] == pytest.approx(1.0)
+    assert run.metrics["moved_gb"] == 0.0

@@ -8,7 +8,7 @@ import pytest
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner_models.fairshare import check
-from planner_models.fairshare.designs import mechanisms, optimum
+from planner_models.fairshare.designs import fair_rates, mechanisms, optimum
 from planner_models.fairshare.designs.placement import complete
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.max_min import share_max_min
@@ -30,7 +30,7 @@ def test_a_tenant_that_wants_little_costs_no_other_its_fair_share() -> None:
             "B": (1.0, "elastic", {"b": (6.0, "n1"), "c": (4.0, "n2")}),
         },
     )
-    replicas = complete(problem, optimum.fair_load_kops(problem))
+    replicas = complete(problem, fair_rates.fair_load_kops(problem))
     plain = share_max_min(problem, replicas).rate
     assert plain.tolist() == pytest.approx([2.0, 8.0])
     decision = optimum.share(problem, placement="keep")
@@ -38,7 +38,7 @@ def test_a_tenant_that_wants_little_costs_no_other_its_fair_share() -> None:
     assert decision.plan.rates["kops"].tolist() == pytest.approx([10 / 6, 50 / 6])
     assert decision.proof.status is Status.OPTIMAL
     assert decision.proof.objective == pytest.approx(5 / 6)
-    (level,) = optimum.share_fairly(problem, replicas).levels
+    (level,) = fair_rates.share_fairly(problem, replicas).levels
     assert level.level == pytest.approx(5 / 6)  # of both, in place of 1 and 8/10
     assert level.tenants.tolist() == [0, 1]
 
@@ -49,7 +49,7 @@ def test_levels_of_weights_are_over_those_of_one_pool() -> None:
         {"n1": 6.0, "n2": 6.0},
         {"A": (1.0, "elastic", {"a": (20.0, "n1")}), "B": (2.0, "elastic", {"b": (20.0, "n2")})},
     )
-    found = optimum.share_fairly(problem, complete(problem, optimum.fair_load_kops(problem)))
+    found = fair_rates.share_fairly(problem, complete(problem, fair_rates.fair_load_kops(problem)))
     assert [one.level for one in found.levels] == pytest.approx([6 / 8, 6 / 4])
 
 

@@ -13,7 +13,7 @@ from planner.contract.notes import observe_notes
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.fairshare import SharedStore, check
-from planner_models.fairshare.designs import mechanisms, moves, optimum
+from planner_models.fairshare.designs import fair_rates, mechanisms, moves, optimum
 from planner_models.fairshare.designs.placement import (
     bound_utilization,
     complete,
@@ -44,7 +44,7 @@ def least_by_brute_force(problem: SharedStore, load: np.ndarray) -> float:
 def test_small_placements_are_near_the_best() -> None:
     for seed in range(12):
         problem = generators.small(seed=seed)
-        load = optimum.fair_load_kops(problem)
+        load = fair_rates.fair_load_kops(problem)
         found = utilization(problem, place_by_load(problem, load), load)
         best = least_by_brute_force(problem, load)
         assert bound_utilization(problem, load) <= best * (1 + 1e-9)
@@ -64,7 +64,7 @@ def test_placements_keep_the_rules(rules: dict[str, int]) -> None:
 
 def test_search_ends_near_the_bound() -> None:
     problem = generators.zipf(tenants=100, partitions=20, nodes=20, replicas=1, memory=1.15, seed=2)
-    load = optimum.fair_load_kops(problem)
+    load = fair_rates.fair_load_kops(problem)
     greedy = utilization(problem, place_by_load(problem, load, search=False), load)
     found = utilization(problem, place_by_load(problem, load), load)
     assert found <= greedy
@@ -78,7 +78,7 @@ def test_search_balances_tenants_that_may_be_on_few_nodes(replicas: int, most_no
         tenants=100, partitions=20, nodes=20, replicas=replicas, memory=1.15, most_nodes=most_nodes,
         weights="equal", seed=2,
     )  # fmt: skip
-    load = optimum.fair_load_kops(problem)
+    load = fair_rates.fair_load_kops(problem)
     greedy = utilization(problem, place_by_load(problem, load, search=False), load)
     replicas_found = place_by_load(problem, load)
     nodes_of = pd.DataFrame({"tenant": problem.tenant[replicas_found.partition], "node": replicas_found.node})
@@ -115,7 +115,7 @@ def test_replicas_that_do_not_fit_make_room_by_ejection() -> None:
     )
     partitions = problem.partitions.assign(size_gb=[1.0, 1.0, 2.0])
     tight = SharedStore(nodes=problem.nodes, tenants=problem.tenants, partitions=partitions)
-    assert len(place_by_load(tight, optimum.fair_load_kops(tight)).node) == 3
+    assert len(place_by_load(tight, fair_rates.fair_load_kops(tight)).node) == 3
 
 
 def test_replicas_without_a_place_are_counted() -> None:
@@ -143,7 +143,7 @@ def test_where_memory_is_short_each_partition_has_a_replica_before_others_have_t
     """Four partitions want two replicas, and nodes have memory for six: by load alone, one has none."""
     parts = {name: (load, "n1 n2") for name, load in (("a", 4.0), ("b", 3.0), ("c", 2.0), ("d", 1.0))}
     problem = make({"n1": 9.0, "n2": 9.0}, {"A": (1.0, "fixed", parts)}, memory_gb=3.0)
-    found = place_by_load(problem, optimum.fair_load_kops(problem))
+    found = place_by_load(problem, fair_rates.fair_load_kops(problem))
     assert len(found.node) == 6
     assert set(found.partition.tolist()) == {0, 1, 2, 3}
     decision = optimum.share(problem)
@@ -160,7 +160,7 @@ def test_where_memory_is_short_replicas_of_most_value_stay() -> None:
         "B": (5.0, "fixed", {"d": (5.0, "n1"), "e": (1.0, "n1")}),
     }
     problem = make({"n1": 10.0}, tenants, memory_gb=2.0)
-    load = optimum.fair_load_kops(problem)
+    load = fair_rates.fair_load_kops(problem)
     for found in (
         place_by_load(problem, load),
         complete(problem, load),
@@ -177,7 +177,7 @@ def test_moves_are_within_their_limit_and_their_bound() -> None:
         problem = generators.zipf(
             tenants=60, partitions=20, nodes=12, replicas=1, placed="balanced", shift=0.5, seed=seed
         )
-        load = optimum.fair_load_kops(problem)
+        load = fair_rates.fair_load_kops(problem)
         done = moves.move_least(problem, load, slack=0.02)
         assert done.is_within
         assert utilization(problem, done.replicas, load) <= done.limit * (1 + 1e-6)
@@ -198,7 +198,7 @@ def test_least_moves_by_brute_force() -> None:
     for _ in range(10):
         own = {f"p{p}": (float(random.integers(1, 9)), f"n{random.integers(3)}") for p in range(6)}
         problem = make({"n0": 10.0, "n1": 10.0, "n2": 10.0}, {"A": (1.0, "fixed", own)})
-        load = optimum.fair_load_kops(problem)
+        load = fair_rates.fair_load_kops(problem)
         done = moves.move_least(problem, load, slack=0.3)
         _, node = problem.placed_replicas
         fewest = np.inf

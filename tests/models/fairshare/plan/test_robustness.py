@@ -8,7 +8,8 @@ from hypothesis import given, settings
 
 import planner
 from planner_models.fairshare import SYSTEM, SharedStore
-from planner_models.fairshare.designs.optimum import share, solve_given
+from planner_models.fairshare.designs.fair_rates import solve_given
+from planner_models.fairshare.designs.optimum import share
 from planner_models.fairshare.designs.program import share_dominant
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.metrics import measure

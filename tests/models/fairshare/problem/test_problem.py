@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import planner
+from planner.contract.notes import observe_notes
 from planner.errors import InputError
-from planner_models.fairshare import SharedStore
+from planner_models.fairshare import SYSTEM, SharedStore
 from planner_models.fairshare.problem import generators, validation
 from planner_models.fairshare.problem.adjustments import adjust
 
@@ -212,3 +214,42 @@ def test_adjusted_demand_changes_events_too() -> None:
     changed = adjust(SharedStore.from_tables(given), scale=2.0, demand_factors={"B": 3.0})
     assert changed.events is not None
     assert changed.events["demand_kops"].tolist() == [24.0, 4.0]
+
+
+def pinned(*rows: tuple[str, str, str], failed: tuple[str, ...] = (), **columns: object) -> SharedStore:
+    given = tables()
+    rules("pinned", *rows)(given)
+    nodes = given["nodes"]
+    given["nodes"] = nodes.assign(failed=nodes["node"].isin(failed).astype(float))
+    given["tenants"] = given["tenants"].assign(**columns)
+    return SharedStore.from_tables(given)
+
+
+def test_a_pin_to_a_failed_node_is_set_aside_with_a_line() -> None:
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        problem = pinned(("B", "p", "n1"), ("B", "q", "n3"), failed=("n1",))
+    assert "warning: pinned row 1: node 'n1' has failed, so this pin is set aside" in notes
+    assert problem.is_pinned is not None
+    assert problem.is_pinned.sum() == 1
+
+
+@pytest.mark.parametrize("design", [design.name for design in SYSTEM.designs])
+def test_every_design_has_a_plan_whichever_node_fails(design: str) -> None:
+    problem = pinned(("B", "p", "n1"), ("Ünïcode", "p", "n3"))
+    for node in ("n1", "n2", "n3"):
+        run = planner.solve(adjust(problem, fail_nodes=(node,)), design=design)
+        assert run.error is None
+        assert not {"pinned", "failed"} & set(run.violations.frame["limit"])
+
+
+def test_pins_that_no_placement_satisfies_are_faults() -> None:
+    with pytest.raises(InputError, match="of which some are in one domain"):
+        pinned(("B", "p", "n1"), ("B", "p", "n2"))
+    given = tables()
+    given["partitions"] = given["partitions"].assign(size_gb=[2.0, 1.5, 1.5])
+    rules("pinned", ("*", "*", "n1"))(given)
+    with pytest.raises(InputError, match=r"pinned to node 'n1' take 5 GB, must be at most its memory, 4 GB"):
+        SharedStore.from_tables(given)
+    with pytest.raises(InputError, match="is pinned to 2 nodes, must be at most its most_nodes, 1"):
+        pinned(("B", "p", "n1"), ("B", "q", "n3"), most_nodes=1.0, replicas=1.0)
