@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +24,9 @@ from planner.io.input_files import STORE_FILE
 
 APPLICATION_ID: Final = 0x706C616E  # by which SQLite's tools tell a store from another database
 LOCK_LIMIT_S: Final = 60.0  # longest wait for another sweep that is writing
+QUERY_LIMIT_S: Final = 60.0  # longest time of one query
+QUERY_STEPS: Final = 100_000  # instructions of SQLite between two looks at the clock
+OWN_ENDINGS: Final = ("", "-wal", "-shm", "-journal")  # of the names of a store's files
 MAX_KEYS: Final = 500  # keys in one statement
 
 SCHEMA: Final = (
@@ -131,8 +136,18 @@ class Database:
 
     def fetch(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return all rows of a statement."""
-        with self.explain_failures():
+        with self.explain_failures(), self._limit_time():
             return self._connection.execute(statement, values).fetchall()
+
+    @contextlib.contextmanager
+    def _limit_time(self) -> Iterator[None]:
+        """Interrupt the queries of this block after QUERY_LIMIT_S: a crafted store may have endless ones."""
+        until = time.monotonic() + QUERY_LIMIT_S
+        self._connection.set_progress_handler(lambda: time.monotonic() > until, QUERY_STEPS)
+        try:
+            yield
+        finally:
+            self._connection.set_progress_handler(None, QUERY_STEPS)
 
     def fetch_by_keys(self, statement: str, keys: Iterable[str]) -> list[Any]:
         """Return all rows of a statement for the keys, which replace its `{}`."""
@@ -156,6 +171,9 @@ class Database:
         self._connection.execute("COMMIT")
 
     def _require_store(self, given: Path, write: bool) -> None:
+        for path in (given, *(self.file.with_name(f"{self.file.name}{end}") for end in OWN_ENDINGS)):
+            if path.exists() and not path.is_file() and not path.is_dir():
+                raise InputError(f"{path}: is no store: it is a device or a pipe")
         if given.is_file():
             with given.open("rb") as file:
                 head = file.read(16)
@@ -197,6 +215,7 @@ class Database:
             connection.execute("PRAGMA synchronous = NORMAL")
         else:
             connection.execute("PRAGMA mmap_size = 17179869184")
+        connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA cache_size = -65536")  # KiB
         return connection
@@ -221,9 +240,15 @@ class Database:
 
     def _check_schema(self, write: bool) -> None:
         run = self._connection.execute
-        identity = run("PRAGMA application_id").fetchone()[0]
-        version = run("PRAGMA user_version").fetchone()[0]
-        empty = not run("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        with self._limit_time():
+            run("BEGIN")  # one state of the file: another process may be migrating it
+            try:
+                identity = run("PRAGMA application_id").fetchone()[0]
+                version = run("PRAGMA user_version").fetchone()[0]
+                schema = _describe_schema(self._connection)
+                empty = not run("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            finally:
+                run("COMMIT")
         if identity != APPLICATION_ID and not empty:
             raise InputError(f"{self.name}: is no store: {self.file.name} is another program's database")
         if version > len(SCHEMA):
@@ -231,6 +256,8 @@ class Database:
                 f"{self.name}: was written by a newer planner (schema {version}, this one knows "
                 f"{len(SCHEMA)}): update planner, or name another store"
             )
+        if not empty:
+            self._require_schema(schema, version)
         if version == len(SCHEMA):
             if write:  # fails now, not after the first run, where the store may not be written
                 run("BEGIN IMMEDIATE")
@@ -244,6 +271,20 @@ class Database:
             self._connection.close()
             Database(self.file, write=True).close()
             self._connection = self._connect("ro")
+
+    def _require_schema(self, found: dict[str, Description], version: int) -> None:
+        """Refuse views, triggers, virtual tables and whatever else a store has not."""
+        expected = schema_of_version(version)
+        strange = sorted(name for name in found if found[name] != expected.get(name))
+        missing = sorted(expected.keys() - found.keys())
+        if strange or missing:
+            words = (
+                f"has a strange {found[strange[0]][0]} '{strange[0]}'" if strange else f"lacks {missing[0]}"
+            )
+            raise InputError(
+                f"{self.name}: is no store: its database {words}; nothing of it is read. "
+                f"planner runs {self.name} --salvage saves the tables of runs"
+            )
 
     def _migrate(self) -> None:
         run = self._connection.execute
@@ -286,6 +327,8 @@ class Database:
             return InputError(f"{self.name}: may not be written ({text})")
         if kind == sqlite3.SQLITE_CANTOPEN:
             return InputError(f"{self.name}: may not be read, or not be written ({text})")
+        if kind == sqlite3.SQLITE_INTERRUPT:
+            return StoreFailure(f"{self.name}: a query took over {QUERY_LIMIT_S:.0f} s; use a filter")
         if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StoreFailure(
                 f"{self.name}: another process has locked it for over {LOCK_LIMIT_S:.0f} s; try again"
@@ -305,3 +348,31 @@ class Database:
             f"{self.name}: the disk is full, or a limit on the size of files is reached; every run "
             "stored before is kept: free some space, and run the same command again"
         )
+
+
+Description = tuple[str, tuple[Any, ...]]
+"""What kind of thing a database has under a name, and its columns."""
+
+
+@functools.cache
+def schema_of_version(version: int) -> dict[str, Description]:
+    """Return the schema of a store of some version by the names in it."""
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        for script in SCHEMA[:version]:
+            connection.executescript(script)
+        return _describe_schema(connection)
+
+
+def _describe_schema(connection: sqlite3.Connection) -> dict[str, Description]:
+    """Return what a database has, by name; statistics of SQLite's own count as nothing."""
+    described: dict[str, Description] = {}
+    for kind, name, pages in connection.execute("SELECT type, name, rootpage FROM sqlite_master"):
+        if str(name).startswith("sqlite_"):
+            continue
+        is_plain = kind in ("table", "index") and pages  # a virtual table has no page
+        columns = "SELECT name, hidden FROM pragma_table_xinfo(?)"
+        described[str(name)] = (
+            str(kind) if is_plain or kind != "table" else "virtual table",
+            tuple(connection.execute(columns, (name,))) if is_plain and kind == "table" else (),
+        )
+    return described

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -49,6 +50,11 @@ def find_damage(folder: Path) -> str | None:
             return _find_damage_of_unlisted(folder)
         listed = json.loads((folder / LIST_NAME).read_text(encoding="utf-8"))
         for name, known in listed.items():
+            if not _is_plain_file(folder, name):
+                return f"{name[:80]!r} is no file of its own"
+            size = (folder / name).stat().st_size
+            if size != known["bytes"]:
+                return f"{name} has {size:,} bytes of {known['bytes']:,}"
             content = (folder / name).read_bytes()
             if len(content) != known["bytes"]:
                 return f"{name} has {len(content):,} bytes of {known['bytes']:,}"
@@ -61,8 +67,22 @@ def find_damage(folder: Path) -> str | None:
     return None
 
 
+def plan_files(folder: Path) -> list[Path]:
+    """Return the tables of a plan in the order of their names; a link out of the folder is none."""
+    return [path for path in sorted(folder.glob("*.parquet")) if _is_plain_file(folder, path.name)]
+
+
+def _is_plain_file(folder: Path, name: str) -> bool:
+    """Return whether a name is that of a file of a folder itself, neither a path nor a link nor a pipe.
+
+    raises  FileNotFoundError where there is none
+    """
+    path = folder / name
+    return path.name == name and stat.S_ISREG(path.lstat().st_mode)
+
+
 def _find_damage_of_unlisted(folder: Path) -> str | None:
-    paths = sorted(folder.glob("*.parquet"))
+    paths = plan_files(folder)
     if not paths:
         return "it is missing"
     for path in paths:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -26,7 +27,7 @@ from planner.io.file_replacement import remove_partial_folders
 from planner.io.input_files import STORE_FILE, STORED_PLANS
 from planner.store.columns_index import ColumnIndex
 from planner.store.database import Database
-from planner.store.plan_folders import find_damage, write_plan
+from planner.store.plan_folders import find_damage, plan_files, write_plan
 from planner.store.record import COLUMNS, FIGURES, Record
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ABANDONED_AFTER_S: Final = 3600.0  # age of a partial plan that nobody writes any more
+PLAN_DIGEST: Final = re.compile(r"[0-9A-Za-z]{1,128}")
 AGGREGATES: Final = {"mean": "avg", "min": "min", "max": "max", "sum": "sum", "count": "count"}
 UPSERT: Final = (
     f"INSERT INTO runs ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
@@ -307,7 +309,12 @@ class Store:
         return document
 
     def plan_folder(self, digest: str) -> Path:
-        """Return the folder with the tables of a plan, by its digest."""
+        """Return the folder with the tables of a plan, by its digest.
+
+        raises  InputError for what is no digest, and may be a path
+        """
+        if not PLAN_DIGEST.fullmatch(digest):
+            raise InputError(f"{self.name}: {digest[:80]!r} is no digest of a plan")
         return self.folder / STORED_PLANS / digest[:2] / digest
 
     def plan(self, digest: str) -> dict[str, pd.DataFrame]:
@@ -324,7 +331,7 @@ class Store:
             )
         import pandas as pd
 
-        return {path.stem: pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))}
+        return {path.stem: pd.read_parquet(path) for path in plan_files(folder)}
 
     def run_times_s(self, system: str, design: str, scenario: str, limit: int = 1000) -> list[float]:
         """Return the wall times of the last runs of a scenario's design, in seconds."""

@@ -1,8 +1,9 @@
 """Results in a store: an answer with its question, plans, a name and notes, which any server may open.
 
 A result is a folder `results/ID` of the store: `result.json`, the plans as Parquet, and uploaded tables.
-It holds data only, never code; a plan is checked and measured again when it is opened. A folder appears
-whole or not at all, so that several servers may use one store.
+It holds data only, never code, and its scenario may read its own folder only; a plan is checked and measured
+again when it is opened, and nothing is solved. A folder appears whole or not at all, so that several servers
+may use one store.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from planner.contract.plan import Violations
 from planner.contract.proof import LevelProof, Proof, RankProof, Status
 from planner.errors import InputError, PlannerError, SolverFailure
 from planner.io.file_replacement import replace_folder
+from planner.scenarios.confinement import copy_confined
 from planner_dashboard import comparisons
-from planner_dashboard.question import Question
+from planner_dashboard.question import Question, form_fields, unchanged_scenario
 
 if TYPE_CHECKING:
     from planner.runs.run import Comparison, Run
@@ -38,6 +40,7 @@ FORMAT: Final = 1
 MAX_NAME, MAX_NOTES = 80, 2_000
 """Letters of a name and of notes."""
 MAX_LISTED: Final = 200
+MAX_RECORD_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +120,7 @@ def find(stores: list[Path], number: str) -> tuple[Path, StoredResult]:
     for store in stores:
         folder = store / FOLDER / number
         with _explained(store, "cannot be read"):
-            text = (folder / RECORD).read_text(encoding="utf-8") if (folder / RECORD).is_file() else None
+            text = _read_record(folder)
         if text is not None:
             record = _parsed(number, text)
             texts = {
@@ -152,12 +155,13 @@ def load(stores: list[Path], number: str, tables: Path, out: Path) -> Answer:
 
     folder, known = find(stores, number)
     question = question_of(stores, number)
-    record = _parsed(number, (folder / RECORD).read_text(encoding="utf-8"))
+    record = _parsed(number, _read_record(folder) or "")
     own = tables
     if question.upload:
         own = tables / question.upload
         if not own.is_dir():
-            shutil.copytree(folder / TABLES, own)
+            _copy_tables(number, folder / TABLES, own)
+    _check_changes(question, own)
     scenario = worker.load_scenario(question, own)
     try:
         result = _comparison(scenario, record, folder)
@@ -166,6 +170,28 @@ def load(stores: list[Path], number: str, tables: Path, out: Path) -> Answer:
     answer = worker.answer_of(result, scenario, question, own, out)
     words = f"stored {known.saved[:10]} by planner {known.version} as {known.name!r}"
     return replace(answer, notes=[f"This result was {words}. Its plans were measured again.", *answer.notes])
+
+
+def _copy_tables(number: str, source: Path, own: Path) -> None:
+    """Copy the scenario and tables of a result; nothing but the result's own folder is read.
+
+    raises  InputError for a scenario that names other files, and for links
+    """
+    try:
+        with replace_folder(own) as partial:
+            copy_confined(source, partial)
+    except InputError as error:
+        raise InputError(*(f"result {number}: {fault}" for fault in error.faults)) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"result {number}: its tables cannot be read ({error})") from None
+
+
+def _check_changes(question: Question, own: Path) -> None:
+    """Check the changes of a stored question as those of an address: none of them names a file.
+
+    raises  InputError with every unknown field and every invalid value
+    """
+    question.check(form_fields(unchanged_scenario(question.source(own))))
 
 
 # --- records ------------------------------------------------------------------------------
@@ -191,10 +217,20 @@ def _run_record(run: Run) -> dict[str, Any]:
     }
 
 
+def _read_record(folder: Path) -> str | None:
+    """Return the text of a result's record; None where there is none, or a link or pipe in its place."""
+    path = folder / RECORD
+    if folder.is_symlink() or path.is_symlink() or not path.is_file():
+        return None
+    if path.stat().st_size > MAX_RECORD_BYTES:
+        raise InputError(f"result {folder.name}: is damaged: {RECORD} is too large")
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
 def _parsed(number: str, text: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         record = None
     is_record = isinstance(record, dict) and isinstance(record.get("query"), dict)
     if not is_record or not isinstance(record.get("designs"), list):
@@ -225,6 +261,7 @@ def _run(scenario: Scenario, problem: Any, record: Mapping[str, Any], plan_folde
 
     system, entry = scenario.system, scenario.entry(str(record["label"]))
     error = None if record["error"] is None else SolverFailure(str(record["error"]))
+    _require_own(plan_folder)
     plan = read_plan(system, problem, plan_folder) if plan_folder.is_dir() else None
     given = dict(record["proof"])
     given["status"] = Status[given["status"]]
@@ -248,6 +285,14 @@ def _run(scenario: Scenario, problem: Any, record: Mapping[str, Any], plan_folde
         omniscient=bool(record["omniscient"]),
         error=error,
     )
+
+
+def _require_own(plan_folder: Path) -> None:
+    """Raise ValueError where a plan's folder, or a file in it, is a link or a pipe."""
+    paths = [plan_folder.parent, plan_folder, *(plan_folder.iterdir() if plan_folder.is_dir() else ())]
+    for path in paths:
+        if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):
+            raise ValueError(f"{path.name} is a link, a device or a pipe")
 
 
 def _known(metrics: Mapping[str, float | None]) -> dict[str, float | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,65 @@ def test_a_result_can_be_saved_as_each_format(answer: worker.Answer) -> None:
     starts = {"pdf": b"%PDF-", "pptx": b"PK", "html": b"<!DOCTYPE html>", "zip": b"PK", "toml": b"system"}
     for key, start in starts.items():
         assert documents.make_file(answer.folder, QUESTION, key, "").startswith(start), key
+
+
+def write_crafted(store: Path, scenario: str, query: dict[str, list[str]]) -> str:
+    """Write a result as somebody else may have, without planner; return its id."""
+    number = "0123456789abcdef"
+    folder = store / "results" / number
+    (folder / "tables").mkdir(parents=True)
+    (folder / "tables" / "scenario.toml").write_text(scenario)
+    record = {"format": 1, "name": "n", "saved": "2026", "version": "0", "verdict": "", "designs": []}
+    (folder / "result.json").write_text(json.dumps({**record, "query": query}))
+    return number
+
+
+UPLOAD = {"scenario": [UPLOADED], "upload": ["0123456789abcdef"]}
+
+
+@pytest.mark.parametrize("path", ["{secret}", "../../../secret", "linked"])
+def test_a_crafted_scenario_reads_nothing_outside(tmp_path: Path, path: str) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "links.csv").write_text("password\nhunter2\n")
+    (secret / "demands.csv").write_text("password\nhunter2\n")
+    text = path.format(secret=secret)
+    scenario = f'system = "traffic"\n[problem]\nsource = "tables"\npath = {json.dumps(text)}\n'
+    number = write_crafted(tmp_path / "store", scenario, UPLOAD)
+    (tmp_path / "store" / "results" / number / "tables" / "linked").symlink_to(secret)
+    session = tmp_path / "session"
+    session.mkdir()
+    with pytest.raises(InputError) as error:
+        stored_results.load([tmp_path / "store"], number, session, session / "answer 1")
+    assert "hunter2" not in str(error.value)
+    assert "password" not in str(error.value)
+    assert list(session.iterdir()) == [], "nothing of it is there for the page"
+
+
+def test_a_crafted_change_names_no_file(tmp_path: Path) -> None:
+    changes = ["problem.source=tables", f"problem.path={tmp_path}"]
+    number = write_crafted(tmp_path / "store", "", {"scenario": ["traffic/abilene"], "set": changes})
+    with pytest.raises(InputError, match=r"problem\.(source|path): no such field"):
+        stored_results.load([tmp_path / "store"], number, tmp_path, tmp_path / "answer 1")
+
+
+@pytest.mark.parametrize("name", ["result.json", "tables/scenario.toml"])
+def test_a_record_or_scenario_that_is_a_pipe_is_never_opened(tmp_path: Path, name: str) -> None:
+    number = write_crafted(tmp_path / "store", "", UPLOAD)
+    path = tmp_path / "store" / "results" / number / name
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(InputError):
+        stored_results.load([tmp_path / "store"], number, tmp_path, tmp_path / "answer 1")
+
+
+def test_a_plan_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    number = write_crafted(tmp_path / "store", "", {"scenario": ["traffic/abilene"]})
+    folder = tmp_path / "store" / "results" / number
+    record = json.loads((folder / "result.json").read_text())
+    record["designs"] = [{"label": "ecmp", "error": None, "metrics": {}, "omniscient": True, "proof": {}}]
+    (folder / "result.json").write_text(json.dumps(record))
+    (folder / "plans").mkdir()
+    (folder / "plans" / "0").symlink_to(tmp_path)
+    with pytest.raises(InputError, match="is damaged: 0 is a link, a device or a pipe"):
+        stored_results.load([tmp_path / "store"], number, tmp_path, tmp_path / "answer 1")

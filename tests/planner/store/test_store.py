@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
 import os
 import resource
 import shutil
@@ -377,6 +379,80 @@ def test_files_that_are_no_store_stay_unchanged(tmp_path: Path, write: bool) -> 
     folder = tmp_path / "folder"
     (folder / "runs.sqlite").mkdir(parents=True)
     assert "is a folder" in lines(folder, write=write)
+
+
+@pytest.mark.parametrize("write", [True, False])
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (
+            """ALTER TABLE runs RENAME TO hidden; CREATE VIEW runs AS WITH RECURSIVE n(i) AS
+            (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id FROM n""",
+            "has a strange table 'hidden'",
+        ),
+        ("CREATE VIEW extra AS SELECT 1", "has a strange view 'extra'"),
+        ("CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END", "has a strange trigger 't'"),
+        ("CREATE VIRTUAL TABLE v USING fts5(x)", "has a strange virtual table 'v'"),
+        ("ALTER TABLE names ADD COLUMN x AS (hex(zeroblob(99999999)))", "has a strange table 'names'"),
+        ("DROP TABLE messages", "lacks messages"),
+    ],
+)
+def test_a_database_with_another_schema_is_refused(
+    store: Store, script: str, words: str, write: bool
+) -> None:
+    store.add([record()])
+    store.close()
+    with contextlib.closing(sqlite3.connect(store.file)) as connection:
+        connection.executescript(script)
+    if "virtual" in words:
+        words = "has a strange "  # its own tables come first
+    assert words in lines(store.folder, write=write)
+    assert "nothing of it is read" in lines(store.folder, write=write)
+
+
+def test_a_query_ends_at_its_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.add([record(number) for number in range(60)])
+    monkeypatch.setattr(database, "QUERY_LIMIT_S", 0.2)
+    slow = "SELECT count(*) FROM runs a, runs b, runs c, runs d, runs e, runs f"
+    with pytest.raises(StoreFailure, match="a query took over 0 s"):
+        store._database.fetch(slow)
+    assert len(store) == 60
+
+
+@pytest.mark.parametrize("name", ["runs.sqlite", "runs.sqlite-wal"])
+@pytest.mark.parametrize("write", [True, False])
+def test_a_pipe_is_no_store(store: Store, name: str, write: bool) -> None:
+    store.close()
+    (store.folder / name).unlink(missing_ok=True)
+    os.mkfifo(store.folder / name)
+    assert lines(store.folder, write=write).endswith(f"{name}: is no store: it is a device or a pipe")
+    assert "is a device or a pipe" in lines(store.folder / name, write=write)
+
+
+@pytest.mark.parametrize("digest", ["../../secret", "/etc", "..", "", "a/b", "ab\n"])
+def test_a_digest_of_a_plan_is_no_path(store: Store, digest: str) -> None:
+    with pytest.raises(InputError, match="is no digest of a plan"):
+        store.plan(digest)
+
+
+def test_a_plan_has_files_of_its_own_only(store: Store, tmp_path: Path) -> None:
+    plan = digest({"flows": FRAME})
+    secret = tmp_path / "secret.parquet"
+    secret.write_bytes(parquet(pd.DataFrame({"secret": [1]})))
+    store.add([record(plan=plan, tables={"flows": parquet(FRAME)})])
+    folder = store.plan_folder(plan)
+    (folder / "more.parquet").symlink_to(secret)
+    assert list(store.plan(plan)) == ["flows"], "a link is none of its tables"
+    listed = json.loads((folder / "files.json").read_text())
+    for name in ("../../../secret.parquet", str(secret), "more.parquet"):
+        (folder / "files.json").write_text(json.dumps({name: listed["flows.parquet"]}))
+        with pytest.raises(InputError, match="is no file of its own"):
+            store.plan(plan)
+    (folder / "flows.parquet").unlink()
+    os.mkfifo(folder / "flows.parquet")
+    (folder / "files.json").write_text(json.dumps(listed))
+    with pytest.raises(InputError, match="is no file of its own"):
+        store.plan(plan)
 
 
 def test_a_store_that_is_not_there(tmp_path: Path) -> None:
