@@ -14,6 +14,9 @@ where only circuits that change are dark:
                 X + Y <= D and limits of the packet switch
 
 Switches are alike, and so are days where all circuits are dark: the longer ones come first.
+
+Where the week repeats, a switch that has the same circuits all the week needs no night: the night of the
+first day then counts with the second one.
 """
 
 from __future__ import annotations
@@ -33,27 +36,31 @@ from planner_models.circuits.problem.problem import Circuits
 GAP = 1e-7
 
 
-def most_days(problem: Circuits, done_us: float) -> int | None:
+def most_days(problem: Circuits, done_us: float, *, repeats: bool = False) -> int | None:
     """Return the most days that a switch has in any schedule as good as one; None where there is no limit.
 
     done_us  when that schedule is done; of use without a window
+    repeats  the week repeats, so that a switch's only day needs no night
     """
     least_us = problem.night_us + problem.shortest_day_us
     whole_us = done_us if problem.window_us is None else problem.window_us
-    return int(whole_us / least_us * (1 + 1e-9)) if least_us > 0 and np.isfinite(whole_us) else None
+    if least_us <= 0 or not np.isfinite(whole_us):
+        return None
+    return max(int(whole_us / least_us * (1 + 1e-9)), int(repeats))
 
 
 def solve(
-    problem: Circuits, days: int, incumbent: float, options: Options
+    problem: Circuits, days: int, incumbent: float, options: Options, *, repeats: bool = False
 ) -> tuple[list[Day] | None, float | None, str | None]:
     """Return the best schedule with so many days of each switch, a bound, and the backend.
 
     incumbent  rate at which a schedule serves demand, Mbit/s
+    repeats    the week repeats, so that a switch's only day needs no night
     returns    no schedule where none is better; the bound is a rate, Mbit/s, None where none is proven
     """
     task = ScaledProblem(problem=problem)
     value = task.value(incumbent)
-    program = build_day_program(task, days, cutoff=value - 10 * GAP * abs(value))
+    program = build_day_program(task, days, cutoff=value - 10 * GAP * abs(value), repeats=repeats)
     solution = backends.solve(program, replace(options, gap=options.gap or GAP, service="best"))
     sign = -1 if task.timeless else 1
     bound = None if solution.bound is None else task.objective(sign * solution.bound)
@@ -62,8 +69,13 @@ def solve(
     return _read_days(task, program, solution.x, days), bound, solution.backend
 
 
-def build_day_program(task: ScaledProblem, days: int, *, cutoff: float | None = None) -> LinearProgram:
-    """Return the program, in `Units`; `cutoff` is a value in them that no solution is worse than."""
+def build_day_program(
+    task: ScaledProblem, days: int, *, cutoff: float | None = None, repeats: bool = False
+) -> LinearProgram:
+    """Return the program, in `Units`; `cutoff` is a value in them that no solution is worse than.
+
+    repeats  the week repeats, so that a switch's only day needs no night
+    """
     problem, m, switches = task.problem, len(task.wanted), task.problem.switches
     all_days = switches * days
     is_kept = problem.dark == "changed" and days > 1 and problem.night_us > 0
@@ -81,7 +93,12 @@ def build_day_program(task: ScaledProblem, days: int, *, cutoff: float | None = 
     pairs, each = sp.eye_array(m), sp.eye_array(all_days)
     cells = sp.eye_array(all_days * m)
     of_pair = sp.hstack([pairs] * all_days)
+    nights_of_day = np.ones(days)
     longest = task.longest
+    if repeats:
+        nights_of_day[0] = 0.0
+        nights_of_day[1:2] = 2.0
+        longest = min(max(task.shortest, float((task.wanted / task.rate).max())), task.week)
     rate, most = np.tile(task.rate, all_days), np.tile(np.minimum(task.wanted, task.rate * longest), all_days)
     parts = {"circuit": pairs, "part": -of_pair}
     if is_kept:
@@ -108,7 +125,10 @@ def build_day_program(task: ScaledProblem, days: int, *, cutoff: float | None = 
     program.add("longest", upper=0.0, length=each, used=-longest * each)
     program.add("shortest", lower=0.0, length=each, used=-task.shortest * each)
     own = sp.kron(sp.eye_array(switches), np.ones((1, days)))
-    program.add("week", upper=task.week, length=own, used=task.night * own, end=-np.ones((switches, 1)))
+    nights_of_switch = sp.kron(sp.eye_array(switches), nights_of_day[None, :])
+    program.add(
+        "week", upper=task.week, length=own, used=task.night * nights_of_switch, end=-np.ones((switches, 1))
+    )
     if switches > 1:
         order = sp.diags_array([1.0, -1.0], offsets=[0, 1], shape=(switches - 1, switches))
         program.add("busier first", lower=0.0, length=order @ own)

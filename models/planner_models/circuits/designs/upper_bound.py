@@ -54,46 +54,56 @@ def bound_schedules(
 
     Where only circuits that change are dark, each rack's nights are counted alone.
     """
+    return prove_bound(problem, kinds=kinds, options=options)
+
+
+def prove_bound(
+    problem: Circuits, *, kinds: int = 1, free_nights: int = 0, options: Options = Options()
+) -> Decision[Schedule]:
+    """Return the decision of `bound_schedules` where so many days of all switches need no night."""
     if not problem.bits.any():
         return _make_bound(problem, 0.0, None)
     limit = TimeLimit(options)
     if kinds > 1 and options.backend == "highs" and options.algorithm == "auto":
         options = replace(options, algorithm="interior-point")  # seconds instead of minutes
-    program = build_model(problem, kinds=kinds)
+    program = build_model(problem, kinds=kinds, free_nights=free_nights)
+    ports = bound_by_ports(problem, free_nights=free_nights)
     solution = backends.solve(program, replace(options, time_limit_s=limit.rest().time_limit_s))
     if solution.x is None:
-        return _make_bound(problem, None, solution)
+        return _make_bound(problem, None, solution, ports)
     if problem.dark == "changed":
-        return _make_bound(problem, solution.bound, solution)
+        return _make_bound(problem, solution.bound, solution, ports)
     first = len(problem.pair_bits) * (_count_kinds(problem, kinds) + 1)
     days = float(solution.x[first : first + _count_kinds(problem, kinds)].sum())
     if abs(days - round(days)) <= 1e-7:
-        return _make_bound(problem, solution.bound, solution)
+        return _make_bound(problem, solution.bound, solution, ports)
     around: list[Solution] = []
     for whole in (math.floor(days), math.ceil(days)):
-        program = build_model(problem, kinds=kinds, days=whole)
+        program = build_model(problem, kinds=kinds, days=whole, free_nights=free_nights)
         around.append(backends.solve(program, replace(options, time_limit_s=limit.rest().time_limit_s)))
     if any(one.bound is None and one.status is not Status.INFEASIBLE for one in around):
-        return _make_bound(problem, solution.bound, solution)
+        return _make_bound(problem, solution.bound, solution, ports)
     bounds = [one.bound for one in around if one.bound is not None]
     if not bounds:
-        return _make_bound(problem, solution.bound, solution)
+        return _make_bound(problem, solution.bound, solution, ports)
     best = max(bounds) if problem.window_us is not None else min(bounds)
-    return _make_bound(problem, best, solution)
+    return _make_bound(problem, best, solution, ports)
 
 
-def bound_by_ports(problem: Circuits) -> float:
+def bound_by_ports(problem: Circuits, *, free_nights: int = 0) -> float:
     """Return a bound on the rate at which demand is served, Mbit/s: what racks' ports send and receive.
 
     In N days a rack serves at most its N largest pairs over circuits, in the time that N nights leave, at
     its fastest circuit's rate on each circuit switch; and over the packet switch what its link carries.
     The number of days is the same for all racks; where only circuits that change are dark, each rack's own.
     Without a window the busiest rack says how long all demand takes at least.
+
+    free_nights  days, of all switches together, that need no night
     """
     if not problem.bits.any():
         return 0.0
     if problem.window_us is not None:
-        return _serve_in_days(problem, problem.window_us) / problem.window_us
+        return _serve_in_days(problem, problem.window_us, free_nights) / problem.window_us
     rates: list[float] = []
     for way in (0, 1):
         demand = problem.bits.sum(axis=1 - way)
@@ -104,13 +114,13 @@ def bound_by_ports(problem: Circuits) -> float:
     return min(rates)
 
 
-def _serve_in_days(problem: Circuits, window_us: float) -> float:
+def _serve_in_days(problem: Circuits, window_us: float, free_nights: int) -> float:
     """Return how many bits the racks' ports serve at most within a window, over the best number of days."""
     count = len(problem.bits)
-    time_us = problem.switches * window_us
+    time_us = problem.switches * window_us + free_nights * problem.night_us
     a_day_us = problem.night_us + problem.shortest_day_us
     days = np.arange(count + 1 if a_day_us * count <= time_us else int(time_us / a_day_us + 1e-9) + 1)
-    lit_us = np.maximum(time_us - problem.night_us * days, 0.0)
+    lit_us = np.clip(time_us - problem.night_us * days, 0.0, problem.switches * window_us)
     served = np.zeros((2, len(days)))
     for way, bits in enumerate((problem.bits, problem.bits.T)):
         circuit_mbps = problem.circuit_mbps.max(axis=1 - way)
@@ -124,7 +134,7 @@ def _serve_in_days(problem: Circuits, window_us: float) -> float:
     return float(served.min(axis=0).max())
 
 
-def day_length_edges(problem: Circuits, kinds: int) -> NDArray[np.float64]:
+def day_length_edges(problem: Circuits, kinds: int, *, free_nights: int = 0) -> NDArray[np.float64]:
     """Return (k + 1,) lengths that separate the kinds of days, us: at the widest gaps between demands.
 
     Fewer than `kinds` where demands have fewer sizes. No day need be longer than the longest demand.
@@ -132,7 +142,7 @@ def day_length_edges(problem: Circuits, kinds: int) -> NDArray[np.float64]:
     needs = np.unique(problem.pair_bits / problem.pair_mbps)
     longest = float(needs[-1]) if len(needs) else 1.0
     if problem.window_us is not None:
-        longest = min(longest, problem.window_us - problem.night_us)
+        longest = min(longest, problem.window_us - (0.0 if free_nights else problem.night_us))
     shortest = problem.shortest_day_us
     longest = max(shortest, longest)
     ratios = needs[1:] / needs[:-1]
@@ -147,7 +157,9 @@ def _count_kinds(problem: Circuits, kinds: int) -> int:
     return len(day_length_edges(problem, kinds)) - 1
 
 
-def build_model(problem: Circuits, *, kinds: int = 1, days: int | None = None) -> LinearProgram:
+def build_model(
+    problem: Circuits, *, kinds: int = 1, days: int | None = None, free_nights: int = 0
+) -> LinearProgram:
     """Return the program of `bound_schedules`, in `Units`; `days` fixes how many days there are.
 
     Variables: X (kinds, pairs) bits over circuits, Y (pairs,) over the packet switch, N and T (kinds,)
@@ -157,7 +169,7 @@ def build_model(problem: Circuits, *, kinds: int = 1, days: int | None = None) -
     task = ScaledProblem(problem=problem)
     count, lines = len(task.wanted), len(task.packet)
     apart = problem.dark == "changed"
-    edge = day_length_edges(problem, 1 if apart else kinds) / task.unit.us
+    edge = day_length_edges(problem, 1 if apart else kinds, free_nights=free_nights) / task.unit.us
     kind = len(edge) - 1
     own = lines if apart else kind  # how many N and T there are
     program = BlockProgram(circuit=count * kind, packet=count, days=own, time=own, end=int(task.timeless))
@@ -178,7 +190,7 @@ def build_model(problem: Circuits, *, kinds: int = 1, days: int | None = None) -
     switches = np.full((whole.shape[0], 1), float(problem.switches))
     program.add(
         "week",
-        upper=task.week * problem.switches,
+        upper=task.week * problem.switches + task.night * free_nights,
         days=task.night * whole,
         time=whole,
         end=-switches,
@@ -190,8 +202,10 @@ def build_model(problem: Circuits, *, kinds: int = 1, days: int | None = None) -
     return task.build(program, name="bound on circuit schedules")
 
 
-def _make_bound(problem: Circuits, bound: float | None, solution: Solution | None) -> Decision[Schedule]:
-    """Return the decision of a bound, or of a solver that found none."""
+def _make_bound(
+    problem: Circuits, bound: float | None, solution: Solution | None, ports: float = 0.0
+) -> Decision[Schedule]:
+    """Return the decision of a bound, or of a solver that has none; `ports` is what racks' ports prove."""
     task, sign = ScaledProblem(problem=problem), 1 if problem.window_us is not None else -1
     failed = solution is not None and solution.x is None
     if not problem.bits.any():
@@ -200,9 +214,9 @@ def _make_bound(problem: Circuits, bound: float | None, solution: Solution | Non
         proven = task.objective(sign * bound)
     else:  # the time limit came first, or nothing is feasible
         undecided = solution is not None and solution.status is Status.UNDECIDED
-        proven = bound_by_ports(problem) if undecided else None
+        proven = ports if undecided else None
     if proven is not None:  # at a time limit the program may have proven less than ports alone
-        proven = min(proven, bound_by_ports(problem))
+        proven = min(proven, ports)
     proof = Proof(
         status=solution.status if solution is not None and failed else Status.UNDECIDED,
         bound=proven,

@@ -104,6 +104,10 @@ class Day:
         """Return the day without circuits from a rack to itself, which carry nothing."""
         return replace(self, target=np.where(self.target == np.arange(len(self.target)), IDLE, self.target))
 
+    def without_failed(self, is_failed: NDArray[np.bool_]) -> Day:
+        """Return the day without circuits of (n,) racks that have failed, which carry nothing."""
+        return replace(self, target=np.where(is_failed | is_failed[self.target], IDLE, self.target))
+
 
 def from_tables(problem: Circuits, tables: Mapping[str, pd.DataFrame]) -> Schedule:  # noqa: ARG001
     """Return the plan in its tables, made here or elsewhere; `configurations` and `packet` must be there.
@@ -222,7 +226,8 @@ class _Placed(NamedTuple):
 
 def _place_days(problem: Circuits, days: Sequence[Day]) -> _Placed:
     """Return the days of each switch in succession, each after a night, with what the packet switch adds."""
-    days = [day for day in (day.without_loops() for day in days) if (day.target != IDLE).any()]
+    useful = (day.without_loops().without_failed(problem.is_failed) for day in days)
+    days = [day for day in useful if (day.target != IDLE).any()]
     days = order_days(problem, days)
     left = np.clip(problem.pair_bits - circuit_bits(problem, days), 0.0, None)
     left[left <= 1e-9 * problem.pair_bits] = 0.0  # rounding

@@ -1,7 +1,12 @@
-"""Designs that schedule circuits for the demand, by system `circuits`: what rotations are compared to."""
+"""Designs that schedule circuits for the demand, by system `circuits`: what rotations are compared to.
+
+The schedule repeats, so that a switch that keeps one matching all the time is never dark. System `circuits`
+schedules a single week, whose first day follows a night, too: matchings that stay are added here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -9,19 +14,28 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
 from planner.contract.design import Decision
+from planner.contract.proof import Status
 from planner.options import Options
-from planner_models.circuits.designs import eclipse, optimum, solstice
-from planner_models.circuits.plan.plan import Schedule
+from planner_models.circuits.designs import day_program, eclipse, optimum, solstice, upper_bound
+from planner_models.circuits.plan import plan as schedules
+from planner_models.circuits.plan.plan import Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, switch_table
 from planner_models.rotors.designs.decision import decide
+from planner_models.rotors.designs.steady_circuits import choose_steady
 from planner_models.rotors.plan.plan import Paths, Routing
-from planner_models.rotors.plan.timetable import SCHEDULE, Timetable
+from planner_models.rotors.plan.timetable import SAME_TIME, SCHEDULE, Timetable
 from planner_models.rotors.problem.problem import RotorNetwork
 
 SCHEDULE_SCOPE: Final = "schedules of direct circuits"
+MAX_PROGRAM_CIRCUITS: Final = 100
+"""Circuits that days could have, up to which an integer program proves the optimum of several switches."""
+ALL_SPLITS: Final = 4
+"""Switches up to which each number of them is tried that keep one matching."""
+Algorithm = Callable[[Circuits], Decision[Schedule]]
 
 
 def schedule_solstice(problem: RotorNetwork, *, options: Options = Options()) -> Decision[Routing]:
@@ -29,7 +43,7 @@ def schedule_solstice(problem: RotorNetwork, *, options: Options = Options()) ->
 
     source  Liu et al. 2015 (Solstice)
     """
-    return _decide(problem, solstice.schedule(to_week(problem), options=_best(options)), options)
+    return _schedule(problem, partial(solstice.schedule, options=_best(options)), options)
 
 
 def schedule_eclipse(problem: RotorNetwork, *, options: Options = Options()) -> Decision[Routing]:
@@ -37,40 +51,69 @@ def schedule_eclipse(problem: RotorNetwork, *, options: Options = Options()) -> 
 
     source  Venkatakrishnan et al. 2016 (Eclipse)
     """
-    return _decide(problem, eclipse.schedule(to_week(problem), options=_best(options)), options)
+    return _schedule(problem, partial(eclipse.schedule, options=_best(options)), options)
 
 
 def schedule_best(problem: RotorNetwork, *, options: Options = Options()) -> Decision[Routing]:
-    """Schedule the circuits of a week that serve the most of its demand direct, with a proven bound.
+    """Schedule the circuits that serve the most of the demand direct, in a week that repeats, with a bound.
+
+    Each switch keeps one matching, without nights, or has days with a night before each. `circuits` solves
+    the second alone, a program of flows the first; both are proven optimal where they are. Of several
+    switches some may do each: an integer program proves small cases, a linear one bounds the others.
 
     source  Venkatakrishnan et al. 2016 (Eclipse), the problem itself, by system `circuits`
     """
-    found = optimum.solve(
-        to_week(problem), options=_best(options), report=partial(progress.report, "delivered_mbps")
-    )
-    return _decide(problem, found, options, scope=SCHEDULE_SCOPE)
+    steady, steady_mbps = choose_steady(problem.demand_mbps, problem.link_mbps, problem.count)
+    plans = [_keep(problem, steady)]
+    bound: float | None = steady_mbps
+    backend = None
+    if _fits_night(problem):
+        week = to_week(problem)
+        report = partial(progress.report, "delivered_mbps")
+        scheduled = optimum.solve(week, options=_best(options), report=report)
+        backend = scheduled.proof.backend
+        plans += _read_plan(problem, scheduled)
+        bound = _higher(bound, scheduled.proof.bound)
+        if problem.count > 1 and problem.schedule_night_us > 0:
+            plans += _mix(problem, options)
+            best = max(plans, key=partial(_delivered_mbps, problem))
+            proven = _prove_small(problem, week, _delivered_mbps(problem, best), options)
+            if proven is None:
+                bound = _higher(bound, _bound_mixtures(problem, week, options))
+            else:
+                better, bound = proven
+                plans += better
+    best = max(plans, key=partial(_delivered_mbps, problem))
+    return _decide(problem, best, options, bound=bound, scope=SCHEDULE_SCOPE, backend=backend)
 
 
 def build_model(problem: RotorNetwork) -> LinearProgram:
-    """Return the formal model of `scheduled`: that of system `circuits` for one week."""
+    """Return the formal model of days with nights: that of system `circuits` for one week."""
     return optimum.build_model(to_week(problem))
 
 
-def to_week(problem: RotorNetwork) -> Circuits:
-    """Return one week of the demand as a problem of system `circuits`, without a packet switch."""
-    source, target = np.nonzero(problem.demand_mbps)
+def to_week(
+    problem: RotorNetwork, demand_mbps: Floats | None = None, switches: int | None = None
+) -> Circuits:
+    """Return one week of the demand as a problem of system `circuits`, without a packet switch.
+
+    demand_mbps  (n, n); by default that of the racks that work
+    switches     number of circuit switches; by default all
+    """
+    demand_mbps = problem.demand_mbps if demand_mbps is None else demand_mbps
+    source, target = np.nonzero(demand_mbps)
     return Circuits(
         racks=problem.racks.assign(packet_mbps=0.0),
         demands=pd.DataFrame(
             {
                 **problem.name_pairs(source, target),
-                "bits": problem.demand_mbps[source, target] * problem.week_us,
+                "bits": demand_mbps[source, target] * problem.week_us,
             }
         ),
         switch=switch_table(
             night_us=problem.schedule_night_us,
             window_us=problem.week_us,
-            circuit_switches=problem.count,
+            circuit_switches=problem.count if switches is None else switches,
         ),
     )
 
@@ -80,24 +123,142 @@ def _best(options: Options) -> Options:
     return replace(options, service="best")
 
 
+def _fits_night(problem: RotorNetwork) -> bool:
+    """Return whether a night fits in the week, without which each switch keeps one matching."""
+    return problem.schedule_night_us < problem.week_us
+
+
+def _schedule(problem: RotorNetwork, algorithm: Algorithm, options: Options) -> Decision[Routing]:
+    """Return the decision that repeats the week of an algorithm, or one matching where no night fits."""
+    if not _fits_night(problem):
+        steady, _ = choose_steady(problem.demand_mbps, problem.link_mbps, problem.count)
+        return _decide(problem, _keep(problem, steady), options)
+    decision = algorithm(to_week(problem))
+    plans = _read_plan(problem, decision)
+    return _decide(problem, plans[0], options) if plans else Decision(plan=None, proof=decision.proof)
+
+
 def _decide(
-    problem: RotorNetwork, decision: Decision[Schedule], options: Options, *, scope: str | None = None
+    problem: RotorNetwork,
+    timetable: Timetable,
+    options: Options,
+    *,
+    bound: float | None = None,
+    scope: str | None = None,
+    backend: str | None = None,
 ) -> Decision[Routing]:
-    """Return the decision that repeats the circuits of a week, with direct traffic over them."""
-    plan = decision.plan
-    if plan is None:
-        return Decision(plan=None, proof=decision.proof)
-    timetable = read_week(problem, plan)
-    rate = np.minimum(timetable.up_share * problem.link_mbps, problem.demand_mbps)
+    """Return the decision for some circuits with direct traffic over them."""
     return decide(
         problem,
         timetable,
-        Paths.direct(rate),
+        Paths.direct(_direct_mbps(problem, timetable)),
         options=options,
-        bound=decision.proof.bound if scope else None,
+        bound=bound,
         scope=scope,
-        backend=decision.proof.backend,
+        backend=backend,
     )
+
+
+def _direct_mbps(problem: RotorNetwork, timetable: Timetable) -> Floats:
+    """Return the (n, n) demand that circuits carry without relays, Mbit/s."""
+    rate: Floats = np.minimum(timetable.up_share * problem.link_mbps, problem.demand_mbps)
+    return rate
+
+
+def _delivered_mbps(problem: RotorNetwork, timetable: Timetable) -> float:
+    """Return the demand that circuits carry without relays, Mbit/s."""
+    return float(_direct_mbps(problem, timetable).sum())
+
+
+def _higher(bound: float | None, other: float | None) -> float | None:
+    """Return the bound that covers both kinds of plans; None where one has none."""
+    return None if bound is None or other is None else max(bound, other)
+
+
+def _mix(problem: RotorNetwork, options: Options) -> Iterator[Timetable]:
+    """Yield plans in which some switches keep a matching and Eclipse and Solstice schedule the others."""
+    count = problem.count
+    splits = range(count) if count <= ALL_SPLITS else sorted({0, 1, count // 2, count - 1})
+    for kept in splits:
+        steady, _ = choose_steady(problem.demand_mbps, problem.link_mbps, kept)
+        constant = _keep(problem, steady)
+        residual = problem.demand_mbps - _direct_mbps(problem, constant)
+        residual[residual <= 1e-9 * problem.demand_mbps] = 0.0
+        if not residual.any():
+            continue
+        week = to_week(problem, residual, count - kept)
+        for algorithm in (eclipse.schedule, solstice.schedule):
+            decision = algorithm(week, options=_best(options))
+            if decision.plan is not None:
+                yield _join(constant, read_week(problem, decision.plan), kept)
+
+
+def _prove_small(
+    problem: RotorNetwork, week: Circuits, incumbent_mbps: float, options: Options
+) -> tuple[list[Timetable], float] | None:
+    """Return better plans, if any, and a bound on all, by an integer program; None where it is large."""
+    days = day_program.most_days(week, problem.week_us, repeats=True)
+    if days is None or days * problem.count * len(week.pair_bits) > MAX_PROGRAM_CIRCUITS:
+        return None
+    if incumbent_mbps <= 0:
+        return None
+    made, bound, _ = day_program.solve(week, days, incumbent_mbps, _best(options), repeats=True)
+    if bound is None:
+        return None
+    return [_read_days(problem, week, made)] if made else [], max(bound, incumbent_mbps)
+
+
+def _bound_mixtures(problem: RotorNetwork, week: Circuits, options: Options) -> float | None:
+    """Return a bound where some switches keep a matching, and at least one does not, Mbit/s."""
+    proof = upper_bound.prove_bound(week, free_nights=problem.count - 1, options=_best(options)).proof
+    return None if proof.status is Status.INFEASIBLE else proof.bound
+
+
+def _read_days(problem: RotorNetwork, week: Circuits, days: list[Day]) -> Timetable:
+    """Return the circuits of days of each switch in succession, each after a night."""
+    ends: dict[int, float] = {}
+    rows: list[tuple[int, float, float, int, int]] = []
+    for day in days:
+        useful = day.without_loops().without_failed(week.is_failed)
+        begin = ends.get(day.switch, 0.0) + problem.schedule_night_us
+        ends[day.switch] = begin + day.duration_us
+        rows += [
+            (day.switch, begin, ends[day.switch], source, int(useful.target[source]))
+            for source in np.flatnonzero(useful.target != schedules.IDLE).tolist()
+        ]
+    columns = np.array(rows, dtype=float).reshape(-1, 5).T
+    return _repeat(
+        problem,
+        columns[0].astype(np.int64),
+        columns[1],
+        columns[2],
+        columns[3].astype(np.int64),
+        columns[4].astype(np.int64),
+    )
+
+
+def _keep(problem: RotorNetwork, target: Ints) -> Timetable:
+    """Return the (k, n) matchings as circuits that stay up, one of each switch."""
+    switch, source = np.nonzero(target != schedules.IDLE)
+    begin = np.zeros(len(switch))
+    return _repeat(problem, switch, begin, begin + problem.week_us, source, target[switch, source])
+
+
+def _join(constant: Timetable, other: Timetable, switches: int) -> Timetable:
+    """Return both timetables, the second one's switches after so many of the first's."""
+    return replace(
+        constant,
+        switch=np.concatenate([constant.switch, other.switch + switches]),
+        start=np.concatenate([constant.start, other.start]),
+        end=np.concatenate([constant.end, other.end]),
+        source=np.concatenate([constant.source, other.source]),
+        target=np.concatenate([constant.target, other.target]),
+    )
+
+
+def _read_plan(problem: RotorNetwork, decision: Decision[Schedule]) -> list[Timetable]:
+    """Return the circuits of a decision's plan, or none where it has none."""
+    return [] if decision.plan is None else [read_week(problem, decision.plan)]
 
 
 def read_week(problem: RotorNetwork, plan: Schedule) -> Timetable:
@@ -106,13 +267,33 @@ def read_week(problem: RotorNetwork, plan: Schedule) -> Timetable:
     source, target = problem.rows_of(days)
     start = days["start_us"].to_numpy(float)
     switch = days["switch"].to_numpy(float) if "switch" in days else np.ones(len(days))
+    end = start + days["duration_us"].to_numpy(float)
+    return _repeat(problem, switch.astype(np.int64) - 1, start, end, source, target)
+
+
+def _repeat(
+    problem: RotorNetwork, switch: Ints, start: Floats, end: Floats, source: Ints, target: Ints
+) -> Timetable:
+    """Return circuits of a week that repeats, where the only day of a switch lasts all the time.
+
+    Days that are over at once are left out.
+    """
+    week = problem.week_us
+    end = np.minimum(end, week)
+    lasts = end - start > SAME_TIME * week
+    switch, source, target = (part[lasts] for part in (switch, source, target))
+    start, end = start[lasts], end[lasts]
+    for number in np.unique(switch).tolist():
+        rows = switch == number
+        if len(np.unique(start[rows])) == 1:
+            start, end = np.where(rows, 0.0, start), np.where(rows, week, end)
     return Timetable(
         kind=SCHEDULE,
-        period_us=problem.week_us,
+        period_us=week,
         racks=len(problem.racks),
-        switch=switch.astype(np.int64) - 1,
+        switch=switch,
         start=start,
-        end=np.minimum(start + days["duration_us"].to_numpy(float), problem.week_us),
+        end=end,
         source=source,
         target=target,
     )

@@ -13,7 +13,10 @@ routing by paths of any number of links delivers more than
 
     sum_ij c_ij y_ij + sum_ij D_ij max(0, 1 - d_ij),    d_ij: cost of the cheapest path, of any length
 
-(Lagrangian relaxation); the prices are those of the program's solution.
+(Lagrangian relaxation). First the prices are those of the program's solution, at which longer paths may cost
+nothing, and 1 for circuits between racks with more demand than capacity, else 1/2: a relayed unit takes at
+least two circuits. Where these leave a gap, the cheapest paths of any length become columns of the program
+that makes the prices, until the bound is its optimum.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import floyd_warshall
 
 from planner import backends, clock
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.backends.solution import Solution
 from planner.options import Options
@@ -90,6 +93,10 @@ def deliver_most(capacity: Floats, demand: Floats, options: Options) -> Delivere
         if bound - value <= GAP * bound or not added.any():
             break
         known |= added
+    if np.isfinite(bound) and bound - value > GAP * bound:
+        bound = _bound_longer(
+            capacity, demand, known, value, bound, replace(options, service="best"), deadline
+        )
     best = _fit(best, capacity, demand)
     scaled = best._replace(rate=best.rate * unit)
     return Delivered(scaled, bound * unit if np.isfinite(bound) else None, backend)
@@ -123,9 +130,90 @@ def bound_at(capacity: Floats, demand: Floats, prices: Floats) -> float:
     """Return the bound on all routings, of any number of links, at (n, n) prices of load of at least 0."""
     cost = np.where(capacity > 0, prices, np.inf)
     # a cost of 0 is no missing link for the search of shortest paths
-    cheapest = floyd_warshall(sp.csr_array(_with_zeros(cost)))
+    cheapest = floyd_warshall(_with_zeros(cost))
     np.fill_diagonal(cheapest, np.inf)
     return float((capacity * prices).sum() + (demand * np.maximum(0.0, 1.0 - cheapest)).sum())
+
+
+def _bound_longer(
+    capacity: Floats,
+    demand: Floats,
+    known: Bools,
+    value: float,
+    bound: float,
+    options: Options,
+    deadline: float | None,
+) -> float:
+    """Return a bound on routings of any number of links, at most `bound`: by the prices of longer paths, too.
+
+    value  what a routing delivers; a bound that meets it ends the search
+    """
+    n = len(demand)
+    halves = np.where(demand > capacity, 1.0, 0.5)
+    bound = min(bound, bound_at(capacity, demand, halves))
+    source, target = np.nonzero(demand)
+    program = build_program(capacity, demand, known)
+    for _ in range(MAX_ROUNDS):
+        left_s = None if deadline is None else deadline - clock.now()
+        if bound - value <= GAP * bound or (left_s is not None and left_s <= 0):
+            break
+        # prices in the middle of the optimal ones leave fewer paths that cost nothing
+        solution = backends.solve(program, replace(options, time_limit_s=left_s, algorithm="interior-point"))
+        if solution.row_duals is None or solution.objective is None:
+            break
+        prices = np.abs(solution.row_duals[: n * n]).reshape(n, n)
+        offered = np.abs(solution.row_duals[n * n :]).reshape(n, n)
+        bound = min(bound, bound_at(capacity, demand, prices))
+        if bound - solution.objective <= GAP * bound:
+            break
+        links = _cheapest_paths(prices, capacity, source, target, 1.0 - offered[source, target])
+        if links is None:
+            break
+        program = _add_paths(program, *links)
+    return bound
+
+
+def _cheapest_paths(
+    prices: Floats, capacity: Floats, source: Ints, target: Ints, worth: Floats
+) -> tuple[sp.csr_array, Ints] | None:
+    """Return the cheapest path of each pair that costs less than it is worth: (n * n, P) links, (P,) pairs.
+
+    None where there is none.
+    """
+    n = len(prices)
+    cost, before = floyd_warshall(
+        _with_zeros(np.where(capacity > 0, prices, np.inf)), return_predecessors=True
+    )
+    rows = np.flatnonzero(cost[source, target] < worth - GAP)
+    if not len(rows):
+        return None
+    links: list[int] = []
+    paths: list[int] = []
+    for path, row in enumerate(rows.tolist()):
+        start, node = int(source[row]), int(target[row])
+        while node != start:
+            links.append(int(before[start, node]) * n + node)
+            paths.append(path)
+            node = int(before[start, node])
+    used = sp.csr_array((np.ones(len(links)), (links, paths)), shape=(n * n, len(rows)))
+    return used, source[rows] * n + target[rows]
+
+
+def _add_paths(program: LinearProgram, links: sp.csr_array, pair: Ints) -> LinearProgram:
+    """Return the program of `build_program` with paths of (n * n, P) links between (P,) pairs, too."""
+    nodes, count = links.shape[0], len(pair)
+    offered = sp.csr_array((np.ones(count), (pair, np.arange(count))), shape=(nodes, count))
+    every = sp.csr_array(sp.hstack([program.matrix, sp.vstack([links, offered])]))
+    return LinearProgram.build(
+        sense="max",
+        cost=np.concatenate([program.cost, np.ones(count)]),
+        rows=[
+            Rows("capacity", every[:nodes], upper=program.row_upper[:nodes]),
+            Rows("demand", every[nodes:], upper=program.row_upper[nodes:]),
+        ],
+        columns=[Columns("rate", every.shape[1])],
+        name=program.name,
+    )
 
 
 def _with_zeros(cost: Floats) -> sp.csr_array:

@@ -15,7 +15,7 @@ from planner.errors import PlanRejected
 from planner_models.circuits.problem.racks import ENDS
 from planner_models.rotors.plan.expander import ExpanderLoad, load_expander
 from planner_models.rotors.plan.plan import Paths, Routing
-from planner_models.rotors.plan.timetable import ROTATION, Timetable, rotate
+from planner_models.rotors.plan.timetable import ROTATION, SAME_TIME, Timetable, rotate
 from planner_models.rotors.problem.problem import RotorNetwork
 
 TOLERANCE: Final = 1e-6
@@ -267,7 +267,7 @@ def _check_circuits(problem: RotorNetwork, timetable: Timetable) -> Violations:
     slack = TOLERANCE * max(timetable.period_us, 1.0)
     for switch in np.unique(timetable.switch).tolist():
         rows = np.flatnonzero(timetable.switch == switch)
-        days = _group_days(timetable, rows, slack)
+        days = _group_days(timetable, rows)
         starts = np.array([start for start, _, _ in days])
         ends = np.maximum.accumulate([end for _, end, _ in days])
         for place, (start, _, pairs) in enumerate(days):
@@ -294,16 +294,18 @@ def _check_circuits(problem: RotorNetwork, timetable: Timetable) -> Violations:
     return found
 
 
-def _group_days(
-    timetable: Timetable, rows: Ints, slack: float
-) -> list[tuple[float, float, list[tuple[int, int]]]]:
-    """Return the start, end and pairs of each configuration of a switch, in order of time."""
+def _group_days(timetable: Timetable, rows: Ints) -> list[tuple[float, float, list[tuple[int, int]]]]:
+    """Return the start, end and pairs of each configuration of a switch, in order of time.
+
+    Times are the same that differ by rounding alone: days may be much shorter than the tolerance of limits.
+    """
+    same = SAME_TIME * timetable.period_us
     order = rows[np.lexsort((timetable.end[rows], timetable.start[rows]))]
     days: list[tuple[float, float, list[tuple[int, int]]]] = []
     for row in order.tolist():
         start, end = float(timetable.start[row]), float(timetable.end[row])
         pair = int(timetable.source[row]), int(timetable.target[row])
-        if days and abs(start - days[-1][0]) <= slack and abs(end - days[-1][1]) <= slack:
+        if days and abs(start - days[-1][0]) <= same and abs(end - days[-1][1]) <= same:
             days[-1][2].append(pair)
         else:
             days.append((start, end, [pair]))

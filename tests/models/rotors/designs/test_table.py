@@ -178,3 +178,28 @@ def test_failed_racks_and_no_demand() -> None:
         decision = design.decide(nothing)
         assert measure(nothing, decision.plan, None)["delivered_mbps"] == 0.0
         assert not len(check(nothing, decision.plan))
+
+
+@settings(max_examples=10, deadline=None)
+@given(problem=networks(), factor=st.sampled_from([1.0, 10.0]))
+def test_the_bound_of_two_links_is_that_of_any_number(problem: RotorNetwork, factor: float) -> None:
+    """The bound is the optimum over routes of any number of links, however large demands are."""
+    heavier = RotorNetwork(
+        racks=problem.racks,
+        switches=problem.switches,
+        demands=problem.demands.assign(
+            rate_mbps=factor * problem.demands["rate_mbps"],
+            urgent_mbps=factor * problem.demands["urgent_mbps"] if "urgent_mbps" in problem.demands else 0.0,
+        ),
+    )
+    most = most_by_any_route(mean_capacity(heavier), heavier.demand_mbps)
+    assert rotor_routing.route_two_links(heavier).proof.bound == pytest.approx(most, rel=2e-5)
+
+
+def test_a_ring_of_neighbours_by_hand() -> None:
+    """Of 126 Gbit/s of circuits 18 connect neighbours; each other unit takes two: 18 + (126 - 18) / 2."""
+    demand = 20_000.0 * np.roll(np.eye(8), 1, axis=1)
+    problem = generators.build(demand, np.full(8, 10_000.0), 0.0, count=2, day_us=90.0, night_us=10.0)
+    proof = rotor_routing.route_two_links(problem).proof
+    assert proof.objective == pytest.approx(72_000.0, rel=1e-6)
+    assert proof.bound == pytest.approx(72_000.0, rel=1e-5)
