@@ -79,7 +79,7 @@ def schedule_best(problem: RotorNetwork, *, options: Options = Options()) -> Dec
             best = max(plans, key=partial(_delivered_mbps, problem))
             proven = _prove_small(problem, week, _delivered_mbps(problem, best), options)
             if proven is None:
-                bound = _higher(bound, _bound_mixtures(problem, week, options))
+                bound = _higher(bound, _bound_mixtures(problem, week, _delivered_mbps(problem, best), options))
             else:
                 better, bound = proven
                 plans += better
@@ -208,10 +208,47 @@ def _prove_small(
     return [_read_days(problem, week, made)] if made else [], max(bound, incumbent_mbps)
 
 
-def _bound_mixtures(problem: RotorNetwork, week: Circuits, options: Options) -> float | None:
-    """Return a bound where some switches keep a matching, and at least one does not, Mbit/s."""
-    proof = upper_bound.prove_bound(week, free_nights=problem.count - 1, options=_best(options)).proof
-    return None if proof.status is Status.INFEASIBLE else proof.bound
+def _bound_mixtures(
+    problem: RotorNetwork, week: Circuits, incumbent_mbps: float, options: Options
+) -> float | None:
+    """Return a bound where some switches keep a matching, and at least one does not, Mbit/s.
+
+    By what racks' ports deliver for each number of such switches; where that is more than the incumbent
+    delivers, by the linear program of days that need no night, too.
+    """
+    highest = 0.0
+    for kept in range(1, problem.count):
+        bound = bound_mixed_ports(problem, kept)
+        if bound > incumbent_mbps:
+            proof = upper_bound.prove_bound(week, free_nights=kept, options=_best(options)).proof
+            bound = bound if proof.bound is None else min(bound, proof.bound)
+        highest = max(highest, bound)
+    return highest
+
+
+def bound_mixed_ports(problem: RotorNetwork, kept: int) -> float:
+    """Return what racks' ports deliver at most, Mbit/s, where so many switches keep a matching all the time.
+
+    A rack delivers over these at most the largest demands, each up to the rate of its circuits, and over the
+    others in N days at most its N largest demands in the time that N nights leave, in all at most its demand.
+    """
+    week, night = problem.week_us, problem.schedule_night_us
+    others, racks = problem.count - kept, len(problem.racks)
+    longest = int(others * week / night * (1 + 1e-12)) if night > 0 else racks
+    days = np.arange(min(longest, max(racks, others)) + 1)
+    lit_share = np.maximum(others * week - night * days, 0.0) / week
+    delivered = np.zeros((2, len(days)))
+    for way, (demand, rate) in enumerate(
+        ((problem.demand_mbps, problem.link_mbps), (problem.demand_mbps.T, problem.link_mbps.T))
+    ):
+        for wanted, link in zip(demand, rate, strict=True):
+            turns = np.maximum(wanted - np.arange(kept)[:, None] * link, 0.0)
+            steady = np.sort(np.minimum(turns, link).ravel())[::-1][:kept].sum()
+            largest = np.concatenate([[0.0], np.sort(wanted)[::-1].cumsum()])
+            in_days = largest[np.minimum(days, racks)]
+            scheduled = np.minimum(in_days, link.max(initial=0.0) * lit_share)
+            delivered[way] += np.minimum(wanted.sum(), steady + scheduled)
+    return float(delivered.min(axis=0).max())
 
 
 def _read_days(problem: RotorNetwork, week: Circuits, days: list[Day]) -> Timetable:
