@@ -27,7 +27,7 @@ from planner_models.flowtables import SYSTEM, FlowTables, check, measure
 from planner_models.flowtables.designs.cover import group_headers
 from planner_models.flowtables.designs.reactive import MASKS_OF_MISSES, fill_by_misses, make_least_masks
 from planner_models.flowtables.plan.cache_sizes import count_misses
-from planner_models.flowtables.plan.check import count_wrong
+from planner_models.flowtables.plan.check import find_wrong
 from planner_models.flowtables.plan.classification import classify
 from planner_models.flowtables.plan.lookup import find_all
 from planner_models.flowtables.problem import generators
@@ -163,7 +163,7 @@ def time_replay(name: str, rules: int, packets: int) -> None:
     for row in random.permutation(count)[:200].tolist():
         value, mask = table.value[row], table.masks[table.mask_of[row]]
         action = problem.actions[int(classify(value[None, :], entries)[0])]
-        assert not count_wrong(problem, value, mask, action, random), f"{name}: a wrong entry"
+        assert find_wrong(problem, value, mask, action) is None, f"{name}: a wrong entry"
 
 
 def compare_exact(rules: int, packets: int) -> None:

@@ -16,6 +16,8 @@ PREFIX = Path(os.environ.get("PLANNER_OVS", "/"))
 PLACES = ("usr/bin", "usr/sbin", "usr/lib/openvswitch-switch")
 BRIDGE = "br0"
 INPUT = 100
+NEWER = "OpenFlow13"
+ONLY_NEWER = ("push_vlan",)  # actions that version 1.0 does not have
 
 
 def find_program(name: str) -> str | None:
@@ -53,7 +55,8 @@ class Switch:
         path = self.folder / "rules.txt"
         path.write_text(text)
         self.run("ovs-ofctl", "del-flows", BRIDGE)
-        self.run("ovs-ofctl", "add-flows", BRIDGE, str(path))
+        version = ("-O", NEWER) if any(word in text for word in ONLY_NEWER) else ()
+        self.run("ovs-ofctl", *version, "add-flows", BRIDGE, str(path))
 
     def trace(self, header: str) -> str:
         """Return the output of ofproto/trace for a packet."""
@@ -73,6 +76,7 @@ def start_switch(folder: Path, ports: int) -> Iterator[Switch]:
         switch.run("ovs-vsctl", "--no-wait", f"--db={remote}", "init")
         switch.run("ovs-vswitchd", remote, "--enable-dummy=override", "--disable-system", *detached)
         added = ["add-br", BRIDGE, "--", "set", "bridge", BRIDGE, "datapath_type=dummy", "fail-mode=secure"]
+        added += [f"protocols=OpenFlow10,{NEWER}"]
         for port in (*range(1, ports + 1), INPUT):
             name = f"p{port}"
             added += ["--", "add-port", BRIDGE, name, "--", "set", "Interface", name, "type=dummy"]

@@ -14,7 +14,7 @@ from planner import clock
 from planner.arrays import Ints
 from planner.compiled import inner, kernel
 from planner_models.flowtables.designs.cover import Headers
-from planner_models.flowtables.plan.classification import classify, find_first
+from planner_models.flowtables.plan.classification import classify, find_first, find_needed
 from planner_models.flowtables.problem.fields import WORD, Words
 from planner_models.flowtables.problem.problem import FlowTables
 
@@ -89,15 +89,18 @@ def mix(header: Any, mask: Any, state: Any, witness: Any) -> Any:
 
 @kernel
 def find_forced(headers: Any, actions: Any, used: Any, rules: Any) -> Any:
-    """Return the bits of each header (n, words) that change its action where flipped, among the used ones."""
-    forced = np.zeros_like(headers)
+    """Return the bits that every mask for each header (n, words) has, among the used ones.
+
+    They change its action where flipped, or an entry with this action must match them.
+    """
+    forced = find_needed(headers, actions, rules)
     flipped = np.zeros(headers.shape[1], np.uint64)
     for h in range(len(headers)):
         flipped[:] = headers[h]
         for w in range(headers.shape[1]):
             for b in range(WORD):
                 bit = np.uint64(1) << np.uint64(b)
-                if not used[w] & bit:
+                if not used[w] & bit or forced[h, w] & bit:
                     continue
                 flipped[w] = headers[h, w] ^ bit
                 if find_action(flipped, rules) != actions[h]:

@@ -9,7 +9,7 @@ from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner_models.flowtables.plan.classification import classify
 from planner_models.flowtables.plan.lookup import Table
-from planner_models.flowtables.plan.metrics import measure
+from planner_models.flowtables.plan.metrics import find_punts, measure
 from planner_models.flowtables.plan.plan import Cache, make_plan
 from planner_models.flowtables.problem.problem import FlowTables
 
@@ -30,7 +30,7 @@ def decide(
 ) -> Decision[Cache]:
     """Return the decision to hold the entries of a table.
 
-    bound  of `metric`; None for unknown
+    bound  of `metric`, without upcalls to the controller; None for unknown
     """
     entries, masks = int(table.counts[0]), int(table.counts[1])
     value, mask_of = table.value[:entries].copy(), table.mask_of[:entries].copy()
@@ -40,6 +40,8 @@ def decide(
     plan = make_plan(problem, value, mask_of, table.masks[:masks].copy(), action)
     objective = measure(problem, plan, None)[metric]
     assert objective is not None
+    if bound is not None and metric == METRIC:  # packets to the controller are upcalls in every cache
+        bound += float(find_punts(problem).mean()) * problem.cost("upcall_us")
     # a bound above the objective value is wrong, and is left for the engine to refuse
     is_optimal = bound is not None and (
         -EQUAL <= (objective - bound) / max(objective, 1e-9) <= max(options.gap or 0.0, EQUAL)

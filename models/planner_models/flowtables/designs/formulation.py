@@ -9,6 +9,7 @@ import numpy as np
 from planner.errors import InputError
 from planner_models.flowtables.designs.cover import group_headers
 from planner_models.flowtables.plan.classification import find_valid
+from planner_models.flowtables.plan.metrics import find_punts
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
 
@@ -89,6 +90,7 @@ def formulation(problem: FlowTables, *, most_masks: int = 3) -> pyo.ConcreteMode
             sum(float(headers.weight[h]) * probe * s * m_.x[m, h, s] for m, h in m_.MH for s in m_.S)
             + upcall * sum(m_.y[y] for y in m_.Y)
             + probe * sum(m_.q[y, s] for y in m_.Y for s in m_.S)
+            + upcall * float(find_punts(problem).sum())
         )
         / len(problem.flows),
         sense=pyo.minimize,

@@ -135,10 +135,13 @@ def keep_range(words: Any, first: Any, last: Any) -> Any:
 
 
 @kernel
-def find_least_masks(headers: Any, rules: Any, index: Any) -> Any:  # noqa: C901
-    """Return a mask of little weight that keeps the action of each header (n, words), (n, words)."""
+def find_least_masks(headers: Any, needed: Any, rules: Any, index: Any) -> Any:  # noqa: C901
+    """Return a mask of little weight that keeps the action of each header (n, words), (n, words).
+
+    needed  (n, words) bits that the mask of each header must have
+    """
     count, words = headers.shape
-    masks = np.zeros((count, words), np.uint64)
+    masks = needed.copy()
     all_bits = np.full(words, ~np.uint64(0))
     size = index.differs.shape[2]
     rest, all_rest = np.zeros(size, np.uint64), np.zeros(size, np.uint64)

@@ -106,6 +106,8 @@ def bound_time(
     """
     if not problem.most_entries:
         return problem.cost("upcall_us")
+    if problem.probe_us + problem.cost("upcall_us") == 0:
+        return 0.0
     if until is not None and clock.now() > until:
         return min(float(bound_us(problem, len(incompatible), 1)), problem.cost("upcall_us"))
     groups = find_groups(problem, headers, incompatible)

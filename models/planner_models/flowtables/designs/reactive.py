@@ -13,8 +13,9 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.flowtables.designs.decision import decide
 from planner_models.flowtables.designs.least_specific import find_least_masks
-from planner_models.flowtables.designs.tuple_space import consult, make_tuple_space
+from planner_models.flowtables.designs.tuple_space import make_tuple_space, search
 from planner_models.flowtables.plan.bit_index import make_bit_index, weigh_bits
+from planner_models.flowtables.plan.classification import classify, find_needed
 from planner_models.flowtables.plan.lookup import Table, find_all, install_all, make_table
 from planner_models.flowtables.plan.plan import Cache
 from planner_models.flowtables.problem.fields import Words
@@ -83,7 +84,14 @@ def match_all_bits(problem: FlowTables) -> Callable[[Words], Words]:
 def make_least_masks(problem: FlowTables, by_entropy: bool) -> Callable[[Words], Words]:
     """Return the function that finds a mask of little weight for each of some headers (n, words)."""
     index = make_bit_index(problem, by_entropy=by_entropy)
-    return lambda headers: np.asarray(find_least_masks(headers, problem.entries, index))
+    return lambda headers: np.asarray(
+        find_least_masks(headers, find_needed_bits(problem, headers), problem.entries, index)
+    )
+
+
+def find_needed_bits(problem: FlowTables, headers: Words) -> Words:
+    """Return the bits that an entry for each header (n, words) must match: of its type and its action."""
+    return np.asarray(find_needed(headers, classify(headers, problem.entries), problem.entries))
 
 
 def make_searched_masks(
@@ -91,7 +99,10 @@ def make_searched_masks(
 ) -> Callable[[Words], Words]:
     """Return the function that finds the bits that a search looks at for each of some headers (n, words)."""
     space = make_tuple_space(problem, is_staged=is_staged)
-    return partial(consult, rules=problem.entries, space=space, by_priority=by_priority, by_prefix=by_prefix)
+    return lambda headers: (
+        search(problem, headers, space, by_priority=by_priority, by_prefix=by_prefix)
+        | find_needed_bits(problem, headers)
+    )
 
 
 MASKS_OF_MISSES: Final[dict[str, Callable[[FlowTables], Callable[[Words], Words]]]] = {

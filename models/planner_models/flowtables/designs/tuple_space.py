@@ -11,30 +11,48 @@ import numpy as np
 
 from planner.arrays import Bools, Ints, Ints32
 from planner.compiled import inner, kernel
-from planner_models.flowtables.problem.fields import STAGES, Words
+from planner_models.flowtables.problem.fields import (
+    IPV4,
+    IPV6,
+    STAGES,
+    Field,
+    Layout,
+    Words,
+    is_prefix,
+)
 from planner_models.flowtables.problem.problem import FlowTables
 
 
 class TupleSpace(NamedTuple):
-    """Entries grouped by their masks, within each flow table by falling highest priority.
+    """Entries grouped by their masks, within each lookup by falling highest priority.
 
+    Fields that rules match by prefixes have a trie for each lookup; those of the last layer, such as ports,
+    have one trie together for each tuple, as in Open vSwitch.
+
+    value, priority, next  of the entries, see `Searched`
     entry         (N,) entries in this order
     start         (K + 1,) first of them of each tuple
     mask          (K, words)
     highest       (K,) highest priority
-    table         (T + 1,) first tuple of each flow table
+    table         (T + 1,) first tuple of each lookup
     length        (K, P) prefix length of each field with a trie; 0: not matched
     slots         (s,) an entry with each tuple, stage and value up to the stage: a hash table; -1 for none;
                   without stages in which the tuple matches no further bits
     slot_of       (s,) tuple and stage of each place: stages times the tuple, plus the stage
-    root          (T, P) first node of the trie of each flow table and field
+    root          (T, P) first node of the trie of each lookup and field
     child         (Q, 2) next node of a trie where the next bit is 0, is 1; -1 for none
     is_prefix     (Q,) whether an entry matches the bits up to a node
-    word, offset, bits, stage  (P,) of the fields with a trie
+    word, offset, stage  (P,) of the fields with a trie
     stage_mask    (S, words) bits of all fields up to each stage; one row without stages
     has_bits      (K, S) whether a tuple matches bits of a stage
+    port_bits     (B,) bits of the fields of the last layer, numbered from the first bit of the first word
+    port_root     (K,) first node of the trie of a tuple's ports; -1 for none
+    port_child    (R, 2) next node, as in `child`
     """
 
+    value: Words
+    priority: Ints
+    next: Ints32
     entry: Ints32
     start: Ints
     mask: Words
@@ -48,34 +66,39 @@ class TupleSpace(NamedTuple):
     is_prefix: Bools
     word: Ints
     offset: Ints
-    bits: Ints
     stage: Ints
     stage_mask: Words
     has_bits: Bools
+    port_bits: Ints
+    port_root: Ints
+    port_child: Ints32
+
+
+def list_tracked(layout: Layout) -> list[Field]:
+    """Return the fields with a trie for each lookup: matched by prefixes, and not of the last layer."""
+    return [field for field in layout.fields if field.prefix and field.stage < len(STAGES) - 1]
 
 
 def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
-    """Return the tuples of all flow tables; without stages, all fields are looked up at once."""
-    rules, layout = problem.entries, problem.layout
-    table = np.searchsorted(rules.start, np.arange(len(rules.action)), side="right") - 1
-    keys = np.column_stack([table.astype(np.uint64), rules.mask])
+    """Return the tuples of all lookups; without stages, all fields are looked up at once."""
+    searched, layout = problem.searched, problem.layout
+    words = searched.mask.shape[1]
+    table = np.searchsorted(searched.start, np.arange(len(searched.mask)), side="right") - 1
+    keys = np.column_stack([table.astype(np.uint64), searched.mask])
     unique, group = np.unique(keys, axis=0, return_inverse=True)
     group = group.reshape(-1)
     highest = np.full(len(unique), -1, dtype=np.int64)
-    np.maximum.at(highest, group, rules.priority)
+    np.maximum.at(highest, group, searched.priority)
     by_priority = np.lexsort((-highest, unique[:, 0]))
     place = np.empty(len(unique), dtype=np.int64)
     place[by_priority] = np.arange(len(unique))
     entry = np.argsort(place[group], kind="stable")
-    fields = [field for field in layout.fields if field.prefix]
+    fields = list_tracked(layout)
     mask = np.ascontiguousarray(unique[by_priority, 1:])
-    numbers = layout.to_numbers(mask)
+    numbers = layout.to_numbers(np.ascontiguousarray(mask[:, : layout.words]))
     length = np.array(
         [
-            [
-                ((number & layout.full_mask([field.name])) >> layout.shift[field.name]).bit_count()
-                for field in fields
-            ]
+            [count_prefix((number >> layout.shift[field.name]), field.bits) for field in fields]
             for number in numbers
         ],
         dtype=np.int64,
@@ -83,26 +106,27 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
     own_length = length[place[group]]
     word = np.array([field.word for field in fields], dtype=np.int64)
     offset = np.array([field.offset for field in fields], dtype=np.int64)
-    root = np.zeros((len(rules.start) - 1, len(fields)), dtype=np.int64)
-    values, lengths, tries = [np.zeros((0, layout.words), np.uint64)], [], []
-    for row in range(len(rules.start) - 1):
-        first, last = int(rules.start[row]), int(rules.start[row + 1])
+    root = np.zeros((len(searched.start) - 1, len(fields)), dtype=np.int64)
+    values, lengths, tries = [np.zeros((0, words), np.uint64)], [], []
+    for row in range(len(searched.start) - 1):
+        first, last = int(searched.start[row]), int(searched.start[row + 1])
         for column, field in enumerate(fields):
             root[row, column] = row * len(fields) + column
-            own = layout.to_words([layout.full_mask([field.name])])[0]
+            own = np.zeros(words, dtype=np.uint64)
+            own[: layout.words] = layout.to_words([layout.full_mask([field.name])])[0]
             prefixes = np.column_stack(
-                [rules.value[first:last] & own, own_length[first:last, column].astype(np.uint64)]
+                [searched.value[first:last] & own, own_length[first:last, column].astype(np.uint64)]
             )
             _, at = np.unique(prefixes, axis=0, return_index=True)
             at = at[own_length[first:last, column][at] > 0] + first
-            values.append(rules.value[at])
+            values.append(searched.value[at])
             lengths.append(own_length[at, column])
             tries.append(np.full(len(at), root[row, column]))
-    stages = [
-        layout.to_words([layout.full_mask([one.name for one in layout.fields if one.stage <= stage])])[0]
-        for stage in range(len(STAGES))
-    ]
-    stage_mask = np.array(stages if is_staged else [problem.full_mask], dtype=np.uint64)
+    stages = np.full((len(STAGES), words), ~np.uint64(0))
+    for stage in range(len(STAGES)):
+        names = [one.name for one in layout.fields if one.stage <= stage]
+        stages[stage, : layout.words] = layout.to_words([layout.full_mask(names)])[0]
+    stage_mask = stages if is_staged else stages[-1:]
     none = np.zeros(0, dtype=np.int64)
     child, is_prefix = make_tries(
         np.concatenate(values), np.concatenate([none, *lengths]), np.concatenate([none, *tries]), root.size,
@@ -111,13 +135,21 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
     start = np.searchsorted(place[group][entry], np.arange(len(unique) + 1)).astype(np.int64)
     of_stage = stage_mask & ~np.vstack([np.zeros_like(stage_mask[:1]), stage_mask[:-1]])
     has_bits = (mask[:, None, :] & of_stage).any(axis=2)
-    slots, slot_of = hash_stages(rules.value, mask, stage_mask, has_bits, entry, start)
+    slots, slot_of = hash_stages(searched.value, mask, stage_mask, has_bits, entry, start)
+    ports = [field for field in layout.fields if field.prefix and field.stage == len(STAGES) - 1]
+    port_bits = np.array(
+        [64 * field.word + field.offset + bit for field in ports for bit in range(field.bits)], dtype=np.int64
+    )
+    port_root, port_child = make_port_tries(searched.value, mask, entry, start, port_bits)
     return TupleSpace(
+        value=searched.value,
+        priority=searched.priority,
+        next=searched.next,
         entry=entry.astype(np.int32),
         start=start,
         mask=mask,
         highest=highest[by_priority],
-        table=np.searchsorted(unique[by_priority, 0].astype(np.int64), np.arange(len(rules.start))).astype(
+        table=np.searchsorted(unique[by_priority, 0].astype(np.int64), np.arange(len(searched.start))).astype(
             np.int64
         ),
         length=length,
@@ -128,11 +160,46 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
         is_prefix=is_prefix,
         word=word,
         offset=offset,
-        bits=np.array([field.bits for field in fields], dtype=np.int64),
         stage=np.array([field.stage if is_staged else 0 for field in fields], dtype=np.int64),
         stage_mask=stage_mask,
         has_bits=has_bits,
+        port_bits=port_bits,
+        port_root=port_root,
+        port_child=port_child,
     )
+
+
+def count_prefix(mask: int, bits: int) -> int:
+    """Return the length of the prefix that a mask of a field is; 0 for another mask."""
+    own = mask & ((1 << bits) - 1)
+    return own.bit_count() if is_prefix(own, bits) else 0
+
+
+def search(
+    problem: FlowTables, headers: Words, space: TupleSpace, *, by_priority: bool, by_prefix: bool
+) -> Words:
+    """Return the bits that the search for each header (n, words) looks at, (n, words)."""
+    words = headers.shape[1]
+    wide = np.zeros((len(headers), space.mask.shape[1]), dtype=np.uint64)
+    wide[:, :words] = headers
+    found = consult(wide, space, find_relevant(problem.layout, headers), by_priority, by_prefix)
+    return np.ascontiguousarray(np.asarray(found)[:, :words])
+
+
+def find_relevant(layout: Layout, headers: Words) -> Bools:
+    """Return which fields with a trie the packets of each header (n, words) have, (n, P)."""
+    fields = list_tracked(layout)
+    relevant = np.ones((len(headers), len(fields)), dtype=bool)
+    kind = layout.by_name.get("eth_type")
+    if kind is not None:
+        shift = np.uint64(64 - kind.offset - kind.bits)
+        types = (headers[:, kind.word] >> shift) & np.uint64((1 << kind.bits) - 1)
+        for column, field in enumerate(fields):
+            if field.name in ("ip_src", "ip_dst"):
+                relevant[:, column] = types == IPV4
+            elif field.name in ("ipv6_src", "ipv6_dst"):
+                relevant[:, column] = types == IPV6
+    return relevant
 
 
 @inner
@@ -161,6 +228,61 @@ def make_tries(value: Any, length: Any, trie: Any, count: Any, word: Any, offset
             node = np.int64(child[node, bit])
         is_prefix[node] = True
     return child[:used].copy(), is_prefix[:used].copy()
+
+
+@kernel
+def make_port_tries(value: Any, mask: Any, entry: Any, start: Any, port_bits: Any) -> Any:
+    """Return the tries of the ports of each tuple: first node (K,), -1 for none, and next nodes (Q, 2).
+
+    port_bits  (B,) bits of these fields; those that a tuple does not match are 0
+    """
+    tuples = len(mask)
+    root, length = np.full(tuples, -1, np.int64), np.zeros(tuples, np.int64)
+    most = 1
+    for k in range(tuples):
+        for b in range(len(port_bits)):
+            if get_bit(mask[k], port_bits[b] >> 6, port_bits[b] & 63):
+                length[k] = b + 1
+        if length[k]:
+            most += 1 + length[k] * (start[k + 1] - start[k])
+    child = np.full((most, 2), -1, np.int32)
+    used = 0
+    for k in range(tuples):
+        if length[k] == 0:
+            continue
+        root[k] = used
+        used += 1
+        for e in range(start[k], start[k + 1]):
+            node = root[k]
+            for b in range(length[k]):
+                word, at = port_bits[b] >> 6, port_bits[b] & 63
+                bit = get_bit(value[entry[e]], word, at) & get_bit(mask[k], word, at)
+                if child[node, bit] < 0:
+                    child[node, bit] = used
+                    used += 1
+                node = np.int64(child[node, bit])
+    return root, child[: used + 1].copy()
+
+
+@inner
+def add_ports(header: Any, own: Any, root: Any, child: Any, port_bits: Any, mask: Any) -> Any:
+    """Add the bits to a mask that tell a header's ports from those of all entries of a tuple.
+
+    own      (words,) mask of the tuple
+    returns  whether they do; else all its bits of ports are added
+    """
+    node = root
+    for b in range(len(port_bits)):
+        if child[node, 0] < 0 and child[node, 1] < 0:
+            return False
+        word, at = port_bits[b] >> 6, port_bits[b] & 63
+        is_matched = get_bit(own, word, at)
+        if is_matched:
+            mask[word] |= np.uint64(1) << np.uint64(63 - at)
+        node = np.int64(child[node, get_bit(header, word, at) & is_matched])
+        if node < 0:
+            return True
+    return False
 
 
 @inner
@@ -220,15 +342,20 @@ def add_prefix(mask: Any, length: Any, word: Any, offset: Any) -> Any:
 
 
 @inner
-def look_up_prefixes(header: Any, space: Any, table: Any, needed: Any, is_possible: Any) -> Any:
+def look_up_prefixes(
+    header: Any, space: Any, table: Any, is_relevant: Any, needed: Any, is_possible: Any
+) -> None:
     """Find, for each field with a trie, the bits to match and the lengths of prefixes that match.
 
+    is_relevant  (P,) whether the packet has the field; else every prefix is possible
     needed       (P,) bits of the field that settle which prefixes match (Pfaff et al. 2015, Figure 3)
     is_possible  (P, 129) whether a prefix of that length matches
     """
     for p in range(len(space.word)):
         needed[p] = 0
-        is_possible[p, :] = False
+        is_possible[p, :] = not is_relevant[p]
+        if not is_relevant[p]:
+            continue
         node, depth = space.root[table, p], 0
         while space.child[node, 0] >= 0 or space.child[node, 1] >= 0:
             needed[p] = depth + 1
@@ -237,6 +364,15 @@ def look_up_prefixes(header: Any, space: Any, table: Any, needed: Any, is_possib
                 break
             depth += 1
             is_possible[p, depth] = space.is_prefix[node]
+
+
+@inner
+def has_prefix(mask: Any, length: Any, word: Any, offset: Any) -> Any:
+    """Return whether a mask has the first `length` bits of a field."""
+    for b in range(length):  # noqa: SIM110
+        if not get_bit(mask, word, offset + b):
+            return False
+    return True
 
 
 @inner
@@ -260,29 +396,37 @@ def count_stages(
 
 
 @inner
-def find_ruled_out(length: Any, stage: Any, k: Any, is_possible: Any) -> Any:
-    """Return the field of the first stage whose trie has no prefix for tuple k, -1 for none."""
+def find_ruled_out(space: Any, k: Any, is_possible: Any, needed: Any, mask: Any) -> Any:
+    """Return the field of the first stage whose trie rules tuple k out, -1 for none.
+
+    It does so where no prefix is possible, and tells it by bits that the tuple matches, or that are in the
+    mask already.
+    """
     first = -1
-    for p in range(len(stage)):
-        is_ruled_out = length[k, p] > 0 and not is_possible[p, length[k, p]]
-        if is_ruled_out and (first < 0 or stage[p] < stage[first]):
+    for p in range(len(space.stage) - 1, -1, -1):
+        length = space.length[k, p]
+        if length == 0 or is_possible[p, length] or (first >= 0 and space.stage[p] >= space.stage[first]):
+            continue
+        if needed[p] <= length or has_prefix(mask, needed[p], space.word[p], space.offset[p]):
             first = p
     return first
 
 
 @kernel
-def consult(headers: Any, rules: Any, space: Any, by_priority: Any, by_prefix: Any) -> Any:  # noqa: C901
+def consult(headers: Any, space: Any, relevant: Any, by_priority: Any, by_prefix: Any) -> Any:  # noqa: C901
     """Return the bits that the search for each header (n, words) looks at, (n, words).
 
+    relevant     (n, P) whether a packet has each field with a trie
     by_priority  whether tuples are searched by falling priority until none can hold a better match (5.2)
     by_prefix    whether tries tell which tuples cannot match (5.4)
     """
     count, words = headers.shape
     masks = np.zeros((count, words), np.uint64)
     # plain arrays: a call with the whole space takes longer than a lookup
-    value, own, stage_mask, has_bits = rules.value, space.mask, space.stage_mask, space.has_bits
-    slots, slot_of, stage, length = space.slots, space.slot_of, space.stage, space.length
+    value, own, stage_mask, has_bits = space.value, space.mask, space.stage_mask, space.has_bits
+    slots, slot_of, stage = space.slots, space.slot_of, space.stage
     word, offset, entry, start, highest = space.word, space.offset, space.entry, space.start, space.highest
+    port_root, port_child, port_bits = space.port_root, space.port_child, space.port_bits
     stages = len(stage_mask)
     needed = np.zeros(len(space.word), np.int64)
     is_possible = np.zeros((len(space.word), 129), np.bool_)
@@ -290,13 +434,13 @@ def consult(headers: Any, rules: Any, space: Any, by_priority: Any, by_prefix: A
         header, mask, table = headers[h], masks[h], 0
         while table >= 0:
             if by_prefix:
-                look_up_prefixes(header, space, table, needed, is_possible)
+                look_up_prefixes(header, space, table, relevant[h], needed, is_possible)
             best = -1
             for k in range(space.table[table], space.table[table + 1]):
-                if by_priority and best >= 0 and rules.priority[best] >= highest[k]:
+                if by_priority and best >= 0 and space.priority[best] >= highest[k]:
                     break
                 # a tuple that a trie rules out is looked up in the stages before the trie's field
-                skipped = find_ruled_out(length, stage, k, is_possible) if by_prefix else -1
+                skipped = find_ruled_out(space, k, is_possible, needed, mask) if by_prefix else -1
                 most = stage[skipped] if skipped >= 0 else stages
                 passed, found = count_stages(
                     header, value, own, stage_mask, has_bits, slots, slot_of, k, most,
@@ -308,10 +452,14 @@ def consult(headers: Any, rules: Any, space: Any, by_priority: Any, by_prefix: A
                 if skipped >= 0 and passed == most:
                     add_prefix(mask, needed[skipped], word[skipped], offset[skipped])
                     last = most - 1
+                elif by_prefix and skipped < 0 and passed == stages - 1 and port_root[k] >= 0:
+                    # ports are of the last stage, in which no entry matches
+                    is_told = add_ports(header, own[k], port_root[k], port_child, port_bits, mask)
+                    last = passed - 1 if is_told else passed
                 if last >= 0:
                     for w in range(words):
                         mask[w] |= own[k, w] & stage_mask[last, w]
                 if found >= 0 and (best < 0 or found < best):
                     best = found
-            table = rules.next[best] if best >= 0 else -1
+            table = space.next[best] if best >= 0 else -1
     return masks

@@ -142,10 +142,13 @@ def _say_time(problem: FlowTables, now: dict[str, float | None]) -> str:
     misses, masks = now["misses"] or 0.0, now["masks"] or 0.0
     per_miss = problem.cost("upcall_us") + problem.probe_us * masks
     lost = misses * per_miss / len(problem.flows)
-    lookups = (now["cpu_per_connection_us"] or 0.0) - lost
+    punts = problem.cost("upcall_us") * (now["to_controller"] or 0.0) / len(problem.flows)
+    lookups = (now["cpu_per_connection_us"] or 0.0) - lost - punts
+    to_controller = f"; {punts:.4g} us for packets to the controller" if punts else ""
     return (
         f"A new connection takes {_us(now)} us of CPU time: {lookups:.4g} us for lookups and "
-        f"{lost:.4g} us for {sizes(_counts(now)).replace(', ', ' in ')}, each miss {per_miss:.4g} us."
+        f"{lost:.4g} us for {sizes(_counts(now)).replace(', ', ' in ')}, each miss {per_miss:.4g} us"
+        f"{to_controller}."
     )
 
 

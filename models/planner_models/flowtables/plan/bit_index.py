@@ -12,6 +12,7 @@ import numpy as np
 from planner.arrays import Floats, Ints
 from planner.compiled import inner
 from planner_models.flowtables.plan.bits import count_ones
+from planner_models.flowtables.plan.classification import has_needed
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
 
@@ -90,13 +91,14 @@ def find_meeting(header: Any, mask: Any, index: Any, start: Any, end: Any, found
 
 @inner
 def keeps_action(header: Any, mask: Any, index: Any, rules: Any, found: Any) -> Any:
-    """Return whether all headers that agree with one on a mask get the same action in each table.
+    """Return whether an entry with a mask may serve a header: all that it holds get the same action.
 
     It is what `classification.is_valid` returns, by the index.
 
     found  (BLOCK,) scratch
     """
     table = 0
+    final = np.int32(0)
     while table >= 0:
         first, last = rules.start[table], rules.start[table + 1]
         following = -1
@@ -125,5 +127,6 @@ def keeps_action(header: Any, mask: Any, index: Any, rules: Any, found: Any) -> 
             begin = end
         if not is_held and action > 0:  # some headers match no entry, and are dropped
             return False
+        final = action if action >= 0 else np.int32(0)
         table = following if action >= 0 else -1
-    return True
+    return has_needed(header, mask, final, rules)

@@ -13,6 +13,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.compiled import inner, kernel
+from planner_models.flowtables.plan.metrics import find_punts
 from planner_models.flowtables.plan.plan import Cache, read_plan
 from planner_models.flowtables.problem.problem import FlowTables
 
@@ -48,12 +49,13 @@ def find_size_curve(problem: FlowTables, plan: Cache, *, connections_per_s: floa
     misses = count_misses(service.entry, len(content.value))
     found = service.entry >= 0
     lookups_us = problem.probe_us * float(service.searched[found].sum())
+    punts_us = problem.cost("upcall_us") * float(find_punts(problem).sum())
     miss_us = problem.cost("upcall_us") + problem.probe_us * len(content.masks)
     sizes = np.arange(len(misses), dtype=np.float64)
     each_us = problem.cost("revalidate_us") / (problem.cost("revalidate_s") * connections_per_s)
     return SizeCurve(
         misses=misses,
-        connection_us=(lookups_us + misses * miss_us) / len(found),
+        connection_us=(lookups_us + punts_us + misses * miss_us) / len(found),
         revalidate_us=np.asarray(sizes * each_us, dtype=np.float64),
     )
 

@@ -1,97 +1,161 @@
 """Check of a plan: every entry's cube has one action. Without the kernels of the designs.
 
 An entry is followed through the flow tables with whole arrays of rules. Where the rules that meet its cube
-do not settle the action alone, headers of the cube are classified: one in the cube of each rule that meets
-it, and random ones.
+do not settle the action alone, the cube is divided: into the part inside the first of these rules, and
+parts outside of it, each of which is followed in turn. Every header is in one part, so that the verdict is
+exact; an entry that takes too many parts is a violation of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-import pandas as pd
 
 from planner.arrays import Ints
 from planner.contract.plan import Violations
 from planner_models.flowtables.plan.layout import read_groups
 from planner_models.flowtables.plan.plan import Cache, read_plan
-from planner_models.flowtables.problem.fields import Words
-from planner_models.flowtables.problem.goto_merging import merge_groups
+from planner_models.flowtables.problem.fields import Cube, Words
 from planner_models.flowtables.problem.problem import FlowTables, match_any
 
-RANDOM_HEADERS: Final = 16  # of each cube that rules do not settle
-MOST_WITNESSES: Final = 2_000  # of one cube
-MOST_MERGED: Final = 300  # connections, and entries of merged tables, that are tried
-SEED: Final = 7
+MOST_PARTS: Final = 50_000
+"""Parts of the cube of one entry; one that takes more is not decided."""
+SHOWN: Final = 120  # letters of an example
+
+
+class UndecidedError(Exception):
+    """A cube takes more parts than are followed."""
 
 
 def check(problem: FlowTables, plan: Cache) -> Violations:
     """Return the constraint violations of the plan, by name.
 
-    action        headers that an entry holds, and that rules give another action
+    action        entries with headers that rules give another action, with a cube of such headers
+    matched       entries without bits that they must match: of fields that are always matched, and of those
+                  that their action changes or reads
+    undecided     entries whose cube takes more than 50,000 parts
     flow_limit    more entries than the flow limit
     revalidation  more time to check all entries again than there is
-    layout        headers that merged flow tables give another action
 
-    PlanRejected where it is no plan: see `read_plan`.
+    PlanRejected where it is no plan: see `read_plan` and `read_groups`.
     """
     content, _ = read_plan(problem, plan)
-    random = np.random.default_rng(SEED)
-    wrong, where = [], []
-    for row in range(len(content.value)):
-        value, mask = content.value[row], content.masks[content.mask_of[row]]
-        count = count_wrong(problem, value, mask, content.action[row], random)
-        if count:
-            wrong.append(count)
-            where.append(f"entry '{plan.megaflows['match'].iloc[row]}'")
-    found = Violations.of("action", where=where, amount=wrong, allowed=0, unit="headers")
+    if plan.layout is not None:
+        read_groups(problem, plan.layout)
+    layout = problem.layout
+    matches = plan.megaflows["match"].fillna("").astype(str).tolist()
+    wrong: dict[str, list[tuple[str, float]]] = {"action": [], "matched": [], "undecided": []}
+    values, masks = layout.to_numbers(content.value), layout.to_numbers(content.masks)
+    for row, (value, mask_of) in enumerate(zip(values, content.mask_of.tolist(), strict=True)):
+        name = f"entry '{matches[row]}'"
+        mask, action = masks[mask_of], content.action[row]
+        try:
+            found = find_wrong(problem, content.value[row], content.masks[mask_of], action)
+        except UndecidedError:
+            wrong["undecided"].append((name, float(MOST_PARTS + 1)))
+            continue
+        if found is not None:
+            example = layout.format_match(*found)
+            example = example if len(example) <= SHOWN else example[: SHOWN - 3] + "..."
+            free = layout.full_mask(layout.by_name) & ~found[1]
+            wrong["action"].append((f"{name}, headers '{example}'", 2.0 ** free.bit_count()))
+            continue
+        missing = find_missing(problem, (value, mask), action)
+        if missing:
+            wrong["matched"].append((f"{name}, {layout.format_mask(missing)}", float(missing.bit_count())))
+    violations = Violations.of("action", where=[], amount=[], allowed=0, unit="headers")
+    for limit, unit, allowed in (
+        ("action", "headers", 0), ("matched", "bits", 0), ("undecided", "parts", MOST_PARTS),
+    ):  # fmt: skip
+        where = [text for text, _ in wrong[limit]]
+        amount = [count for _, count in wrong[limit]]
+        violations += Violations.of(limit, where=where, amount=amount, allowed=allowed, unit=unit)
     entries = len(content.value)
-    limit = problem.cost("flow_limit")
-    if entries > limit:
-        found += Violations.of("flow_limit", where=["cache"], amount=[entries], allowed=limit, unit="entries")
+    most = problem.cost("flow_limit")
+    if entries > most:
+        violations += Violations.of(
+            "flow_limit", where=["cache"], amount=[entries], allowed=most, unit="entries"
+        )
     time_s, most_s = entries * problem.cost("revalidate_us") / 1e6, problem.cost("revalidate_s")
     if time_s > most_s * (1 + 1e-9):
-        found += Violations.of("revalidation", where=["cache"], amount=[time_s], allowed=most_s, unit="s")
-    if plan.layout is not None and (plan.layout["first_table"] < plan.layout["last_table"]).any():
-        wrong_headers = count_changed(problem, plan.layout, random)
-        if wrong_headers:
-            found += Violations.of(
-                "layout", where=["merged tables"], amount=[wrong_headers], allowed=0, unit="headers"
-            )
-    return found
+        violations += Violations.of(
+            "revalidation", where=["cache"], amount=[time_s], allowed=most_s, unit="s"
+        )
+    return violations
 
 
-def count_changed(problem: FlowTables, layout: pd.DataFrame, random: np.random.Generator) -> int:
-    """Return how many headers get another action from merged flow tables.
-
-    Tried are the first connections, and a header in the cube of each of some merged entries.
-    """
-    merged = merge_groups(problem, read_groups(problem, layout))
-    rows = random.permutation(len(merged.entries.action))[:MOST_MERGED]
-    value, mask = merged.entries.value[rows], merged.entries.mask[rows]
-    free = random.integers(0, 2**64, size=value.shape, dtype=np.uint64)
-    drawn = (free & ~mask & problem.full_mask) | value
-    headers = np.concatenate([problem.headers[:MOST_MERGED], drawn])
-    before, after = (
-        np.array(one.actions, dtype=object)[classify_headers(one, headers)] for one in (problem, merged)
-    )
-    return int((before != after).sum())
-
-
-def count_wrong(
-    problem: FlowTables, value: Words, mask: Words, action: str, random: np.random.Generator
-) -> int:
-    """Return how many of the headers tried in a cube get another action; 1 at most where rules settle it.
+def find_wrong(problem: FlowTables, value: Words, mask: Words, action: str) -> Cube | None:
+    """Return a cube of headers inside a cube that rules give another action; None where there are none.
 
     value, mask  (words,) of the cube
+    raises       UndecidedError after 50,000 parts
     """
     settled = follow(problem, value, mask)
+    numbers = problem.layout.to_numbers(np.array([value, mask]))
     if settled is not None:
-        return int(problem.actions[settled] != action)
-    headers = draw_headers(problem, value, mask, random)
-    names = np.array(problem.actions, dtype=object)
-    return int((names[classify_headers(problem, headers)] != action).sum())
+        return None if problem.actions[settled] == action else (numbers[0], numbers[1])
+    parts = 0
+    waiting: list[tuple[int, Cube]] = [(0, (numbers[0], numbers[1]))]
+    while waiting:
+        table, cube = waiting.pop()
+        parts += 1
+        if parts > MOST_PARTS:
+            raise UndecidedError
+        for following, final, part in _divide(problem, table, cube):
+            if following >= 0:
+                waiting.append((following, part))
+            elif following == AGAIN:
+                waiting.append((table, part))
+            elif problem.actions[final] != action:
+                return part
+    return None
+
+
+AGAIN: Final = -2
+"""In place of a following table: the same one, for the headers outside of a rule."""
+
+
+def _divide(problem: FlowTables, table: int, cube: Cube) -> Iterator[tuple[int, int, Cube]]:
+    """Yield following table, action and cube of the parts of a cube in a table."""
+    rules, layout = problem.entries, problem.layout
+    value, mask = layout.to_words([cube[0], cube[1]])
+    rows = slice(rules.start[table], rules.start[table + 1])
+    meets = np.flatnonzero(match_any(value, rules.value[rows], rules.mask[rows] & mask)) + rules.start[table]
+    if not len(meets):
+        yield -1, 0, cube
+        return
+    holds = np.flatnonzero(((rules.mask[meets] & ~mask) == 0).all(axis=1))
+    last = int(holds[0]) + 1 if len(holds) else len(meets)
+    ends = {(int(rules.next[row]), int(rules.action[row])) for row in meets[:last]}
+    if not len(holds):
+        ends.add((-1, 0))
+    first = int(meets[0])
+    if len(ends) == 1:  # all parts go on alike
+        yield *ends.pop(), cube
+        return
+    own_value, own_mask = layout.to_numbers(np.array([rules.value[first], rules.mask[first]]))
+    free = own_mask & ~cube[1]
+    inside, inside_mask = cube
+    while free:  # headers that agree with the rule on the bits before, and not on this one
+        bit = 1 << (free.bit_length() - 1)
+        yield AGAIN, 0, (inside | (~own_value & bit), inside_mask | bit)
+        inside, inside_mask = inside | (own_value & bit), inside_mask | bit
+        free &= ~bit
+    yield int(rules.next[first]), int(rules.action[first]), (inside, inside_mask)
+
+
+def find_missing(problem: FlowTables, cube: Cube, action: str) -> int:
+    """Return the bits that an entry of an action must match, and does not."""
+    layout = problem.layout
+    needs = layout.to_numbers(problem.entries.needs[[problem.actions.index(action)]])[0]
+    for kind in layout.kinds:
+        if (cube[0] ^ kind.value) & kind.mask & cube[1] == 0:
+            needs |= kind.always
+            if kind.mask & ~cube[1] == 0:
+                break
+    return needs & ~cube[1]
 
 
 def follow(problem: FlowTables, value: Words, mask: Words) -> int | None:
@@ -111,19 +175,6 @@ def follow(problem: FlowTables, value: Words, mask: Words) -> int | None:
         if following < 0:
             return int(actions[0])
         table = following
-
-
-def draw_headers(problem: FlowTables, value: Words, mask: Words, random: np.random.Generator) -> Words:
-    """Return headers of a cube, (n, words): in the cube of each entry that meets it, and random ones."""
-    rules = problem.entries
-    meets = np.flatnonzero(match_any(value, rules.value, rules.mask & mask))[:MOST_WITNESSES]
-    free = random.integers(0, 2**64, size=(len(meets) + RANDOM_HEADERS, len(value)), dtype=np.uint64)
-    headers = (free & ~mask & problem.full_mask) | value
-    # the bits of each entry; where it agrees with the cube on the cube's bits these stay as they are
-    headers[: len(meets)] &= ~rules.mask[meets]
-    headers[: len(meets)] |= rules.value[meets]
-    headers &= ~mask
-    return np.asarray(headers | value)
 
 
 def classify_headers(problem: FlowTables, headers: Words) -> Ints:

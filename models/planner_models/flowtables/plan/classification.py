@@ -48,15 +48,62 @@ def classify(headers: Any, rules: Any) -> Any:
 
 
 @inner
+def has_needed(header: Any, mask: Any, action: Any, rules: Any) -> Any:
+    """Return whether a mask has all bits that an entry for a header with its final action must match."""
+    for w in range(len(mask)):
+        if rules.needs[action, w] & ~mask[w]:
+            return False
+    for k in range(len(rules.always)):
+        is_kind = True
+        for w in range(len(mask)):
+            if (header[w] ^ rules.kind_value[k, w]) & rules.kind_mask[k, w]:
+                is_kind = False
+                break
+        if is_kind:
+            for w in range(len(mask)):  # noqa: SIM110
+                if rules.always[k, w] & ~mask[w]:
+                    return False
+            return True
+    return True
+
+
+@inner
+def add_needed(header: Any, mask: Any, action: Any, rules: Any) -> None:
+    """Add the bits to a mask that an entry for a header with its final action must match."""
+    for w in range(len(mask)):
+        mask[w] |= rules.needs[action, w]
+    for k in range(len(rules.always)):
+        is_kind = True
+        for w in range(len(mask)):
+            if (header[w] ^ rules.kind_value[k, w]) & rules.kind_mask[k, w]:
+                is_kind = False
+                break
+        if is_kind:
+            for w in range(len(mask)):
+                mask[w] |= rules.always[k, w]
+            return
+
+
+@kernel
+def find_needed(headers: Any, actions: Any, rules: Any) -> Any:
+    """Return the bits that an entry for each header (n, words) with its final action (n,) must match."""
+    found = np.zeros_like(headers)
+    for h in range(len(headers)):
+        add_needed(headers[h], found[h], actions[h], rules)
+    return found
+
+
+@inner
 def is_valid(header: Any, mask: Any, rules: Any) -> Any:
-    """Return whether all headers that agree with one on a mask get the same action in each table.
+    """Return whether an entry with a mask may serve a header: all that it holds get the same action.
 
     In each table that the header visits, an entry that holds all these headers, or no entry at all, ends the
     search; entries before it that meet some of them have the same action. This suffices; it is not necessary
-    where several entries hold the headers only together.
+    where several entries hold the headers only together. The mask must have the bits that the action needs.
     """
     words = len(header)
     table = 0
+    final = np.int32(0)
     while table >= 0:
         winner = -1
         following = -1
@@ -81,8 +128,9 @@ def is_valid(header: Any, mask: Any, rules: Any) -> Any:
                 break
         if winner < 0 and action > 0:  # some headers match no entry, and are dropped
             return False
+        final = action if action >= 0 else np.int32(0)
         table = following if action >= 0 else -1
-    return True
+    return has_needed(header, mask, final, rules)
 
 
 @kernel

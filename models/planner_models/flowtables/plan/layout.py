@@ -9,7 +9,7 @@ import pandas as pd
 
 from planner.contract.tables import Table, number
 from planner.errors import PlanRejected
-from planner_models.flowtables.problem.goto_merging import Group, Paths, choose_merging
+from planner_models.flowtables.problem.goto_merging import Group, Paths, choose_merging, count_rules
 from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.schema import MOST_ENTRIES, MOST_TABLES
 
@@ -51,7 +51,8 @@ def read_groups(problem: FlowTables, layout: pd.DataFrame) -> list[Group]:
     """
     place = {float(number): row for row, number in enumerate(problem.table_numbers)}
     frame = layout.sort_values("first_table", kind="stable")
-    paths = Paths(problem)
+    paths = Paths(problem) if problem.is_plain else None
+    sizes = () if problem.is_plain else count_rules(problem)
     groups: list[Group] = []
     following = 0
     for row, one in frame.iterrows():
@@ -65,7 +66,12 @@ def read_groups(problem: FlowTables, layout: pd.DataFrame) -> list[Group]:
                 f"{where}: tables {one['first_table']:g} to {one['last_table']:g}, must start at table "
                 f"{problem.table_numbers[min(following, len(place) - 1)]} and end at it or after it"
             )
-        entries = paths.count(first, last)
+        if paths is None and first != last:
+            raise PlanRejected(
+                f"{where}: merges tables {one['first_table']:g} to {one['last_table']:g}, each must stay "
+                "alone: rules write registers or headers, or packets come back"
+            )
+        entries = sizes[first] if paths is None else paths.count(first, last)
         if entries != one["entries"]:
             counted = "too many" if entries is None else f"{entries:,}"
             raise PlanRejected(f"{where}: entries is {one['entries']:g}, the merged table has {counted}")

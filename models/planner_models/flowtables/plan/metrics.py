@@ -6,9 +6,11 @@ from typing import Final
 
 import numpy as np
 
+from planner.arrays import Bools
 from planner.contract.metrics import Headline, less, more
 from planner_models.flowtables.plan.classification import classify, find_right
 from planner_models.flowtables.plan.plan import Cache, read_content, read_plan, weigh_masks
+from planner_models.flowtables.problem.actions import CONTROLLER
 from planner_models.flowtables.problem.problem import FlowTables
 
 PAPER: Final = "Pfaff et al. 2015"
@@ -18,7 +20,7 @@ METRICS: Final = (
         "cpu_per_connection_us",
         "us",
         "CPU time of a new connection: a lookup in each mask searched until its entry, and for each miss "
-        "an upcall and a lookup in every mask; mean",
+        "an upcall and a lookup in every mask; and an upcall where its packets go to the controller; mean",
         f"{PAPER}, 4.2, 7.2 and Table 1",
     ),
     less(
@@ -40,6 +42,7 @@ METRICS: Final = (
     ),
     more("hit_rate", "%", "packets that find an entry, in percent of all", f"{PAPER}, 7.1"),
     less("uncached", "connections", "connections whose entry the cache may not hold: each is a miss"),
+    less("to_controller", "connections", "connections whose packets go to the controller: each is an upcall"),
     less("matched_bits", "", "bits that an entry matches; mean of entries"),
     less("stale_entries", "entries", "entries of the cache before that rules give another action now"),
     less("tables", "tables", "flow tables that a miss is looked up in at most, neighbours merged"),
@@ -64,7 +67,8 @@ HEADLINE: Final = Headline(
 LIMITS: Final = {
     "action": "entries with packets of another action",
     "flow_limit": "more entries than the flow limit",
-    "layout": "headers that merged flow tables give another action",
+    "matched": "entries without bits that they must match",
+    "undecided": "entries whose action the check cannot decide",
     "revalidation": "more entries than can be checked in time",
 }
 
@@ -85,10 +89,14 @@ def measure(
     misses = entries + uncached
     probes = float(service.searched[found].sum())
     connections = len(found)
+    is_punt = find_punts(problem)
     time_us = problem.probe_us * probes + misses * (problem.cost("upcall_us") + problem.probe_us * masks)
+    time_us += float(is_punt.sum()) * problem.cost("upcall_us")
     packets = problem.packets
     total = float(packets.sum())
-    lost = float(packets[~found].sum())
+    hits = float(packets[found & ~is_punt].sum())
+    # the first packet of an entry misses; those to the controller are upcalls all
+    hits -= sum(CONTROLLER not in action.split() for action in content.action)
     return {
         "cpu_per_connection_us": time_us / connections,
         "misses": float(misses),
@@ -96,7 +104,8 @@ def measure(
         "masks": float(masks),
         "probes_per_connection": probes / found.sum() if found.any() else None,
         "probes_per_packet": float((service.searched * packets).sum()) / total,
-        "hit_rate": 100 * max(total - lost - entries, 0.0) / total,
+        "hit_rate": 100 * max(hits, 0.0) / total,
+        "to_controller": float(is_punt.sum()),
         "uncached": float(uncached),
         "matched_bits": weigh_masks(content, np.ones(64 * len(problem.full_mask))),
         "stale_entries": None if previous is None else float(count_stale(problem, previous)),
@@ -104,6 +113,13 @@ def measure(
         "table_entries": None if plan.layout is None else float(plan.layout["entries"].sum()),
         "revalidation_s": entries * problem.cost("revalidate_us") / 1e6,
     }
+
+
+def find_punts(problem: FlowTables) -> Bools:
+    """Return which connections (F,) have packets that go to the controller: each of them is an upcall."""
+    if not problem.is_punt.any():
+        return np.zeros(len(problem.flows), dtype=bool)
+    return np.asarray(problem.is_punt[classify(problem.headers, problem.entries)])
 
 
 def count_stale(problem: FlowTables, previous: Cache) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,25 +26,46 @@ WITH_PORTS: Final = {6: "tcp", 17: "udp", 132: "sctp"}
 PROTOCOLS: Final = {"tcp": 6, "udp": 17, "icmp": 1, "sctp": 132}
 IPV4: Final = 0x0800
 ARP: Final = 0x0806
+RARP: Final = 0x8035
 IPV6: Final = 0x86DD
+PACKET: Final = "packet"
+ALWAYS: Final = "always"
+REGISTER: Final = "register"
+ROLES: Final = (PACKET, ALWAYS, REGISTER)
 FIVE_TUPLE: Final = (
-    ("ip_src", 32, "l3", True),
-    ("ip_dst", 32, "l3", True),
-    ("ip_proto", 8, "l3", False),
-    ("tp_src", 16, "l4", True),
-    ("tp_dst", 16, "l4", True),
+    ("ip_src", 32, "l3", True, PACKET),
+    ("ip_dst", 32, "l3", True, PACKET),
+    ("ip_proto", 8, "l3", False, PACKET),
+    ("tp_src", 16, "l4", True, PACKET),
+    ("tp_dst", 16, "l4", True, PACKET),
 )
 ADDRESSES: Final = ("ip_src", "ip_dst", "ip_proto")
 PORTS: Final = ("tp_src", "tp_dst")
+HEXADECIMAL: Final = (
+    "eth_type", "vlan_tci", "metadata", "tun_id", "ct_state", "ct_mark", "ct_label", "pkt_mark", "ipv6_label",
+    "tcp_flags",
+)  # fmt: skip
+"""Fields that are shown as hexadecimal numbers, whatever their size."""
 
 
 class BadMatch(ValueError):
     """A match that has no meaning; the message is its rule, without the place."""
 
 
+class Kind(NamedTuple):
+    """Packets of some types of Ethernet: value and mask of their headers, and what all entries match."""
+
+    value: int
+    mask: int
+    always: int
+
+
 @dataclass(frozen=True)
 class Field:
-    """One header field and its place: `offset` bits after the first bit of word `word`."""
+    """One header field and its place: `offset` bits after the first bit of word `word`.
+
+    role  `packet`; `always`, which every entry matches; or `register`, which is no part of a packet
+    """
 
     name: str
     bits: int
@@ -51,21 +73,28 @@ class Field:
     prefix: bool
     word: int
     offset: int
+    role: str = PACKET
 
 
 class Layout:
     """Header fields in words of 64 bits; a field of up to 64 bits lies in one word.
 
-    fields  name, bits, stage and whether rules match it by prefixes, in the order of the table `fields`
+    fields  name, bits, stage, whether rules match it by prefixes, and role, in the order of the table
+            `fields`; registers have words of their own
     """
 
-    def __init__(self, fields: Iterable[tuple[str, int, str, bool]]) -> None:
+    def __init__(
+        self, fields: Iterable[tuple[str, int, str, bool] | tuple[str, int, str, bool, str]]
+    ) -> None:
         self.fields: list[Field] = []
-        word, offset = 0, 0
-        for name, bits, stage, prefix in fields:
-            if offset and offset + bits > WORD:
+        word, offset, before = 0, 0, PACKET
+        for name, bits, stage, prefix, *roles in fields:
+            role = roles[0] if roles else PACKET
+            is_new = offset and (offset + bits > WORD or (role == REGISTER != before))
+            if is_new:
                 word, offset = word + 1, 0
-            self.fields.append(Field(name, bits, STAGES.index(stage), prefix, word, offset))
+            self.fields.append(Field(name, bits, STAGES.index(stage), prefix, word, offset, role))
+            before = role
             word, offset = word + (offset + bits) // WORD, (offset + bits) % WORD
         self.words = max(word + (offset > 0), 1)
         self._cubes: dict[str, list[tuple[str, list[Cube]]]] = {}
@@ -127,6 +156,27 @@ class Layout:
             for chosen in product(*parts.values())
         ]
 
+    def drop_unused(self, text: str) -> tuple[str, list[str]]:
+        """Return a header without fields of OpenFlow that the layout does not have, and their names.
+
+        No rule matches them, so that they change no action; other names stay, and are refused when parsed.
+        """
+        if all(token.partition("=")[0] in self.by_name or "=" not in token for token in text.split()):
+            return text, []
+        from planner_models.flowtables.problem.openflow_fields import FIELDS, name_field
+
+        kept, dropped = [], []
+        for token in text.replace(",", " ").split():
+            name = token.partition("=")[0]
+            is_port = re.fullmatch(r"(tcp|udp|sctp)_(src|dst)", name) and "tp_src" in self.by_name
+            if name in self.by_name or "=" not in token or is_port or name_field(name) not in FIELDS:
+                kept.append(token)
+            elif name_field(name) in self.by_name:
+                kept.append(f"{name_field(name)}={token.partition('=')[2]}")
+            else:
+                dropped.append(name)
+        return " ".join(kept), dropped
+
     def parse_header(self, text: str) -> int:
         """Return a header; fields that are not there are 0.
 
@@ -169,24 +219,35 @@ class Layout:
 
     def clear_absent(self, header: int) -> int:
         """Return a header without values of fields that packets of its `eth_type` and `ip_proto` lack."""
+        return header & self.find_present(header)
+
+    def find_present(self, header: int) -> int:
+        """Return the mask of the fields that packets of a header's `eth_type` and `ip_proto` have."""
         if "eth_type" not in self.by_name:
-            return header
+            return self.full_mask(self.by_name)
         kind = self._take(header, "eth_type")
-        has_ports = kind in (IPV4, IPV6) and self._take(header, "ip_proto") in WITH_PORTS
-        absent = [
-            name
-            for names, is_there in (
-                (("ip_src", "ip_dst"), kind == IPV4),
-                (("ipv6_src", "ipv6_dst"), kind == IPV6),
-                (("ip_proto", "nw_tos", "nw_ttl"), kind in (IPV4, IPV6)),
-                (("arp_op", "arp_spa", "arp_tpa"), kind == ARP),
-                (("icmp_type", "icmp_code"), self._take(header, "ip_proto") in (1, 58)),
-                (PORTS, has_ports),
-            )
-            for name in names
-            if name in self.by_name and not is_there
-        ]
-        return header & ~self.full_mask(absent)
+        protocol = self._take(header, "ip_proto") if kind in (IPV4, IPV6) else -1
+        return self.full_mask(name for name in self.by_name if _has_field(name, kind, protocol))
+
+    @cached_property
+    def kinds(self) -> list[Kind]:
+        """The types of Ethernet, and the mask of the fields that every entry of their packets matches.
+
+        Fields that packets of a type lack are not matched; the last kind is that of all other packets.
+        """
+        names = [field.name for field in self.fields if field.role == ALWAYS]
+        if "eth_type" not in names:
+            return [Kind(0, 0, self.full_mask(names))]
+        mask, shift = self.full_mask(["eth_type"]), self.shift["eth_type"]
+        found = []
+        for kind in (IPV4, IPV6, ARP, None):
+            always = [name for name in names if _has_field(name, kind or 0, None)]
+            found.append(Kind((kind or 0) << shift, mask if kind is not None else 0, self.full_mask(always)))
+        return found
+
+    def always_of(self, header: int) -> int:
+        """Return the mask of the fields that every entry of a header's packets matches."""
+        return next(kind.always for kind in self.kinds if (header ^ kind.value) & kind.mask == 0)
 
     def _take(self, header: int, name: str) -> int:
         """Return the value of a field; 0 for one that the layout does not have."""
@@ -249,21 +310,50 @@ class Layout:
                 yield field, (value >> self.shift[field.name]) & full, own
 
 
-def make_layout(fields: pd.DataFrame | None) -> Layout:
-    """Return the layout of the table `fields`; None: of the five-tuple."""
+def make_layout(fields: pd.DataFrame | None, *, with_registers: bool = False) -> Layout:
+    """Return the layout of the table `fields`; None: of the five-tuple.
+
+    with_registers  whether registers follow after the fields of packets; else they are left out
+    """
     if fields is None:
         return Layout(FIVE_TUPLE)
+    roles = fields["role"].tolist() if "role" in fields else [PACKET] * len(fields)
     columns = (fields[name].tolist() for name in ("field", "bits", "stage", "prefix"))
-    return Layout(
-        (str(name), int(bits), str(stage), bool(prefix))
-        for name, bits, stage, prefix in zip(*columns, strict=True)
-    )
+    rows = [
+        (str(name), int(bits), str(stage), bool(prefix), str(role))
+        for name, bits, stage, prefix, role in zip(*columns, roles, strict=True)
+    ]
+    packet = [row for row in rows if row[4] != REGISTER]
+    return Layout([*packet, *(row for row in rows if row[4] == REGISTER and with_registers)])
+
+
+def _has_field(name: str, kind: int, protocol: int | None) -> bool:
+    """Return whether packets of a type of Ethernet and a protocol of IP have a field; None: of any."""
+    if name in ("ip_src", "ip_dst", "nw_frag"):
+        return kind == IPV4
+    if name in ("ipv6_src", "ipv6_dst", "ipv6_label", "ipv6_frag"):
+        return kind == IPV6
+    if name in ("ip_proto", "nw_tos", "nw_ttl"):
+        return kind in (IPV4, IPV6)
+    if name.startswith("arp_"):
+        return kind in (ARP, RARP)
+    if protocol is None:
+        return True
+    if name.startswith("icmp_"):
+        return protocol in (1, 58)
+    if name.startswith("nd_"):
+        return protocol == 58
+    if name == "tcp_flags":
+        return protocol == 6
+    return name not in PORTS or protocol in WITH_PORTS
 
 
 def extend_five_tuple(name: str, bits: int, stage: str) -> pd.DataFrame:
     """Return the table `fields` of one field, matched in full, before those of the five-tuple."""
-    columns = ["field", "bits", "stage", "prefix"]
-    return pd.DataFrame([(name, bits, stage, False), *FIVE_TUPLE], columns=columns).astype({"prefix": int})
+    columns = ["field", "bits", "stage", "prefix", "role"]
+    return pd.DataFrame([(name, bits, stage, False, PACKET), *FIVE_TUPLE], columns=columns).astype(
+        {"prefix": int}
+    )
 
 
 def is_prefix(mask: int, bits: int) -> bool:
@@ -342,10 +432,12 @@ def _format_mask(field: Field, mask: int) -> str:
 
 
 def _format_number(field: Field, value: int) -> str:
+    if field.name in HEXADECIMAL or re.fullmatch(r"reg\d+", field.name):
+        return hex(value)
     if field.bits == 32:
         return str(ipaddress.IPv4Address(value))
     if field.bits == 128:
         return str(ipaddress.IPv6Address(value))
     if field.bits == 48:
         return ":".join(f"{octet:02x}" for octet in value.to_bytes(6, "big"))
-    return hex(value) if field.name == "eth_type" else str(value)
+    return str(value)

@@ -15,7 +15,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
-from planner_models.flowtables.problem.fields import IPV4, Layout, extend_five_tuple, make_layout
+from planner_models.flowtables.problem.fields import IPV4, WORD, Layout, extend_five_tuple, make_layout
 from planner_models.flowtables.problem.policies import compile_rules
 from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.schema import ADD, MOST_CHANGES, PARALLEL, POLICIES, REMOVE
@@ -344,8 +344,12 @@ def draw_flows(
         rank = np.asarray(random.permutation(len(rules)) + 1.0, dtype=np.float64)
     popular = rank**-skew
     chosen = random.choice(len(rules), p=popular / popular.sum(), size=connections)
-    layout = made.layout
-    cubes = [layout.parse(text) for text in made.matches]
+    layout, whole = made.layout, made.whole_layout
+    registers = WORD * (whole.words - layout.words)
+    cubes = [
+        [(value >> registers, mask >> registers) for value, mask in whole.parse(text)]
+        for text in made.matches
+    ]
     free = {
         "ip_src": random.integers(0x01000000, 0xDF000000, size=connections),
         "ip_dst": random.integers(0x01000000, 0xDF000000, size=connections),

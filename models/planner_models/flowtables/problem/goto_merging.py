@@ -13,8 +13,10 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from planner_models.flowtables.problem.actions import DROP
+from planner_models.flowtables.problem.entries import GOTO
 from planner_models.flowtables.problem.pipeline import Merging, choose_groups
-from planner_models.flowtables.problem.problem import DROP, GOTO, FlowTables
+from planner_models.flowtables.problem.problem import FlowTables
 
 MOST_ENTRIES: Final = 100_000
 Path = tuple[int, int, int]
@@ -81,10 +83,25 @@ class Paths:
 def find_mergings(problem: FlowTables, *, memory: int | None = None) -> list[Merging]:
     """Return for each number of tables that packets pass at most the groups with the fewest entries.
 
+    Tables stay as they are where rules write what others read, or packets come back from tables.
+
     memory  most entries of all tables together; a table never has more than 100,000
     """
+    if not problem.is_plain:
+        count = len(problem.table_numbers)
+        return [Merging(groups=tuple((row, row) for row in range(count)), entries=count_rules(problem))]
     most = MOST_ENTRIES if memory is None else min(memory, MOST_ENTRIES)
     return choose_groups(len(problem.table_numbers), Paths(problem, most).count, memory=memory)
+
+
+def count_rules(problem: FlowTables) -> tuple[int, ...]:
+    """Return the entries of each flow table as it is, with one for packets that no rule matches."""
+    pipeline = problem.compiled.pipeline
+    found = []
+    for start, end in zip(pipeline.start, pipeline.start[1:], strict=False):
+        whole = next((row for row in range(start, end) if not pipeline.cube[row][1]), end)
+        found.append(whole - start + 1)
+    return tuple(found)
 
 
 def choose_merging(problem: FlowTables) -> Merging:
@@ -96,7 +113,9 @@ def choose_merging(problem: FlowTables) -> Merging:
     if isinstance(kept, Merging):
         return kept
     count = len(problem.table_numbers)
-    if count == 1:
+    if not problem.is_plain:
+        [chosen] = find_mergings(problem)
+    elif count == 1:
         paths = Paths(problem)
         chosen = Merging(groups=((0, 0),), entries=(len(paths.tables[0]),))
     else:

@@ -12,86 +12,61 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pandas as pd
 
+from planner.contract.notes import add_note
 from planner.contract.tables import shorten_faults
 from planner.errors import InputError, did_you_mean
-from planner_models.flowtables.problem.fields import IPV6, WITH_PORTS, BadMatch, Cube, Layout, is_prefix
+from planner_models.flowtables.problem.actions import DROP, OF_IP, list_unknown
+from planner_models.flowtables.problem.fields import REGISTER, WITH_PORTS, BadMatch, Layout, is_prefix
+from planner_models.flowtables.problem.openflow_actions import read_actions
+from planner_models.flowtables.problem.openflow_fields import (
+    ADDRESSES,
+    FIELDS,
+    FRAGMENTS,
+    KEYWORDS,
+    NO_NAMES,
+    NOT_MODELLED,
+    OTHER_NAMES,
+    PARTS,
+    TRIES,
+    WIDE,
+    translate_match,
+)
 
 if TYPE_CHECKING:
     from planner_models.flowtables.problem.problem import FlowTables
 
-FIELDS: Final[dict[str, tuple[int, str]]] = {
-    "in_port": (16, "metadata"),
-    "metadata": (64, "metadata"),
-    "tun_id": (64, "metadata"),
-    "ct_mark": (32, "metadata"),
-    **{f"reg{number}": (32, "metadata") for number in range(16)},
-    "eth_src": (48, "l2"),
-    "eth_dst": (48, "l2"),
-    "eth_type": (16, "l2"),
-    "vlan_tci": (16, "l2"),
-    "ip_src": (32, "l3"),
-    "ip_dst": (32, "l3"),
-    "ipv6_src": (128, "l3"),
-    "ipv6_dst": (128, "l3"),
-    "ip_proto": (8, "l3"),
-    "nw_tos": (8, "l3"),
-    "nw_ttl": (8, "l3"),
-    "arp_op": (16, "l3"),
-    "arp_spa": (32, "l3"),
-    "arp_tpa": (32, "l3"),
-    "tp_src": (16, "l4"),
-    "tp_dst": (16, "l4"),
-    "icmp_type": (8, "l4"),
-    "icmp_code": (8, "l4"),
-}
-"""Bits and stage of each field that is read, in the order of lookup."""
-TRIES: Final = ("ip_src", "ip_dst", "ipv6_src", "ipv6_dst", "tp_src", "tp_dst")
-OTHER_NAMES: Final = {
-    "nw_src": "ip_src",
-    "nw_dst": "ip_dst",
-    "nw_proto": "ip_proto",
-    "dl_src": "eth_src",
-    "dl_dst": "eth_dst",
-    "dl_type": "eth_type",
-    "tunnel_id": "tun_id",
-    **{f"{kind}_{end}": f"tp_{end}" for kind in ("tcp", "udp", "sctp") for end in ("src", "dst")},
-}
-KEYWORDS: Final = {
-    "ip": "eth_type=0x0800",
-    "arp": "eth_type=0x0806",
-    "ipv6": f"eth_type={IPV6:#x}",
-    **{f"{kind}": f"eth_type=0x0800 ip_proto={n}" for kind, n in (("icmp", 1), ("tcp", 6), ("udp", 17))},
-    **{f"{kind}6": f"eth_type={IPV6:#x} ip_proto={n}" for kind, n in (("icmp", 58), ("tcp", 6), ("udp", 17))},
-    "sctp": "eth_type=0x0800 ip_proto=132",
-    "sctp6": f"eth_type={IPV6:#x} ip_proto=132",
-}
 NOT_MATCHED: Final = {
     "cookie", "duration", "n_packets", "n_bytes", "idle_age", "hard_age", "idle_timeout", "hard_timeout",
-    "importance", "out_port", "out_group",
+    "importance", "out_port", "out_group", "flags",
 }  # fmt: skip
 FLAGS: Final = ("send_flow_rem", "reset_counts", "check_overlap", "no_packet_counts", "no_byte_counts")
 DEFAULT_PRIORITY: Final = 32_768
-LOCAL: Final = 65_534
 MOST_PRIORITY: Final = 65_535
+MOST_TABLE: Final = 254
 ANSWER: Final = re.compile(r"\s*(NXST|OFPST)_\w+ reply|\s*#|\s*$")
-PORTS: Final = ("NORMAL", "FLOOD", "ALL", "LOCAL", "IN_PORT", "TABLE")
-SETS: Final = ("mod_", "set_", "dec_", "push_", "pop_", "strip_vlan", "move:", "load:")
+ALWAYS_MATCHED: Final = ("in_port", "eth_type", "nw_frag", "ipv6_frag")
+"""Fields that every entry of Open vSwitch matches, the last two those of packets of IP."""
 
 
 class ReadRules(NamedTuple):
-    """The tables `rules` and `fields` of a dump; fields are those that some rule matches."""
+    """The tables `rules` and `fields` of a dump.
+
+    Fields are those that some rule matches or some action reads, those that entries always match, and
+    registers; those of `headers` that no rule matches come after them.
+    """
 
     rules: pd.DataFrame
     fields: pd.DataFrame
 
 
-def read_rules(text: str, where: str) -> ReadRules:
+def read_rules(text: str, where: str, headers: Iterable[str] = ()) -> ReadRules:
     """Return the rules in the output of `ovs-ofctl dump-flows`, or in a file for `ovs-ofctl add-flows`.
 
-    where   name of the file in errors
-    raises  InputError with a line for each row that is no rule, or matches or does what is not supported
+    where    name of the file in errors
+    headers  of packets, in the names of `translate_header`
+    raises   InputError with a line for each row that is no rule, or matches or does what is not modelled
     """
-    everything = Layout((name, bits, stage, False) for name, (bits, stage) in FIELDS.items())
+    everything = Layout((name, bits, stage, False, role) for name, (bits, stage, role) in FIELDS.items())
     rows, lines, faults, used = [], [], [], 0
     is_prefixed = dict.fromkeys(TRIES, True)
     for line, content in enumerate(text.splitlines()):
@@ -114,13 +89,67 @@ def read_rules(text: str, where: str) -> ReadRules:
     if faults:
         raise InputError(*shorten_faults(faults, where, "that cannot be read"))
     rules = pd.DataFrame(rows, columns=["priority", "match", "action", "table"], index=lines)
+    rules = _complete_tables(rules, where)
     rules.attrs |= {"where": where, "first_row": 1}
+    names = {name for name in FIELDS if used & everything.full_mask([name])} | _list_read(rules)
+    names |= set(ALWAYS_MATCHED)
+    unused = {
+        token.partition("=")[0]
+        for header in headers
+        for token in header.replace(",", " ").split()
+        if token.partition("=")[0] in FIELDS
+    } - names
+    if unused:
+        add_note(
+            f"no rule of {where} matches {', '.join(sorted(unused))}, which headers have; they decide nothing"
+        )
     fields = [
-        (name, bits, stage, float(is_prefixed.get(name, False)))
-        for name, (bits, stage) in FIELDS.items()
-        if used & everything.full_mask([name]) or name == "eth_type"
+        (name, bits, stage, float(is_prefixed.get(name, False)), role)
+        for name, (bits, stage, role) in FIELDS.items()
+        if name in names | unused
     ]
-    return ReadRules(rules, pd.DataFrame(fields, columns=["field", "bits", "stage", "prefix"]))
+    return ReadRules(rules, pd.DataFrame(fields, columns=["field", "bits", "stage", "prefix", "role"]))
+
+
+def _list_read(rules: pd.DataFrame) -> set[str]:
+    """Return the fields that actions change or read; for those of IP the protocol, too."""
+    nothing = Layout([("none", 1, "l4", False)])
+    found = {
+        name
+        for action in set(rules["action"].astype(str))
+        for name in list_unknown(action, nothing)
+        if name in FIELDS
+    }
+    return found | ({"ip_proto"} if found & set(OF_IP) else set())
+
+
+def _complete_tables(rules: pd.DataFrame, where: str) -> pd.DataFrame:
+    """Return rules with one that drops in each table without rules that others go to, and say so."""
+    targets = {
+        int(part.partition(":")[2].partition("@")[0])
+        for action in rules["action"].astype(str)
+        for part in action.split()
+        if part.startswith("goto:")
+    }
+    empty = sorted(targets - set(rules["table"].astype(int)))
+    if empty:
+        add_note(
+            f"assumed: tables {', '.join(map(str, empty))} have no rules in {where}, so that their packets "
+            "are dropped there"
+        )
+        added = pd.DataFrame(
+            [(0.0, "", DROP, float(table)) for table in empty],
+            columns=rules.columns,
+            index=range(int(rules.index.max()) + 1, int(rules.index.max()) + 1 + len(empty)),
+        )
+        rules = pd.concat([rules, added])
+    tables = sorted(set(rules["table"].astype(int)))
+    if tables and tables[0] != 0:
+        add_note(
+            f"warning: {where} has no rule of table 0, where packets start: all of them are dropped; its "
+            f"first table is {tables[0]}"
+        )
+    return rules
 
 
 def _read_line(content: str) -> tuple[int, int, str, str]:
@@ -129,88 +158,51 @@ def _read_line(content: str) -> tuple[int, int, str, str]:
     if not found:
         raise BadMatch("has no 'actions=', must be a line of ovs-ofctl dump-flows")
     numbers = {"table": 0, "priority": DEFAULT_PRIORITY}
-    tokens, tag = [], [0, 0]
-    for token in match.replace(",", " ").split():
-        name, equals, value = token.partition("=")
-        name = OTHER_NAMES.get(name, name)
+    text, others = translate_match(match)
+    for name, value in others.items():
         if name in numbers:
-            most = 254 if name == "table" else MOST_PRIORITY
+            most = MOST_TABLE if name == "table" else MOST_PRIORITY
             if not value.isdecimal() or int(value) > most:
-                raise BadMatch(f"{name} is '{value}', must be a number from 0 to {most}")
+                hint = f"; {NO_NAMES}" if name == "table" and not value.isdecimal() else ""
+                raise BadMatch(f"{name} is '{value}', must be a number from 0 to {most}{hint}")
             numbers[name] = int(value)
-        elif name in NOT_MATCHED or token in FLAGS:
-            continue
-        elif name in ("dl_vlan", "dl_vlan_pcp"):
-            value_bits, mask_bits = _read_tag(name, value)
-            tag = [tag[0] | value_bits, tag[1] | mask_bits]
-        elif not equals:
-            if name not in KEYWORDS:
-                raise BadMatch(f"'{name}' is no protocol that is read" + did_you_mean(name, KEYWORDS))
-            tokens.append(KEYWORDS[name])
-        else:
-            tokens.append(f"{name}={_read_value(name, value)}")
-    if tag[1]:
-        tokens.append(f"vlan_tci={tag[0]:#06x}/{tag[1]:#06x}")
-    return numbers["table"], numbers["priority"], " ".join(tokens), read_actions(actions)
+        elif name not in NOT_MATCHED and name not in FLAGS:
+            raise _refuse(name, value)
+    return numbers["table"], numbers["priority"], text, read_actions(actions)
 
 
-def _read_tag(name: str, value: str) -> Cube:
-    """Return the bits of `vlan_tci` that a number or priority of a VLAN matches."""
-    try:
-        number = int(value, 0)
-    except ValueError:
-        raise BadMatch(f"'{value}' is no value of {name}") from None
-    if name == "dl_vlan" and number == 0xFFFF:  # without a tag
-        return 0, 0xFFFF
-    most = 0xFFF if name == "dl_vlan" else 7
-    if not 0 <= number <= most:
-        raise BadMatch(f"{name} is {number}, must be from 0 to {most}")
-    return (0x1000 | number, 0x1FFF) if name == "dl_vlan" else (0x1000 | number << 13, 0xF000)
-
-
-def _read_value(name: str, value: str) -> str:
-    """Return the value of a field in its usual notation."""
-    if name not in FIELDS:
-        known = [*FIELDS, *OTHER_NAMES, "dl_vlan", "dl_vlan_pcp"]
-        raise BadMatch(f"there is no field '{name}' that is read" + did_you_mean(name, known))
-    if name == "in_port":
-        if value == "LOCAL":
-            return str(LOCAL)
-        if not value.isdecimal():
-            raise BadMatch(f"in_port is {value}, must be a number; dump with --no-names")
+def _refuse(name: str, value: str) -> BadMatch:
+    """Return the error that a word of a match is no field and no protocol that is read."""
     if not value:
-        raise BadMatch(f"{name} has no value")
-    return value
+        known = [*KEYWORDS, *FLAGS]
+        return BadMatch(f"'{name}' is no protocol that is read" + did_you_mean(name, known))
+    known = [*FIELDS, *OTHER_NAMES, *PARTS, *WIDE, *NOT_MODELLED]
+    return BadMatch(f"there is no field '{name}' that is read" + did_you_mean(name, known))
 
 
-def read_actions(text: str) -> str:
-    """Return actions of OpenFlow as the table `rules` has them.
+def translate_header(text: str) -> str:
+    """Return the header of a packet in the names that are used here.
 
-    raises  BadMatch for an action that is not supported, and for a table beside other actions
+    raises  BadMatch for what is no field of a packet
     """
-    found = []
-    for action in re.findall(r"(?:[^,()\s]|\([^()]*\))+", text):
-        name, _, value = action.partition(":")
-        following = re.fullmatch(r"goto_table:(\d+)|resubmit\(,(\d+)\)", action)
-        if action == "drop":
-            continue
-        if following:
-            found.append(f"goto:{following[1] or following[2]}")
-        elif name == "output" or action.isdecimal() or action.upper() in PORTS:
-            port = (value if name == "output" else action).strip('"')
-            found.append(f"out:{port}")
-        elif name.upper() == "CONTROLLER" or action.lower().startswith("controller("):
-            found.append("controller")
-        elif action.startswith(SETS):
-            found.append(f"set:{action}")
-        else:
-            raise BadMatch(
-                f"action '{action}' is not supported; these are: drop, output, goto_table, resubmit(,TABLE), "
-                "controller, and changes of header fields"
-            )
-    if len(found) > 1 and any(action.startswith("goto:") for action in found):
-        raise BadMatch(f"actions '{text.strip()}' do more than go to a table, must only go to it")
-    return " ".join(found) or "drop"
+    header, others = translate_match(text)
+    for name, value in others.items():
+        raise _refuse(name, value)
+    for token in header.split():
+        name = token.partition("=")[0]
+        if FIELDS[name][2] == REGISTER:
+            raise BadMatch(f"{name} is a register, which packets do not have: it is 0 when they arrive")
+    return " ".join(_drop_full_mask(token) for token in header.split())
+
+
+def _drop_full_mask(token: str) -> str:
+    """Return a value without the mask of all bits, and a tag of VLAN without the bits that it leaves open."""
+    name, _, value = token.partition("=")
+    number, slash, mask = value.partition("/")
+    is_full = slash and mask.startswith("0x") and int(mask, 16) == (1 << FIELDS[name][0]) - 1
+    if is_full or (slash and name in ("vlan_tci", "nw_tos", "ct_state")):
+        return f"{name}={number}"
+    return token
 
 
 # --- writing ------------------------------------------------------------------------------
@@ -224,8 +216,8 @@ def format_rules(problem: FlowTables) -> str:
 
     raises  InputError for fields that OpenFlow does not have
     """
-    layout = problem.layout
-    for field in layout.fields:
+    layout = problem.whole_layout
+    for field in problem.whole_layout.fields:
         if field.name not in FIELDS:
             raise InputError(
                 f"fields: '{field.name}' is no field of OpenFlow that can be written"
@@ -257,14 +249,18 @@ def format_cube(layout: Layout, value: int, mask: int) -> list[str]:
     for token in layout.format_match(value, mask).split():
         name, _, text = token.partition("=")
         number, slash, bits = text.partition("/")
-        if slash and bits.isdecimal() and name not in ("ip_src", "ip_dst", "ipv6_src", "ipv6_dst"):
+        if slash and bits.isdecimal() and name not in ADDRESSES and "_frag" not in name:
             size = layout.by_name[name].bits  # OpenFlow has lengths for addresses of IP only
             own = ((1 << size) - 1) ^ (((1 << size) - 1) >> int(bits))
             text = f"{number}/{own:#x}" if size != 48 else f"{number}/{_format_mac(own)}"
-        elif slash and name in ("eth_src", "eth_dst"):
+        elif slash and name in ("eth_src", "eth_dst", "arp_sha", "arp_tha"):
             text = f"{number}/{_format_mac(int(bits, 16))}"
-        elif slash and name in ("ip_src", "ip_dst") and not bits.isdecimal():
+        elif slash and name in ("ip_src", "ip_dst", "arp_spa", "arp_tpa") and not bits.isdecimal():
             text = f"{number}/{'.'.join(str(octet) for octet in int(bits, 16).to_bytes(4, 'big'))}"
+        elif name in ("nw_frag", "ipv6_frag"):
+            wanted = (int(number, 0), int(bits, 0) if slash and not bits.isdecimal() else 3)
+            text = next((word for word, cube in FRAGMENTS.items() if cube == wanted), "no")
+            name = "nw_frag"
         parts.append(f"{names.get(name, name)}={text}")
     # the kind of a packet before what only such packets have
     return sorted(parts, key=lambda part: 0 if part.startswith("dl_type") else 1 if "proto" in part else 2)
@@ -280,14 +276,27 @@ def _format_actions(action: str) -> str:
     for part in action.split():
         kind, _, value = part.partition(":")
         if kind == "goto":
-            found.append(f"resubmit(,{value})")
+            table, _, port = value.partition("@")
+            found.append(f"resubmit({port},{table})")
         elif kind == "out":
-            found.append(f"output:{value}" if value.isdecimal() else value)
+            found.append(f"output:{value}" if value.isdecimal() or "[" in value else value)
         elif kind == "set":
-            found.append(value)
-        elif part == "controller":
-            found.append("controller")
+            found.append(_format_change(value))
+        elif kind == "copy":
+            found.append(f"move:{value}")
+        elif kind in ("meter", "queue"):
+            found.append(f"{'meter' if kind == 'meter' else 'set_queue'}:{value}")
+        elif part in ("controller", "exit"):
+            found.append(part)
     return ",".join(found) or "drop"
+
+
+def _format_change(text: str) -> str:
+    """Return a change of a header in OpenFlow."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        return "push_vlan:0x8100" if name == "push_vlan" else text
+    return f"load:{value}->{name}" if "[" in name else f"set_field:{value}->{name}"
 
 
 # --- ofproto/trace ------------------------------------------------------------------------
@@ -304,7 +313,7 @@ class Megaflow(NamedTuple):
 def read_megaflow(text: str, layout: Layout) -> Megaflow:
     """Return the entry in the output of `ovs-appctl ofproto/trace`, on the fields of a layout.
 
-    Fields that the layout does not have, such as `in_port` and `nw_frag`, are left out: no rule matches them.
+    Fields that the layout does not have are left out: no rule matches them.
 
     raises  InputError where the output has no entry
     """
@@ -321,7 +330,6 @@ def read_megaflow(text: str, layout: Layout) -> Megaflow:
 
 def _translate(tokens: Iterable[str], layout: Layout) -> Iterable[str]:
     """Yield the matches of an entry on the fields of a layout."""
-    for token in tokens:
-        name, equals, value = token.partition("=")
-        parts = KEYWORDS.get(name, "").split() if not equals else [f"{OTHER_NAMES.get(name, name)}={value}"]
-        yield from (part for part in parts if part.partition("=")[0] in layout.by_name)
+    kept = [token for token in tokens if token.partition("=")[0] not in ("recirc_id", "eth", "skb_priority")]
+    text, _ = translate_match(" ".join(kept))
+    yield from (token for token in text.split() if token.partition("=")[0] in layout.by_name)

@@ -25,6 +25,7 @@ import pandas as pd
 
 from planner.contract.tables import file_name, row_name, validate
 from planner.errors import InputError, did_you_mean
+from planner_models.flowtables.problem.actions import DROP, read_steps
 from planner_models.flowtables.problem.fields import BadMatch, Layout
 from planner_models.flowtables.problem.pipeline import (
     Merging,
@@ -34,9 +35,7 @@ from planner_models.flowtables.problem.pipeline import (
     merge_tables,
 )
 from planner_models.flowtables.problem.schema import MODULES, MOST_ENTRIES, PARALLEL, POLICIES, RESTRICT
-from planner_models.flowtables.problem.validation import find_bad_action
 
-DROP: Final = "drop"
 PASS: Final = "pass"
 
 
@@ -73,6 +72,20 @@ def compile_rules(modules: pd.DataFrame, policies: pd.DataFrame | None, layout: 
             "action": [_format(entry.actions) for entry in kept.values()],
         }
     )
+
+
+def find_bad_action(parts: Sequence[str], layout: Layout) -> str:
+    """Return the rule that the actions of a module violate."""
+    for part in parts:
+        if part.startswith(("set:", "copy:")):
+            return "changes headers, which modules cannot: modules after it would see others"
+        if part.startswith("goto:") or part == "exit":
+            return "is no action of a module, which has one table"
+        try:
+            read_steps(part, layout)
+        except BadMatch as error:
+            return str(error)
+    return ""
 
 
 def merge_modules(
@@ -165,9 +178,7 @@ def _read(
             faults.append(f"{row_name(frame, 'modules', row)}: match '{text}': {error}")
             continue
         actions = tuple(part for part in str(action).split() if part != DROP)
-        rule = next(filter(None, map(find_bad_action, (part for part in actions if part != PASS))), "")
-        if any(part.startswith("set:") for part in actions):
-            rule = "changes headers, which modules cannot: modules after it would see others"
+        rule = find_bad_action([part for part in actions if part != PASS], layout)
         if rule:
             faults.append(f"{row_name(frame, 'modules', row)}: action '{action}' {rule}")
         parts[str(name)] += [Entry(value, mask, actions) for value, mask in cubes]

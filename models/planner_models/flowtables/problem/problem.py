@@ -5,45 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Floats, Ints, Ints32
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import collect_tables, file_name, validate, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
+from planner_models.flowtables.problem.actions import CONTROLLER, Step, read_steps
+from planner_models.flowtables.problem.entries import (
+    Compiled,
+    Rules,
+    Searched,
+    compile_rules,
+    list_searched,
+)
 from planner_models.flowtables.problem.fields import Layout, Words, make_layout
-from planner_models.flowtables.problem.policies import compile_rules
+from planner_models.flowtables.problem.policies import compile_rules as compile_policies
 from planner_models.flowtables.problem.schema import COSTS, FIELDS, OPTIONAL_TABLES, RULE_TABLES, TABLES
 from planner_models.flowtables.problem.validation import apply_change, find_bad_changes, find_faults
 
-DROP: Final = "drop"
-GOTO: Final = "goto:"
-LAST: Final = -1  # in place of a next table: the action is final
 DEFAULT_COSTS: Final = {name: float(column.default or 0.0) for name, column in COSTS.columns.items()}
-
-
-class Rules(NamedTuple):
-    """Entries of all flow tables, by table and falling priority; ranges are several entries of one rule.
-
-    value     (N, words) value, 0 outside of the mask
-    mask      (N, words)
-    action    (N,) number of the action; 0 is `drop`, which also packets without a match get
-    next      (N,) the place of the next table; -1 where the action is final
-    rule      (N,) row of the table `rules`
-    priority  (N,)
-    start     (T + 1,) first entry of each table; the tables that rules name, in order
-    """
-
-    value: Words
-    mask: Words
-    action: Ints32
-    next: Ints32
-    rule: Ints32
-    priority: Ints
-    start: Ints
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +36,7 @@ class FlowTables:
 
     rules    priority, match, action, table
     flows    header, packets, start_s?: one row a connection
-    fields   field, bits, stage, prefix; None: the five-tuple
+    fields   field, bits, stage, prefix, role?; None: the five-tuple
     costs    probe_ns, upcall_us, revalidate_us, revalidate_s, flow_limit, table_limit, microflow_entries,
              idle_s, in one row; None: as published
     changes  time_s, change, priority, match, action, table; None: rules stay
@@ -90,7 +74,7 @@ class FlowTables:
             fields = frames.get("fields")
             if fields is not None:
                 fields = validate(FIELDS, fields, where=file_name(fields, "fields"))
-            frames["rules"] = compile_rules(modules, policies, make_layout(fields))
+            frames["rules"] = compile_policies(modules, policies, make_layout(fields))
         return cls(**frames)
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
@@ -140,8 +124,13 @@ class FlowTables:
 
     @cached_property
     def layout(self) -> Layout:
-        """The header fields and their places."""
+        """The header fields of packets and their places."""
         return make_layout(self.fields)
+
+    @cached_property
+    def whole_layout(self) -> Layout:
+        """The same with registers after them."""
+        return make_layout(self.fields, with_registers=True)
 
     @cached_property
     def matches(self) -> list[str]:
@@ -149,10 +138,10 @@ class FlowTables:
         return [text if isinstance(text, str) else "" for text in self.rules["match"]]
 
     @cached_property
-    def actions(self) -> list[str]:
-        """The names of actions; the first one is `drop`."""
-        named = [str(action) for action in pd.unique(self.rules["action"])]
-        return [DROP, *(action for action in named if action != DROP)]
+    def steps(self) -> list[list[Step]]:
+        """The steps of each rule's action."""
+        known = {name: read_steps(name, self.whole_layout) for name in set(self.rules["action"].astype(str))}
+        return [known[name] for name in self.rules["action"].astype(str)]
 
     @cached_property
     def table_numbers(self) -> list[int]:
@@ -160,33 +149,34 @@ class FlowTables:
         return sorted({0, *self.rules["table"].astype(int)})
 
     @cached_property
+    def compiled(self) -> Compiled:
+        """The entries of all rules and the names of their actions."""
+        return compile_rules(self.rules, self.layout, self.whole_layout, self.steps, self.table_numbers)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether the lookups of packets are the flow tables: no rule writes what another one reads."""
+        return self.compiled.translated is None
+
+    @property
     def entries(self) -> Rules:
-        """The entries of all rules."""
-        layout = self.layout
-        priority = self.rules["priority"].to_numpy(float).astype(np.int64)
-        tables = np.searchsorted(self.table_numbers, self.rules["table"].to_numpy(float))
-        order = np.lexsort((np.arange(len(priority)), -priority, tables))
-        cubes = [layout.parse(text) for text in self.matches]
-        counts = np.array([len(cubes[row]) for row in order.tolist()], dtype=np.int64)
-        rule = np.repeat(order, counts).astype(np.int32)
-        flat = [cube for row in order.tolist() for cube in cubes[row]]
-        number = {name: place for place, name in enumerate(self.actions)}
-        named = self.rules["action"].astype(str).tolist()
-        action = np.array([number[name] for name in named], dtype=np.int32)
-        place = {number: row for row, number in enumerate(self.table_numbers)}
-        following = np.array(
-            [place[int(name[len(GOTO) :])] if name.startswith(GOTO) else LAST for name in named],
-            dtype=np.int32,
-        )
-        return Rules(
-            value=layout.to_words([cube[0] for cube in flat]),
-            mask=layout.to_words([cube[1] for cube in flat]),
-            action=action[rule],
-            next=following[rule],
-            rule=rule,
-            priority=priority[rule],
-            start=np.searchsorted(tables[rule], np.arange(len(self.table_numbers) + 1)).astype(np.int64),
-        )
+        """The entries of all lookups."""
+        return self.compiled.rules
+
+    @property
+    def actions(self) -> list[str]:
+        """The names of actions; the first one is `drop`."""
+        return self.compiled.actions
+
+    @cached_property
+    def searched(self) -> Searched:
+        """The entries as a search of the switch meets them."""
+        return list_searched(self.compiled, self.layout, self.whole_layout)
+
+    @cached_property
+    def is_punt(self) -> Bools:
+        """(A,) whether packets of each action go to the controller, so that each of them is an upcall."""
+        return np.array([CONTROLLER in name.split() for name in self.actions], dtype=bool)
 
     @cached_property
     def headers(self) -> Words:
@@ -196,7 +186,7 @@ class FlowTables:
         numbers = []
         for text in self.flows["header"]:
             if text not in known:
-                known[text] = parse(text)
+                known[text] = parse(self.layout.drop_unused(text)[0])
             numbers.append(known[text])
         return self.layout.to_words(numbers)
 
@@ -208,8 +198,10 @@ class FlowTables:
 
     @cached_property
     def used_mask(self) -> Words:
-        """(words,) mask of the bits that some rule matches."""
-        used: Words = np.bitwise_or.reduce(self.entries.mask, axis=0, initial=np.uint64(0))
+        """(words,) mask of the bits that some rule matches, or some entry of a cache must match."""
+        rules = self.entries
+        masks = np.vstack([rules.mask, rules.needs, rules.always])
+        used: Words = np.bitwise_or.reduce(masks, axis=0, initial=np.uint64(0))
         return used
 
     @cached_property

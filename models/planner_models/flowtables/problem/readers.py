@@ -12,19 +12,34 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.contract.tables import shorten_faults
+from planner.contract.notes import add_note
+from planner.contract.tables import file_name, row_name, shorten_faults
 from planner.errors import InputError
 from planner.io.table_files import read_table
 from planner.io.text_files import read_text
-from planner_models.flowtables.problem.fields import WITH_PORTS, Layout, make_layout
+from planner_models.flowtables.problem.actions import NORMAL
+from planner_models.flowtables.problem.fields import (
+    FIVE_TUPLE,
+    PACKET,
+    WITH_PORTS,
+    BadMatch,
+    Layout,
+    make_layout,
+)
 from planner_models.flowtables.problem.generators import Accept, Connections, Seed, Skew, draw_flows
-from planner_models.flowtables.problem.openflow import read_rules
+from planner_models.flowtables.problem.openflow import read_rules, translate_header
 from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.schema import FLOWS
 
 Flows = Annotated[
     Path | None, Field(description="table header, packets of connections; none: drawn, as rules are met")
 ]
+HOSTS: Final = 32  # addresses of Ethernet that are drawn
+MAC: Final = 0x02_00_00_00_00_00
+TTL: Final = 64
+TCP: Final = 6
+FLAG_BITS: Final = 16
+FLAGS_COLUMN: Final = 5
 RANGE: Final = re.compile(r"(\d+)\s*:\s*(\d+)")
 ANY_PORT: Final = (0, 65_535)
 
@@ -39,17 +54,120 @@ def read_openflow(
 ) -> FlowTables:
     """Read the rules of a switch from `ovs-ofctl dump-flows`.
 
-    The fields are those that rules match. Ports have numbers (`--no-names`). A rule forwards, drops, or goes
-    to one later table; changes of header fields are read as part of the last action.
+    The fields are those that rules match, those that actions change or read, and those that every entry of
+    Open vSwitch matches: the port of input, the type of Ethernet, and whether a packet of IP is a fragment.
+    Tables and ports have numbers (`--no-names`). Registers, several lookups and changes of headers are
+    followed; what is not modelled, such as connection tracking and groups, is refused by its name.
 
-    raises  InputError with a line for each row that is no rule, or is not supported
+    raises  InputError with a line for each row that is no rule, or is not modelled
     """
-    rules, fields = read_rules(read_text(path), path.name)
-    if flows is not None:
-        frame = read_table(FLOWS, flows)
-    else:
-        frame = draw_flows(rules, connections, skew, np.random.default_rng(seed), fields=fields)
-    return FlowTables(rules=rules, fields=fields, flows=frame)
+    text = read_text(path)
+    if flows is None:
+        rules, fields = read_rules(text, path.name)
+        random = np.random.default_rng(seed)
+        frame = draw_flows(rules, connections, skew, random, fields=fields)
+        return FlowTables(rules=rules, fields=fields, flows=_draw_macs(frame, rules, fields, random))
+    frame = _translate_headers(read_table(FLOWS, flows))
+    rules, fields = read_rules(text, path.name, dict.fromkeys(frame["header"]))
+    return FlowTables(rules=rules, fields=fields, flows=_assume_fields(frame, rules, fields))
+
+
+def _translate_headers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of connections with headers in the names that are used here."""
+    known: dict[str, str] = {}
+    faults = []
+    for row, text in enumerate(frame["header"].astype(str)):
+        if text not in known:
+            try:
+                known[text] = translate_header(text)
+            except BadMatch as error:
+                known[text] = text
+                faults.append(f"{row_name(frame, 'flows', row)}: header '{text}': {error}")
+    if faults:
+        raise InputError(*shorten_faults(faults, file_name(frame, "flows"), "with a bad header"))
+    made = frame.assign(header=[known[text] for text in frame["header"].astype(str)])
+    made.attrs |= frame.attrs
+    return made
+
+
+def _assume_fields(frame: pd.DataFrame, rules: pd.DataFrame, fields: pd.DataFrame) -> pd.DataFrame:
+    """Return connections with values of fields that entries must match and no header has, and say so.
+
+    The time to live is 64. Where NORMAL learns by addresses of Ethernet, each connection has another one.
+    """
+    where = file_name(frame, "flows")
+    given = {token.partition("=")[0] for text in set(frame["header"]) for token in text.split()}
+    absent = [name for name in fields["field"].tolist() if name not in given]
+    headers = frame["header"].tolist()
+    actions = [str(action).split() for action in rules["action"]]
+    if "nw_ttl" in absent and any("set:dec_ttl" in parts for parts in actions):
+        add_note(f"assumed: no header of {where} has nw_ttl, which dec_ttl reads; all have 64")
+        headers = [f"{text} nw_ttl=64" for text in headers]
+    macs = [name for name in ("eth_src", "eth_dst") if name in absent]
+    is_normal = any(part.upper() == NORMAL.upper() for parts in actions for part in parts)
+    if macs and is_normal:
+        before = len(set(headers))
+        headers = [
+            " ".join([text, *(f"{name}={format_mac(row + 1)}" for name in macs)])
+            for row, text in enumerate(headers)
+        ]
+        add_note(
+            f"assumed: no header of {where} has {' and '.join(macs)}, which NORMAL matches exactly; each "
+            f"connection has another one, so that there are {len(set(headers)):,} headers"
+            + (f"; with one for all there would be {before:,}" if before < len(set(headers)) else "")
+        )
+    read = {"eth_src", "eth_dst"} & set(macs) if not is_normal else set()
+    written = sorted(
+        name for name in read if any(f"set:{name}=" in part for parts in actions for part in parts)
+    )
+    if written:
+        add_note(
+            f"assumed: no header of {where} has {', '.join(written)}, which actions change and entries "
+            "match; all have the same"
+        )
+    made = frame.assign(header=headers)
+    made.attrs |= frame.attrs
+    return made
+
+
+def _draw_macs(
+    frame: pd.DataFrame, rules: pd.DataFrame, fields: pd.DataFrame, random: np.random.Generator
+) -> pd.DataFrame:
+    """Return drawn connections with addresses of Ethernet and a time to live where actions read them."""
+    layout = make_layout(fields)
+    matched = 0
+    whole = make_layout(fields, with_registers=True)
+    for text in rules["match"]:
+        for _, mask in whole.parse(text):
+            matched |= mask
+    full = layout.full_mask(layout.by_name)
+    drawn = [
+        name
+        for name in ("eth_src", "eth_dst")
+        if name in layout.by_name and not matched & whole.full_mask([name])
+    ]
+    lives = "nw_ttl" in layout.by_name and not matched & whole.full_mask(["nw_ttl"])
+    if not drawn and not lives:
+        return frame
+    hosts = random.integers(1, HOSTS + 1, size=(len(frame), len(drawn)))
+    headers = []
+    for text, own in zip(frame["header"], hosts.tolist(), strict=True):
+        number = layout.parse_header(text)
+        for name, host in zip(drawn, own, strict=True):
+            number |= (MAC + host) << layout.shift[name]
+        if lives:
+            number |= TTL << layout.shift["nw_ttl"]
+        headers.append(layout.format_match(layout.clear_absent(number), full))
+    if drawn:
+        add_note(f"assumed: connections are between {HOSTS} addresses of Ethernet, as rules name none")
+    if lives:
+        add_note(f"assumed: connections have nw_ttl={TTL}, as rules name none")
+    return frame.assign(header=headers)
+
+
+def format_mac(host: int) -> str:
+    """Return an address of Ethernet in the usual notation."""
+    return ":".join(f"{octet:02x}" for octet in (MAC + host).to_bytes(6, "big"))
 
 
 def read_classbench(
@@ -66,7 +184,8 @@ def read_classbench(
     """Read a filter set of ClassBench, the first filter of the highest priority, and a trace of headers.
 
     Filters have no actions: a share `accept` of them forwards, the others drop, by the seed. A filter of
-    ports without a protocol is one for each protocol with ports. Flags of TCP are not matched.
+    ports without a protocol is one for each protocol with ports; one of flags is one of TCP. Flags are a
+    field of 16 bits as the file has them, where some filter matches any.
 
     source  Taylor and Turner, ClassBench: a packet classification benchmark, 2007
     raises  InputError with a line for each row that is no filter, or no header
@@ -97,12 +216,31 @@ def read_classbench(
         index=lines,
     )
     rules.attrs |= {"where": path.name, "first_row": 1}
+    fields = None
+    if any("tcp_flags=" in match for match in matches):
+        fields = pd.DataFrame(
+            [*FIVE_TUPLE[:3], ("tcp_flags", FLAG_BITS, "l3", False, PACKET), *FIVE_TUPLE[3:]],
+            columns=["field", "bits", "stage", "prefix", "role"],
+        ).astype({"prefix": int})
     if trace is None:
-        return FlowTables(rules=rules, flows=draw_flows(rules, connections, skew, random))
-    return FlowTables(rules=rules, flows=_read_trace(trace, make_layout(None)))
+        flows = draw_flows(rules, connections, skew, random, fields=fields)
+        return FlowTables(rules=rules, fields=fields, flows=_clear_flags(flows, fields))
+    return FlowTables(rules=rules, fields=fields, flows=_read_trace(trace, make_layout(fields)))
 
 
-def _read_filter(text: str) -> list[str]:
+def _clear_flags(flows: pd.DataFrame, fields: pd.DataFrame | None) -> pd.DataFrame:
+    """Return connections without flags of TCP where they are of another protocol."""
+    if fields is None:
+        return flows
+    layout = make_layout(fields)
+    protocol, flags = layout.full_mask(["ip_proto"]), layout.full_mask(["tcp_flags"])
+    tcp, full = TCP << layout.shift["ip_proto"], layout.full_mask(layout.by_name)
+    numbers = [layout.parse_header(text) for text in flows["header"]]
+    cleared = [number if number & protocol == tcp else number & ~flags for number in numbers]
+    return flows.assign(header=[layout.format_match(number, full) for number in cleared])
+
+
+def _read_filter(text: str) -> list[str]:  # noqa: C901
     """Return the matches of a filter; raises ValueError with the rule that it violates."""
     if not text.startswith("@"):
         raise ValueError("must start with '@', as filters of ClassBench do")
@@ -127,6 +265,11 @@ def _read_filter(text: str) -> list[str]:
         if (first, last) != ANY_PORT:
             ports.append(f"{name}={first}:{last}")
     protocol = _read_protocol(parts[4])
+    flags = _read_flags(parts[5]) if len(parts) > FLAGS_COLUMN else ""
+    if flags and protocol not in (None, TCP):
+        raise ValueError(f"matches flags of protocol {protocol}, must be TCP, 0x06/0xFF")
+    if flags:
+        return [" ".join([*tokens, f"ip_proto={TCP}", flags, *ports])]
     if protocol is None:
         return (
             [" ".join([*tokens, word, *ports]) for word in WITH_PORTS.values()]
@@ -162,10 +305,23 @@ def _read_protocol(text: str) -> int | None:
     return number if mask else None
 
 
+def _read_flags(text: str) -> str:
+    """Return the match of flags of TCP; empty for any."""
+    try:
+        value, mask = (int(part, 16) for part in text.split("/"))
+    except ValueError:
+        raise ValueError(f"'{text}' are no flags with a mask, such as 0x0200/0x0200") from None
+    if not 0 <= value < 1 << FLAG_BITS or not 0 <= mask < 1 << FLAG_BITS:
+        raise ValueError(f"flags {text} must fit into {FLAG_BITS} bits")
+    return f"tcp_flags={value & mask:#x}/{mask:#x}" if mask else ""
+
+
 def _read_trace(path: Path, layout: Layout) -> pd.DataFrame:
     """Return the connections of a trace: source, destination, ports and protocol as numbers in a row."""
-    names = ("ip_src", "ip_dst", "tp_src", "tp_dst", "ip_proto")
+    names = ["ip_src", "ip_dst", "tp_src", "tp_dst", "ip_proto"]
     headers, faults = [], []
+    has_flags = "tcp_flags" in layout.by_name
+    without = 0
     full = layout.full_mask(layout.by_name)
     for line, text in enumerate(read_text(path).splitlines()):
         parts = text.split()
@@ -175,7 +331,10 @@ def _read_trace(path: Path, layout: Layout) -> pd.DataFrame:
             faults.append(f"{path.name} row {line + 1}: has {len(parts)} numbers, must have at least 5")
             continue
         number = 0
-        for name, part in zip(names, parts, strict=False):
+        # flags stand between the protocol and the number of the filter
+        read = [*names, "tcp_flags"] if has_flags and len(parts) > len(names) + 1 else names
+        without += has_flags and read is names
+        for name, part in zip(read, parts, strict=False):
             bits = layout.by_name[name].bits
             if not part.isdecimal() or int(part) >= 1 << bits:
                 faults.append(
@@ -188,6 +347,8 @@ def _read_trace(path: Path, layout: Layout) -> pd.DataFrame:
         faults.append(f"{path.name}: has no headers, must have at least 1")
     if faults:
         raise InputError(*shorten_faults(faults, path.name, "that cannot be read"))
+    if without:
+        add_note(f"assumed: {without:,} headers of {path.name} have no flags of TCP, which filters match: 0")
     return pd.DataFrame({"header": headers, "packets": 1.0})
 
 

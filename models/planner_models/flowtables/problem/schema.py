@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from planner.contract.tables import Table, choice, label, number
-from planner_models.flowtables.problem.fields import STAGES
+from planner_models.flowtables.problem.fields import ROLES, STAGES
 
 MOST_BITS: Final = 128
 PARALLEL: Final = "parallel"
 SEQUENTIAL: Final = "sequential"
 RESTRICT: Final = "restrict"
 OPERATORS: Final = (PARALLEL, SEQUENTIAL, RESTRICT)
-MOST_FIELDS: Final = 32
+MOST_FIELDS: Final = 64
 MOST_CHANGES: Final = 1_000
 MOST_TABLES: Final = 255
 MOST_ENTRIES: Final = 1_000_000
@@ -33,6 +33,12 @@ FIELDS: Final = Table(
             optional=True,
             default=0.0,
         ),
+        "role": choice(
+            "packet; always: every entry matches the field, as Open vSwitch does with in_port, eth_type and "
+            "nw_frag; register: no part of a packet, 0 until an action sets it; absent: packet",
+            ROLES,
+            optional=True,
+        ),
     },
     key=("field",),
 )
@@ -48,8 +54,8 @@ RULES: Final = Table(
             may_be_blank=True,
         ),
         "action": label(
-            "what happens to the packet, such as drop, out:3, count:7, set:dec_ttl out:3, or goto:1 for the "
-            "next table"
+            "what happens to the packet, such as drop, out:3, count:7, set:dec_ttl out:3, or goto:1 for a "
+            "lookup in table 1; steps are between blanks"
         ),
         "table": number(
             "number of the flow table; packets start at table 0",

@@ -11,9 +11,11 @@ import pandas as pd
 
 from planner.arrays import Bools
 from planner.compiled import kernel
+from planner.contract.notes import add_note
 from planner.contract.tables import SHOWN_ROWS, file_name, row_name, shorten_faults
 from planner.errors import InputError, did_you_mean
-from planner_models.flowtables.problem.fields import BadMatch
+from planner_models.flowtables.problem.actions import Goto, list_unknown, read_steps
+from planner_models.flowtables.problem.fields import REGISTER, BadMatch
 from planner_models.flowtables.problem.schema import (
     ADD,
     MOST_BITS,
@@ -26,7 +28,6 @@ from planner_models.flowtables.problem.schema import (
 if TYPE_CHECKING:
     from planner_models.flowtables.problem.problem import FlowTables
 
-ACTIONS: Final = ("drop", "out:PORT", "count:NAME", "goto:TABLE", "set:CHANGE", "controller")
 MOST_CUBES: Final = 10_000  # entries of one rule
 MOST_PAIRS: Final = 16  # of overlapping rules that are looked for
 
@@ -37,7 +38,10 @@ def find_faults(problem: FlowTables) -> list[str]:
     if faults:
         return faults
     faults = [*_find_bad_matches(problem), *_find_bad_actions(problem), *_find_bad_headers(problem)]
-    return faults or _find_overlaps(problem)
+    if not faults:
+        note_unknown_fields(problem)
+        faults = _find_overlaps(problem)
+    return faults
 
 
 def _find_bad_sizes(problem: FlowTables) -> Iterable[str]:
@@ -49,7 +53,9 @@ def _find_bad_sizes(problem: FlowTables) -> Iterable[str]:
                 f" to {most}" if most > 1 else ""
             )
     if problem.fields is not None:
-        bits = int(problem.fields["bits"].sum())
+        roles = problem.fields.get("role")
+        in_packet = problem.fields if roles is None else problem.fields[roles != REGISTER]
+        bits = int(in_packet["bits"].sum())
         if bits > 4 * MOST_BITS:
             where = file_name(problem.fields, "fields")
             yield f"{where}: bits add up to {bits}, must be at most {4 * MOST_BITS}"
@@ -62,7 +68,7 @@ def _find_bad_sizes(problem: FlowTables) -> Iterable[str]:
 
 def _find_bad_matches(problem: FlowTables) -> list[str]:
     """Return a fault for each rule whose match has no meaning, lacks a protocol, or has too many entries."""
-    layout, faults, entries = problem.layout, [], 0
+    layout, faults, entries = problem.whole_layout, [], 0
     for row, text in enumerate(problem.matches):
         try:
             cubes = layout.parse(text)
@@ -82,49 +88,60 @@ def _find_bad_matches(problem: FlowTables) -> list[str]:
 
 
 def _find_bad_actions(problem: FlowTables) -> list[str]:
-    """Return a fault for each action that is unknown, or goes to no later table."""
+    """Return a fault for each action that is unknown, or goes to a table without rules."""
     tables = problem.rules["table"].astype(int).tolist()
-    known, faults = set(tables), []
+    layout, known, faults = problem.whole_layout, set(tables), []
     for row, (action, table) in enumerate(zip(problem.rules["action"].astype(str), tables, strict=True)):
-        rule = ""
-        kind, _, value = action.partition(":")
-        if kind == "goto":
-            if not value.isdecimal() or int(value) not in known:
-                rule = "goes to a table without rules" + did_you_mean(value, map(str, sorted(known)))
-            elif int(value) <= table:
-                rule = f"must go to a table after {table}, so that no packet loops"
-        else:
-            rule = next(filter(None, map(find_bad_action, action.split() or [action])), "")
-        if rule:
-            faults.append(f"{row_name(problem.rules, 'rules', row)}: action '{action}' {rule}")
+        try:
+            steps = read_steps(action, layout)
+            for step in steps:
+                if isinstance(step, Goto) and step.table not in known:
+                    raise BadMatch(
+                        "goes to a table without rules"
+                        + did_you_mean(str(step.table), map(str, sorted(known)))
+                    )
+                if isinstance(step, Goto) and step.table == table and len(steps) == 1 and step.port is None:
+                    raise BadMatch("goes to its own table with the same packet, so that it would loop")
+        except BadMatch as error:
+            faults.append(f"{row_name(problem.rules, 'rules', row)}: action '{action}' {error}")
     return shorten_faults(faults, file_name(problem.rules, "rules"), "with a bad action")
 
 
-def find_bad_action(action: str) -> str:
-    """Return the rule that a single action violates that goes to no table."""
-    kind, _, value = action.partition(":")
-    if kind == "out":
-        return "" if value else "must name a port, such as out:1"
-    if kind == "count":
-        return "" if value else "must name a counter, such as count:7"
-    if kind == "set":
-        return "" if value else "must name a change of the header, such as set:mod_nw_dst:10.0.0.1"
-    return "" if action in ACTIONS else "is no action" + did_you_mean(action, ACTIONS)
+def note_unknown_fields(problem: FlowTables) -> None:
+    """Say which fields actions change or read that are no fields of the problem: no entry matches them."""
+    unknown = {
+        name
+        for action in set(problem.rules["action"].astype(str))
+        for name in list_unknown(action, problem.whole_layout)
+    }
+    if unknown:
+        add_note(
+            f"warning: {file_name(problem.rules, 'rules')}: actions change or read "
+            f"{', '.join(sorted(unknown))}, no field here: a switch matches it, with more entries"
+        )
 
 
 def _find_bad_headers(problem: FlowTables) -> list[str]:
     """Return a fault for each connection without a header."""
     layout, faults, count, known = problem.layout, [], 0, set()
+    unused: dict[str, None] = {}
     for row, text in enumerate(problem.flows["header"]):
         if text in known:
             continue
         try:
-            layout.parse_header(text)
+            kept, dropped = layout.drop_unused(text)
+            layout.parse_header(kept)
             known.add(text)
+            unused.update(dict.fromkeys(dropped))
         except BadMatch as error:
             count += 1
             if count <= SHOWN_ROWS:
                 faults.append(f"{row_name(problem.flows, 'flows', row)}: header '{text}': {error}")
+    if unused:
+        add_note(
+            f"{file_name(problem.flows, 'flows')}: {', '.join(unused)}: no rule matches it, so that it is "
+            "not used"
+        )
     return shorten_faults(faults, file_name(problem.flows, "flows"), "with a bad header", count=count)
 
 
@@ -177,11 +194,17 @@ def _text(match: Any) -> str:
 
 def _find_overlaps(problem: FlowTables) -> list[str]:
     """Return a fault for pairs of rules of one priority that overlap and have different actions."""
-    entries = problem.entries
-    table = np.searchsorted(entries.start, np.arange(len(entries.action)), side="right")
+    compiled = problem.compiled
+    entries = compiled.pipeline
+    numbers: dict[str, int] = {}
+    named = problem.rules["action"].astype(str).tolist()
+    action = np.array([numbers.setdefault(name, len(numbers)) for name in named], dtype=np.int32)
+    rule = np.array(entries.rule, dtype=np.int64)
+    table = np.searchsorted(entries.start, np.arange(len(rule)), side="right")
     pairs = find_overlaps(
-        entries.value, entries.mask, entries.action, entries.priority, table.astype(np.int64), MOST_PAIRS
-    )
+        entries.value, entries.mask, action[rule], np.array(entries.priority, dtype=np.int64),
+        table.astype(np.int64), MOST_PAIRS,
+    )  # fmt: skip
     faults, seen = [], set()
     for first, second in pairs.tolist():
         rows = tuple(sorted((int(entries.rule[first]), int(entries.rule[second]))))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from planner.contract.targets import Study, TargetValues
 from planner_models.flowtables.designs.reactive import install_microflows
-from planner_models.flowtables.designs.tuple_space import consult, make_tuple_space
+from planner_models.flowtables.designs.tuple_space import make_tuple_space, search
 from planner_models.flowtables.plan.lookup import fill_table, find_all
 from planner_models.flowtables.problem.fields import STAGES, Layout
 from planner_models.flowtables.problem.pipeline import Stage, count_joint_cubes, merge_tables
@@ -150,7 +150,7 @@ def _match_bits(prefixes: tuple[str, ...], address: str, *, by_prefix: bool = Tr
         flows=pd.DataFrame({"header": [f"ip_dst={address}"]}),
     )
     space = make_tuple_space(problem, is_staged=False)
-    mask = consult(problem.headers, problem.entries, space, False, by_prefix)
+    mask = search(problem, problem.headers, space, by_priority=False, by_prefix=by_prefix)
     return int(np.bitwise_count(mask).sum())
 
 

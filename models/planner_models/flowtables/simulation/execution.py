@@ -65,6 +65,7 @@ class CacheExecution:
         words = headers.shape[1]
         self.counts = np.zeros(COUNTS, dtype=np.int64)
         self.stale_s, self.revalidate_s, self.most_entries = 0.0, 0.0, 0
+        self.punts = 0
         self._done, self._now_s = 0, 0.0
         self._table = make_table(words, len(headers) + 1, len(headers) + 1)
         size = len(self._table.mask_of)
@@ -135,6 +136,7 @@ class CacheExecution:
                 self._wanted, self._rules.entries, self._index, self._table, self._held, self._micro,
                 self._bit_weight, self._reuse, self.problem.most_entries, self.counts,
             )  # fmt: skip
+            self.punts += int(self._is_punt[self._packets.header[part]].sum())
         self._done = last
         self.most_entries = max(self.most_entries, int(self._table.counts[0]))
 
@@ -147,7 +149,8 @@ class CacheExecution:
             [self._number.setdefault(name, len(self._number)) for name in names], dtype=np.int32
         )
         self._renamed: Ints32 = renamed
-        self._action = renamed[classify(self._headers, self._rules.entries)]
+        numbers = classify(self._headers, self._rules.entries)
+        self._action, self._is_punt = renamed[numbers], self._rules.is_punt[numbers]
         if self._masks_of_misses is None:
             self._wanted = np.broadcast_to(self._rules.used_mask, self._headers.shape).copy()
         else:

@@ -38,9 +38,11 @@ METRICS: Final = (
     less(
         "cpu_per_connection_us",
         "us",
-        "CPU time for each connection: lookups of its packets, misses, and its share of checks of entries",
+        "CPU time for each connection: lookups of its packets, misses, packets to the controller, and its "
+        "share of checks of entries",
     ),
     less("misses", "misses", "packets that go to userspace"),
+    less("to_controller", "packets", "packets that go to the controller: each is an upcall"),
     more("hit_rate", "%", "packets that find an entry, in percent of all"),
     less("probes_per_packet", "lookups", "lookups of a packet, that in the microflows included; mean"),
     more("microflow_hit_rate", "%", "packets that need no search of masks, in percent of all"),
@@ -141,11 +143,13 @@ def _measure(problem: FlowTables, execution: CacheExecution, until_s: float) -> 
     counts = execution.counts
     packets, misses = float(counts[PACKETS]), float(counts[MISSES])
     lookups_us = problem.probe_us * float(counts[PROBES])
-    upcalls_us = misses * problem.cost("upcall_us")
+    punts = float(execution.punts)  # each packet is an upcall, with an entry or without
+    upcalls_us = (misses + punts) * problem.cost("upcall_us")
     total_us = lookups_us + upcalls_us + 1e6 * execution.revalidate_s
     return {
         "cpu_per_connection_us": total_us / len(problem.flows),
         "misses": misses,
+        "to_controller": punts,
         "hit_rate": 100 * (1 - misses / packets),
         "probes_per_packet": float(counts[PROBES]) / packets,
         "microflow_hit_rate": 100 * float(counts[MICROFLOW_HITS]) / packets,

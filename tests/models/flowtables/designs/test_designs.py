@@ -14,7 +14,7 @@ from planner_models.flowtables.designs.bound import find_incompatible, find_witn
 from planner_models.flowtables.designs.cover import group_headers
 from planner_models.flowtables.designs.least_specific import find_least_masks
 from planner_models.flowtables.designs.merged import PoolSearch
-from planner_models.flowtables.designs.tuple_space import consult, make_tuple_space
+from planner_models.flowtables.designs.tuple_space import make_tuple_space, search
 from planner_models.flowtables.plan.bit_index import make_bit_index
 from planner_models.flowtables.plan.classification import classify, find_valid
 from planner_models.flowtables.problem.generators import firewall, table_1
@@ -65,7 +65,8 @@ def test_least_masks_are_near_the_least(problem: FlowTables) -> None:
     """Greedy against all valid masks of 8 bits: never fewer bits, and at most twice as many."""
     words = every_word(problem)
     headers = group_headers(problem).words
-    found = find_least_masks(headers, problem.entries, make_bit_index(problem, by_entropy=False))
+    index = make_bit_index(problem, by_entropy=False)
+    found = find_least_masks(headers, np.zeros_like(headers), problem.entries, index)
     valid = find_valid(headers, words, problem.entries)
     bits = np.bitwise_count(words).sum(axis=1)
     for row, mask in enumerate(found):
@@ -185,13 +186,11 @@ def test_bits_of_the_paper_s_trie(address: str, bits: int) -> None:
         fields=None,
     )
     space = make_tuple_space(problem, is_staged=False)
-    mask = consult(problem.headers, problem.entries, space, False, True)
+    mask = search(problem, problem.headers, space, by_priority=False, by_prefix=True)
     found = int(np.bitwise_count(mask).sum())
     # 10.1.4.9 shares 28 bits with 10.1.4.5: 29 bits settle it
     assert found == (29 if address == "10.1.4.9" else bits)
-    plain = consult(
-        problem.headers, problem.entries, make_tuple_space(problem, is_staged=False), False, False
-    )
+    plain = search(problem, problem.headers, space, by_priority=False, by_prefix=False)
     assert np.bitwise_count(plain).sum() == 32
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planner.errors import PlanRejected
 from planner_models.flowtables import SYSTEM, Cache, FlowTables, check, measure
-from planner_models.flowtables.plan.check import classify_headers, count_wrong, follow
+from planner_models.flowtables.plan.check import classify_headers, find_wrong, follow
 from planner_models.flowtables.plan.classification import classify, find_valid
 from planner_models.flowtables.plan.lookup import fill_table, find_all, order_masks
 from planner_models.flowtables.plan.plan import read_plan
@@ -42,9 +42,14 @@ def test_cubes_are_valid_only_with_one_action(problem: FlowTables, header: int, 
     settled = follow(problem, value & bits, bits)
     assert settled is None or (is_one and settled == actions[0])
     name = problem.actions[actions[0]]
-    wrong = count_wrong(problem, value & bits, bits, name, np.random.default_rng(0))
-    assert is_one or wrong or problem.actions[classify(value[None, :] & bits, problem.entries)[0]] != name
-    assert not (is_one and wrong)
+    wrong = find_wrong(problem, value & bits, bits, name)
+    assert (wrong is None) == is_one
+    if wrong is not None:  # all headers of the cube that is shown, and they are in the entry
+        shown, shown_mask = problem.layout.to_words([*wrong])
+        of_wrong = ((words ^ shown) & shown_mask == 0).all(axis=1)
+        assert of_wrong.any()
+        assert inside[of_wrong].all()
+        assert name not in {problem.actions[a] for a in classify(words[of_wrong], problem.entries)}
 
 
 def test_an_entry_with_a_bit_less_is_found() -> None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pandas as pd
 import pytest
 
 from planner.errors import PlanRejected
 from planner_models.flowtables import SYSTEM, Cache, FlowTables, measure
-from planner_models.flowtables.plan import check as module
-from planner_models.flowtables.plan.check import count_changed
 from planner_models.flowtables.problem.goto_merging import find_mergings
 from tests.models.flowtables.switches import make
 
@@ -69,19 +64,3 @@ def test_tables_that_are_left_out_are_named() -> None:
         SYSTEM.plan.from_tables(problem, tables)
     del tables["layout"]  # of a plan without it, tables stay as they are
     assert measure(problem, SYSTEM.plan.from_tables(problem, tables), None)["tables"] == 4
-
-
-def test_merged_tables_of_other_rules_are_found() -> None:
-    """The check of merged tables against rules of which one has another action since."""
-    problem = make(CHAIN, table_limit=100.0)
-    layout = plan_of(problem).layout
-    assert layout is not None
-    assert count_changed(problem, layout, np.random.default_rng(0)) == 0
-    rules = problem.rules.copy()
-    rules.loc[2, "action"] = "out:9"
-    other = replace(problem, rules=rules)
-    patch = pytest.MonkeyPatch()
-    with patch.context() as patched:
-        merge = module.merge_groups
-        patched.setattr(module, "merge_groups", lambda _, groups: merge(other, groups))
-        assert count_changed(problem, layout, np.random.default_rng(0)) > 0

@@ -130,7 +130,7 @@ def test_a_monitor_beside_routes_is_the_product_in_one_table() -> None:
         (
             [("a", 1, "c=1", "out:1 coutn:1")],
             None,
-            "modules row 1: action 'out:1 coutn:1' is no action; valid: controller, count:NAME",
+            "modules row 1: action 'out:1 coutn:1' is no action; valid: controller, copy:",
         ),
         (
             [("a", 1, "c=1", "out:1")],

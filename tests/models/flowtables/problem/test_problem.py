@@ -48,7 +48,7 @@ def test_bad_matches_are_named(rule: tuple[Any, ...], message: str) -> None:
         ([(1, "", "out:")], "rules row 1: action 'out:' must name a port, such as out:1"),
         (
             [(1, "", "goto:1", 0), (1, "", "goto:0", 1)],
-            "rules row 2: action 'goto:0' must go to a table after 1, so that no packet loops",
+            "rules: packets loop through table 0, must come to an end",
         ),
         ([(1, "", "goto:7", 0)], "rules row 1: action 'goto:7' goes to a table without rules; valid: 0"),
         (

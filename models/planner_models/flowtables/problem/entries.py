@@ -1,0 +1,269 @@
+"""Rules as entries in words: of all flow tables of a switch, or of all lookups where rules change headers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from planner.arrays import Ints, Ints32
+from planner.contract.tables import row_name
+from planner_models.flowtables.problem.actions import DROP, Goto, Set, Show, Step
+from planner_models.flowtables.problem.fields import REGISTER, WORD, Cube, Layout, Words
+from planner_models.flowtables.problem.translation import Pipeline, Translated, find_looked, translate
+
+GOTO: Final = "goto:"
+LAST: Final = -1  # in place of a next table: the action is final
+MOST_SEARCHED: Final = 1_000_000
+
+
+class Rules(NamedTuple):
+    """Entries of all lookups, by lookup and falling priority; ranges are several entries of one rule.
+
+    A lookup is one of a flow table; where rules write registers or change headers before others look at them,
+    one of a flow table with what is known then, see `planner_models.flowtables.problem.translation`.
+
+    value       (N, words) value, 0 outside of the mask
+    mask        (N, words)
+    action      (N,) number of the action; 0 is `drop`, which also packets without a match get
+    next        (N,) the lookup that follows; -1 where the action is final
+    rule        (N,) row of the table `rules`; -1 for packets that no rule of a lookup matches
+    priority    (N,)
+    start       (T + 1,) first entry of each lookup; a packet's first lookup is the first
+    needs       (A, words) bits that an entry of the cache with each action must match
+    kind_value, kind_mask, always
+                (K, words) types of packets, and the bits that every entry of the cache for them must match
+    """
+
+    value: Words
+    mask: Words
+    action: Ints32
+    next: Ints32
+    rule: Ints32
+    priority: Ints
+    start: Ints
+    needs: Words
+    kind_value: Words
+    kind_mask: Words
+    always: Words
+
+
+class Searched(NamedTuple):
+    """Entries as a search of the switch meets them, with those that registers rule out.
+
+    value, mask  (N, words): one word more than a header where registers rule entries out, 0 in a header
+    priority, next, start  as in `Rules`
+    """
+
+    value: Words
+    mask: Words
+    priority: Ints
+    next: Ints32
+    start: Ints
+
+
+class Compiled(NamedTuple):
+    """Entries of a problem, and the names of their actions; `translated` is None without registers."""
+
+    rules: Rules
+    actions: list[str]
+    pipeline: Pipeline
+    translated: Translated | None
+
+
+def make_pipeline(
+    rules: pd.DataFrame, layout: Layout, steps: Sequence[list[Step]], numbers: Sequence[int]
+) -> Pipeline:
+    """Return the cubes of rules, by table and falling priority, and their steps."""
+    priority = rules["priority"].to_numpy(float).astype(np.int64)
+    tables = np.searchsorted(numbers, rules["table"].to_numpy(float))
+    order = np.lexsort((np.arange(len(priority)), -priority, tables))
+    texts = [text if isinstance(text, str) else "" for text in rules["match"]]
+    cubes = [layout.parse(text) for text in texts]
+    rule = [row for row in order.tolist() for _ in cubes[row]]
+    flat = [cube for row in order.tolist() for cube in cubes[row]]
+    of_table = tables[np.array(rule, dtype=np.int64)]
+    return Pipeline(
+        value=layout.to_words([cube[0] for cube in flat]),
+        mask=layout.to_words([cube[1] for cube in flat]),
+        cube=flat,
+        rule=rule,
+        priority=priority[np.array(rule, dtype=np.int64)].tolist(),
+        start=np.searchsorted(of_table, np.arange(len(numbers) + 1)).tolist(),
+        places={number: place for place, number in enumerate(numbers)},
+        steps=steps,
+        where=_Where(rules),
+    )
+
+
+class _Where(Sequence[str]):
+    """How errors name each rule."""
+
+    def __init__(self, rules: pd.DataFrame) -> None:
+        self._rules = rules
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __getitem__(self, row: int) -> str:  # type: ignore[override]
+        return row_name(self._rules, "rules", row)
+
+
+def is_plain(layout: Layout, tables: Sequence[int], steps: Sequence[list[Step]]) -> bool:
+    """Return whether each rule ends a packet's way, or sends it on to a later table and does nothing else."""
+    if any(field.role == REGISTER for field in layout.fields):
+        return False
+    for table, own in zip(tables, steps, strict=True):
+        if len(own) == 1 and isinstance(own[0], Goto):
+            if own[0].port is not None or own[0].table <= table:
+                return False
+        elif not all(isinstance(step, Show | Set) for step in own):
+            return False
+    return True
+
+
+def compile_rules(
+    rules: pd.DataFrame, packet: Layout, whole: Layout, steps: Sequence[list[Step]], numbers: Sequence[int]
+) -> Compiled:
+    """Return the entries of rules.
+
+    packet, whole  layouts of headers without and with registers
+    steps          of each rule; numbers: of the tables, the first one is 0
+    raises         InputError where packets loop, or too many entries are needed
+    """
+    pipeline = make_pipeline(rules, whole, steps, numbers)
+    if is_plain(whole, rules["table"].astype(int).tolist(), steps):
+        return _compile_plain(rules, packet, pipeline)
+    registers = whole.full_mask(field.name for field in whole.fields if field.role == REGISTER)
+    made = translate(pipeline, whole, registers)
+    shift = WORD * (whole.words - packet.words)
+    row = np.array(made.row, dtype=np.int64)
+    rule = np.array([*pipeline.rule, -1], dtype=np.int32)[row]
+    priority = np.array([*pipeline.priority, -1], dtype=np.int64)[row]
+    return Compiled(
+        Rules(
+            value=packet.to_words([value >> shift for value, _ in made.cube]),
+            mask=packet.to_words([mask >> shift for _, mask in made.cube]),
+            action=np.array(made.action, dtype=np.int32),
+            next=np.array(made.next, dtype=np.int32),
+            rule=rule,
+            priority=priority,
+            start=np.array(made.start, dtype=np.int64),
+            needs=packet.to_words([mask >> shift for mask in made.needs]),
+            **_find_kinds(packet),
+        ),
+        made.names,
+        pipeline,
+        made,
+    )
+
+
+def _compile_plain(rules: pd.DataFrame, layout: Layout, pipeline: Pipeline) -> Compiled:
+    """Return the entries of rules that each end a packet's way, or send it on."""
+    named = rules["action"].astype(str).tolist()
+    names = [DROP, *(name for name in dict.fromkeys(named) if name != DROP)]
+    number = {name: place for place, name in enumerate(names)}
+    needs = [0] * len(names)
+    for name, steps in zip(named, pipeline.steps, strict=True):
+        for step in steps:
+            if isinstance(step, Show | Set):
+                needs[number[name]] |= step.reads
+    action = np.array([number[name] for name in named], dtype=np.int32)
+    following = np.array(
+        [
+            pipeline.places[steps[0].table] if steps and isinstance(steps[0], Goto) else LAST
+            for steps in pipeline.steps
+        ],
+        dtype=np.int32,
+    )
+    rule = np.array(pipeline.rule, dtype=np.int32)
+    return Compiled(
+        Rules(
+            value=pipeline.value,
+            mask=pipeline.mask,
+            action=action[rule],
+            next=following[rule],
+            rule=rule,
+            priority=np.array(pipeline.priority, dtype=np.int64),
+            start=np.array(pipeline.start, dtype=np.int64),
+            needs=layout.to_words(needs),
+            **_find_kinds(layout),
+        ),
+        names,
+        pipeline,
+        None,
+    )
+
+
+def _find_kinds(layout: Layout) -> dict[str, Words]:
+    """Return the types of packets, and the bits that every entry for them must match."""
+    kinds = layout.kinds
+    return {
+        "kind_value": layout.to_words([kind.value for kind in kinds]),
+        "kind_mask": layout.to_words([kind.mask for kind in kinds]),
+        "always": layout.to_words([kind.always for kind in kinds]),
+    }
+
+
+def list_searched(compiled: Compiled, packet: Layout, whole: Layout) -> Searched:
+    """Return the entries as a search of the switch meets them.
+
+    Rules that registers rule out have no entry in a lookup, but they are in the tuples that it searches, and
+    in its tries. A word that is 0 in every header tells them from the others: its mask names the bits of
+    registers that a tuple matches, so that it is looked at in the first stage.
+    """
+    rules, made = compiled.rules, compiled.translated
+    if made is None:
+        return Searched(rules.value, rules.mask, rules.priority, rules.next, rules.start)
+    pipeline = compiled.pipeline
+    shift = WORD * (whole.words - packet.words)
+    code = {0: 0}
+    cubes: list[Cube] = []
+    extra: list[Cube] = []
+    priority, following, start = [], [], [0]
+    for place, lookup in enumerate(made.lookup):
+        rows = range(made.start[place], made.start[place + 1])
+        looked = find_looked(lookup, whole)
+        fixed = looked.mask | looked.copied_mask()
+        for row in rows:
+            own = made.row[row]
+            group = pipeline.cube[own][1] & fixed if own >= 0 else 0
+            cubes.append(made.cube[row])
+            extra.append((0, code.setdefault(group, len(code))))
+            following.append(made.next[row])
+            priority.append(int(rules.priority[row]))
+        if not lookup.ttl and len(cubes) < MOST_SEARCHED:
+            for own in range(*pipeline.start[lookup.table : lookup.table + 2]):
+                value, mask = pipeline.cube[own]
+                if (value ^ looked.value) & mask & looked.mask:
+                    cubes.append((value & ~fixed, mask & ~fixed))
+                    bits = code.setdefault(mask & fixed, len(code))
+                    extra.append((bits & -bits, bits))
+                    following.append(LAST)
+                    priority.append(pipeline.priority[own])
+        start.append(len(cubes))
+    order = np.concatenate(
+        [
+            begin + np.argsort(-np.array(priority[begin:end], dtype=np.int64), kind="stable")
+            for begin, end in pairwise(start)
+        ]
+    ).astype(np.int64)
+    words = [
+        np.column_stack(
+            [
+                packet.to_words([cube[side] >> shift for cube in cubes]),
+                np.array([cube[side] for cube in extra], dtype=np.uint64),
+            ]
+        )[order]
+        for side in (0, 1)
+    ]
+    return Searched(
+        value=np.ascontiguousarray(words[0]),
+        mask=np.ascontiguousarray(words[1]),
+        priority=np.array(priority, dtype=np.int64)[order],
+        next=np.array(following, dtype=np.int32)[order],
+        start=np.array(start, dtype=np.int64),
+    )

@@ -1,0 +1,271 @@
+"""Actions of OpenFlow, as `ovs-ofctl` prints them, read as the actions of the table `rules`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from planner.errors import did_you_mean
+from planner_models.flowtables.problem.fields import REGISTER, BadMatch
+from planner_models.flowtables.problem.openflow_fields import (
+    FIELDS,
+    NO_NAMES,
+    PORT_NUMBERS,
+    Subfield,
+    read_number,
+    read_subfields,
+)
+
+PORTS: Final = ("NORMAL", "FLOOD", "ALL", "LOCAL", "IN_PORT", "TABLE")
+NOT_MODELLED: Final = {
+    "ct": "connection tracking, which sends packets through the tables again",
+    "ct_clear": "connection tracking",
+    "nat": "connection tracking",
+    "group": "groups, whose buckets are in another file (dump-groups)",
+    "learn": "rules that packets add",
+    "delete_learned": "rules that packets remove",
+    "conjunction": "conjunctive matches",
+    "bundle": "bundles of ports, chosen by a hash",
+    "bundle_load": "bundles of ports, chosen by a hash",
+    "multipath": "paths chosen by a hash",
+    "clone": "actions on a copy of the packet",
+    "sample": "samples of packets",
+    "push": "a stack of registers",
+    "pop": "a stack of registers",
+    "push_mpls": "labels of MPLS",
+    "pop_mpls": "labels of MPLS",
+    "set_mpls_label": "labels of MPLS",
+    "set_mpls_tc": "labels of MPLS",
+    "set_mpls_ttl": "labels of MPLS",
+    "dec_mpls_ttl": "labels of MPLS",
+    "encap": "types of packets",
+    "decap": "types of packets",
+    "dec_nsh_ttl": "network service headers",
+    "check_pkt_larger": "sizes of packets",
+    "write_actions": "action sets",
+    "clear_actions": "action sets",
+    "apply_actions": "action lists with a name",
+}
+"""Actions that are refused, and what they need."""
+WITHOUT_EFFECT: Final = ("note", "fin_timeout", "pop_queue", "send_flow_rem")
+MODIFIED: Final = {
+    "mod_dl_src": "eth_src",
+    "mod_dl_dst": "eth_dst",
+    "mod_nw_src": "ip_src",
+    "mod_nw_dst": "ip_dst",
+    "mod_nw_ttl": "nw_ttl",
+    "mod_tp_src": "tp_src",
+    "mod_tp_dst": "tp_dst",
+    "set_tunnel": "tun_id",
+    "set_tunnel64": "tun_id",
+}
+SUPPORTED: Final = (
+    "drop, output, goto_table, resubmit, controller, set_field, load, move, write_metadata, mod_*, dec_ttl, "
+    "push_vlan, pop_vlan, set_queue, meter, exit"
+)
+
+
+def split_actions(text: str) -> list[str]:
+    """Return the actions of a list between commas, outside of parentheses."""
+    found, depth, start = [], 0, 0
+    for place, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            found.append(text[start:place])
+            start = place + 1
+    return [part.strip() for part in [*found, text[start:]] if part.strip()]
+
+
+def read_actions(text: str) -> str:
+    """Return actions of OpenFlow as the table `rules` has them.
+
+    raises  BadMatch for an action that is not modelled, by its name
+    """
+    found: list[str] = []
+    for action in split_actions(text):
+        found += _read_action(action)
+    return " ".join(found) or "drop"
+
+
+def _read_action(action: str) -> list[str]:  # noqa: C901
+    """Return the steps of one action."""
+    parsed = re.fullmatch(r"(\w+)(?:[:=]?(\(.*\))|:(.*))?", action, re.DOTALL)
+    if parsed is None:
+        raise BadMatch(f"action '{action}' cannot be read")
+    name, inner, value = parsed[1], parsed[2], parsed[3] or ""
+    lower = name.lower()
+    inner = inner[1:-1] if inner else None
+    if lower in NOT_MODELLED:
+        raise BadMatch(
+            f"action '{action}' is not modelled: {lower} needs {NOT_MODELLED[lower]}. Leave these rules out, "
+            "or write what they do without it"
+        )
+    if action == "drop" or lower in WITHOUT_EFFECT:
+        return []
+    if lower == "goto_table":
+        return [f"goto:{_read_table(value)}"]
+    if lower == "resubmit":
+        return [_read_resubmit(inner if inner is not None else value)]
+    if lower == "output":
+        return [_read_output(inner, value)]
+    if action.isdecimal():
+        return [_read_output(None, action)]
+    if name.upper() in PORTS and inner is None and not value:
+        return [f"out:{name.upper()}"]
+    if lower == "controller":
+        return ["controller"]
+    if lower in ("meter", "set_queue"):
+        return [f"{'meter' if lower == 'meter' else 'queue'}:{value}"]
+    if lower == "enqueue":
+        port, _, queue = (inner or value).replace(",", ":").partition(":")
+        return [f"queue:{queue}", _read_output(None, port)]
+    if lower == "exit":
+        return ["exit"]
+    change = _read_change(lower, inner, value, action)
+    if change is None:
+        known = ["output", "goto_table", "resubmit", *MODIFIED, *NOT_MODELLED, "set_field", "load", "move"]
+        raise BadMatch(
+            f"action '{action}' is not supported; these are: {SUPPORTED}" + did_you_mean(name, known)
+        )
+    return change
+
+
+def _read_change(name: str, inner: str | None, value: str, action: str) -> list[str] | None:  # noqa: C901
+    """Return the steps of a change of a header or a register; None for another action."""
+    if name in ("dec_ttl", "pop_vlan", "strip_vlan", "push_vlan"):
+        return [f"set:{'pop_vlan' if name == 'strip_vlan' else name}"]
+    if name in ("set_field", "load"):
+        text, arrow, target = (inner or value).partition("->")
+        if not arrow:
+            raise BadMatch(f"action '{action}' must name a field behind '->'")
+        return _write(target.strip(), text.strip(), by_bits=name == "load")
+    if name == "move":
+        source, arrow, target = (inner or value).partition("->")
+        if not arrow:
+            raise BadMatch(f"action '{action}' must name a field behind '->'")
+        return _copy(read_subfields(source), read_subfields(target), action)
+    if name == "write_metadata":
+        return _write("metadata", value)
+    if name in MODIFIED:
+        return _write(MODIFIED[name], value)
+    if name == "mod_nw_tos":
+        return _write("ip_dscp", str(read_number("nw_tos", value, 8) >> 2), by_bits=True)
+    if name == "mod_nw_ecn":
+        return _write("nw_ecn", value, by_bits=True)
+    if name in ("mod_vlan_vid", "set_vlan_vid"):
+        number = read_number("dl_vlan", value, 12)
+        return [f"set:vlan_tci={0x1000 | number:#x}/0x1fff"]
+    if name in ("mod_vlan_pcp", "set_vlan_pcp"):
+        number = read_number("dl_vlan_pcp", value, 3)
+        return [f"set:vlan_tci={0x1000 | number << 13:#x}/0xf000"]
+    return None
+
+
+def _read_table(text: str) -> str:
+    if not text.isdecimal() or int(text) > 254:
+        raise BadMatch(f"goes to table '{text}', must be a number from 0 to 254; {NO_NAMES}")
+    return text
+
+
+def _read_resubmit(text: str) -> str:
+    """Return the step of `resubmit(PORT,TABLE)`; without a table, that of a packet's first one."""
+    port, comma, table = text.partition(",")
+    if "," in table:
+        raise BadMatch(f"resubmit({text}) is not modelled: it needs connection tracking")
+    table = _read_table(table.strip()) if comma and table.strip() else ""
+    if not table:
+        raise BadMatch(f"resubmit({text}) has no table, must name one, such as resubmit(,1)")
+    port = port.strip()
+    if port and port.upper() != "IN_PORT":
+        if port.upper() in PORT_NUMBERS:
+            port = str(PORT_NUMBERS[port.upper()])
+        if not port.isdecimal():
+            raise BadMatch(f"resubmit({text}) has port '{port}', must be a number; {NO_NAMES}")
+        return f"goto:{table}@{port}"
+    return f"goto:{table}"
+
+
+def _read_output(inner: str | None, value: str) -> str:
+    """Return the step of an output: to a port, or to the number in a field."""
+    port = value
+    if inner is not None:
+        options = dict(part.partition("=")[::2] for part in inner.split(","))
+        port = options.get("port", inner.split(",")[0])
+    port = port.strip().strip('"')
+    if port.upper() in PORTS:
+        return f"out:{port.upper()}"
+    if port.upper() == "CONTROLLER":
+        return "controller"
+    if "[" in port or port in FIELDS or port.upper().startswith(("NXM_", "OXM_")):
+        parts = read_subfields(port)
+        if len(parts) != 1:
+            raise BadMatch(f"output:{port} has more than 32 bits, must be the number of a port")
+        return f"out:{_show(parts[0])}"
+    if not port or re.search(r"[\s:\[\]]", port):
+        raise BadMatch(f"output to '{port}' is to no port")
+    return f"out:{port}"
+
+
+def _show(part: Subfield) -> str:
+    return f"{part.name}[{part.low}..{part.low + part.bits - 1}]"
+
+
+def _write(target: str, text: str, *, by_bits: bool = False) -> list[str]:
+    """Return the steps that write a value, or a value with a mask, into some bits of a field.
+
+    by_bits  whether the bits that are written are named, which are matched then, not the whole field
+    """
+    parts = read_subfields(target)
+    bits = sum(part.bits for part in parts)
+    value_text, slash, mask_text = text.partition("/")
+    name = parts[0].name if len(parts) == 1 else target
+    full = (1 << bits) - 1
+    whole = name if len(parts) == 1 and parts[0].bits == FIELDS[name][0] else ""
+    value = read_number(whole, value_text, bits)
+    mask = read_number(whole, mask_text, bits) if slash else full
+    found = []
+    for part in parts:
+        bits -= part.bits
+        own = (1 << part.bits) - 1
+        own_value, own_mask = (value >> bits & own) << part.low, (mask >> bits & own) << part.low
+        if not own_mask:
+            continue
+        size = FIELDS[part.name][0]
+        if part.name == "vlan_tci" and target.lower().endswith(("vlan_pcp", "vlan_vid", "dl_vlan")):
+            own_value, own_mask = own_value | 0x1000, own_mask | 0x1000
+        if by_bits and part.bits < size and part.name != "vlan_tci" and FIELDS[part.name][2] != REGISTER:
+            found.append(f"set:{_show(part)}={own_value >> part.low:#x}")
+            continue
+        shown = format_number(part.name, own_value & own_mask)
+        found.append(f"set:{part.name}={shown}" + ("" if own_mask == (1 << size) - 1 else f"/{own_mask:#x}"))
+    return found
+
+
+def format_number(name: str, value: int) -> str:
+    """Return a value of a field in its usual notation."""
+    from planner_models.flowtables.problem.fields import Field, format_value
+
+    size = FIELDS[name][0]
+    if name.startswith("reg") or name == "metadata" or name == "vlan_tci":
+        return f"{value:#x}"
+    return format_value(Field(name, size, 0, False, 0, 0), value, (1 << size) - 1)
+
+
+def _copy(source: list[Subfield], target: list[Subfield], action: str) -> list[str]:
+    """Return the steps that copy some bits to as many others."""
+    bits, others = (sum(part.bits for part in parts) for parts in (source, target))
+    if bits != others:
+        raise BadMatch(f"action '{action}' copies {bits} bits to {others}")
+    found, first, second = [], list(source), list(target)
+    while first:
+        count = min(first[0].bits, second[0].bits)
+        pair = []
+        for parts in (first, second):  # the highest bits of each
+            part = parts[0]
+            pair.append(Subfield(part.name, part.low + part.bits - count, count))
+            if part.bits == count:
+                del parts[0]
+            else:
+                parts[0] = Subfield(part.name, part.low, part.bits - count)
+        found.append(f"copy:{_show(pair[0])}->{_show(pair[1])}")
+    return found
