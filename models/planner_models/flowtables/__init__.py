@@ -24,11 +24,12 @@ headers of which any two have a header of another action in the smallest cube ar
 and prices of headers couple misses with the number of masks and their lookups (`designs/mask_bound.py`).
 
 Tables: `rules(priority, match, action, table?)`, `flows(header, packets?, start_s?)` and optionally
-`fields(field, bits, stage, prefix?)`, else the five-tuple, and `costs(probe_ns?, upcall_us?,
+`fields(field, bits, stage, prefix?, role?)`, else the five-tuple, and `costs(probe_ns?, upcall_us?,
 revalidate_us?, revalidate_s?, flow_limit?, table_limit?, microflow_entries?, idle_s?)`. In place of rules,
 `modules(module, priority, match, action)` and `policies(policy, operator, first, second)` are compiled to
 rules (Foster et al. 2013, Frenetic). `simulate` also reads `changes(time_s, change, priority, match, action,
-table?)` of rules. Matches are text, such as `ip_src=10.0.0.0/8 tcp_dst=80:443`; a range becomes prefixes. A
+table?)` of rules. Matches are text, such as `ip_src=10.0.0.0/8 tcp_dst=80:443`; a range becomes prefixes. Actions are steps, which
+may write headers and registers and look packets up again. A
 plan is `megaflows(match, action, connections)`, `masks(position, mask, megaflows, connections)` and
 `layout(first_table, last_table, entries)`: which flow tables are merged, within `table_limit` entries.
 

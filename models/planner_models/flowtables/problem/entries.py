@@ -100,7 +100,7 @@ def make_pipeline(
 
 
 class _Where(Sequence[str]):
-    """How errors name each rule."""
+    """Names of rules in errors."""
 
     def __init__(self, rules: pd.DataFrame) -> None:
         self._rules = rules

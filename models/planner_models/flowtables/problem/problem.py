@@ -155,7 +155,7 @@ class FlowTables:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether the lookups of packets are the flow tables: no rule writes what another one reads."""
+        """True where the lookups of packets are the flow tables: no rule writes what another one reads."""
         return self.compiled.translated is None
 
     @property

@@ -40,7 +40,7 @@ TTL_BITS: Final = 8
 
 
 class State(NamedTuple):
-    """What is known of a header and its registers.
+    """Known bits of a header and its registers.
 
     mask, value  bits that are constants, of whole headers
     copies       lowest bit, number of bits, and lowest bit of the packet that they are copies of
