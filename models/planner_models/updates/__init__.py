@@ -120,7 +120,15 @@ SYSTEM = System(
         realize=realize,
     ),
     designs=DESIGNS,
-    best=("optimum", "batches_exact", "batches", "congestion_free", "least_loss", "per_flow"),
+    best=(
+        "optimum",
+        "batches_exact",
+        "batches",
+        "congestion_free",
+        "least_loss",
+        "per_flow",
+        "ordered_exact",
+    ),
     formulation=formulation,
     studies=Studies(
         what_if=explain,

@@ -62,7 +62,7 @@ def ingresses(problem: Update, name: str) -> list[str]:
     row = problem.classes.set_index("class").loc[name]
     if row["ingress"]:
         return [row["ingress"]]
-    return list(hops_of(problem.now, name)) or list(hops_of(problem.next, name))
+    return list({**hops_of(problem.now, name), **hops_of(problem.next, name)})
 
 
 def in_place_mixtures(problem: Update, plan: UpdatePlan, name: str) -> Iterator[tuple[int, dict[str, bool]]]:

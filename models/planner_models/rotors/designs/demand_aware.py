@@ -18,7 +18,6 @@ from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
 from planner.contract.design import Decision
-from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.circuits.designs import day_program, eclipse, optimum, solstice, upper_bound
 from planner_models.circuits.plan import plan as schedules
@@ -77,9 +76,10 @@ def schedule_best(problem: RotorNetwork, *, options: Options = Options()) -> Dec
         if problem.count > 1 and problem.schedule_night_us > 0:
             plans += _mix(problem, options)
             best = max(plans, key=partial(_delivered_mbps, problem))
-            proven = _prove_small(problem, week, _delivered_mbps(problem, best), options)
+            best_mbps = _delivered_mbps(problem, best)
+            proven = _prove_small(problem, week, best_mbps, options)
             if proven is None:
-                bound = _higher(bound, _bound_mixtures(problem, week, _delivered_mbps(problem, best), options))
+                bound = _higher(bound, _bound_mixtures(problem, week, best_mbps, options))
             else:
                 better, bound = proven
                 plans += better

@@ -37,7 +37,7 @@ from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, steps_o
 from planner_models.updates.plan.plan import UpdatePlan
 from planner_models.updates.problem.problem import Update
 
-SCOPE: Final = "two-phase updates of whole classes in batches"
+SCOPE: Final = "two-phase updates of whole classes in batches, without intermediate paths"
 DEFAULT_TIME_LIMIT_S: Final = 60.0
 MOST_NAMED: Final = 3
 REASON_S: Final = 5.0  # of a search with more space
@@ -60,14 +60,15 @@ def find_reasons(problem: Update, needs: Needs, options: Options) -> tuple[str, 
     lacking = " and ".join(
         name for name, lacks in (("tables", rows < tables), ("links", rows >= tables)) if lacks.any()
     )
-    why = f"{who} in no batch, in whatever order: {lacking} lack space"
+    why = f"{who} in no batch, in whatever order, without intermediate paths: {lacking} lack space"
     larger_sizes = _say_sizes(problem, rows[np.argsort(-more[rows], kind="stable")], more)
     larger = needs._replace(free=needs.free + more)
     short = replace(options, time_limit_s=min(options.time_limit_s or REASON_S, REASON_S))
     found = search(larger, short, exact=False, most=len(needs.classes)).batch
     if found is None:
-        return why, f"at least {larger_sizes} must be larger"
-    return why, f"with {larger_sizes}, {sizes({'batches': int(found.max()) + 1})} would be enough"
+        return why, f"without intermediate paths, at least {larger_sizes} must be larger"
+    enough = sizes({"batches": int(found.max()) + 1})
+    return why, f"with {larger_sizes}, {enough} would be enough without intermediate paths"
 
 
 def _say_sizes(problem: Update, rows: Ints, more: Floats) -> str:

@@ -27,7 +27,7 @@ from planner_models.updates.plan.plan import Step, UpdatePlan
 from planner_models.updates.plan.replay import ADD, FLIP, REMOVE, SPLIT
 from planner_models.updates.problem.problem import Update
 
-SCOPE: Final = "shares of the present and the next path of each class"
+SCOPE: Final = "shares of the present and the next path of each class, without intermediate paths"
 GROWING_SCOPE: Final = "shares of the next path that only grow"
 MOST_COLUMNS: Final = 60_000  # of the program in which shares may also fall; larger ones let them only grow
 DEFAULT_TIME_LIMIT_S: Final = 60.0

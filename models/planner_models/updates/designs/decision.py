@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
+from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.formatting import amount
@@ -12,6 +15,7 @@ from planner_models.updates.plan.check import check, evaluate
 from planner_models.updates.plan.metrics import HEADLINE, measure
 from planner_models.updates.plan.plan import Step, UpdatePlan, make_plan
 from planner_models.updates.problem.problem import Update
+from planner_models.updates.problem.schema import GUARANTEES
 
 ALWAYS = ("complete", "drain", "time")
 """Guarantees that every plan claims."""
@@ -37,6 +41,9 @@ def decide(
     reasons     why no plan of the design satisfies all limits, where this one does not
     is_optimal  whether the design proves that no plan in its scope is better
 
+    A plan that breaks a class's guarantee is never optimal, and no bound is told with it: it does not say how
+    many rounds or batches the guarantee takes.
+
     Where all must be kept (`service = "all"`), a plan that breaks a guarantee or a limit is no plan.
     """
     plan = make_plan(problem, steps)
@@ -52,6 +59,10 @@ def decide(
                 plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(words, *reasons), backend=backend)
             )
     objective = None if metric is None else figures[metric]
+    broken = np.flatnonzero(evaluate(problem, plan).broken)
+    if len(broken) and metric is not None:
+        bound, is_optimal = None, False
+        reasons = (*reasons, _say_broken(problem, broken))
     if bound is not None and objective is not None:
         bound = min(bound, objective)
     proven = is_optimal or (
@@ -61,10 +72,18 @@ def decide(
         status=Status.OPTIMAL if proven else Status.FEASIBLE,
         objective=objective,
         bound=objective if is_optimal else bound,
-        bound_scope=scope,
+        bound_scope=scope if not len(broken) else None,
         metric=metric,
         backend=backend,
         reasons=reasons,
     )
-    evaluate(problem, plan)
     return Decision(plan=plan, proof=proof, guarantees=frozenset([*ALWAYS, *claims]))
+
+
+def _say_broken(problem: Update, broken: Ints) -> str:
+    """Return in words which classes' guarantees a plan breaks."""
+    names = [
+        f"'{problem.class_index[one]}' ({GUARANTEES[problem.guarantee[one]]})" for one in broken[:3].tolist()
+    ]
+    listed = ", ".join(names) + (f" and {len(broken) - 3:,} more" if len(broken) > 3 else "")
+    return f"the plan breaks the guarantee of class{'es' * (len(broken) > 1)} {listed}"

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.arrays import Ints
+from planner.arrays import Bools, Ints
 from planner.compiled import kernel
 from planner_models.updates.designs.loop_free_order import Rounds, is_safe_at, is_safe_from
 from planner_models.updates.plan.replay import Network
@@ -14,22 +14,25 @@ from planner_models.updates.plan.replay import Network
 MOST_CHANGES: Final = 11  # switches of a class that change, for a search over all sets of them
 
 
-def improve(net: Network, found: Rounds) -> Rounds:
-    """Return rounds with the fewest ones for classes that are small and not proven yet, and their bounds."""
+def improve(net: Network, found: Rounds, may_lose: Bools) -> Rounds:
+    """Return rounds with the fewest ones for classes that are small and not proven yet, and their bounds.
+
+    may_lose  (C,) whether packets of a class may be lost meanwhile
+    """
     rounds, most, least = (part.copy() for part in found)
     for one in np.flatnonzero(found.most > found.least).tolist():
         slots = slice(net.start[one], net.start[one + 1])
         changed = np.flatnonzero(~net.same[slots]) + slots.start
         if len(changed) > MOST_CHANGES:
             continue
-        best = _search_sets(net, one, changed)
+        best = _search_sets(net, one, changed, bool(may_lose[one]))
         rounds[changed] = best
         most[one] = least[one] = int(best.max())
     return Rounds(rounds, most, least)
 
 
 @kernel
-def _search_sets(net: Network, one: int, changed: Ints) -> Ints:  # noqa: C901
+def _search_sets(net: Network, one: int, changed: Ints, may_lose: bool) -> Ints:  # noqa: C901
     """Return a round for each changed slot of a class with the fewest rounds.
 
     A subset of switches that may change in a round may too, so that each set is reached from its subsets.
@@ -60,12 +63,14 @@ def _search_sets(net: Network, one: int, changed: Ints) -> Ints:  # noqa: C901
                 fits = True
                 if single:
                     mark += 2
-                    fits = is_safe_from(net, one, slot_at, done, visit, mark, stack, edge)
+                    fits = is_safe_from(net, one, slot_at, done, may_lose, visit, mark, stack, edge)
                 else:
                     for place in range(count):
                         if turn & (1 << place):
                             mark += 1
-                            if not is_safe_at(net, one, changed[place], slot_at, done, visit, mark, stack):
+                            if not is_safe_at(
+                                net, one, changed[place], slot_at, done, may_lose, visit, mark, stack
+                            ):
                                 fits = False
                                 break
                 if fits:

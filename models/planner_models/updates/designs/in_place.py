@@ -7,44 +7,88 @@ from typing import Final
 
 import numpy as np
 
-from planner.arrays import Ints
+from planner.arrays import Bools, Ints
 from planner.contract.design import Decision
 from planner.options import Options
+from planner_models.updates.designs import guarantee_rounds
 from planner_models.updates.designs.decision import decide
-from planner_models.updates.designs.loop_free_order import MOST_TRIES, find_rounds, order_by_neighbours
+from planner_models.updates.designs.loop_free_order import (
+    MOST_TRIES,
+    Rounds,
+    find_rounds,
+    order_by_neighbours,
+)
 from planner_models.updates.designs.two_phase import drain_time_s
 from planner_models.updates.plan.plan import Step, UpdatePlan, as_network
 from planner_models.updates.plan.replay import ADD, REMOVE, SWAP
 from planner_models.updates.problem.problem import Update
+from planner_models.updates.problem.schema import GUARANTEES, NO_GUARANTEE, NO_LOOP
 
 LOOP_FREE: Final = ("loop", "black_hole")
 SCOPE: Final = "changes in place"
 
 
 def update_in_order(problem: Update, *, options: Options = Options()) -> Decision[UpdatePlan]:
-    """Change rules in place in greedy rounds, so that no mixture within a round has a loop or loses packets.
+    """Change rules in place in greedy rounds, so that no mixture within a round breaks a class's guarantee.
 
-    The bound counts waits that are forced for one class; it holds for changes in place.
+    Classes without a guarantee change in the first round, those that may lose packets keep free of loops, and
+    the others lose none. Waypoints and paths without rules of both are kept only by chance. The bound counts
+    waits that are forced for one class; it holds for changes in place.
     """
-    net = as_network(problem)
-    found = find_rounds(net, problem.slots.changes)
-    return _decide(problem, found.of_slot, int(found.least.max(initial=0)), options)
+    rounds = _order(problem, find_rounds(as_network(problem), _ordered(problem), may_lose=_may_lose(problem)))
+    return _decide(problem, rounds, options)
 
 
 def update_in_few_rounds(problem: Update, *, options: Options = Options()) -> Decision[UpdatePlan]:
-    """Change rules in place in the fewest rounds: greedily in several orders, and by search where small."""
+    """Change rules in place in the fewest rounds: greedily in several orders, and by search where small.
+
+    The search of small classes also keeps waypoints and paths without rules of both, where rounds exist that
+    do.
+    """
     from planner_models.updates.designs.fewest_rounds import improve  # compiled only for this design
 
-    net = as_network(problem)
-    found = improve(net, find_rounds(net, problem.slots.changes, tries=MOST_TRIES))
-    return _decide(problem, found.of_slot, int(found.least.max(initial=0)), options)
+    net, may_lose = as_network(problem), _may_lose(problem)
+    greedy = find_rounds(net, _ordered(problem), may_lose=may_lose, tries=MOST_TRIES)
+    rounds = _order(problem, improve(net, greedy, may_lose))
+    return _decide(problem, guarantee_rounds.improve(problem, rounds), options)
 
 
 def update_by_neighbours(problem: Update, *, options: Options = Options()) -> Decision[UpdatePlan]:
-    """Change each switch once its new next hops say that they are ready: no control plane decides for all."""
+    """Change each switch once its new next hops say that they are ready: no control plane decides for all.
+
+    A rule that ends does so once no switch sends to it any more.
+    """
     rounds = order_by_neighbours(as_network(problem), np.flatnonzero(problem.slots.changes))
     return decide(
         problem, steps_of_rounds(problem, rounds), claims=LOOP_FREE, options=options, metric="rounds"
+    )
+
+
+def _is_free(problem: Update) -> Bools:
+    """Return the (C,) classes without a guarantee, whose rules may change at any time."""
+    free: Bools = problem.guarantee == GUARANTEES.index(NO_GUARANTEE)
+    return free
+
+
+def _ordered(problem: Update) -> Bools:
+    """Return the (C,) classes whose changes need an order."""
+    return problem.slots.changes & ~_is_free(problem)
+
+
+def _may_lose(problem: Update) -> Bools:
+    """Return the (C,) classes whose packets may be lost during the update, but not loop."""
+    may_lose: Bools = problem.guarantee == GUARANTEES.index(NO_LOOP)
+    return may_lose
+
+
+def _order(problem: Update, found: Rounds) -> Rounds:
+    """Return the rounds of all classes, those without a guarantee in the first round."""
+    slots = problem.slots
+    free = _is_free(problem) & slots.changes
+    return Rounds(
+        np.where(free[slots.owner] & ~slots.same, 1, found.of_slot),
+        np.where(free, 1, found.most),
+        np.where(free, 1, found.least),
     )
 
 
@@ -65,13 +109,13 @@ def steps_of_rounds(problem: Update, rounds: Ints) -> list[Step]:
     return steps
 
 
-def _decide(problem: Update, rounds: Ints, least: int, options: Options) -> Decision[UpdatePlan]:
+def _decide(problem: Update, rounds: Rounds, options: Options) -> Decision[UpdatePlan]:
     return decide(
         problem,
-        steps_of_rounds(problem, rounds),
+        steps_of_rounds(problem, rounds.of_slot),
         claims=LOOP_FREE,
         options=options,
         metric="rounds",
-        bound=float(least),
+        bound=float(rounds.least.max(initial=0)),
         scope=SCOPE,
     )

@@ -40,8 +40,13 @@ class Rounds(NamedTuple):
 
 
 @kernel
-def order_all(net: Network, classes: Ints, tries: int, prove: bool) -> tuple[Ints, Ints, Ints]:
-    """Return the rounds of all slots, (N,), the rounds of each class, and the bound on them, (C,)."""
+def order_all(
+    net: Network, classes: Ints, may_lose: Bools, tries: int, prove: bool
+) -> tuple[Ints, Ints, Ints]:
+    """Return the rounds of all slots, (N,), the rounds of each class, and the bound on them, (C,).
+
+    may_lose  (C,) whether packets of a class may be lost meanwhile, but not loop
+    """
     rounds = np.zeros(len(net.switch), dtype=np.int64)
     most, least = np.zeros(len(net.start) - 1, dtype=np.int64), np.zeros(len(net.start) - 1, dtype=np.int64)
     scratch = np.full((4, net.switches), 0)
@@ -58,15 +63,19 @@ def order_all(net: Network, classes: Ints, tries: int, prove: bool) -> tuple[Int
         low, high = net.start[one], net.start[one + 1]
         for slot in range(low, high):
             slot_at[net.switch[slot]] = slot
-        first = _order_one(net, one, slot_at, done, scratch, order, True, 0)
+        first = _order_one(net, one, slot_at, done, scratch, order, may_lose[one], True, 0)
         most[one] = first
         rounds[low:high] = done[low:high]
         if prove:
-            least[one] = min(_bound_one(net, one, slot_at, done, scratch), first)
+            # where packets may be lost, the first round takes all switches if that closes no cycle
+            bound = 2 if may_lose[one] else _bound_one(net, one, slot_at, done, scratch)
+            least[one] = min(bound, first)
             for number in range(1, tries):
                 if most[one] <= least[one]:
                     break
-                found = _order_one(net, one, slot_at, done, scratch, order, number % 2 == 1, number)
+                found = _order_one(
+                    net, one, slot_at, done, scratch, order, may_lose[one], number % 2 == 1, number
+                )
                 if found < most[one]:
                     most[one] = found
                     rounds[low:high] = done[low:high]
@@ -110,15 +119,17 @@ def _order_one(  # noqa: C901
     done: Ints,
     scratch: Ints,
     order: Order,
+    may_lose: bool,
     from_egress: bool,
     seed: int,
 ) -> int:
     """Fill `done` with the round of each slot of a class, and return the number of rounds.
 
+    may_lose     whether its packets may be lost meanwhile
     from_egress  whether switches near the egress come first, else those far from it
     """
     low, high = net.start[one], net.start[one + 1]
-    if net.ingress[one] >= 0 and not forwards_both(net, one, slot_at):
+    if net.ingress[one] >= 0 and not may_lose and not forwards_both(net, one, slot_at):
         return _open_or_close(net, one, slot_at, done)
     _depths(net, one, slot_at, scratch[0])
     left = 0
@@ -152,9 +163,9 @@ def _order_one(  # noqa: C901
             done[slot] = -number  # in this round
             if single:
                 mark += 2
-                fits = is_safe_from(net, one, slot_at, done, visit, mark, scratch[2], scratch[3])
+                fits = is_safe_from(net, one, slot_at, done, may_lose, visit, mark, scratch[2], scratch[3])
             else:
-                fits = has_rules(net, one, slot, slot_at, done) and admit(
+                fits = (may_lose or has_rules(net, one, slot, slot_at, done)) and admit(
                     net, one, slot, slot_at, done, order
                 )
             if not fits:
@@ -262,6 +273,7 @@ def is_safe_at(
     slot: int,
     slot_at: Ints,
     done: Ints,
+    may_lose: bool,
     visit: Ints,
     mark: int,
     stack: Ints,
@@ -270,7 +282,7 @@ def is_safe_at(
 
     Needs no order of the union, which `admit` keeps: for states that do not follow one another.
     """
-    if not has_rules(net, one, slot, slot_at, done):
+    if not may_lose and not has_rules(net, one, slot, slot_at, done):
         return False
     at, egress = net.switch[slot], net.egress[one]
     size = 0
@@ -306,6 +318,7 @@ def is_safe_from(
     one: int,
     slot_at: Ints,
     done: Ints,
+    may_lose: bool,
     visit: Ints,
     mark: int,
     stack: Ints,
@@ -313,11 +326,12 @@ def is_safe_from(
 ) -> bool:
     """Return whether packets from a class's only ingress neither loop nor are lost in the union of the round.
 
+    may_lose  whether they may be lost
     Marks `mark` on the way and `mark + 1` when done.
     """
     egress, depth = net.egress[one], 1
     root = net.ingress[one]
-    if _lacks_rule(net, slot_at[root], done):
+    if not may_lose and _lacks_rule(net, slot_at[root], done):
         return False
     stack[0], edge[0] = root, 0
     visit[root] = mark
@@ -339,8 +353,10 @@ def is_safe_from(
         )
         if hop == egress or visit[hop] == mark + 1:
             continue
-        if visit[hop] == mark or _lacks_rule(net, slot_at[hop], done):
+        if visit[hop] == mark or (not may_lose and _lacks_rule(net, slot_at[hop], done)):
             return False
+        if slot_at[hop] < 0:
+            continue
         visit[hop] = mark
         stack[depth], edge[depth] = hop, 0
         depth += 1
@@ -362,7 +378,7 @@ def _bound_one(net: Network, one: int, slot_at: Ints, done: Ints, scratch: Ints)
         for slot in range(low, high):
             done[slot] = 0 if net.same[slot] else -1
         scratch[1][:] = 0
-        fits = is_safe_from(net, one, slot_at, done, scratch[1], 1, scratch[2], scratch[3])
+        fits = is_safe_from(net, one, slot_at, done, False, scratch[1], 1, scratch[2], scratch[3])
         return 1 if fits else 2
     earliest = np.zeros(high - low, dtype=np.int64)
     latest = np.zeros(high - low, dtype=np.int64)
@@ -442,20 +458,25 @@ def _wait_forward(net: Network, one: int, slot_at: Ints, earliest: Ints, backwar
             return
 
 
-def find_rounds(net: Network, changes: Bools, *, tries: int = 1, prove: bool = True) -> Rounds:
+def find_rounds(
+    net: Network, changes: Bools, *, may_lose: Bools | None = None, tries: int = 1, prove: bool = True
+) -> Rounds:
     """Return rounds for the classes that change.
 
+    may_lose  (C,) whether packets of a class may be lost meanwhile; by default none may
     tries  orders of switches to try for a class, while its rounds are above the bound
     prove  whether to find bounds; without, they are 0
     """
-    return Rounds(*order_all(net, np.flatnonzero(changes), tries, prove))
+    may_lose = np.zeros(len(changes), dtype=bool) if may_lose is None else may_lose
+    return Rounds(*order_all(net, np.flatnonzero(changes), may_lose, tries, prove))
 
 
 @kernel
 def order_by_neighbours(net: Network, classes: Ints) -> Ints:  # noqa: C901
     """Return rounds, (N,), in which a switch changes once its new next hops are ready, as they tell it.
 
-    A switch is ready when its rule is the next one and its next hops are ready; rules end last.
+    A switch is ready when its rule is the next one and its next hops are ready. Rules end last, each after
+    those of the switches that send to it have changed.
     """
     rounds = np.zeros(len(net.switch), dtype=np.int64)
     slot_at = np.full(net.switches, -1)
@@ -487,8 +508,22 @@ def order_by_neighbours(net: Network, classes: Ints) -> Ints:  # noqa: C901
                 last = max(last, mine)
                 ready[slot - low] = mine + 1
                 moved = True
+        moved = True
+        while moved:  # old rules make no cycle, so that this ends
+            moved = False
+            for slot in range(low, high):
+                if net.old_start[slot] == net.old_start[slot + 1]:
+                    continue
+                if net.new_start[slot] == net.new_start[slot + 1] and rounds[slot] == 0:
+                    rounds[slot] = last + 1
+                    moved = True
+                for place in range(net.old_start[slot], net.old_start[slot + 1]):
+                    below = slot_at[net.old_hop[place]] if net.old_hop[place] != net.egress[one] else -1
+                    if below < 0 or net.new_start[below] < net.new_start[below + 1]:
+                        continue
+                    if rounds[below] <= rounds[slot]:
+                        rounds[below] = rounds[slot] + 1
+                        moved = True
         for slot in range(low, high):
-            if net.new_start[slot + 1] == net.new_start[slot]:
-                rounds[slot] = last + 1
             slot_at[net.switch[slot]] = -1
     return rounds

@@ -92,7 +92,7 @@ class Update:
 
     @cached_property
     def ingress(self) -> Ints:
-        """(C,) switch where packets of each class enter; -1 for every switch with a rule."""
+        """(C,) switch where packets of each class enter; -1 for every switch with a rule, now or next."""
         if "ingress" not in self.classes:
             return np.full(len(self.classes), -1)
         return self.switch_index.get_indexer(pd.Index(self.classes["ingress"].astype(str))).astype(np.int64)
@@ -242,15 +242,13 @@ class Update:
     def entering(self) -> Bools:
         """(N,) slots at which packets of their class enter.
 
-        Without an ingress that is every switch with a rule now, or next where the class has none now.
+        Without an ingress that is every switch with a rule, now or next: where a rule begins, packets are
+        lost before the update, and arrive after it; where one ends, the other way round.
         """
         slots = self.slots
-        has_now = slots.now.has_rule()
-        is_new = np.ones(len(self.classes), dtype=bool)
-        is_new[slots.owner[has_now]] = False
         own = self.ingress[slots.owner]
-        found: Bools = np.where(own >= 0, slots.switch == own, has_now | is_new[slots.owner])
-        return found
+        entering: Bools = (own < 0) | (slots.switch == own)
+        return entering
 
     @cached_property
     def rules_now(self) -> Ints:
@@ -281,7 +279,7 @@ class Update:
                     one.hop,
                     one.link,
                     one.share,
-                    self.entering & one.has_rule(),
+                    self.entering,
                     self.egress,
                     self.delay_ms,
                     len(self.switches),

@@ -77,7 +77,7 @@ CLASSES: Final = Table(
     columns={
         "class": label("its name"),
         "ingress": label(
-            "switch where its packets enter; blank: every switch with a rule of the class",
+            "switch where its packets enter; blank: every switch with a rule of the class, now or next",
             optional=True,
             may_be_blank=True,
         ),
