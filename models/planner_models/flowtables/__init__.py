@@ -28,9 +28,9 @@ Tables: `rules(priority, match, action, table?)`, `flows(header, packets?, start
 revalidate_us?, revalidate_s?, flow_limit?, table_limit?, microflow_entries?, idle_s?)`. In place of rules,
 `modules(module, priority, match, action)` and `policies(policy, operator, first, second)` are compiled to
 rules (Foster et al. 2013, Frenetic). `simulate` also reads `changes(time_s, change, priority, match, action,
-table?)` of rules. Matches are text, such as `ip_src=10.0.0.0/8 tcp_dst=80:443`; a range becomes prefixes. Actions are steps, which
-may write headers and registers and look packets up again. A
-plan is `megaflows(match, action, connections)`, `masks(position, mask, megaflows, connections)` and
+table?)` of rules. Matches are text, such as `ip_src=10.0.0.0/8 tcp_dst=80:443`; a range becomes prefixes.
+Actions are steps, which may write headers and registers and look packets up again. A plan is
+`megaflows(match, action, connections)`, `masks(position, mask, megaflows, connections)` and
 `layout(first_table, last_table, entries)`: which flow tables are merged, within `table_limit` entries.
 
 >>> import pandas as pd

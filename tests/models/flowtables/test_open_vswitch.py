@@ -98,6 +98,13 @@ def test_rules_that_the_switch_dumps_are_those_that_were_added(switch: Switch) -
 
 SOURCES = ("ip ip_src=1.1.1.1", "ip ip_src=9.1.1.1")
 MOVED = "move:NXM_OF_IP_SRC[]->NXM_OF_IP_DST[]"
+TAGGED = "push_vlan:0x8100,set_field:4196->vlan_vid"
+MULTICAST = "01:00:00:00:00:00/01:00:00:00:00:00"
+HOST = "0a:00:00:00:00"
+ANSWER = (
+    "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],mod_dl_src:0a:00:00:00:00:02,load:0x2->NXM_OF_ARP_OP[],"
+    "push:NXM_OF_ARP_SPA[],push:NXM_OF_ARP_TPA[],pop:NXM_OF_ARP_SPA[],pop:NXM_OF_ARP_TPA[]"
+)
 CASES = {
     "normal": (
         """priority=100,in_port=1,dl_src=02:00:00:00:00:07 actions=NORMAL
@@ -174,6 +181,37 @@ table=1,priority=9,ip,nw_dst=10.0.0.0/8 actions=output:3
             f"in_port={INPUT} tcp eth_src=00:00:00:00:00:{host:02x} ip_src={net}.0.0.1 ip_dst=9.9.9.{host}"
             for host in (1, 2, 3)
             for net in (10, 11)
+        ],
+    ),
+    "switch of Faucet": (
+        f"""table=0,priority=20480,in_port=1,vlan_tci=0x0000/0x1fff actions={TAGGED},goto_table:1
+table=0,priority=20479,in_port=3,dl_vlan=100 actions=goto_table:1
+table=0,priority=0 actions=drop
+table=1,priority=20490,dl_type=0x9000 actions=drop
+table=1,priority=20480,dl_src=ff:ff:ff:ff:ff:ff actions=drop
+table=1,priority=8191,in_port=1,dl_vlan=100,dl_src=0e:00:00:00:01:01 actions=goto_table:2
+table=1,priority=4096,dl_vlan=100 actions=CONTROLLER:96,goto_table:2
+table=2,priority=8192,dl_vlan=100,dl_dst=0e:00:00:00:01:01 actions=pop_vlan,output:1
+table=2,priority=0 actions=goto_table:3
+table=3,priority=8192,dl_vlan=100,dl_dst={MULTICAST} actions=output:3,pop_vlan,output:1
+table=3,priority=0 actions=drop
+""",
+        [
+            f"in_port={port} ip eth_src=0e:00:00:00:01:0{source} eth_dst={target}{tag}"
+            for port, tag in ((1, ""), (2, ""), (3, " dl_vlan=100"), (3, " dl_vlan=5"))
+            for source in (1, 2)
+            for target in ("0e:00:00:00:01:01", "0e:00:00:00:01:02", "01:00:5e:00:00:01")
+        ],
+    ),
+    "stack": (
+        f"""table=0,arp,arp_op=1,arp_tpa=10.0.0.2 actions={ANSWER},resubmit(,1)
+table=1,arp,arp_tpa=10.0.0.1 actions=output:2
+table=1,priority=1 actions=output:3
+""",
+        [
+            f"in_port={INPUT} arp arp_op={op} arp_spa=10.0.0.{own} arp_tpa=10.0.0.2 eth_src={HOST}:0{own}"
+            for op in (1, 2)
+            for own in (1, 5)
         ],
     ),
     "another port of input": (

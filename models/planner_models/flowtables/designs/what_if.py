@@ -73,6 +73,7 @@ def explain(
         sections.append(section)
     if len(problem.table_numbers) > 1:
         sentences.append(_say_merging(problem))
+    if len(problem.table_numbers) > 1 and problem.is_plain:
         sections.append(_tabulate_mergings(problem))
     forced = count_forced(problem, sample_headers(problem))
     frame = _try_changes(problem, decided, forced, rules, float(now["cpu_per_connection_us"] or 0.0), options)
@@ -124,7 +125,7 @@ def find_forcing(problem: FlowTables, header: Words, mask: Words) -> list[int]:
         wider = mask & ~differs[entry]
         if match_any(header & wider, entries.value[entry][None], entries.mask[entry][None] & wider)[0]:
             settled = follow(problem, header & wider, wider)
-            if settled is None:
+            if settled is None and entries.rule[entry] >= 0:
                 found.append(int(entries.rule[entry]))
     return sorted(set(found))
 
@@ -198,6 +199,11 @@ def _tabulate_sizes(problem: FlowTables, plan: Cache, connections_per_s: float) 
 def _say_merging(problem: FlowTables) -> str:
     """Return which flow tables the plan merges, and their entries before and after."""
     count, merging = len(problem.table_numbers), choose_merging(problem)
+    if not problem.is_plain:
+        return (
+            f"The {count} flow tables, {sum(merging.entries):,} entries, stay as they are: rules write registers "
+            f"or headers, or packets come back; their lookups are resolved into {len(problem.entries.action):,}."
+        )
     before = sum(len(table) for table in Paths(problem).tables)
     if merging.lookups == count:
         return f"No two of the {count} flow tables can be merged without more than {before:,} entries."

@@ -200,7 +200,7 @@ def _drop_full_mask(token: str) -> str:
     name, _, value = token.partition("=")
     number, slash, mask = value.partition("/")
     is_full = slash and mask.startswith("0x") and int(mask, 16) == (1 << FIELDS[name][0]) - 1
-    if is_full or (slash and name in ("vlan_tci", "nw_tos", "ct_state")):
+    if is_full or (slash and name in ("vlan_tci", "nw_tos", "ct_state", "tcp_flags")):
         return f"{name}={number}"
     return token
 

@@ -9,6 +9,7 @@ from planner.errors import did_you_mean
 from planner_models.flowtables.problem.fields import REGISTER, BadMatch
 from planner_models.flowtables.problem.openflow_fields import (
     FIELDS,
+    MOST_STACKED,
     NO_NAMES,
     PORT_NUMBERS,
     Subfield,
@@ -30,8 +31,6 @@ NOT_MODELLED: Final = {
     "multipath": "paths chosen by a hash",
     "clone": "actions on a copy of the packet",
     "sample": "samples of packets",
-    "push": "a stack of registers",
-    "pop": "a stack of registers",
     "push_mpls": "labels of MPLS",
     "pop_mpls": "labels of MPLS",
     "set_mpls_label": "labels of MPLS",
@@ -82,9 +81,36 @@ def read_actions(text: str) -> str:
     raises  BadMatch for an action that is not modelled, by its name
     """
     found: list[str] = []
+    stacked: list[int] = []  # sizes of what `push` has put on the stack
     for action in split_actions(text):
-        found += _read_action(action)
+        name, _, value = action.partition(":")
+        if name in ("push", "pop") and value:
+            found += _read_stack(name, value, stacked)
+        else:
+            found += _read_action(action)
+    if stacked:
+        raise BadMatch("leaves values on the stack for other rules, which is not modelled: push without pop")
     return " ".join(found) or "drop"
+
+
+def _read_stack(name: str, target: str, stacked: list[int]) -> list[str]:
+    """Return the steps of `push` or `pop`; what is on the stack has a register for itself."""
+    parts = read_subfields(target)
+    bits = sum(part.bits for part in parts)
+    if name == "push":
+        if len(stacked) == MOST_STACKED:
+            raise BadMatch(f"puts more than {MOST_STACKED} values on the stack, which is not modelled")
+        stacked.append(bits)
+        register = Subfield(f"stack{len(stacked) - 1}", 0, bits)
+        return _copy(parts, [register], f"{name}:{target}")
+    if not stacked:
+        raise BadMatch(
+            "takes a value from the stack of another rule, which is not modelled: pop without push"
+        )
+    size = stacked.pop()
+    if bits > size:
+        raise BadMatch(f"action 'pop:{target}' takes {bits} bits, {size} were pushed")
+    return _copy([Subfield(f"stack{len(stacked)}", 0, bits)], parts, f"{name}:{target}")
 
 
 def _read_action(action: str) -> list[str]:  # noqa: C901

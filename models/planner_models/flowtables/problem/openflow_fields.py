@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from planner.errors import did_you_mean
 from planner_models.flowtables.problem.fields import ALWAYS, IPV6, PACKET, REGISTER, BadMatch, Cube
 
+MOST_STACKED: Final = 4
 FIELDS: Final[dict[str, tuple[int, str, str]]] = {
     "in_port": (16, "metadata", ALWAYS),
     "tun_id": (64, "metadata", PACKET),
@@ -54,8 +55,10 @@ FIELDS: Final[dict[str, tuple[int, str, str]]] = {
     "icmp_code": (8, "l4", PACKET),
     "metadata": (64, "metadata", REGISTER),
     **{f"reg{number}": (32, "metadata", REGISTER) for number in range(16)},
+    **{f"stack{number}": (128, "metadata", REGISTER) for number in range(MOST_STACKED)},
 }
-"""Bits, stage and role of each field that is read, in the order of lookup; registers last.
+"""Bits, stage and role of each field that is read, in the order of lookup; registers last, with those in
+place of the stack of `push` and `pop`.
 
 `nw_frag` is that of IPv4: keys of a datapath have another one for IPv6, `ipv6_frag`.
 """

@@ -90,6 +90,8 @@ def test_a_dump_has_rules_and_the_fields_that_they_match() -> None:
             "in_port=p1 actions=drop",
             "in_port is p1, must be a number; dump with ovs-ofctl --no-names dump-flows",
         ),
+        ("ip actions=pop:NXM_NX_REG0[]", "takes a value from the stack of another rule"),
+        ("ip actions=push:NXM_NX_REG0[],output:1", "leaves values on the stack for other rules"),
         ("ct_state=+nwe actions=drop", "ct_state has no flag 'nwe'; did you mean 'new'?"),
         ("dl_vlan=5000 actions=drop", "dl_vlan is 5000, must be from 0 to 4095"),
     ],
@@ -244,6 +246,10 @@ def test_fields_of_packets_that_no_rule_matches_are_named(tmp_path: Path) -> Non
         ("load:2->NXM_NX_REG0[4..7],load:9->NXM_NX_REG5[],output:NXM_NX_REG5[],resubmit(,1)", "out:9 out:5"),
         ("load:2->NXM_NX_REG0[4..7],resubmit(,1),resubmit(,2),output:7", "out:5 out:6 out:7"),
         ("resubmit(,2),exit,output:7", "out:6"),
+        (
+            "load:2->NXM_NX_REG1[4..7],push:NXM_NX_REG1[],push:NXM_NX_REG2[],pop:reg3,pop:reg0,resubmit(,1)",
+            "out:5",
+        ),
     ],
 )
 def test_registers_have_the_values_that_actions_write(tmp_path: Path, actions: str, expected: str) -> None:
