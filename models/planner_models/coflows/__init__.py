@@ -21,8 +21,9 @@ $$s_b \ge s_a + l_a + \delta (1 - g_{ab}) - M (1 - y_{ab}),\quad
 
 where $g_{ab} = 1$ if both have the same two ports and no other circuit is between them. `formulation` is this
 ordering program in Pyomo, `optimum` solves it where there are few flows; where there are many, local search
-over the order of coflows gives a plan and its bound. Reports of coflows may be late, noisy or coarse
-(`information`); the packet switch then carries what circuits leave.
+over the order of coflows gives a plan and its bound. Where `hybrid` or `sebf` completes coflows sooner with
+the packet switch, `optimum` takes their plan, with the bound on all plans. Reports of coflows may be late,
+noisy or coarse (`information`); the packet switch then carries what circuits leave.
 
 Tables: `racks(rack, circuit_mbps, packet_mbps, failed?)`, `coflows(coflow, arrival_ms)`,
 `flows(coflow, source_rack, target_rack, bytes)` and `switch(setup_ms, circuit_switches?)` in one row. A plan
@@ -134,7 +135,7 @@ SYSTEM = System(
         },
     ),
     designs=DESIGNS,
-    best=("hybrid", "optimum", "sunflow"),
+    best=("optimum", "hybrid", "sunflow"),
     formulation=formulation,
     studies=Studies(what_if=explain, coordination=COORDINATION),
 )

@@ -37,6 +37,7 @@ class BlockProgram:
         *,
         name: str,
         cost: Mapping[str, ArrayLike],
+        offset: float = 0.0,
         maximize: bool = False,
         lower: Mapping[str, ArrayLike] | None = None,
         upper: Mapping[str, ArrayLike] | None = None,
@@ -54,6 +55,7 @@ class BlockProgram:
         return LinearProgram.build(
             sense="max" if maximize else "min",
             cost=spread(cost, 0.0),
+            offset=offset,
             rows=self.blocks,
             columns=[Columns(column, wide) for column, wide in self.widths.items()],
             lower=spread(lower, 0.0),

@@ -9,7 +9,7 @@ from planner.contract.proof import Proof, Status, relative_gap
 from planner.options import Options
 from planner_models.coflows.plan.completion import replay
 from planner_models.coflows.plan.lower_bounds import Fabric, mean_completion_bound_ms
-from planner_models.coflows.plan.plan import Service
+from planner_models.coflows.plan.plan import TIME_STEPS, Service
 from planner_models.coflows.problem.problem import CoflowsInTime
 
 METRIC = "mean_completion_ms"
@@ -42,7 +42,9 @@ def decide(
     if proven is not None:
         bound = proven if bound is None else max(bound, proven)
     if objective is not None and bound is not None:
-        bound = min(bound, objective) if bound <= objective * (1 + PROVEN) else bound  # rounding
+        # completion times are differences of times, which late in a trace have coarse steps
+        rounding = PROVEN * objective + TIME_STEPS * float(np.spacing(problem.arrival_ms.max() + objective))
+        bound = min(bound, objective) if bound <= objective + rounding else bound
     gap = relative_gap(objective, bound)
     proof = Proof(
         status=Status.OPTIMAL if gap is not None and gap <= PROVEN else Status.FEASIBLE,

@@ -1,9 +1,14 @@
-"""The best circuits for coflows: orders of coflows by local search, and the ordering program to prove it."""
+"""The best plan: circuits by local search over orders and the ordering program, or with the packet switch.
+
+`optimum` is over all plans. Those over circuits alone are searched, and proven where there are few flows; of
+the others it takes those of `hybrid` and `sebf`, with the bound on plans over both switches.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Final
 
 import numpy as np
@@ -17,7 +22,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import relative_gap
 from planner.errors import InputError
 from planner.options import Options
-from planner_models.coflows.designs import ordering_program, windows
+from planner_models.coflows.designs import hybrid, ordering_program, sebf, windows
 from planner_models.coflows.designs.decision import METRIC, PROVEN, circuits_scope, decide
 from planner_models.coflows.designs.sunflow import run_windows
 from planner_models.coflows.plan.completion import replay
@@ -60,12 +65,13 @@ def schedule(
     steps: Steps = 200,
     options: Options = Options(),
 ) -> Decision[Service]:
-    """Schedule circuits for the least mean completion time: proven for few flows, with a bound for many.
+    """Complete coflows soonest: by circuits, or with the packet switch where that is sooner.
 
     All arrivals are known. Local search moves coflows in the order in which Sunflow gives them circuits. The
     ordering program then finds the best plan in which a flow has at most `parts` circuits, one where `parts`
     are too many. Its bound is one on such plans, and is given with this scope where the plan is one of them;
-    else the bound is on all plans over circuits.
+    else the bound is on all plans over circuits. Where `hybrid` or `sebf` completes coflows sooner with the
+    packet switch, the plan is theirs, and the bound is on all plans.
 
     source  Manne 1960, the ordering program; Huang et al. 2016 (Sunflow), circuits by the order of coflows
     """
@@ -87,7 +93,25 @@ def schedule(
         if proven is not None and (bound is None or proven > bound):
             kind = f"at most {parts} circuits for each flow" if parts > 1 else "one circuit for each flow"
             scope = kind if scope is None else f"{scope}, {kind}"
+    sooner = _find_sooner(problem, search.mean_ms) if problem.has_packet_switch else None
+    if sooner is not None:
+        return decide(problem, sooner, "all", None, options)
     return decide(problem, search.plan, "circuits", scope, options, proven=proven, backend=backend)
+
+
+def _find_sooner(problem: CoflowsInTime, mean_ms: float) -> Service | None:
+    """Return the plan of `hybrid` or `sebf` with the least mean below `mean_ms`; None where there is none."""
+    soonest, limit = None, mean_ms * (1 - PROVEN)
+    for algorithm in (
+        partial(hybrid.schedule, thresholds=1),
+        hybrid.schedule,
+        partial(hybrid.schedule, thresholds=64),
+        sebf.schedule,
+    ):
+        decision = algorithm(problem)
+        if decision.proof.objective is not None and decision.proof.objective < limit:
+            soonest, limit = decision.plan, decision.proof.objective
+    return soonest
 
 
 def build_model(
@@ -190,9 +214,6 @@ class _Search:
                 )
             )
         # plans with more circuits than the program knows may be better than its bound
-        known = solution.bound
-        if known is None:
-            return None, solution.backend
-        arrival = float(self.problem.arrival_ms[self.problem.can_complete].mean())
-        holds = known - arrival <= self.mean_ms * (1 + PROVEN)
-        return (known - arrival if holds else None), solution.backend
+        bound = solution.bound
+        holds = bound is not None and bound <= self.mean_ms * (1 + PROVEN)
+        return (bound if holds else None), solution.backend

@@ -25,8 +25,10 @@ Order = Annotated[
 ]
 NEVER: Final = np.inf
 NONE: Final = -1
-EPSILON: Final = 1e-9
-"""Milliseconds that are no time."""
+DONE: Final = 1e-12
+"""Share of what is left of a flow that is rounding."""
+SAME_TIMES: Final = 16.0
+"""Units in the last place of the latest time by which two times may differ that are the same."""
 
 
 def schedule(
@@ -45,6 +47,21 @@ def schedule(
     place, start, end, switch = run_windows(problem, groups, rank=rank)
     circuits = make_circuits(problem, groups.flow[place], start, end, switch)
     return decide_on_circuits(problem, Service(circuits=circuits), options)
+
+
+def same_time_ms(problem: CoflowsInTime) -> float:
+    """Return by how much two times of a schedule may differ that are the same, ms.
+
+    Times of a day in milliseconds have steps of 15 ps, times of a second 0.1 fs: no fixed number is no time.
+    """
+    need = problem.bits / problem.circuit_rate
+    racks = len(problem.racks)
+    busiest = max(
+        float(np.bincount(rack, weights=need, minlength=racks).max(initial=0.0))
+        for rack in (problem.source, problem.target)
+    )
+    latest = float(problem.arrival_ms.max(initial=0.0)) + 2 * busiest + problem.setup_ms
+    return SAME_TIMES * float(np.spacing(latest))
 
 
 class Ports(NamedTuple):
@@ -69,12 +86,14 @@ class Reservations(NamedTuple):
 
     span   (2, nodes) start and end, ms
     setup  (nodes,) set-up time at its start, ms
+    need   (nodes,) what it serves of the flow, ms: late in a trace, the difference of two times is rounded
     flow   (nodes,) place of the flow
     after  (2, nodes) next node of the sending and of the receiving port
     """
 
     span: Floats
     setup: Floats
+    need: Floats
     flow: Ints
     after: Ints
 
@@ -94,6 +113,7 @@ def run_windows(
     ports = len(problem.racks) * problem.switches
     peer = np.full(2 * ports, NONE)
     setup_left = np.zeros(2 * ports)
+    same_ms = same_time_ms(problem)
     found: list[tuple[Ints, Floats, Floats, Ints]] = []
     for place, now in enumerate(arrivals.tolist()):
         end = float(arrivals[place + 1]) if place + 1 < len(arrivals) else NEVER
@@ -113,6 +133,7 @@ def run_windows(
                 len(problem.racks),
                 problem.switches,
                 problem.setup_ms,
+                same_ms,
                 need,
                 peer,
                 setup_left,
@@ -172,6 +193,7 @@ def _schedule_window(  # noqa: C901
     racks: int,
     switches: int,
     setup_ms: float,
+    same_ms: float,
     need: Floats,
     peer: Ints,
     setup_left: Floats,
@@ -179,6 +201,7 @@ def _schedule_window(  # noqa: C901
     """Schedule until the next arrival, and return the services of flows as `run_windows` does.
 
     order            coflows, the highest priority first
+    same_ms          difference of two times that are the same
     need             (F,) what is left of each flow, ms; is reduced by what is served
     peer, setup_left (2 * ports,) the rack that each port is connected to, and the set-up that is left
     """
@@ -186,7 +209,11 @@ def _schedule_window(  # noqa: C901
     head = np.full(2 * ports, NONE)
     size = 1024
     nodes = Reservations(
-        np.empty((2, size)), np.empty(size), np.empty(size, np.int64), np.empty((2, size), np.int64)
+        np.empty((2, size)),
+        np.empty(size),
+        np.empty(size),
+        np.empty(size, np.int64),
+        np.empty((2, size), np.int64),
     )
     count = 0
     before, current = np.full(2 * ports, NONE), np.full(2 * ports, NONE)
@@ -225,7 +252,7 @@ def _schedule_window(  # noqa: C901
                     continue
                 for k in range(sends.start[port], sends.start[port + 1]):
                     f = sends.place[k]
-                    if target[f] == other and planned[f] > EPSILON and served_until[f] <= now + EPSILON:
+                    if target[f] == other and planned[f] > 0 and served_until[f] <= now + same_ms:
                         if count + 1 >= size:
                             nodes, size = _enlarge(nodes, size), 2 * size
                         if _reserve(
@@ -237,6 +264,7 @@ def _schedule_window(  # noqa: C901
                             out,
                             into,
                             now,
+                            same_ms,
                             setup_left[out],
                             f,
                             planned,
@@ -252,8 +280,8 @@ def _schedule_window(  # noqa: C901
             if t >= end:
                 break
             side = 0 if number < ports else 1
-            _advance(nodes, before, current, number, t, side)
-            if not _is_free(nodes, current, number, t):
+            _advance(nodes, before, current, number, t + same_ms, side)
+            if not _is_free(nodes, current, number, t + same_ms):
                 if queued[number] != current[number]:
                     queued[number] = current[number]
                     heapq.heappush(heap, (nodes.span[1, current[number]], number))
@@ -264,21 +292,33 @@ def _schedule_window(  # noqa: C901
             is_taken = False
             for k in range(of.start[port], of.start[port + 1]):
                 f = of.place[k]
-                if planned[f] <= EPSILON or served_until[f] > t + EPSILON:
+                if planned[f] <= 0 or served_until[f] > t + same_ms:
                     continue
                 far = target[f] if side == 0 else source[f]
                 other = (1 - side) * ports + far * switches + switch
-                _advance(nodes, before, current, other, t, 1 - side)
-                if not _is_free(nodes, current, other, t):
+                _advance(nodes, before, current, other, t + same_ms, 1 - side)
+                if not _is_free(nodes, current, other, t + same_ms):
                     continue
                 out, into = (number, other) if side == 0 else (other, number)
                 setup = setup_ms
-                if _is_connected(nodes, before, out, into, peer, source, target, f, now, t):
+                if _is_connected(nodes, before, out, into, peer, source, target, f, now, t, same_ms):
                     setup = 0.0 if before[out] != NONE else setup_left[out]
                 if count + 1 >= size:
                     nodes, size = _enlarge(nodes, size), 2 * size
                 if _reserve(
-                    nodes, count, before, current, head, out, into, t, setup, f, planned, served_until
+                    nodes,
+                    count,
+                    before,
+                    current,
+                    head,
+                    out,
+                    into,
+                    t,
+                    same_ms,
+                    setup,
+                    f,
+                    planned,
+                    served_until,
                 ):
                     count += 1
                     heapq.heappush(heap, (nodes.span[1, count - 1], out))
@@ -300,7 +340,7 @@ def _schedule_window(  # noqa: C901
 def _is_free(nodes: Reservations, current: Ints, number: int, t: float) -> bool:
     """Return whether a port is free at a time; its list has been advanced to it."""
     node = current[number]
-    is_free: bool = node == NONE or nodes.span[0, node] > t + EPSILON
+    is_free: bool = node == NONE or nodes.span[0, node] > t
     return is_free
 
 
@@ -308,7 +348,7 @@ def _is_free(nodes: Reservations, current: Ints, number: int, t: float) -> bool:
 def _advance(nodes: Reservations, before: Ints, current: Ints, number: int, t: float, side: int) -> None:
     """Advance a port's list past the reservations that have ended."""
     node = current[number]
-    while node != NONE and nodes.span[1, node] <= t + EPSILON:
+    while node != NONE and nodes.span[1, node] <= t:
         before[number] = node
         node = nodes.after[side, node]
     current[number] = node
@@ -326,13 +366,14 @@ def _is_connected(
     flow: int,
     now: float,
     t: float,
+    same_ms: float,
 ) -> bool:
     """Return whether two ports are connected to each other at a time, with nothing since then."""
     one, other = before[out], before[into]
     if one == NONE and other == NONE:
-        is_kept: bool = t <= now + EPSILON and peer[out] == target[flow] and peer[into] == source[flow]
+        is_kept: bool = t <= now + same_ms and peer[out] == target[flow] and peer[into] == source[flow]
         return is_kept
-    is_last: bool = one == other and nodes.span[1, one] >= t - EPSILON
+    is_last: bool = one == other and nodes.span[1, one] >= t - same_ms
     return is_last
 
 
@@ -346,6 +387,7 @@ def _reserve(
     out: int,
     into: int,
     t: float,
+    same_ms: float,
     setup: float,
     flow: int,
     planned: Floats,
@@ -357,13 +399,15 @@ def _reserve(
         most = nodes.span[0, current[out]]
     if current[into] != NONE:
         most = min(most, nodes.span[0, current[into]])
-    length = min(setup + planned[flow], most - t)
-    if length <= setup + EPSILON:
+    free_ms = most - t - setup
+    if free_ms <= 0 or (free_ms <= same_ms and free_ms < planned[flow] - same_ms):
         return False
-    nodes.span[0, count], nodes.span[1, count] = t, t + length
-    nodes.setup[count], nodes.flow[count] = setup, flow
-    planned[flow] = 0.0 if length == setup + planned[flow] else planned[flow] - (length - setup)
-    served_until[flow] = t + length
+    served = planned[flow] if planned[flow] <= free_ms + same_ms else free_ms
+    until = min(t + setup + served, most)
+    nodes.span[0, count], nodes.span[1, count] = t, until
+    nodes.setup[count], nodes.need[count], nodes.flow[count] = setup, served, flow
+    planned[flow] -= served
+    served_until[flow] = until
     for side in range(2):
         number = out if side == 0 else into
         nodes.after[side, count] = current[number]
@@ -379,10 +423,10 @@ def _reserve(
 def _enlarge(nodes: Reservations, size: int) -> Reservations:
     """Return the reservations in arrays twice as long."""
     span, after = np.empty((2, 2 * size)), np.empty((2, 2 * size), np.int64)
-    setup, flow = np.empty(2 * size), np.empty(2 * size, np.int64)
+    setup, need, flow = np.empty(2 * size), np.empty(2 * size), np.empty(2 * size, np.int64)
     span[:, :size], after[:, :size] = nodes.span, nodes.after
-    setup[:size], flow[:size] = nodes.setup, nodes.flow
-    return Reservations(span, setup, flow, after)
+    setup[:size], need[:size], flow[:size] = nodes.setup, nodes.need, nodes.flow
+    return Reservations(span, setup, need, flow, after)
 
 
 @inner
@@ -411,11 +455,13 @@ def _commit(
     served = 0
     for node in range(count):
         begin, until = nodes.span[0, node] + nodes.setup[node], min(nodes.span[1, node], end)
-        if until > begin:
+        is_whole = nodes.span[1, node] <= end
+        if begin < end and (is_whole or until > begin):
             flow[served], switch[served] = nodes.flow[node], of_node[node]
             start[served], stop[served] = begin, until
-            f, left = nodes.flow[node], need[nodes.flow[node]] - (until - begin)
-            need[f] = left if left > EPSILON else 0.0
+            f = nodes.flow[node]
+            carried = nodes.need[node] if is_whole else until - begin
+            need[f] = need[f] - carried if need[f] - carried > DONE * need[f] else 0.0
             served += 1
     for port in range(2 * ports):
         side = 0 if port < ports else 1

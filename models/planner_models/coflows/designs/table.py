@@ -66,7 +66,7 @@ DESIGNS: Final = (
     _on_coflows(
         name="optimum",
         decide=optimum.schedule,
-        messages=CIRCUITS,
+        messages=CIRCUITS + ", and priorities to racks where the packet switch is used",
         source="Manne 1960 (ordering of jobs on machines)",
         model=optimum.build_model,
     ),

@@ -20,7 +20,7 @@ from planner_models.circuits.designs.time_limit import TimeLimit
 from planner_models.circuits.plan.plan import IDLE, Day, read_days
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.coflows.designs.decision import decide_on_circuits
-from planner_models.coflows.designs.sunflow import EPSILON, NONE, busiest_port_ms
+from planner_models.coflows.designs.sunflow import NONE, busiest_port_ms, same_time_ms
 from planner_models.coflows.plan.flow_groups import FlowGroups, group_flows
 from planner_models.coflows.plan.lower_bounds import port_times_ms
 from planner_models.coflows.plan.plan import Service, make_circuits
@@ -41,6 +41,8 @@ MOST_SERVED_SHARE: Final = 0.8
 """Share of the time limit after which windows are scheduled by Solstice in place of circuits' optimum."""
 WINDOW_SHARE: Final = 0.05
 """Share of the time that is left that the optimum of a window may take."""
+ADMITTED: Final = 1e-9
+"""Share of what is left of a flow below which a window does not ask for it."""
 US: Final = 1e3
 """Microseconds in a millisecond."""
 
@@ -130,6 +132,7 @@ def _run_windows(
     first_of_pair = np.searchsorted(pair[by_pair], np.arange(n * n + 1))
     coflow = np.repeat(np.arange(len(problem.coflows)), np.diff(groups.first))
     week = _week(problem, window_ms)
+    same_ms = same_time_ms(problem)
     peer = np.full((2, n), NONE)
     found: list[tuple[Ints, Floats, Floats]] = []
     arrivals = np.unique(problem.arrival_ms[problem.can_complete])
@@ -161,6 +164,7 @@ def _run_windows(
                 targets,
                 lasts,
                 problem.setup_ms,
+                same_ms,
                 first_of_pair,
                 by_pair,
                 rank[coflow],
@@ -196,7 +200,7 @@ def admit_demand(
     for coflow in order:
         for f in range(first[coflow], first[coflow + 1]):
             taken = min(need[f], out[source[f]], into[target[f]])
-            if taken > EPSILON:
+            if taken > ADMITTED * need[f]:
                 demand[source[f], target[f]] += taken
                 out[source[f]] -= taken
                 into[target[f]] -= taken
@@ -210,6 +214,7 @@ def _serve_window(  # noqa: C901
     targets: Ints,
     lasts: Floats,
     setup_ms: float,
+    same_ms: float,
     first_of_pair: Ints,
     by_pair: Ints,
     rank: Ints,
@@ -221,6 +226,7 @@ def _serve_window(  # noqa: C901
     Circuits that the next day keeps stay up in the night, and those of the last day until the end.
 
     targets, lasts  (days, n) target of each rack, and (days,) time of the days, ms
+    same_ms         difference of two times that are the same
     rank            (F,) place of each flow's coflow in the order of service; `NONE` for those not there yet
     need            (F,) what is left of flows, ms; is reduced
     peer            (2, n) the rack that each port is connected to, sending and receiving; is changed
@@ -247,7 +253,7 @@ def _serve_window(  # noqa: C901
                 continue
             t = at if is_kept else at + setup_ms
             pair = i * n + j
-            while t < until - EPSILON:
+            while t < until - same_ms:
                 best = NONE
                 for k in range(first_of_pair[pair], first_of_pair[pair + 1]):
                     f = by_pair[k]
@@ -255,12 +261,13 @@ def _serve_window(  # noqa: C901
                         best = f
                 if best == NONE:
                     break
-                takes = min(need[best], until - t)
+                left = need[best] - (until - t)
+                takes = until - t if left > same_ms else need[best]
                 flow.append(best)
                 start.append(t)
-                stop.append(t + takes)
-                need[best] = need[best] - takes if need[best] - takes > EPSILON else 0.0
-                t += takes
+                t = until if left >= 0 else t + takes
+                stop.append(t)
+                need[best] = left if left > same_ms else 0.0
         if days > 0:
             for j in range(n):
                 peer[1, j] = NONE

@@ -13,8 +13,10 @@ from planner_models.coflows.plan.completion import replay
 from planner_models.coflows.plan.plan import Service, find_coflows, find_flows
 from planner_models.coflows.problem.problem import CoflowsInTime, Floats, Ints
 
-TOLERANCE: Final = 1e-6
-"""Milliseconds that are no time, and share of a time that is none of it."""
+TOLERANCE_MS: Final = 1e-6
+"""Time that is none, ms."""
+TOLERANCE_SHARE: Final = 1e-12
+"""Share of a time that is rounding: times of hours are no reason to ignore set-up times of microseconds."""
 
 
 def check(problem: CoflowsInTime, plan: Service) -> Violations:
@@ -80,7 +82,7 @@ def find_setups(
 def _check_ports(problem: CoflowsInTime, flow: Ints, start: Floats, end: Floats, switch: Ints) -> Violations:
     """Return the circuits that use a busy port, or that carry before they can be set up."""
     free, stays = find_setups(problem, flow, start, end, switch)
-    slack = TOLERANCE * (1 + np.abs(start))
+    slack = TOLERANCE_MS + TOLERANCE_SHARE * np.abs(start)
     twice = start < free - slack
     least = free + np.where(stays, 0.0, problem.setup_ms)
     early = ~twice & (start < least - slack)
@@ -94,7 +96,7 @@ def _check_ports(problem: CoflowsInTime, flow: Ints, start: Floats, end: Floats,
 def _check_arrivals(problem: CoflowsInTime, flow: Ints, start: Floats) -> Violations:
     """Return the circuits that carry before their coflow arrives."""
     arrival = problem.arrival_ms[problem.coflow[flow]]
-    early = start < arrival - TOLERANCE * (1 + arrival)
+    early = start < arrival - TOLERANCE_MS - TOLERANCE_SHARE * arrival
     return Violations.of(
         "arrival", where=_name(problem, flow[early]), amount=start[early], allowed=arrival[early], unit="ms"
     )

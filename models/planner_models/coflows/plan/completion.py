@@ -10,7 +10,7 @@ import pandas as pd
 
 from planner_models.coflows.plan.flow_groups import group_flows
 from planner_models.coflows.plan.packet_switch import PacketSwitch
-from planner_models.coflows.plan.plan import ROUNDING, Service, find_coflows, find_flows
+from planner_models.coflows.plan.plan import ROUNDING, TIME_STEPS, Service, find_coflows, find_flows
 from planner_models.coflows.problem.problem import CoflowsInTime, Floats
 
 
@@ -35,7 +35,7 @@ def replay(problem: CoflowsInTime, plan: Service) -> Completion:
     """Return what the plan's tables carry; the last one is cached."""
     circuit_bits, circuit_ms = replay_circuits(problem, plan.circuits)
     left = problem.bits - circuit_bits
-    left[left <= ROUNDING * problem.bits] = 0.0
+    left[left <= _rounding_bits(problem, plan.circuits)] = 0.0
     sharing = plan.settings["sharing"].iloc[0]
     packet_bits, packet_ms = np.zeros(len(left)), np.full(len(left), np.nan)
     if sharing != "none" and len(plan.priorities):
@@ -52,6 +52,16 @@ def replay(problem: CoflowsInTime, plan: Service) -> Completion:
         flow_ms=flow_ms,
         coflow_ms=ends - problem.arrival_ms,
     )
+
+
+def _rounding_bits(problem: CoflowsInTime, circuits: pd.DataFrame) -> Floats:
+    """Return (F,) the bits that may be missing of complete flows, as lengths of times are rounded."""
+    flow = find_flows(problem, circuits)
+    steps = np.bincount(
+        flow, weights=np.spacing(np.abs(circuits["end_ms"].to_numpy(float))), minlength=len(problem.bits)
+    )
+    rounded: Floats = ROUNDING * problem.bits + TIME_STEPS * steps * problem.circuit_rate
+    return rounded
 
 
 def replay_circuits(problem: CoflowsInTime, circuits: pd.DataFrame) -> tuple[Floats, Floats]:
@@ -80,7 +90,7 @@ def replay_circuits(problem: CoflowsInTime, circuits: pd.DataFrame) -> tuple[Flo
     sums = total - before  # by the end of each piece
     sums_of = np.bincount(of, weights=bits, minlength=len(carried))
     carried = np.minimum(sums_of, problem.bits)
-    need = problem.bits[of] * (1 - ROUNDING)
+    need = (problem.bits - _rounding_bits(problem, circuits))[of]
     # cumulative sums over all groups round with the total; the pieces of a group alone do not
     rounding = 1e-15 * float(total[-1])
     reaches = (sums >= need - rounding) & (sums_of[of] >= need)

@@ -61,6 +61,10 @@ ROUNDING: Final = 1e-9
 """Share of a flow that may be missing where it is complete."""
 
 
+TIME_STEPS: Final = 8.0
+"""Units in the last place of its times by which the length of a circuit may be rounded."""
+
+
 def no_circuits() -> pd.DataFrame:
     """Return the table `circuits` without rows."""
     return pd.DataFrame({name: [] for name in CIRCUITS.columns})
@@ -104,6 +108,7 @@ def make_circuits(
 
     Services of one flow that follow each other over one circuit are one row.
     """
+    end_ms = np.maximum(end_ms, np.nextafter(start_ms, np.inf))  # flows may take less than a step of time
     order = np.lexsort((start_ms, switch, flow))
     flow, start_ms, end_ms, switch = flow[order], start_ms[order], end_ms[order], switch[order]
     begins = np.ones(len(flow), dtype=bool)
