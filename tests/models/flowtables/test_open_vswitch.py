@@ -238,7 +238,10 @@ priority=32769,arp,dl_dst=02:00:00:00:be:ef actions=CONTROLLER:65535
 @pytest.mark.parametrize("case", CASES)
 def test_entries_of_all_are_those_of_open_vswitch(switch: Switch, case: str) -> None:
     """Rules as a switch prints them: the bits of every entry of `all`, and whether it drops."""
-    text, headers = CASES[case]
+    require_same_entries(switch, *CASES[case])
+
+
+def require_same_entries(switch: Switch, text: str, headers: list[str]) -> None:
     switch.set_rules(text)
     rules, fields = read_rules(text, "rules", [translate_header(header) for header in headers])
     flows = pd.DataFrame({"header": [translate_header(header) for header in headers]})
@@ -246,20 +249,87 @@ def test_entries_of_all_are_those_of_open_vswitch(switch: Switch, case: str) -> 
     layout = problem.layout
     masks = layout.to_numbers(MASKS_OF_MISSES["all"](problem)(problem.headers))
     names = [problem.actions[number] for number in classify_headers(problem, problem.headers)]
-    cubes: dict[int, tuple[int, int]] = {}
+    cubes = set()
     for number, mask, name, header in zip(
         layout.to_numbers(problem.headers), masks, names, headers, strict=True
     ):
         packet = ",".join(format_cube(layout, number, layout.find_present(number)))
-        traced = switch.run("ovs-appctl", "ofproto/trace", BRIDGE, packet)
-        found = read_megaflow(traced, layout)
-        assert layout.format_mask(mask & ~unseen(layout, number)) == layout.format_mask(
-            found.mask & ~unseen(layout, number)
-        ), header
-        assert (name.split()[-1] == "drop") == (found.actions == "drop") or outputs_to_input(name, header)
-        cubes[number] = (number & mask, mask)
+        found = read_megaflow(switch.run("ovs-appctl", "ofproto/trace", BRIDGE, packet), layout)
+        seen = ~unseen(layout, number)
+        assert layout.format_mask(mask & seen) == layout.format_mask(found.mask & seen), f"{header}\n{text}"
+        is_drop = name.split()[-1] == "drop"
+        assert is_drop == (found.actions == "drop") or outputs_to_input(name, header), f"{header}\n{text}"
+        cubes.add((number & mask, mask))
     plan = SYSTEM.design("all").run(problem).plan
-    assert len(plan.megaflows) == len(set(cubes.values()))
+    assert len(plan.megaflows) == len(cubes)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_entries_of_random_tables_are_those_of_open_vswitch(switch: Switch, seed: int) -> None:
+    """Random matches, registers, changes and lookups, no two rules of a table with the same priority."""
+    random = np.random.default_rng(seed)
+    lines = []
+    for table in range(3):
+        priorities = random.permutation(90)[: int(random.integers(2, 8))] + 1
+        lines += [f"table={table},priority={one},{draw_rule(table, random)}" for one in priorities]
+    require_same_entries(switch, "\n".join(lines) + "\n", [draw_header(random) for _ in range(15)])
+
+
+def draw_rule(table: int, random: np.random.Generator) -> str:  # noqa: C901
+    """Return a match and actions of OpenFlow, which fit together."""
+    kind = str(random.choice(["", "ip", "tcp", "udp", "arp"], p=[0.15, 0.25, 0.35, 0.15, 0.1]))
+    parts = [kind] if kind else []
+    if random.random() < 0.3:
+        parts.append(f"in_port={random.integers(1, 4)}")
+    if random.random() < 0.2:
+        parts.append(f"dl_dst=00:00:00:00:00:0{random.integers(1, 3)}")
+    if kind and random.random() < 0.6:
+        parts.append(
+            f"nw_{random.choice(['src', 'dst'])}={draw_address(random)}/{random.choice([8, 16, 24, 32])}"
+        )
+    if kind in ("tcp", "udp") and random.random() < 0.6:
+        parts.append(f"tp_dst={random.choice(['80', '443', '22', '0x50/0xfff0', '0x400/0xfc00'])}")
+    if table and random.random() < 0.5:
+        parts.append(f"reg0={random.integers(0, 3)}/0x3")
+    if table and random.random() < 0.2:
+        parts.append(f"metadata={random.integers(0, 2)}")
+    actions = []
+    for _ in range(int(random.integers(0, 3))):
+        choices = [f"load:{random.integers(0, 4)}->NXM_NX_REG0[0..1]", "load:1->OXM_OF_METADATA[]"]
+        choices += ["mod_dl_dst:00:00:00:00:00:02", "move:NXM_OF_ETH_SRC[0..1]->NXM_NX_REG0[0..1]"]
+        if kind in ("ip", "tcp", "udp"):
+            choices += ["dec_ttl", "mod_nw_dst:10.1.1.1", "move:NXM_OF_IP_SRC[0..1]->NXM_NX_REG0[0..1]"]
+        if kind == "tcp":
+            choices += ["mod_tp_dst:80"]
+        actions.append(str(random.choice(choices)))
+    ends = ["output:4", "output:3", "drop"]
+    if table < 2:
+        ends += [f"resubmit(,{table + 1})"] * 3 + ["output:4,resubmit(,2)"]
+    end = str(random.choice(ends))
+    actions = [end] if end == "drop" else [*actions, end]
+    return ",".join([*parts, "actions=" + ",".join(actions)])
+
+
+def draw_address(random: np.random.Generator) -> str:
+    return (
+        f"{random.choice([10, 11])}.{random.choice([0, 1])}.{random.choice([0, 1])}.{random.integers(1, 4)}"
+    )
+
+
+def draw_header(random: np.random.Generator) -> str:
+    """Return a packet that such rules may match."""
+    kind = str(random.choice(["tcp", "udp", "icmp", "arp"], p=[0.5, 0.25, 0.1, 0.15]))
+    names = ("arp_spa", "arp_tpa") if kind == "arp" else ("ip_src", "ip_dst")
+    found = [f"in_port={random.integers(1, 4)} {kind}"]
+    found += [
+        f"eth_src=00:00:00:00:00:0{random.integers(0, 4)} eth_dst=00:00:00:00:00:0{random.integers(1, 3)}"
+    ]
+    found += [f"{name}={draw_address(random)}" for name in names]
+    if kind != "arp":
+        found.append(f"nw_ttl={random.choice([1, 2, 3, 64])}")
+    if kind in ("tcp", "udp"):
+        found.append(f"tp_src=9 tp_dst={random.choice([80, 443, 22, 1025, 95])}")
+    return " ".join(found)
 
 
 def unseen(layout: Layout, header: int) -> int:

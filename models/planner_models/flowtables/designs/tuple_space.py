@@ -5,12 +5,13 @@ Pfaff et al. 2015, sections 3.2 and 5.2 to 5.4: an entry of the cache must match
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from planner.arrays import Bools, Ints, Ints32
 from planner.compiled import inner, kernel
+from planner_models.flowtables.problem.entries import Searched
 from planner_models.flowtables.problem.fields import (
     IPV4,
     IPV6,
@@ -21,6 +22,8 @@ from planner_models.flowtables.problem.fields import (
     is_prefix,
 )
 from planner_models.flowtables.problem.problem import FlowTables
+
+SAME_TRIE: Final = {"ip_src": "arp_spa", "ip_dst": "arp_tpa"}
 
 
 class TupleSpace(NamedTuple):
@@ -43,7 +46,7 @@ class TupleSpace(NamedTuple):
     child         (Q, 2) next node of a trie where the next bit is 0, is 1; -1 for none
     is_prefix     (Q,) whether an entry matches the bits up to a node
     word, offset, stage  (P,) of the fields with a trie
-    stage_mask    (S, words) bits of all fields up to each stage; one row without stages
+    stage_mask    (K, S, words) bits of each tuple that are looked at up to each stage; one without stages
     has_bits      (K, S) whether a tuple matches bits of a stage
     port_bits     (B,) bits of the fields of the last layer, numbered from the first bit of the first word
     port_root     (K,) first node of the trie of a tuple's ports; -1 for none
@@ -84,7 +87,7 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
     searched, layout = problem.searched, problem.layout
     words = searched.mask.shape[1]
     table = np.searchsorted(searched.start, np.arange(len(searched.mask)), side="right") - 1
-    keys = np.column_stack([table.astype(np.uint64), searched.mask])
+    keys = np.column_stack([table.astype(np.uint64), searched.mask, searched.early, searched.direct])
     unique, group = np.unique(keys, axis=0, return_inverse=True)
     group = group.reshape(-1)
     highest = np.full(len(unique), -1, dtype=np.int64)
@@ -94,8 +97,10 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
     place[by_priority] = np.arange(len(unique))
     entry = np.argsort(place[group], kind="stable")
     fields = list_tracked(layout)
-    mask = np.ascontiguousarray(unique[by_priority, 1:])
-    numbers = layout.to_numbers(np.ascontiguousarray(mask[:, : layout.words]))
+    mask, early, direct = (
+        np.ascontiguousarray(unique[by_priority, 1 + row * words : 1 + (row + 1) * words]) for row in range(3)
+    )
+    numbers = layout.to_numbers(np.ascontiguousarray(direct[:, : layout.words]))
     length = np.array(
         [
             [count_prefix((number >> layout.shift[field.name]), field.bits) for field in fields]
@@ -122,25 +127,30 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
             values.append(searched.value[at])
             lengths.append(own_length[at, column])
             tries.append(np.full(len(at), root[row, column]))
+            alike = list_alike(searched, layout, field, first, last)
+            values.append(alike[0])
+            lengths.append(alike[1])
+            tries.append(np.full(len(alike[1]), root[row, column]))
     stages = np.full((len(STAGES), words), ~np.uint64(0))
     for stage in range(len(STAGES)):
         names = [one.name for one in layout.fields if one.stage <= stage]
         stages[stage, : layout.words] = layout.to_words([layout.full_mask(names)])[0]
-    stage_mask = stages if is_staged else stages[-1:]
+    stages = stages if is_staged else stages[-1:]
+    stage_mask = mask[:, None, :] & (stages[None, :, :] | early[:, None, :])
     none = np.zeros(0, dtype=np.int64)
     child, is_prefix = make_tries(
         np.concatenate(values), np.concatenate([none, *lengths]), np.concatenate([none, *tries]), root.size,
         word, offset,
     )  # fmt: skip
     start = np.searchsorted(place[group][entry], np.arange(len(unique) + 1)).astype(np.int64)
-    of_stage = stage_mask & ~np.vstack([np.zeros_like(stage_mask[:1]), stage_mask[:-1]])
-    has_bits = (mask[:, None, :] & of_stage).any(axis=2)
-    slots, slot_of = hash_stages(searched.value, mask, stage_mask, has_bits, entry, start)
+    before = np.concatenate([np.zeros_like(stage_mask[:, :1]), stage_mask[:, :-1]], axis=1)
+    has_bits = (stage_mask & ~before).any(axis=2)
+    slots, slot_of = hash_stages(searched.value, stage_mask, has_bits, entry, start)
     ports = [field for field in layout.fields if field.prefix and field.stage == len(STAGES) - 1]
     port_bits = np.array(
         [64 * field.word + field.offset + bit for field in ports for bit in range(field.bits)], dtype=np.int64
     )
-    port_root, port_child = make_port_tries(searched.value, mask, entry, start, port_bits)
+    port_root, port_child = make_port_tries(searched.value, direct, entry, start, port_bits)
     return TupleSpace(
         value=searched.value,
         priority=searched.priority,
@@ -167,6 +177,26 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
         port_root=port_root,
         port_child=port_child,
     )
+
+
+def list_alike(searched: Searched, layout: Layout, field: Field, first: int, last: int) -> tuple[Words, Ints]:
+    """Return values and lengths of prefixes of ARP in the trie of an address of IP, which is one."""
+    other = SAME_TRIE.get(field.name, "")
+    if other not in layout.by_name:
+        return np.zeros((0, searched.value.shape[1]), np.uint64), np.zeros(0, dtype=np.int64)
+    shift = layout.shift[other]
+    words = layout.words
+    values = layout.to_numbers(np.ascontiguousarray(searched.value[first:last, :words]))
+    masks = layout.to_numbers(np.ascontiguousarray(searched.direct[first:last, :words]))
+    found = {
+        ((value >> shift) & ((1 << field.bits) - 1), count_prefix(mask >> shift, field.bits))
+        for value, mask in zip(values, masks, strict=True)
+    }
+    prefixes = sorted(one for one in found if one[1])
+    made = np.zeros((len(prefixes), searched.value.shape[1]), np.uint64)
+    if prefixes:
+        made[:, :words] = layout.to_words([value << layout.shift[field.name] for value, _ in prefixes])
+    return made, np.array([length for _, length in prefixes], dtype=np.int64)
 
 
 def count_prefix(mask: int, bits: int) -> int:
@@ -286,14 +316,12 @@ def add_ports(header: Any, own: Any, root: Any, child: Any, port_bits: Any, mask
 
 
 @inner
-def find_stage(
-    header: Any, value: Any, mask: Any, stage_mask: Any, slots: Any, slot_of: Any, k: Any, stage: Any
-) -> Any:
+def find_stage(header: Any, value: Any, stage_mask: Any, slots: Any, slot_of: Any, k: Any, stage: Any) -> Any:
     """Return the place in the hash table for a header's bits of a tuple up to a stage."""
-    number = k * len(stage_mask) + stage
+    number = k * stage_mask.shape[1] + stage
     key = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
     for w in range(len(header)):
-        key = (key ^ (header[w] & mask[k, w] & stage_mask[stage, w])) * np.uint64(0xBF58476D1CE4E5B9)
+        key = (key ^ (header[w] & stage_mask[k, stage, w])) * np.uint64(0xBF58476D1CE4E5B9)
         key ^= key >> np.uint64(29)
     last = np.int64(len(slots) - 1)
     place = np.int64(key >> np.uint64(7)) & last
@@ -301,7 +329,7 @@ def find_stage(
         same = slot_of[place] == number
         if same:
             for w in range(len(header)):
-                if (header[w] ^ value[slots[place], w]) & mask[k, w] & stage_mask[stage, w]:
+                if (header[w] ^ value[slots[place], w]) & stage_mask[k, stage, w]:
                     same = False
                     break
         if same:
@@ -311,21 +339,21 @@ def find_stage(
 
 
 @kernel
-def hash_stages(value: Any, mask: Any, stage_mask: Any, has_bits: Any, entry: Any, start: Any) -> Any:
+def hash_stages(value: Any, stage_mask: Any, has_bits: Any, entry: Any, start: Any) -> Any:
     """Return the hash table of all tuples and stages: the first entry with each value, and which tuple's."""
     size = 8
-    while size < 2 * len(entry) * len(stage_mask):
+    while size < 2 * len(entry) * stage_mask.shape[1]:
         size *= 2
     slots, slot_of = np.full(size, -1, np.int32), np.zeros(size, np.int32)
-    for k in range(len(mask)):
-        for stage in range(len(stage_mask)):
+    for k in range(len(stage_mask)):
+        for stage in range(stage_mask.shape[1]):
             if not has_bits[k, stage]:
                 continue
             for e in range(start[k], start[k + 1]):
-                place = find_stage(value[entry[e]], value, mask, stage_mask, slots, slot_of, k, stage)
+                place = find_stage(value[entry[e]], value, stage_mask, slots, slot_of, k, stage)
                 if slots[place] < 0:
                     slots[place] = entry[e]
-                    slot_of[place] = k * len(stage_mask) + stage
+                    slot_of[place] = k * stage_mask.shape[1] + stage
     return slots, slot_of
 
 
@@ -377,8 +405,8 @@ def has_prefix(mask: Any, length: Any, word: Any, offset: Any) -> Any:
 
 @inner
 def count_stages(
-    header: Any, value: Any, mask: Any, stage_mask: Any, has_bits: Any, slots: Any, slot_of: Any, k: Any,
-    most: Any, first: Any,
+    header: Any, value: Any, stage_mask: Any, has_bits: Any, slots: Any, slot_of: Any, k: Any, most: Any,
+    first: Any,
 ) -> Any:  # fmt: skip
     """Return how many of `most` stages of tuple k match before one does not, and the first match of all.
 
@@ -388,7 +416,7 @@ def count_stages(
     for stage in range(most):
         if not has_bits[k, stage]:
             continue
-        place = find_stage(header, value, mask, stage_mask, slots, slot_of, k, stage)
+        place = find_stage(header, value, stage_mask, slots, slot_of, k, stage)
         found = np.int64(slots[place])
         if found < 0:
             return stage, found
@@ -427,7 +455,7 @@ def consult(headers: Any, space: Any, relevant: Any, by_priority: Any, by_prefix
     slots, slot_of, stage = space.slots, space.slot_of, space.stage
     word, offset, entry, start, highest = space.word, space.offset, space.entry, space.start, space.highest
     port_root, port_child, port_bits = space.port_root, space.port_child, space.port_bits
-    stages = len(stage_mask)
+    stages = stage_mask.shape[1]
     needed = np.zeros(len(space.word), np.int64)
     is_possible = np.zeros((len(space.word), 129), np.bool_)
     for h in range(count):
@@ -443,7 +471,7 @@ def consult(headers: Any, space: Any, relevant: Any, by_priority: Any, by_prefix
                 skipped = find_ruled_out(space, k, is_possible, needed, mask) if by_prefix else -1
                 most = stage[skipped] if skipped >= 0 else stages
                 passed, found = count_stages(
-                    header, value, own, stage_mask, has_bits, slots, slot_of, k, most,
+                    header, value, stage_mask, has_bits, slots, slot_of, k, most,
                     np.int64(entry[start[k]]),
                 )  # fmt: skip
                 last = min(passed, stages - 1)
@@ -458,7 +486,7 @@ def consult(headers: Any, space: Any, relevant: Any, by_priority: Any, by_prefix
                     last = passed - 1 if is_told else passed
                 if last >= 0:
                     for w in range(words):
-                        mask[w] |= own[k, w] & stage_mask[last, w]
+                        mask[w] |= stage_mask[k, last, w]
                 if found >= 0 and (best < 0 or found < best):
                     best = found
             table = space.next[best] if best >= 0 else -1

@@ -201,8 +201,8 @@ def _say_merging(problem: FlowTables) -> str:
     count, merging = len(problem.table_numbers), choose_merging(problem)
     if not problem.is_plain:
         return (
-            f"The {count} flow tables, {sum(merging.entries):,} entries, stay as they are: rules write registers "
-            f"or headers, or packets come back; their lookups are resolved into {len(problem.entries.action):,}."
+            f"The {count} flow tables stay as they are, {sum(merging.entries):,} entries: rules write "
+            "registers or headers, or packets come back."
         )
     before = sum(len(table) for table in Paths(problem).tables)
     if merging.lookups == count:

@@ -13,7 +13,13 @@ from planner.arrays import Ints, Ints32
 from planner.contract.tables import row_name
 from planner_models.flowtables.problem.actions import DROP, Goto, Set, Show, Step
 from planner_models.flowtables.problem.fields import REGISTER, WORD, Cube, Layout, Words
-from planner_models.flowtables.problem.translation import Pipeline, Translated, find_looked, translate
+from planner_models.flowtables.problem.translation import (
+    Pipeline,
+    Translated,
+    find_looked,
+    find_sources,
+    translate,
+)
 
 GOTO: Final = "goto:"
 LAST: Final = -1  # in place of a next table: the action is final
@@ -55,11 +61,15 @@ class Searched(NamedTuple):
     """Entries as a search of the switch meets them, with those that registers rule out.
 
     value, mask  (N, words): one word more than a header where registers rule entries out, 0 in a header
+    early        (N, words) bits that registers are copies of, which are looked at with the registers
+    direct       (N, words) bits that the rule itself matches in the packet
     priority, next, start  as in `Rules`
     """
 
     value: Words
     mask: Words
+    early: Words
+    direct: Words
     priority: Ints
     next: Ints32
     start: Ints
@@ -217,12 +227,14 @@ def list_searched(compiled: Compiled, packet: Layout, whole: Layout) -> Searched
     """
     rules, made = compiled.rules, compiled.translated
     if made is None:
-        return Searched(rules.value, rules.mask, rules.priority, rules.next, rules.start)
+        none = np.zeros_like(rules.mask)
+        return Searched(rules.value, rules.mask, none, rules.mask, rules.priority, rules.next, rules.start)
     pipeline = compiled.pipeline
     shift = WORD * (whole.words - packet.words)
     code = {0: 0}
     cubes: list[Cube] = []
     extra: list[Cube] = []
+    parts: list[Cube] = []  # early and direct mask of each entry
     priority, following, start = [], [], [0]
     for place, lookup in enumerate(made.lookup):
         rows = range(made.start[place], made.start[place + 1])
@@ -233,15 +245,20 @@ def list_searched(compiled: Compiled, packet: Layout, whole: Layout) -> Searched
             group = pipeline.cube[own][1] & fixed if own >= 0 else 0
             cubes.append(made.cube[row])
             extra.append((0, code.setdefault(group, len(code))))
+            early = find_sources(pipeline.cube[own][1] if own >= 0 else 0, looked)
+            parts.append((early, pipeline.cube[own][1] & ~fixed if own >= 0 else made.cube[row][1]))
             following.append(made.next[row])
-            priority.append(int(rules.priority[row]))
+            # entries that tell times to live apart have no priority of a rule: they are in order
+            priority.append(rows.stop - row if lookup.ttl else int(rules.priority[row]))
         if not lookup.ttl and len(cubes) < MOST_SEARCHED:
             for own in range(*pipeline.start[lookup.table : lookup.table + 2]):
                 value, mask = pipeline.cube[own]
                 if (value ^ looked.value) & mask & looked.mask:
-                    cubes.append((value & ~fixed, mask & ~fixed))
+                    early = find_sources(mask, looked)
+                    cubes.append((value & ~fixed, (mask & ~fixed) | early))
                     bits = code.setdefault(mask & fixed, len(code))
                     extra.append((bits & -bits, bits))
+                    parts.append((early, mask & ~fixed))
                     following.append(LAST)
                     priority.append(pipeline.priority[own])
         start.append(len(cubes))
@@ -251,18 +268,24 @@ def list_searched(compiled: Compiled, packet: Layout, whole: Layout) -> Searched
             for begin, end in pairwise(start)
         ]
     ).astype(np.int64)
-    words = [
-        np.column_stack(
-            [
-                packet.to_words([cube[side] >> shift for cube in cubes]),
-                np.array([cube[side] for cube in extra], dtype=np.uint64),
-            ]
-        )[order]
+    none = [(0, 0)] * len(cubes)
+    value, mask, early_words, direct = (
+        np.ascontiguousarray(
+            np.column_stack(
+                [
+                    packet.to_words([cube[side] >> shift for cube in own]),
+                    np.array([cube[side] for cube in added], dtype=np.uint64),
+                ]
+            )[order]
+        )
+        for own, added in ((cubes, extra), (parts, none))
         for side in (0, 1)
-    ]
+    )
     return Searched(
-        value=np.ascontiguousarray(words[0]),
-        mask=np.ascontiguousarray(words[1]),
+        value=value,
+        mask=mask,
+        early=early_words,
+        direct=direct,
         priority=np.array(priority, dtype=np.int64)[order],
         next=np.array(following, dtype=np.int32)[order],
         start=np.array(start, dtype=np.int64),

@@ -458,6 +458,14 @@ def find_looked(lookup: Lookup, layout: Layout) -> State:
     return lookup.state.write(lookup.port << layout.shift["in_port"], mask)
 
 
+def find_sources(mask: int, state: State) -> int:
+    """Return the bits of the packet as it came that some bits of a header are copies of."""
+    found = 0
+    for low, count, source in state.copies:
+        found |= ((mask >> low) & ((1 << count) - 1)) << source
+    return found
+
+
 def _cut(copies: tuple[tuple[int, int, int], ...], mask: int) -> tuple[tuple[int, int, int], ...]:
     """Return copied bits without those of a mask."""
     found = []
