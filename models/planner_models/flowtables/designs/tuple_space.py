@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.arrays import Bools, Ints, Ints32
 from planner.compiled import inner, kernel
-from planner_models.flowtables.problem.entries import Searched
+from planner_models.flowtables.problem.entries import HIDDEN_BITS, Searched
 from planner_models.flowtables.problem.fields import (
     IPV4,
     IPV6,
@@ -135,6 +135,7 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
     for stage in range(len(STAGES)):
         names = [one.name for one in layout.fields if one.stage <= stage]
         stages[stage, : layout.words] = layout.to_words([layout.full_mask(names)])[0]
+        stages[stage, layout.words :] = (1 << HIDDEN_BITS * (stage + 1)) - 1
     stages = stages if is_staged else stages[-1:]
     stage_mask = mask[:, None, :] & (stages[None, :, :] | early[:, None, :])
     none = np.zeros(0, dtype=np.int64)

@@ -12,7 +12,7 @@ import pandas as pd
 from planner.arrays import Ints, Ints32
 from planner.contract.tables import row_name
 from planner_models.flowtables.problem.actions import DROP, Goto, Set, Show, Step
-from planner_models.flowtables.problem.fields import REGISTER, WORD, Cube, Layout, Words
+from planner_models.flowtables.problem.fields import REGISTER, STAGES, WORD, Cube, Layout, Words
 from planner_models.flowtables.problem.translation import (
     Pipeline,
     Translated,
@@ -23,6 +23,7 @@ from planner_models.flowtables.problem.translation import (
 
 GOTO: Final = "goto:"
 LAST: Final = -1  # in place of a next table: the action is final
+HIDDEN_BITS: Final = WORD // len(STAGES)
 MOST_SEARCHED: Final = 1_000_000
 
 
@@ -218,12 +219,39 @@ def _find_kinds(layout: Layout) -> dict[str, Words]:
     }
 
 
+class _Hidden:
+    """Numbers of the bits of registers and changed fields that tuples match, stage by stage in one word."""
+
+    def __init__(self, whole: Layout) -> None:
+        self._stages = [
+            whole.full_mask(field.name for field in whole.fields if field.stage == stage)
+            for stage in range(len(STAGES))
+        ]
+        self._codes: list[dict[int, int]] = [{0: 0} for _ in STAGES]
+
+    def find_mask(self, bits: int) -> int:
+        """Return the mask for some bits of whole headers: another one for other bits of a stage."""
+        found = 0
+        for stage, (own, codes) in enumerate(zip(self._stages, self._codes, strict=True)):
+            number = min(codes.setdefault(bits & own, len(codes)), (1 << HIDDEN_BITS) - 1)
+            found |= number << HIDDEN_BITS * stage
+        return found
+
+    def find_value(self, mask: int, differs: int) -> int:
+        """Return a value under a mask that is not 0 in the stages in which a header differs from a rule."""
+        found = 0
+        for stage, own in enumerate(self._stages):
+            part = mask & ((1 << HIDDEN_BITS) - 1) << HIDDEN_BITS * stage
+            found |= part & -part if differs & own else 0
+        return found
+
+
 def list_searched(compiled: Compiled, packet: Layout, whole: Layout) -> Searched:
     """Return the entries as a search of the switch meets them.
 
-    Rules that registers rule out have no entry in a lookup, but they are in the tuples that it searches, and
-    in its tries. A word that is 0 in every header tells them from the others: its mask names the bits of
-    registers that a tuple matches, so that it is looked at in the first stage.
+    Rules that registers or changed fields rule out have no entry in a lookup, but they are in the tuples that
+    it searches, and in its tries. A word that is 0 in every header tells them from the others: its mask names
+    the bits of registers and changed fields that a tuple matches, 16 bits of it for each stage.
     """
     rules, made = compiled.rules, compiled.translated
     if made is None:
@@ -231,7 +259,7 @@ def list_searched(compiled: Compiled, packet: Layout, whole: Layout) -> Searched
         return Searched(rules.value, rules.mask, none, rules.mask, rules.priority, rules.next, rules.start)
     pipeline = compiled.pipeline
     shift = WORD * (whole.words - packet.words)
-    code = {0: 0}
+    hidden = _Hidden(whole)
     cubes: list[Cube] = []
     extra: list[Cube] = []
     parts: list[Cube] = []  # early and direct mask of each entry
@@ -242,25 +270,28 @@ def list_searched(compiled: Compiled, packet: Layout, whole: Layout) -> Searched
         fixed = looked.mask | looked.copied_mask()
         for row in rows:
             own = made.row[row]
-            group = pipeline.cube[own][1] & fixed if own >= 0 else 0
             cubes.append(made.cube[row])
-            extra.append((0, code.setdefault(group, len(code))))
+            extra.append((0, hidden.find_mask(pipeline.cube[own][1] & fixed if own >= 0 else 0)))
             early = find_sources(pipeline.cube[own][1] if own >= 0 else 0, looked)
             parts.append((early, pipeline.cube[own][1] & ~fixed if own >= 0 else made.cube[row][1]))
             following.append(made.next[row])
             # entries that tell times to live apart have no priority of a rule: they are in order
             priority.append(rows.stop - row if lookup.ttl else int(rules.priority[row]))
         if not lookup.ttl and len(cubes) < MOST_SEARCHED:
+            last = max((made.row[row] for row in rows), default=-1)
             for own in range(*pipeline.start[lookup.table : lookup.table + 2]):
                 value, mask = pipeline.cube[own]
-                if (value ^ looked.value) & mask & looked.mask:
-                    early = find_sources(mask, looked)
-                    cubes.append((value & ~fixed, (mask & ~fixed) | early))
-                    bits = code.setdefault(mask & fixed, len(code))
-                    extra.append((bits & -bits, bits))
-                    parts.append((early, mask & ~fixed))
-                    following.append(LAST)
-                    priority.append(pipeline.priority[own])
+                differs = (value ^ looked.value) & mask & looked.mask
+                is_out = bool(differs)
+                if not is_out and own <= last:
+                    continue  # an entry of the lookup
+                # ruled out by registers, or behind a rule for all packets: then it goes on as that one does
+                early, bits = find_sources(mask, looked), hidden.find_mask(mask & fixed)
+                cubes.append((value & ~fixed | find_sources(value, looked), mask & ~fixed | early))
+                extra.append((hidden.find_value(bits, differs), bits))
+                parts.append((early, mask & ~fixed))
+                following.append(LAST if is_out else made.next[rows.stop - 1])
+                priority.append(pipeline.priority[own])
         start.append(len(cubes))
     order = np.concatenate(
         [
@@ -268,22 +299,22 @@ def list_searched(compiled: Compiled, packet: Layout, whole: Layout) -> Searched
             for begin, end in pairwise(start)
         ]
     ).astype(np.int64)
-    none = [(0, 0)] * len(cubes)
-    value, mask, early_words, direct = (
+    nothing = [(0, 0)] * len(cubes)
+    values, masks, early_words, direct = (
         np.ascontiguousarray(
             np.column_stack(
                 [
-                    packet.to_words([cube[side] >> shift for cube in own]),
+                    packet.to_words([cube[side] >> shift for cube in chosen]),
                     np.array([cube[side] for cube in added], dtype=np.uint64),
                 ]
             )[order]
         )
-        for own, added in ((cubes, extra), (parts, none))
+        for chosen, added in ((cubes, extra), (parts, nothing))
         for side in (0, 1)
     )
     return Searched(
-        value=value,
-        mask=mask,
+        value=values,
+        mask=masks,
         early=early_words,
         direct=direct,
         priority=np.array(priority, dtype=np.int64)[order],
