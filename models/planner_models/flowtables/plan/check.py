@@ -22,6 +22,8 @@ from planner_models.flowtables.problem.problem import FlowTables, match_any
 
 MOST_PARTS: Final = 50_000
 """Parts of the cube of one entry; one that takes more is not decided."""
+MOST_PARTS_OF_PLAN: Final = 300_000
+"""Parts of all cubes of a plan; entries after them that take parts are not decided."""
 SHOWN: Final = 120  # letters of an example
 
 
@@ -35,7 +37,7 @@ def check(problem: FlowTables, plan: Cache) -> Violations:
     action        entries with headers that rules give another action, with a cube of such headers
     matched       entries without bits that they must match: of fields that are always matched, and of those
                   that their action changes or reads
-    undecided     entries whose cube takes more than 50,000 parts
+    undecided     entries whose cube takes more than 50,000 parts, or that come after 300,000 of the plan
     flow_limit    more entries than the flow limit
     revalidation  more time to check all entries again than there is
 
@@ -47,14 +49,19 @@ def check(problem: FlowTables, plan: Cache) -> Violations:
     layout = problem.layout
     matches = plan.megaflows["match"].fillna("").astype(str).tolist()
     wrong: dict[str, list[tuple[str, float]]] = {"action": [], "matched": [], "undecided": []}
+    left = MOST_PARTS_OF_PLAN
     values, masks = layout.to_numbers(content.value), layout.to_numbers(content.masks)
     for row, (value, mask_of) in enumerate(zip(values, content.mask_of.tolist(), strict=True)):
         name = f"entry '{matches[row]}'"
         mask, action = masks[mask_of], content.action[row]
         try:
-            found = find_wrong(problem, content.value[row], content.masks[mask_of], action)
+            found, parts = divide_cube(
+                problem, content.value[row], content.masks[mask_of], action, min(MOST_PARTS, left)
+            )
+            left -= parts
         except UndecidedError:
-            wrong["undecided"].append((name, float(MOST_PARTS + 1)))
+            left = max(left - MOST_PARTS, 0)
+            wrong["undecided"].append((name, 1.0))
             continue
         if found is not None:
             example = layout.format_match(*found)
@@ -67,7 +74,7 @@ def check(problem: FlowTables, plan: Cache) -> Violations:
             wrong["matched"].append((f"{name}, {layout.format_mask(missing)}", float(missing.bit_count())))
     violations = Violations.of("action", where=[], amount=[], allowed=0, unit="headers")
     for limit, unit, allowed in (
-        ("action", "headers", 0), ("matched", "bits", 0), ("undecided", "parts", MOST_PARTS),
+        ("action", "headers", 0), ("matched", "bits", 0), ("undecided", "entries", 0),
     ):  # fmt: skip
         where = [text for text, _ in wrong[limit]]
         amount = [count for _, count in wrong[limit]]
@@ -92,16 +99,23 @@ def find_wrong(problem: FlowTables, value: Words, mask: Words, action: str) -> C
     value, mask  (words,) of the cube
     raises       UndecidedError after 50,000 parts
     """
+    return divide_cube(problem, value, mask, action, MOST_PARTS)[0]
+
+
+def divide_cube(
+    problem: FlowTables, value: Words, mask: Words, action: str, most_parts: int
+) -> tuple[Cube | None, int]:
+    """Return the same as `find_wrong`, and the number of parts of the cube that it took."""
     settled = follow(problem, value, mask)
     numbers = problem.layout.to_numbers(np.array([value, mask]))
     if settled is not None:
-        return None if problem.actions[settled] == action else (numbers[0], numbers[1])
+        return (None if problem.actions[settled] == action else (numbers[0], numbers[1])), 0
     parts = 0
     waiting: list[tuple[int, Cube]] = [(0, (numbers[0], numbers[1]))]
     while waiting:
         table, cube = waiting.pop()
         parts += 1
-        if parts > MOST_PARTS:
+        if parts > most_parts:
             raise UndecidedError
         for following, final, part in _divide(problem, table, cube):
             if following >= 0:
@@ -109,8 +123,8 @@ def find_wrong(problem: FlowTables, value: Words, mask: Words, action: str) -> C
             elif following == AGAIN:
                 waiting.append((table, part))
             elif problem.actions[final] != action:
-                return part
-    return None
+                return part, parts
+    return None, parts
 
 
 AGAIN: Final = -2

@@ -153,9 +153,25 @@ class _Translation:
         self.ttl = layout.shift.get("nw_ttl", -1)
         self.ttl_mask = layout.full_mask(["nw_ttl"]) if self.ttl >= 0 else 0
 
+        self.read_by_rule, self.read_by_table = find_read(pipeline)
+
+    def _forget(self, lookup: Lookup) -> Lookup:
+        """Return a lookup without the values of bits that neither it nor what follows reads.
+
+        Lookups that differ in such bits alone are one.
+        """
+        read = self.read_by_table[lookup.table]
+        for waiting in lookup.waiting:
+            read |= self.read_by_rule[waiting.rule]
+        state = lookup.state
+        unread = state.copied_mask() & self.registers & ~read
+        if unread:
+            state = state.write(0, unread)
+        return lookup._replace(state=state._replace(value=state.value & read))
+
     def run(self) -> Translated:
         """Return the entries of all lookups."""
-        first = Lookup(0, State(self.registers, 0), (), (), 0)
+        first = self._forget(Lookup(0, State(self.registers, 0), (), (), 0))
         self._visit(first, 0)
         made = Translated([], [], [], [], [], self.names, self.needs, [])
         while self.queue:
@@ -186,6 +202,7 @@ class _Translation:
                 f"{self.pipeline.where[rule]}: packets are looked up more than {MOST_LOOKUPS} times, as deep "
                 "as Open vSwitch goes; does a resubmit loop?"
             )
+        lookup = self._forget(lookup)
         if lookup not in self.number:
             self.number[lookup] = len(self.number)
             self.depth.append(depth)
@@ -448,6 +465,50 @@ class _Translation:
                 f"rules: packets loop through table {numbers[made.lookup[looping].table]}, must come to an "
                 "end"
             )
+
+
+def find_read(pipeline: Pipeline) -> tuple[list[int], list[int]]:  # noqa: C901
+    """Return the masks of the bits that each rule reads, in what follows it too, and each table."""
+    table_of = {}
+    matched = [0] * (len(pipeline.start) - 1)
+    for table in range(len(matched)):
+        for row in range(*pipeline.start[table : table + 2]):
+            matched[table] |= pipeline.cube[row][1]
+            table_of[pipeline.rule[row]] = table
+    own, targets = [], []
+    for steps in pipeline.steps:
+        read = 0
+        for step in steps:
+            if isinstance(step, Output):
+                read |= step.port.mask
+            elif isinstance(step, Copy):
+                read |= step.source.mask
+            elif isinstance(step, Decrement):
+                read |= step.ttl.mask
+        own.append(read)
+        targets.append(
+            {
+                pipeline.places[step.table]
+                for step in steps
+                if isinstance(step, Goto) and step.table in pipeline.places
+            }
+        )
+    by_table = list(matched)
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for rule, table in table_of.items():
+            read = by_table[table] | own[rule]
+            for target in targets[rule]:
+                read |= by_table[target]
+            is_changed |= read != by_table[table]
+            by_table[table] = read
+    by_rule = []
+    for rule, read in enumerate(own):
+        for target in targets[rule]:
+            read |= by_table[target]
+        by_rule.append(read)
+    return by_rule, by_table
 
 
 def find_looked(lookup: Lookup, layout: Layout) -> State:

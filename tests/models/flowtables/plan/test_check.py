@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from planner.errors import PlanRejected
 from planner_models.flowtables import SYSTEM, Cache, FlowTables, check, measure
+from planner_models.flowtables.plan import check as module
 from planner_models.flowtables.plan.check import classify_headers, find_wrong, follow
 from planner_models.flowtables.plan.classification import classify, find_valid
 from planner_models.flowtables.plan.lookup import fill_table, find_all, order_masks
 from planner_models.flowtables.plan.plan import read_plan
-from tests.models.flowtables.switches import classify_plainly, every_word, make, switches
+from tests.models.flowtables.switches import FIELDS, classify_plainly, every_word, make, switches
 
 
 @given(switches())
@@ -86,6 +87,25 @@ def test_one_bit_less_is_found_wherever_it_changes_an_action(problem: FlowTables
     actions = {problem.actions[number] for number in classify(words[inside], problem.entries).tolist()}
     found = check(problem, wide).frame["limit"].tolist()
     assert found == ([] if actions == {action} else ["action"])
+
+
+def test_an_entry_that_takes_too_many_parts_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry for all packets, of which 8 rules together hold all, one bit each, but one header."""
+    rules = [
+        (10 + bit, f"a={bit & 1}/0x{1 << bit:x}" if bit < 3 else f"b=0/0x{1 << bit - 3:x}", "out:2")
+        for bit in range(6)
+    ]
+    problem = make([*rules, (1, "", "out:1")], ["a=0"], fields=FIELDS.assign(prefix=0))
+    tables = {
+        "megaflows": pd.DataFrame({"match": [""], "action": ["out:2"], "connections": [1.0]}),
+        "masks": pd.DataFrame({"position": [1.0], "mask": [""], "megaflows": [1.0], "connections": [1.0]}),
+    }
+    plan = SYSTEM.plan.from_tables(problem, tables)
+    assert check(problem, plan).frame["limit"].tolist() == ["action"]
+    monkeypatch.setattr(module, "MOST_PARTS", 2)
+    found = check(problem, plan).frame
+    assert found["limit"].tolist() == ["undecided"]
+    assert found["where"].tolist() == ["entry ''"]
 
 
 def test_limits_of_entries_are_checked() -> None:
