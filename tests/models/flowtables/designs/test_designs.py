@@ -18,7 +18,7 @@ from planner_models.flowtables.designs.tuple_space import make_tuple_space, sear
 from planner_models.flowtables.plan.bit_index import make_bit_index
 from planner_models.flowtables.plan.classification import classify, find_valid
 from planner_models.flowtables.problem.generators import firewall, table_1
-from tests.models.flowtables.switches import every_word, make, switches
+from tests.models.flowtables.switches import every_header, every_word, make, switches
 
 
 @given(switches())
@@ -213,3 +213,19 @@ def test_few_masks_beat_few_misses() -> None:
     assert cost["merged"] == min(cost.values())
     assert cost["tuple_search"] < cost["least_specific"]
     assert (metrics["least_specific"]["misses"] or 0) < (metrics["all"]["misses"] or 0)
+
+
+@pytest.mark.parametrize(("probe_ns", "upcall_us"), [(0.0, 0.0), (0.0, 11.5), (147.0, 0.0)])
+def test_costs_of_0_give_plans_and_bounds(probe_ns: float, upcall_us: float) -> None:
+    rules = [(9, "a=5 c=1", "drop"), (8, "b=3/2", "out:1"), (7, "a=0/1 b=0/1", "out:2"), (6, "c=0", "out:1")]
+    problem = make(rules, every_header()[::5], probe_ns=probe_ns, upcall_us=upcall_us)
+    for design in SYSTEM.designs:
+        for parameters in ({}, {"trials": 20, "candidates": 40}) if design.name == "merged" else ({},):
+            decision = design.run(problem, parameters=parameters)
+            assert decision.plan is not None
+            assert not len(check(problem, decision.plan)), design.name
+            bound, objective = decision.proof.bound, decision.proof.objective
+            assert objective is not None
+            assert bound is None or bound <= objective + 1e-9
+            if probe_ns == upcall_us == 0 and design.name != "fewest_misses":
+                assert objective == 0

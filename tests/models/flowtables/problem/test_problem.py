@@ -7,9 +7,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from planner.contract.notes import observe_notes
 from planner.errors import InputError
 from planner_models.flowtables import FlowTables, problem
 from planner_models.flowtables.problem.adjustments import adjust
+from tests.models.flowtables.switches import make
 
 FLOWS = pd.DataFrame({"header": ["tcp ip_dst=10.0.0.1 tp_dst=80"]})
 
@@ -83,3 +85,27 @@ def test_adjustments_change_costs_and_connections() -> None:
     changed = adjust(switch, upcall_us=30.0, flow_limit=5, first_connections=20)
     assert (changed.cost("upcall_us"), changed.cost("probe_ns"), changed.most_entries) == (30.0, 147.0, 5)
     assert len(changed.flows) == 20
+
+
+def test_fields_of_headers_that_no_rule_matches_are_named_and_not_used() -> None:
+    notes: list[str] = []
+    headers = [
+        "in_port=3 tcp ip_src=1.0.0.1 nw_dst=2.0.0.2 tcp_dst=80",
+        "eth_dst=00:00:00:00:00:01 ip_dst=2.0.0.2",
+    ]
+    with observe_notes(notes.append):
+        problem = make([(1, "ip_dst=2.0.0.0/8", "out:1")], headers, fields=None)
+    assert notes == ["flows: in_port, eth_dst: no rule matches it, so that it is not used"]
+    assert problem.layout.to_numbers(problem.headers)[0] == problem.layout.parse_header(
+        "tcp ip_src=1.0.0.1 ip_dst=2.0.0.2 tcp_dst=80"
+    )
+    with pytest.raises(InputError, match="there is no field 'ip_dts'; did you mean 'ip_dst'"):
+        make([(1, "ip_dst=2.0.0.0/8", "out:1")], ["ip_dts=2.0.0.2"], fields=None)
+
+
+def test_a_change_of_a_field_that_is_none_is_said() -> None:
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        make([(1, "ip_dst=2.0.0.0/8", "set:dec_ttl out:1")], ["ip_dst=2.0.0.2"], fields=None)
+    assert len(notes) == 1
+    assert notes[0].startswith("warning: rules: actions change or read nw_ttl, no field here")
