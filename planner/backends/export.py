@@ -4,7 +4,8 @@ Numbers keep every digit. Both formats keep the sense: LP by its first word, MPS
 OBJSENSE where it maximises. HiGHS, CPLEX, Gurobi, SCIP and OR-Tools know that section; GLPK refuses
 it, and CBC ignores it with a message: use the LP file for those two. An offset is
 carried by a variable `offset` that is fixed at 1, for readers disagree on constants. Rows without
-limits are left out; a row with two different limits becomes two rows in LP, `.lo` and `.up`.
+limits are left out; a row with two different limits becomes two rows in LP, `.lo` and `.up`. Comments at the
+top say what the objective is, and how a metric of plans follows from its value.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from textwrap import wrap
 from typing import Literal
 
 import numpy as np
@@ -26,6 +28,7 @@ MAX_NAME_LENGTH = 200
 """Characters of a name; some readers take 255."""
 
 TERMS_PER_LINE = 6
+COMMENT_WIDTH = 100
 
 RESERVED = frozenset(
     word
@@ -72,7 +75,7 @@ def lp_lines(model: LinearProgram) -> Iterator[str]:
     """Yield the lines of the CPLEX LP format."""
     columns, rows = file_names(model)
     idle = columns[0] if columns else "offset"  # an expression needs a term
-    yield f"\\ {_ascii(model.name)}"
+    yield from (f"\\ {line}" for line in _comments(model))
     yield "Maximize" if model.sense == "max" else "Minimize"
     objective = [(value, columns[j]) for j, value in enumerate(model.cost.tolist()) if value != 0.0]
     objective += [(model.offset, "offset")] if model.offset else []
@@ -94,6 +97,18 @@ def lp_lines(model: LinearProgram) -> Iterator[str]:
         yield "General"
         yield from (f" {columns[j]}" for j in np.flatnonzero(model.integer).tolist())
     yield "End"
+
+
+def _comments(model: LinearProgram) -> Iterator[str]:
+    """Yield the lines that say what the model and its objective are."""
+    yield _ascii(model.name)
+    verb = "maximize" if model.sense == "max" else "minimize"
+    text = model.objective_text
+    if text is None:
+        return
+    yield from wrap(_ascii(f"objective: {verb} {text.about}"), COMMENT_WIDTH, subsequent_indent="  ")
+    if text.formula:
+        yield _ascii(f"metric: {text.formula}")
 
 
 def _lp_limits(name: str, low: float, high: float) -> Iterator[tuple[str, str]]:
@@ -124,6 +139,7 @@ def mps_lines(model: LinearProgram) -> Iterator[str]:
     low, high = model.row_lower.tolist(), model.row_upper.tolist()
     limited_rows = np.flatnonzero(np.isfinite(model.row_lower) | np.isfinite(model.row_upper)).tolist()
     is_integer = [False] * len(columns) if model.integer is None else model.integer.tolist()
+    yield from (f"* {line}" for line in _comments(model))
     yield f"NAME {_plain_names([model.name])[0]} FREE"
     if model.sense == "max":
         yield from ("OBJSENSE", "    MAX")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -69,6 +69,36 @@ class Block:
         return [f"{self.name}[{label}]" for label in labels]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveText:
+    """What an objective value means, for files of a model: metric = scale * objective value + offset.
+
+    about   the objective in words
+    metric  name of the plan's metric that it is; "" where it is none
+    unit    of the metric; "" for a share or a number
+    """
+
+    about: str
+    metric: str = ""
+    unit: str = ""
+    scale: float = 1.0
+    offset: float = 0.0
+
+    def to_metric(self, objective: float) -> float:
+        """Return the value of the metric, in its unit, for an objective value of the model."""
+        return self.scale * objective + self.offset
+
+    @property
+    def formula(self) -> str:
+        """How the metric follows from the objective value, with its unit; "" without a metric."""
+        if not self.metric:
+            return ""
+        value = "objective value" if self.scale == 1 else f"{self.scale!r} * objective value"
+        if self.offset:
+            value += f" {'-' if self.offset < 0 else '+'} {abs(self.offset)!r}"
+        return f"{self.metric} = {value}" + (f", {self.unit}" if self.unit else "")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearProgram:
     """Optimize `cost @ x + offset` where `row_lower <= matrix @ x <= row_upper`, `lower <= x <= upper`.
@@ -82,6 +112,7 @@ class LinearProgram:
     lower, upper          (n,) float64, infinite for none
     integer               (n,) bool, True where x must be whole; None for a linear program
     columns, row_blocks   names of consecutive variables and rows
+    objective_text        what the objective value means; None where nobody says so
     """
 
     sense: Literal["min", "max"]
@@ -96,6 +127,7 @@ class LinearProgram:
     columns: tuple[Block, ...]
     row_blocks: tuple[Block, ...]
     name: str = "model"
+    objective_text: ObjectiveText | None = None
 
     @classmethod
     def build(
@@ -196,6 +228,13 @@ class LinearProgram:
             row_blocks=moved([part.row_blocks for part in parts]),
             name=name,
         )
+
+    def describe(
+        self, about: str, *, metric: str = "", unit: str = "", scale: float = 1.0, offset: float = 0.0
+    ) -> LinearProgram:
+        """Return the same program, which says what its objective value means: see `ObjectiveText`."""
+        text = ObjectiveText(about=about, metric=metric, unit=unit, scale=scale, offset=offset)
+        return replace(self, objective_text=text)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -77,6 +77,10 @@ def export(
     with show_work(f"building the model of {scenario.name}"):
         model = files.export(scenario, out, design=design, format=format_)
     say(f"wrote the model of {model.design} to {out}: {model.rows:,} rows, {model.columns:,} columns")
+    if model.objective is not None:
+        say(f"objective: {model.objective.about}")
+        if model.objective.formula:
+            say(f"metric: {model.objective.formula}")
 
 
 @on_scenario(only=())

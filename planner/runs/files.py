@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 import pandas as pd
 
 from planner.backends.export import write_model
+from planner.backends.linear_program import ObjectiveText
 from planner.contract.notes import notes_of
 from planner.contract.parameters import check_parameters, parameters_of
 from planner.contract.plan import Plan, Violations
@@ -154,11 +155,12 @@ def generate(
 
 @dataclass(frozen=True, kw_only=True)
 class ExportedModel:
-    """A written model: its design, and its numbers of rows and columns."""
+    """A written model: its design, its numbers of rows and columns, and what its objective value means."""
 
     design: str
     rows: int
     columns: int
+    objective: ObjectiveText | None = None
 
 
 @verb
@@ -190,7 +192,7 @@ def export(
     make_folder(path.parent)
     write_model(model, path, format)
     rows, columns = model.shape
-    return ExportedModel(design=entry.label, rows=rows, columns=columns)
+    return ExportedModel(design=entry.label, rows=rows, columns=columns, objective=model.objective_text)
 
 
 def _find_entry_with_model(scenario: Scenario, label: str | None) -> Entry:

@@ -203,7 +203,8 @@ def build_model(
     service: Service = "best",
 ) -> LinearProgram:
     """Build the integer program of all intervals."""
-    return build_program(problem, service=service)
+    about = "the value of answers, of all intervals"
+    return build_program(problem, service=service).describe(about, metric="value", unit="USD")
 
 
 def _prove_none(problem: Analytics, k: int, planned: Planned) -> Proof:

@@ -165,7 +165,11 @@ def model(problem: CapacityPlanning, *, service: Service = "best") -> LinearProg
     master = Master(problem, Options(time_limit_s=20.0))
     if problem.budget is not None and service == "best":
         master.iterate(objective="unserved", integer=False)
-        return master.build(objective="unserved")
+        about = (
+            "unserved traffic in the worst case, by the cuts of the relaxation: a lower bound on the model's"
+        )
+        return master.build(objective="unserved").describe(about)
     must = least_shed(problem)
     master.iterate(allowed=must, integer=False)
-    return master.build(objective="cost", allowed=must)
+    about = "the cost of all capacity, by the cuts of the relaxation: a bound that no plan's cost is below"
+    return master.build(objective="cost", allowed=must).describe(about, metric="cost_of_all")

@@ -286,7 +286,8 @@ def build_model(
     pool = matchings.list_maximal(problem.bits > 0, min(most_matchings, MODEL_MATCHINGS))
     if pool is None:
         pool = np.array([day.target for day in simulated_annealing.days(problem, steps=steps)])
-    return build_schedule_program(ScaledProblem(problem=problem), pool)
+    task = ScaledProblem(problem=problem)
+    return task.describe(build_schedule_program(task, pool))
 
 
 def _optimize_lengths(problem: Circuits, found: list[Day], limit: TimeLimit) -> list[Day]:

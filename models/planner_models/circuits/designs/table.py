@@ -110,6 +110,6 @@ DESIGNS: Final = (
         mechanism=Mechanism.TRANSPARENCY,
         messages=HOST_REPORTS,
         source="linear relaxation of the schedule",
-        model=upper_bound.build_model,
+        model=upper_bound.describe_model,
     ),
 )

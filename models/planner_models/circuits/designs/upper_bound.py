@@ -202,6 +202,11 @@ def build_model(
     return task.build(program, name="bound on circuit schedules")
 
 
+def describe_model(problem: Circuits, *, kinds: Kinds = 1) -> LinearProgram:
+    """Return the program of `bound_schedules`, which says what its objective value means."""
+    return ScaledProblem(problem=problem).describe(build_model(problem, kinds=kinds))
+
+
 def _make_bound(
     problem: Circuits, bound: float | None, solution: Solution | None, ports: float = 0.0
 ) -> Decision[Schedule]:

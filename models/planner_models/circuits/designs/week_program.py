@@ -164,6 +164,15 @@ class ScaledProblem:
             return float(self.problem.bits.sum()) / max(-value * self.unit.us, 1e-300)
         return value * self.unit.bits / (self.week * self.unit.us)
 
+    def describe(self, program: LinearProgram) -> LinearProgram:
+        """Return the program, which says what its objective value means in Mbit/s or us."""
+        bits, us = f"{self.unit.bits:g} bits", f"{self.unit.us:g} us"
+        if self.timeless:
+            about = f"the time until all demand is served, in units of {us}; amounts are in {bits}"
+            return program.describe(about, metric="done_us", unit="us", scale=self.unit.us)
+        about = f"the bits that are served in the week, in units of {bits}; times are in {us}"
+        return program.describe(about, metric="served_mbps", unit="Mbit/s", scale=self.objective(1.0))
+
     def serves(self, length: float) -> Floats:
         """Return (m,) what a day of that length serves of each pair."""
         served: Floats = np.minimum(self.wanted, self.rate * length)

@@ -129,7 +129,10 @@ def build_model(
         raise InputError(
             f"optimum: there are {flows:,} flows, must be at most {MOST_MODEL_FLOWS:,} for a model"
         )
-    return ordering_program.build_program(problem, ordering_program.Circuits.of(problem, parts))
+    about = "the mean completion time of coflows over circuits alone, with "
+    about += f"at most {parts} circuits for each flow" if parts > 1 else "one circuit for each flow"
+    program = ordering_program.build_program(problem, ordering_program.Circuits.of(problem, parts))
+    return program.describe(about, metric=METRIC, unit="ms")
 
 
 class _Search:

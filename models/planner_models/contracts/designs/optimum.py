@@ -109,7 +109,9 @@ def build_model(problem: Month, *, method: Method = "auto", service: Service = "
     }
     joined = LinearProgram.join(programs, name="contracts")
     short_mbps = float((problem.traffic_mbps - problem.servable_mbps).sum()) / problem.windows
-    return replace(joined, offset=short_mbps * unserved_price(problem))
+    whole = replace(joined, offset=short_mbps * unserved_price(problem))
+    about = "the bill of the month, with a price on traffic that cannot be carried"
+    return whole.describe(about, metric="objective")
 
 
 def _plan(problem: Month, *, method: Method, options: Options, use_free_windows: bool) -> Decision[Loads]:

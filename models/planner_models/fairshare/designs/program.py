@@ -278,4 +278,4 @@ def build_model(problem: SharedStore, **_: object) -> LinearProgram:
         upper=highest,
         integer=whole,
         name="fairshare",
-    )
+    ).describe("the smallest share of its fair rate that any tenant gets", metric="min_share")

@@ -72,4 +72,5 @@ def _take_better(exact: Decision[Trees], other: Decision[Trees]) -> Decision[Tre
 def build_model(problem: LiveVideo, *, service: Service = "best") -> LinearProgram:
     """Return the integer program that `distribute` solves; with service "all", all requests are served."""
     served = pin_everything(problem) if service == "all" else problem
-    return integer_program.build_program(served).program
+    about = "the service value of what is delivered, less the cost of links"
+    return integer_program.build_program(served).program.describe(about, metric="service_minus_cost")

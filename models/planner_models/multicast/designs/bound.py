@@ -36,4 +36,5 @@ def bound_host_traffic(problem: Multicast, *, options: Options = Options()) -> D
 def relaxation_model(problem: Multicast) -> LinearProgram:
     """Return the linear program: groups may be stored in part, and edge switches hold all."""
     limits = build_limits(problem, problem.aggregation_copies, layers=("core", "aggregation"))
-    return replace(selection_model(problem, limits), integer=None)
+    about = "host traffic, where groups may be stored in part and edge switches hold all: a lower bound"
+    return replace(selection_model(problem, limits), integer=None).describe(about)

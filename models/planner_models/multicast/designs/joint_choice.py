@@ -59,6 +59,8 @@ def joint_program(problem: Multicast, *, service: Service = "best") -> LinearPro
     if found is None:
         raise InputError("problem: port sets have too many unions for the joint choice as one model")
     program = joint_optimum.joint_model(problem, edge_limits(problem), found)
+    about = "the traffic that hosts receive, groups without entries included"
+    program = program.describe(about, metric="host_traffic_mbps", unit="Mbit/s")
     if service == "best":
         return program
     lower = np.where(np.arange(len(program.upper)) < len(problem.groups), program.upper, program.lower)

@@ -65,6 +65,8 @@ def selection_program(
 ) -> LinearProgram:
     """Return the integer program of `partition_addresses`; with service "all", all groups have entries."""
     program = selection_model(problem, build_limits(problem, problem.aggregation_copies))
+    about = "the traffic that hosts receive, groups without entries included"
+    program = program.describe(about, metric="host_traffic_mbps", unit="Mbit/s")
     return program if service == "best" else replace(program, lower=program.upper)
 
 

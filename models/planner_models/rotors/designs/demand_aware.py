@@ -18,6 +18,7 @@ from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
 from planner.contract.design import Decision
+from planner.errors import InputError
 from planner.options import Options
 from planner_models.circuits.designs import day_program, eclipse, optimum, solstice, upper_bound
 from planner_models.circuits.plan import plan as schedules
@@ -88,8 +89,23 @@ def schedule_best(problem: RotorNetwork, *, options: Options = Options()) -> Dec
 
 
 def build_model(problem: RotorNetwork) -> LinearProgram:
-    """Return the formal model of days with nights: that of system `circuits` for one week."""
-    return optimum.build_model(to_week(problem))
+    """Return the formal model of days with a night each: that of system `circuits` for one week.
+
+    raises  InputError for several switches, for a night as long as the week, and without demand
+    """
+    if problem.count > 1:
+        raise InputError(f"scheduled: has a model for one switch; there are {problem.count}")
+    if not _fits_night(problem) or not problem.demand_mbps.any():
+        raise InputError("scheduled: no night fits in the week, or there is no demand: there is no model")
+    program = optimum.build_model(to_week(problem))
+    if program.objective_text is None:
+        raise AssertionError("models of circuits say what their objective is")
+    return program.describe(
+        "direct traffic of a week of days, each after a night: " + program.objective_text.about,
+        metric="delivered_mbps",
+        unit="Mbit/s",
+        scale=program.objective_text.scale,
+    )
 
 
 def to_week(

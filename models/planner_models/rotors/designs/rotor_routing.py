@@ -110,7 +110,11 @@ def route_expander(problem: RotorNetwork, *, options: Options = Options()) -> De
 def build_model(problem: RotorNetwork) -> LinearProgram:
     """Return the linear program of `two_hop` over all paths and mean capacities, Mbit/s."""
     capacity = rotate(problem).up_share * problem.link_mbps
-    return build_program(capacity, problem.demand_mbps, every_path(capacity, problem.demand_mbps))
+    program = build_program(capacity, problem.demand_mbps, every_path(capacity, problem.demand_mbps))
+    about = "traffic that arrives over the rotation, direct or by one other rack"
+    return replace(program, cost=np.ones(program.shape[1])).describe(
+        about, metric="delivered_mbps", unit="Mbit/s"
+    )
 
 
 def _admit(capacity: Floats, demand: Floats, options: Options) -> tuple[Floats, str | None]:

@@ -107,7 +107,12 @@ def plan(
 
 def build_model(problem: Fabric) -> LinearProgram:
     """Return the integer program over links and all transit paths."""
-    return JointProgram(problem=problem).build(every_path(problem), integer=True)
+    program = JointProgram(problem=problem)
+    return program.build(every_path(problem), integer=True).describe(
+        "the factor by which all demands can grow at once, in units of the bound by ports",
+        metric="demand_scale",
+        scale=program.unit,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -19,7 +19,7 @@ from planner_models.traffic.designs.column_generation.decision import decide_wit
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.flow_decision import as_delivered
 from planner_models.traffic.designs.limited_moves import limited_moves
-from planner_models.traffic.designs.link_flow_program import Objective, link_cost
+from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.optimum_search import (
     FIT_TOLERANCE,
     GivenRoutes,
@@ -286,6 +286,15 @@ def _deliver_by_heuristic(
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
 
 
+OBJECTIVE_TEXTS: Final = {
+    "total": "delivered traffic",
+    "concurrent": "the factor of all demands that links carry at once",
+    "utilization": "the largest link utilization, a share of capacity, with all demands served",
+    "cost": "the cost of all flows: Mbit/s on links times their cost, with all demands served",
+}
+"""What an objective other than delivered traffic is."""
+
+
 def model(
     problem: Traffic,
     *,
@@ -306,8 +315,17 @@ def model(
     require_paths(paths, max_hops)
     problem = problem.merged
     if service == "all":
-        return _require_all(_model(problem, objective, paths, path_choice, max_hops))
-    return _model(problem.routable, objective, paths, path_choice, max_hops)
+        program = _require_all(_model(problem, objective, paths, path_choice, max_hops))
+    else:
+        program = _model(problem.routable, objective, paths, path_choice, max_hops)
+    if objective == "delivered":
+        about = (
+            f"delivered traffic, Mbit/s (delivered_mbps, the sum of `served`), less {-program.cost[-1]:g} "
+            "times the largest link utilization (`utilization`), which breaks ties"
+        )
+        return program.describe(about)
+    unit = "Mbit/s" if objective == "total" else ""
+    return program.describe(OBJECTIVE_TEXTS[objective], metric=METRIC_OF[objective], unit=unit)
 
 
 def _model(

@@ -348,4 +348,8 @@ def _force(needs: Needs) -> Ints:
 
 def build_model(problem: Update, *, most_batches: int = 3) -> LinearProgram:
     """Return the integer program of `most_batches` batches under table space; its objective is the excess."""
-    return build_program(find_needs(problem), most_batches, whole=True)
+    about = (
+        f"the largest excess of any table in {most_batches} batches, as a share of the rules that are free "
+        "before (of 1 where fewer are); 0: the batches fit in all tables"
+    )
+    return build_program(find_needs(problem), most_batches, whole=True).describe(about)

@@ -239,4 +239,9 @@ def build_model(problem: Update, *, most_moves: int = 2) -> LinearProgram:
     classes = np.flatnonzero(problem.slots.changes & (problem.traffic_mbps > 0))
     before, after = problem.class_loads(classes)
     rise, fall = (sp.csr_array(part.maximum(0)) for part in (after - before, before - after))
-    return build_program(problem, classes, rise, fall, max(most_moves, 2), may_fall=True)
+    moves = max(most_moves, 2)
+    about = (
+        f"the largest overload of any link in {moves} moves, as a share of its limit: its capacity, or its "
+        "load before or after where that is more; 0: no link is overloaded"
+    )
+    return build_program(problem, classes, rise, fall, moves, may_fall=True).describe(about)

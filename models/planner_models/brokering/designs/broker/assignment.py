@@ -207,9 +207,12 @@ def build_model(
     service  "best": clients may be shed, at a cost above that of all others; "all": all are served
     """
     transport = transportation_problem(problem)
+    about = "the objective of clients on clusters: cost, and the weight of performance"
     if service == "all":
-        return _build_program(problem, transport)
-    return _build_program(problem, transport, shed_cost=transport.unserved_cost)
+        return _build_program(problem, transport).describe(about, metric="objective")
+    about += f", and {transport.unserved_cost:g} for each client that is shed, which the metric omits"
+    program = _build_program(problem, transport, shed_cost=transport.unserved_cost)
+    return program.describe(about, metric="objective")
 
 
 def _build_program(
