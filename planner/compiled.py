@@ -2,6 +2,9 @@
 
 Numba keeps compiled code until the file of the function changes, but compiles into it the functions that it
 calls and the constants that it reads, from whatever file. `njit` keeps it until any of these change.
+
+Cached code is executed as it is: a folder that others may have written into is not used, and code is compiled
+again in each process.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import enum
 import hashlib
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -21,6 +25,7 @@ from numba.extending import overload
 from numba.np import arrayobj
 
 from planner import compile_events
+from planner.private_folders import is_as_safe_as_source, make_private
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
@@ -53,7 +58,11 @@ def _njit(**options: Any) -> Any:
     def compile_with_options(function: Callable[..., Any]) -> Any:
         compiled: Any = nb.njit(**options)(function)
         if is_cached:
-            compiled._cache = _Cache(compiled.py_func)  # type: ignore[no-untyped-call]
+            cached = _Cache(compiled.py_func)  # type: ignore[no-untyped-call]
+            if _is_trusted_folder(
+                Path(str(cached.cache_path)), Path(compiled.py_func.__code__.co_filename).parent
+            ):
+                compiled._cache = cached
         return compiled
 
     return compile_with_options
@@ -74,6 +83,14 @@ def inner(function: FunctionT) -> FunctionT:
     """Compile a function that only compiled code calls, without the wrappers for other calls."""
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast("FunctionT", njit(error_model="numpy", **options)(function))
+
+
+@cache
+def _is_trusted_folder(folder: Path, source_folder: Path) -> bool:
+    """Return whether cached code in a folder is the user's own: it is executed, without a look at it."""
+    if source_folder == folder.parent:
+        return is_as_safe_as_source(folder, source_folder / "source")
+    return make_private(folder)
 
 
 class _Cache(FunctionCache):

@@ -3,8 +3,8 @@
 Describing a system imports it, with pandas and Numba: over a second, for a list of names. As Python stores
 compiled modules, the descriptions are stored with the modification time and the size of every module that was
 loaded to make them and of everything in the systems' packages, and with the versions of Python and of the
-packages that offer systems. Where anything differs, they are made again. Without a folder that can be written
-they are made each time.
+packages that offer systems. Where anything differs, they are made again. Without a folder of the
+user's own that can be written they are made each time.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from planner.entry_points import find_entry_points
 from planner.io.file_replacement import replace_text
+from planner.private_folders import make_private
 from planner.scenarios.catalogue import GROUP, find_system
 
 SETTLED_AFTER_S: Final = 60.0
@@ -32,7 +33,7 @@ def describe_all() -> list[dict[str, Any]]:
     """Return the description of every installed system, as `describe` does, in plain data."""
     path, environment = _cache_file(), _environment()
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # none there, or not ours
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(path.read_text(encoding="utf-8")) if make_private(path.parent) else {}
         if stored["environment"] == environment and stored["files"] == _states(stored["files"]):
             descriptions: list[dict[str, Any]] = stored["descriptions"]
             return descriptions
@@ -73,7 +74,8 @@ def _store(path: Path, environment: list[Any], descriptions: str) -> None:
     files = _states(_sources())
     if max(changed for changed, _ in files.values()) > (time.time() - SETTLED_AFTER_S) * 1e9:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not make_private(path.parent):
+        return
     document = {"environment": environment, "files": files, "descriptions": json.loads(descriptions)}
     replace_text(path, json.dumps(document))
 

@@ -99,3 +99,13 @@ def test_everything_of_a_system_counts() -> None:
         package = Path(str(module.__file__)).parent
         assert {str(path) for path in (package, *package.rglob("*.py"))} <= sources
     assert str(Path(str(description_cache.__file__))) in sources
+
+
+def test_descriptions_in_a_folder_that_others_may_write_are_made_again(
+    source: Path, made: list[str], tmp_path: Path
+) -> None:
+    describe_all()
+    assert (tmp_path / "cache" / "planner").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "cache" / "planner").chmod(0o777)
+    describe_all()
+    assert len(made) == 2 * len(system_names())
