@@ -116,6 +116,9 @@ def _assume_fields(frame: pd.DataFrame, rules: pd.DataFrame, fields: pd.DataFram
             f"connection has another one, so that there are {len(set(headers)):,} headers"
             + (f"; with one for all there would be {before:,}" if before < len(set(headers)) else "")
         )
+    for name in ("in_port", "eth_type"):
+        if name in absent:
+            add_note(f"assumed: no header of {where} has {name}, which every entry matches; all have 0")
     read = {"eth_src", "eth_dst"} & set(macs) if not is_normal else set()
     written = sorted(
         name for name in read if any(f"set:{name}=" in part for parts in actions for part in parts)
@@ -146,6 +149,8 @@ def _draw_macs(
         for name in ("eth_src", "eth_dst")
         if name in layout.by_name and not matched & whole.full_mask([name])
     ]
+    if not matched & whole.full_mask(["in_port"]):
+        add_note("assumed: connections come from one port, as rules name none; every entry matches it")
     lives = "nw_ttl" in layout.by_name and not matched & whole.full_mask(["nw_ttl"])
     if not drawn and not lives:
         return frame

@@ -188,6 +188,16 @@ def test_fields_that_actions_change_are_matched(tmp_path: Path, design: str) -> 
     assert actions_of(problem) == ["controller", "controller"]
 
 
+def test_a_port_of_input_that_is_in_no_header_is_said(tmp_path: Path) -> None:
+    _, notes = read(tmp_path, "ip actions=output:2\n", ["ip", "arp"])
+    assert notes == ["assumed: no header of flows.csv has in_port, which every entry matches; all have 0"]
+    with observe_notes(notes.append):
+        read_openflow(path=tmp_path / "flows.txt", connections=10)
+    assert notes[1:] == [
+        "assumed: connections come from one port, as rules name none; every entry matches it"
+    ]
+
+
 def test_packets_to_the_controller_are_upcalls_each(tmp_path: Path) -> None:
     rules = "dl_type=0x88cc actions=CONTROLLER:65535\npriority=1,arp actions=output:1\n"
     problem, _ = read(tmp_path, rules, ["eth_type=0x88cc"] * 30 + ["arp"] * 10)
