@@ -36,11 +36,23 @@ COMPILING_LINE_S: Final = 5.0
 def answer(page: Page, plain: Callable[[], Any], as_json: bool) -> None:
     """Print an answer: the page on the terminal, or its plain data as the one JSON object of `--json`."""
     if as_json:
-        print_json(plain())
+        print_json(_with_notes(plain()))
         return
     from planner.reports import terminal
 
     terminal.show(page)
+
+
+_said: list[str] = []
+"""Notes on data that this command has said."""
+
+
+def _with_notes(value: Any) -> Any:
+    """Return an answer with the notes on data of this command, where it has none of its own."""
+    if not _said or not isinstance(value, dict) or "notes" in value:
+        return value
+    problem = value.get("problem")
+    return value if isinstance(problem, dict) and "notes" in problem else {**value, "notes": list(_said)}
 
 
 def print_json(value: Any) -> None:
@@ -128,12 +140,14 @@ def report_notes() -> Iterator[None]:
     from planner.contract.notes import observe_notes
 
     said: set[str] = set()
+    _said.clear()
 
     def observe(note: str) -> None:
         if note in said:
             return
         said.add(note)
         if len(said) <= MAX_NOTES:
+            _said.append(note)
             say_line(note, "yellow" if note.startswith("warning:") else "")
         elif len(said) == MAX_NOTES + 1:
             say("further notes on data are not shown")

@@ -11,7 +11,15 @@ import typer
 
 from planner.cli import completion
 from planner.cli.options import JsonOption, Reports, Solver, axes_of, with_reports, with_solver
-from planner.cli.output import answer, name_other_designs, print_json, say, say_line, write_files
+from planner.cli.output import (
+    answer,
+    name_other_designs,
+    print_json,
+    report_notes,
+    say,
+    say_line,
+    write_files,
+)
 from planner.formatting import split_names
 
 if TYPE_CHECKING:
@@ -105,7 +113,7 @@ def sweep(
         plain = {**asdict(cost), "axes": list(grid.axes), "grid": points}
         answer(catalogue_pages.grid_page(grid, cost, number), lambda: plain, as_json)
         return
-    with terminal.progress("runs") as advance:
+    with report_notes(), terminal.progress("runs") as advance:
         result = sweeping.run_grid(
             grid, out, workers=workers, memory=memory, cluster=cluster, advance=advance
         )

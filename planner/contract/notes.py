@@ -47,3 +47,8 @@ def make_with_notes(make: Callable[[], Made]) -> Made:
 def notes_of(problem: Any) -> list[str]:
     """Return the notes on a problem's data."""
     return list(getattr(problem, "data_notes", ()))
+
+
+def doubts_of(problem: Any) -> list[str]:
+    """Return the notes on a problem's data that say what is assumed or in doubt."""
+    return [note for note in notes_of(problem) if note.startswith(("assumed: ", "warning: "))]

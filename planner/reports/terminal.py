@@ -77,7 +77,11 @@ def show_part(part: Part, console: Console = console) -> None:
 def save_text(page: Page, path: Path, columns: int) -> None:
     """Write a page as a text file, wide enough for tables with so many columns."""
     with replace_file(path) as partial, partial.open("w", encoding="utf-8") as file:
-        show(page, Console(file=file, width=max(100, 40 + 16 * columns)))
+        console = Console(file=file, width=max(100, 40 + 16 * columns))
+        show(page, console)
+        for part in page.parts:
+            if part.detail and part.notes:  # on a terminal, standard error has them
+                show_part(part, console)
 
 
 def _print_lines(given: Sequence[Text], console: Console) -> None:

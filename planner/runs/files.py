@@ -73,7 +73,9 @@ def save_runs(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: 
                 (plan / f"{table.name}.{suffix}").unlink(missing_ok=True)
         if one.plan is not None:
             write_plan(one.plan, plan, table_format)
-        text = json.dumps(one.to_dict(), indent=2, ensure_ascii=False, default=str)
+        notes = notes_of(one.problem)
+        content = {**one.to_dict(), **({"notes": notes} if notes else {})}
+        text = json.dumps(content, indent=2, ensure_ascii=False, default=str)
         replace_text(folder / "run.json", text + "\n")
 
 
@@ -247,7 +249,7 @@ class Checked(Result):
             if metric.name in self.metrics
         ]
         head = f"{self.system.name}: {sizes(self.problem.size())}"
-        return [head, self.verdict, *self.violations.sentences(), *aligned(metrics)]
+        return [head, self.verdict, *notes_of(self.problem), *self.violations.sentences(), *aligned(metrics)]
 
     @property
     def exit_code(self) -> int:
@@ -256,12 +258,13 @@ class Checked(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as `--json` prints it."""
+        notes = notes_of(self.problem)
         if self.plan is None:
-            notes = notes_of(self.problem)
             size = {"size": self.problem.size(), **({"notes": notes} if notes else {})}
             return {"system": self.system.name, "problem": size, "valid": True}
         rows = self.violations.frame.to_dict(orient="records")
-        return {"system": self.system.name, "violations": rows, "metrics": dict(self.metrics)}
+        said = {"notes": notes} if notes else {}
+        return {"system": self.system.name, **said, "violations": rows, "metrics": dict(self.metrics)}
 
 
 @verb

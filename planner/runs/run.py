@@ -11,7 +11,7 @@ import pandas as pd
 
 from planner.contract.design import Decision
 from planner.contract.metrics import Metric
-from planner.contract.notes import notes_of
+from planner.contract.notes import doubts_of, notes_of
 from planner.contract.plan import Breakdown, Violations
 from planner.contract.proof import OPTIMAL_GAP, Proof, Status
 from planner.contract.system import System
@@ -188,7 +188,7 @@ class Run(Result):
             for metric in self.system.table_metrics
             if self.metrics.get(metric.name) is not None
         ]
-        return [head, self.verdict, *aligned(rows)]
+        return [head, self.verdict, *doubts_of(self.problem), *aligned(rows)]
 
     @property
     def exit_code(self) -> int:
@@ -338,6 +338,7 @@ class Comparison(Result):
             for run in self.runs
         ]
         head = [f"{self.system.name}: {sizes(self.problem.size())}", self.verdict]
+        head += doubts_of(self.problem)
         most = max(2, MOST_LINES - len(wrapped(head)))
         if len(rows) > most:
             more = f"and {len(rows) - most + 1} more in .metrics"

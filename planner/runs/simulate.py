@@ -12,6 +12,7 @@ import pandas as pd
 
 from planner import clock
 from planner.contract.metrics import Metric
+from planner.contract.notes import notes_of
 from planner.contract.parameters import check_parameters, parameters_of
 from planner.contract.simulation import Simulation, SimulationResult
 from planner.contract.system import System
@@ -119,9 +120,10 @@ class SimulatedDesigns(Result):
             }
             for run in self.runs
         ]
+        notes = notes_of(self.problem)
         return {
             "system": self.system.name,
-            "problem": {"size": self.problem.size()},
+            "problem": {"size": self.problem.size(), **({"notes": notes} if notes else {})},
             "verdict": self.verdict,
             "runs": runs,
         }

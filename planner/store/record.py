@@ -30,7 +30,7 @@ class Record:
     message          why it failed
     tables           the plan's tables as Parquet
     settings         every setting of the run, by dotted key
-    messages         constraint violations, or reasons for no plan: kind and text
+    messages         constraint violations, reasons for no plan, notes on the data: kind and text
     request          the whole request, as JSON
     """
 

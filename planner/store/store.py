@@ -292,7 +292,7 @@ class Store:
         return frame.rename(columns={"": value}) if series is None else frame
 
     def messages(self, digest: str) -> list[tuple[str, str]]:
-        """Return the messages of a run: kind ("violation", "reason", "error") and text."""
+        """Return the messages of a run: kind ("violation", "reason", "note", "error") and text."""
         run = "(SELECT id FROM runs WHERE digest = ?)"
         return self._database.fetch(
             f"SELECT kind, text FROM messages WHERE run = {run} ORDER BY position", (digest,)

@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from planner.contract.notes import add_note
 from planner.contract.tables import digest
 from planner.errors import InputError
 from planner.options import Algorithm, Options, Service
@@ -434,6 +435,9 @@ class _SweepRun:
         self.store.add(records)
         self.made += len(records)
         for record in records:
+            for kind, text in record.messages:
+                if kind == "note":
+                    add_note(text)
             if record.status == "failed":
                 self.failures.append(f"{record.scenario}: {record.label}: {record.message}")
         self._report_progress()

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from planner.backends.basis_cache import BasisCache, use_cache
+from planner.contract.notes import notes_of
 from planner.contract.tables import digest
 from planner.errors import PlannerError, SolverFailure
 from planner.runs.evaluation import evaluate
@@ -151,6 +152,7 @@ def _success_record(
     proof = run.proof
     tables = run.plan.to_tables() if run.plan is not None and request.plans else None
     messages = [("reason", reason) for reason in proof.reasons]
+    messages += [("note", note) for note in notes_of(loaded.problem)]
     if run.plan is not None:
         messages += [("violation", sentence) for sentence in run.violations.sentences()]
     return Record(
