@@ -72,6 +72,7 @@ def check(problem: Analytics, plan: Levels) -> Violations:
         for query in range(len(problem.query_names))
         for interval, site in np.argwhere(
             problem.has_data[:, query]
+            & problem.is_asked[:, query, None]
             & (chosen[:, :, query] >= 0)
             & ~_may_send(problem, query, chosen[:, :, query])
         ).tolist()
