@@ -8,7 +8,8 @@
 
 They check what every system must satisfy: tables that give the same problem again, elements with exact names
 and actions that adjust the problem, plans that satisfy their guarantees, bounds that no plan exceeds,
-repeatable decisions, clear errors for bad tables, and a reference model with the same optimum.
+repeatable decisions, clear errors for bad tables, the same problem in other words, units, rows and windows,
+and a reference model with the same optimum.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from planner.contract.simulation import Simulation
 from planner.contract.studies import Decided, Section
 from planner.contract.system import System
 from planner.contract.tables import digest
+from planner.contract.units import find_units, is_per_unit, unit_of
 from planner.errors import InputError
 from planner.options import Options
 from planner.runs.evaluation import evaluate
@@ -43,6 +45,23 @@ from planner.scenarios.scenario import Entry
 
 TOLERANCE: Final = 1e-6
 OPTIONS: Final = Options(threads=1, seed=1)
+
+OTHER_UNITS: Final[Mapping[str, str]] = {
+    "Mbit/s": "Gbit/s",
+    "Gbit/s": "Mbit/s",
+    "kbit/s": "Mbit/s",
+    "bit/s": "Mbit/s",
+    "s": "ms",
+    "ms": "us",
+    "us": "ms",
+    "B": "kB",
+    "MB": "kB",
+    "GB": "MB",
+    "km": "m",
+    "ops": "kops",
+    "kops": "ops",
+}
+"""Another unit of each, in which the tables of a system must be the same problem."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +226,11 @@ def _problem_cases(system: System, problem: Any) -> Cases:
     for table in system.problem.tables:
         if table.name in problem.to_tables():
             yield f"bad tables: {table.name}", partial(_check_bad_tables, system, problem, table)
+            yield f"other units and names: {table.name}", partial(_check_units, system, problem, table)
+            yield f"row numbers: {table.name}", partial(_check_index, system, problem, table)
+            for name, column in table.columns.items():
+                if (column.metadata or {}).get("is_window"):
+                    yield f"windows: {name}", partial(_check_windows, system, problem, table, name)
 
 
 def _check_problem_tables(system: System, problem: Any) -> None:
@@ -266,6 +290,48 @@ def _check_bad_tables(system: System, problem: Any, table: Any) -> None:
             values.iloc[0] = "many"
             faults = _faults(system, {**tables, table.name: frame.assign(**{name: values})})
             assert _names(faults, name), f"{name} is 'many': the error does not name it: {faults}"
+
+
+def _check_units(system: System, problem: Any, table: Any) -> None:
+    """Check that columns in other words, order and units make the same problem."""
+    tables = problem.to_tables()
+    frame = tables[table.name]
+    given: dict[str, Any] = {"Remark": "checked"}
+    for name in reversed(list(frame.columns)):
+        stem, unit = unit_of(str(name))
+        symbol = None if unit is None else OTHER_UNITS.get(unit.symbol)
+        if unit is None or symbol is None or not stem or table.columns[name].nullable:
+            given[str(name).replace("_", " ").title()] = frame[name]
+            continue
+        factor = float(find_units(symbol)[0].factor_to(unit, is_per=is_per_unit(stem)))
+        given[f"{stem.replace('_', ' ').title()} ({symbol})"] = frame[name] / factor
+    other = pd.DataFrame(given, index=frame.index)
+    again = system.problem.from_tables({**tables, table.name: other}).to_tables()
+    for name, known in tables.items():
+        pd.testing.assert_frame_equal(again[name], known, check_like=True, check_dtype=False, rtol=1e-9)
+
+
+def _check_index(system: System, problem: Any, table: Any) -> None:
+    """Check that the index of a frame means nothing: gaps and any order of it make the same problem."""
+    tables = problem.to_tables()
+    frame = tables[table.name]
+    index = np.arange(len(frame))[::-1] * 3 + 7
+    again = system.problem.from_tables({**tables, table.name: frame.set_axis(index)})
+    assert digest(again.to_tables()) == digest(tables), "another index of rows gives another problem"
+
+
+def _check_windows(system: System, problem: Any, table: Any, name: str) -> None:
+    """Check that windows in steps, in another order and as times are as many windows of the same size."""
+    tables = problem.to_tables()
+    frame = tables[table.name]
+    ranks = frame[name].rank(method="dense").astype(int)
+    times = pd.Timestamp("2024-01-01") + pd.to_timedelta(ranks * 5, unit="min")
+    shuffled = np.random.default_rng(1).permutation(len(frame))
+    for values in (ranks * 5, ranks - 1, times, times.astype(str)):
+        other = frame.assign(**{name: values})
+        for rows in (other, other.iloc[shuffled]):
+            again = system.problem.from_tables({**tables, table.name: rows.reset_index(drop=True)})
+            assert again.size() == problem.size(), f"{name} as {values.iloc[0]} gives other windows"
 
 
 def _faults(system: System, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:

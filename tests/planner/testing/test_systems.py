@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from planner.contract import progress
@@ -186,3 +188,55 @@ def test_a_design_declared_to_bound_only_bounds(name: str, line: str) -> None:
     case = next(case for case in cases if case.name.endswith("its plan keeps what it claims"))
     with pytest.raises(AssertionError, match=line):
         case.run()
+
+
+def by_index(tables: Mapping[str, pd.DataFrame]) -> Any:
+    """Read contracts in the order of the frame's index, as code that takes it for a number would."""
+    return find_system("contracts").problem.from_tables(
+        {**tables, "contracts": tables["contracts"].sort_index().reset_index(drop=True)}
+    )
+
+
+def filling_gaps(tables: Mapping[str, pd.DataFrame]) -> Any:
+    """Read windows that have no rows as windows of no traffic."""
+    problem = find_system("contracts").problem.from_tables(tables)
+    windows = np.arange(1, problem.traffic["window"].max() + 1)
+    grid = pd.MultiIndex.from_product([windows, problem.regions], names=["window", "region"])
+    traffic = problem.traffic.set_index(["window", "region"]).reindex(grid, fill_value=0.0).reset_index()
+    return dataclasses.replace(problem, traffic=traffic)
+
+
+def without_units(tables: Mapping[str, pd.DataFrame]) -> Any:
+    """Read columns by the beginning of their names, whatever their unit."""
+    ours = find_system("contracts").problem.tables[1]
+    frame = tables["contracts"]
+    renamed = {
+        given: name
+        for given in frame
+        for name in ours.columns
+        if "capacity" in name and str(given).lower().startswith("capacity")
+    }
+    return find_system("contracts").problem.from_tables(
+        {**tables, "contracts": frame.rename(columns=renamed)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        (by_index, "row numbers: contracts"),
+        (filling_gaps, "windows: window"),
+        (without_units, "other units and names: contracts"),
+    ],
+)
+def test_readers_that_misread_are_found(read: Callable[..., Any], name: str) -> None:
+    system = find_system("contracts")
+    wrong = dataclasses.replace(system, problem=dataclasses.replace(system.problem, from_tables=read))
+    problem = SMALL["contracts"](system.problem.presets)
+    for one, fails in ((system, False), (wrong, True)):
+        case = next(case for case in conformance_cases(one, problems=[problem]) if case.name.endswith(name))
+        if fails:
+            with pytest.raises(AssertionError):
+                case.run()
+        else:
+            case.run()
