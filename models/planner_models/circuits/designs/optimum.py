@@ -1,9 +1,15 @@
-"""The best schedule: simulated annealing for an incumbent, column generation to prove or improve it."""
+"""The best schedule: simulated annealing for an incumbent, column generation to prove or improve it.
+
+`optimum` is over all schedules of a week: any number of days of each circuit switch in succession, with any
+matchings and lengths, beside the packet switch as a fluid. It is proven where all matchings can be listed, by
+the integer program over days, or where it meets a bound; else it is the best of the annealing and of the
+other designs, whatever the lengths that Eclipse starts from, with its gap.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Final
@@ -64,6 +70,8 @@ LENGTHS_SHARE: Final = 0.6  # of the time limit, by which the lengths of days ar
 LISTING_SHARE: Final = 0.6  # of the time limit, by which all matchings are listed
 HEURISTICS_SHARE: Final = 0.8  # of the time limit, by which the other designs end
 BOUND_SHARE: Final = 0.9  # of the time limit, by which the bound's program ends; its duals are then verified
+MORE_STARTS: Final = (4, 16)  # lengths of day from which Eclipse starts besides its own
+MAX_PAIRS_EVERY_LENGTH: Final = 2_000  # pairs up to which Eclipse tries every length of day, in a second
 MOST_FAST_RACKS: Final = 256  # racks up to which fast designs end whatever the time limit
 Heuristic = Callable[[Circuits, float], list[Day]]
 Report = Callable[[float, float], None]
@@ -144,6 +152,9 @@ def solve(
         report=lambda days: report_rate(_rate(problem, days)),
     )
     annealed = kept_circuits.improve(problem, annealed, deadline=limit.deadline(KEPT_SHARE))
+    if _rate(problem, annealed) >= ports * (1 - OPTIMAL):
+        return schedules.make_decision(problem, annealed, bound=ports, options=options)
+    annealed = _choose_best(problem, [annealed, *_try_lengths(problem, limit.deadline(KEPT_SHARE))])
     if _rate(problem, annealed) >= ports * (1 - OPTIMAL):
         return schedules.make_decision(problem, annealed, bound=ports, options=options)
     found = annealed
@@ -247,6 +258,20 @@ def _run_heuristics(problem: Circuits, limit: TimeLimit) -> list[list[Day]]:
             if clock.now() < end:
                 found.append(run(problem, end))
     return found
+
+
+def _try_lengths(problem: Circuits, deadline: float) -> Iterator[list[Day]]:
+    """Yield the schedules of Eclipse from more lengths of day than it tries by itself, the most last.
+
+    Every length that could be best is tried where pairs are few.
+    """
+    every = (0,) if len(problem.pair_bits) <= MAX_PAIRS_EVERY_LENGTH else ()
+    for starts in (*MORE_STARTS, *every):
+        if clock.now() >= deadline:
+            return
+        made = eclipse.days(problem, starts=starts, deadline=deadline)
+        yield made
+        yield kept_circuits.improve(problem, made, deadline=deadline)
 
 
 def _list_observations(problem: Circuits) -> list[Circuits]:
