@@ -84,19 +84,28 @@ def read_fields(text: str) -> dict[str, int]:
     return found
 
 
-def interpret(problem: FlowTables, text: str) -> Log:  # noqa: C901
+def interpret_all(problem: FlowTables) -> list[Log]:
+    """Return what happens to a packet of each of the 256 headers, see `interpret`."""
+    tables: dict[int, list[tuple[str, str]]] = {}
+    for row in problem.rules.sort_values("priority", ascending=False).itertuples(index=False):
+        tables.setdefault(int(row.table), []).append((str(row.match or ""), str(row.action)))
+    return [interpret(tables, text) for text in every_header()]
+
+
+def interpret(tables: dict[int, list[tuple[str, str]]], text: str) -> Log:  # noqa: C901
     """Return what happens to a packet: for each output its port and the bits written before, with values.
 
     Bits that are written are those of the packet; copied ones have the values that they then have.
+
+    tables  match and action of the rules of each table, by falling priority
     """
     now = read_fields(text)
     written: dict[str, int] = dict.fromkeys(("a", "b", "c"), 0)
     log: list[tuple[object, ...]] = []
 
     def look_up(table: int) -> None:
-        rules = problem.rules[problem.rules["table"] == table].sort_values("priority", ascending=False)
-        for match, action in zip(rules["match"], rules["action"], strict=True):
-            if matches(now, match or ""):
+        for match, action in tables.get(table, ()):
+            if matches(now, match):
                 for step in action.split():
                     run(step)
                 return
