@@ -20,7 +20,7 @@ from planner_models.multicast.plan.rerouting import find_missed_members
 from planner_models.multicast.plan.switch_groups import group_assignment
 from planner_models.multicast.problem.drawing import SWITCH
 from planner_models.multicast.problem.failures import working_links
-from planner_models.multicast.problem.problem import LAYERS, Multicast
+from planner_models.multicast.problem.problem import Multicast
 
 GROUP: Final = "group"
 SWITCH_ACTIONS: Final = (
@@ -154,7 +154,7 @@ def _way(problem: Multicast, plan: Channels, group: int, *, has_entries: bool) -
 def _report_holders(problem: Multicast, plan: Channels, group: int) -> Section:
     """Report the switches that hold a group, layer by layer."""
     parts = []
-    for layer in LAYERS:
+    for layer in problem.wiring.layer_names:
         stored = loads.list_groups(problem, plan, layer)
         mine = stored.group == group
         names = problem.wiring.switches[problem.wiring.layers == layer]
@@ -187,7 +187,8 @@ def saved_by_tables(problem: Multicast, plan: Channels) -> Floats:
     found = table_limits.entries_by_layer(
         problem.below, problem.spread.by_edge()[:2], problem.wiring, problem.distribution(ra), partition
     )
-    saved = np.concatenate([(found[layer][0] @ by_unicast)[found[layer][1]] for layer in LAYERS])
+    in_order = [found[layer] for layer in problem.wiring.layer_names]
+    saved = np.concatenate([(uses @ by_unicast)[row] for uses, row in in_order])
     saved[-problem.edge_count :] += metrics.host_links_mbps(problem, plan)[1].sum(axis=1)
     return np.asarray(saved, dtype=np.float64)
 

@@ -54,7 +54,8 @@ def supported_groups(
 
     unicast  groups with one port at an edge switch take unicast entries there
     """
-    binding = [layer for layer in LAYERS if layer not in shared]
+    # two tiers have no cores
+    binding = [layer for layer in LAYERS if layer not in shared and layer in found]
     if unicast and "edge" in binding:
         binding[binding.index("edge")] = EDGE_SEVERAL_PORTS
     return found[binding].min(axis=1)

@@ -243,10 +243,12 @@ def _ways(
     alone = ~spans & (edges[row, source] == 1)
     # the root: the first core, from one that differs between groups, that the source's pod reaches
     count = len(found.cores)
-    order = (group[:, None] // 7 + np.arange(count)) % count
-    can = found.up[order, source[:, None]]
-    root = order[row, can.argmax(axis=1)]
-    hops = np.where(can.any(axis=1)[:, None], found.hops[root], np.inf)  # (groups, pods) from the root
+    hops = np.full(members.shape, np.inf)  # (groups, pods) from the root; two tiers have none
+    if count:
+        order = (group[:, None] // 7 + np.arange(count)) % count
+        can = found.up[order, source[:, None]]
+        root = order[row, can.argmax(axis=1)]
+        hops = np.where(can.any(axis=1)[:, None], found.hops[root], np.inf)
     own = np.zeros_like(members, dtype=bool)
     own[row, source] = True
     # links from the source: 2 within an edge switch, 4 within a pod, 6 to others

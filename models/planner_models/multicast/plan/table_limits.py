@@ -124,7 +124,7 @@ def entries_by_layer(
     }
     found: dict[str, tuple[sp.csr_array, Ints]] = {}
     for layer, (of_layer, place, groups, group_place) in upper.items():
-        if layer not in layers:
+        if layer not in layers or not len(place):  # two tiers have no cores
             continue
         distinct, row = np.unique(np.column_stack([place, of_layer]), axis=0, return_inverse=True)
         holder, part = np.nonzero(distinct[:, 1:])

@@ -80,7 +80,7 @@ def _describe_layers(problem: Multicast, plan: Channels, need: pd.DataFrame) -> 
     """Return the entries by layer, needed and planned."""
     rows = []
     planned = plan.entries.set_index("switch")["entries"].reindex(need["switch"]).to_numpy()
-    for layer in LAYERS:
+    for layer in problem.wiring.layer_names:
         mine = (need["layer"] == layer).to_numpy()
         wanted, free, taken = need["needed"].to_numpy()[mine], need["free"].to_numpy()[mine], planned[mine]
         rows.append(
@@ -136,7 +136,7 @@ def _describe_fullest(need: pd.DataFrame) -> tuple[Section, str]:
 
 def _describe_sizes(problem: Multicast) -> tuple[Section, str]:
     """Return the groups that fit for table sizes around the present one, the same in every switch."""
-    present = min(problem.table_size(layer) for layer in LAYERS)
+    present = min(problem.table_size(layer) for layer in problem.wiring.layer_names)
     sizes = sorted({present, *(max(1, round(present * factor)) for factor in SIZE_FACTORS)})
     found = group_capacity.problem_capacity(problem, largest=max(sizes))
     columns = {
@@ -179,7 +179,7 @@ def _describe_changes(
 def _list_changes(problem: Multicast, need: pd.DataFrame, larger: float) -> Iterator[Change[Multicast]]:
     """Yield larger tables of one layer, the fullest first, of all layers, and other numbers of copies."""
     utilization = (need["needed"] / need["free"].clip(lower=1)).groupby(need["layer"]).max()
-    for layer in sorted(LAYERS, key=lambda name: -utilization[name]):
+    for layer in sorted(problem.wiring.layer_names, key=lambda name: -utilization[name]):
         yield Change(name=f"{layer} tables x {larger:g}", problem=_enlarge(problem, (layer,), larger))
     yield Change(name=f"all tables x {larger:g}", problem=_enlarge(problem, LAYERS, larger))
     if problem.is_tree or problem.holds is not None:

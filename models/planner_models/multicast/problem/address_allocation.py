@@ -37,13 +37,16 @@ def allocate_addresses(
 
     rows = len(wiring.cores) + len(wiring.aggregations)
     model = cp_model.CpModel()
+    has_cores = len(wiring.cores) > 0
     at = [[model.new_bool_var(f"{row} {part}") for part in range(partitions)] for row in range(rows)]
     core, aggregation = at[: len(wiring.cores)], at[len(wiring.cores) :]
-    _add_equal_shares(model, core, core_copies)
+    if has_cores:
+        _add_equal_shares(model, core, core_copies)
     for pod in range(wiring.pods):
         here = np.flatnonzero(wiring.aggregation_pod == pod).tolist()
         _add_equal_shares(model, [aggregation[switch] for switch in here], aggregation_copies)
-    _add_reachability(model, wiring, core, aggregation)
+    if has_cores:
+        _add_reachability(model, wiring, core, aggregation)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
@@ -57,6 +60,7 @@ def allocate_addresses(
             f"switches of each pod, in equal shares and within reach of every pod: {outcome}"
         )
     held = np.array([[solver.boolean_value(variable) for variable in row] for row in at], dtype=bool)
+    held = held.reshape(rows, partitions)
     return Distribution(core=held[: len(core)], aggregation=held[len(core) :])
 
 
@@ -95,7 +99,7 @@ def _find_count_faults(
 ) -> list[str]:
     """Return the faults that need no search: more copies than switches, a core without a link to a pod."""
     faults = []
-    if core_copies > len(wiring.cores):
+    if core_copies > len(wiring.cores) > 0:
         faults.append(f"fabric: core_copies is {core_copies}, there are {len(wiring.cores)} cores")
     smallest = int(np.bincount(wiring.aggregation_pod).min())
     if aggregation_copies > smallest:
@@ -112,6 +116,9 @@ def _find_count_faults(
 
 def find_unreachable_partitions(wiring: Wiring, distribution: Distribution) -> list[str]:
     """Return partitions that cannot be served as they are held, at most five lines."""
+    if not len(wiring.cores):
+        unheld = np.flatnonzero(~distribution.aggregation.any(axis=0)).tolist()
+        return [f"holds: partition {partition} is at no spine" for partition in unheld][:5]
     faults = []
     for partition in range(distribution.partitions):
         cores = np.flatnonzero(distribution.core[:, partition])

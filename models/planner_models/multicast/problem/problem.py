@@ -16,7 +16,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import collect_tables, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
-from planner_models.multicast.problem import address_allocation, validation
+from planner_models.multicast.problem import address_allocation, two_tiers, validation
 from planner_models.multicast.problem.addresses import Distribution, Kind, distribute_addresses
 from planner_models.multicast.problem.capacity_equations import Layout
 from planner_models.multicast.problem.schema import OPTIONAL_TABLES, TABLES
@@ -71,6 +71,7 @@ class Multicast:
 
     def __post_init__(self) -> None:
         self._require(validate_fields(self, TABLES))
+        self._read_layers()
         self._wire()
         hosts, faults = validation.locate_hosts(self.hosts, self.wiring)
         object.__setattr__(self, "hosts", hosts)
@@ -87,6 +88,21 @@ class Multicast:
             validation.find_background_faults(self.background, self.wiring, names, self.edge_of_host),
             self._find_holds_faults(),
         )
+
+    def _read_layers(self) -> None:
+        """Set layers by their usual names, and two tiers as one pod; InputError with the faults of these."""
+        switches, links = self.switches, self.links
+        is_tree = len(self.fabric) == 1 and self.is_tree
+        if not is_tree or switches is None or links is None or "layer" not in switches:
+            return
+        switches = two_tiers.name_layers(switches)
+        object.__setattr__(self, "switches", switches)
+        if not two_tiers.is_two_tiers(switches):
+            return
+        merged = two_tiers.merge_pods(self.fabric, switches, links, self.hosts)
+        self._require(merged.faults)
+        for name in ("fabric", "switches", "hosts"):
+            object.__setattr__(self, name, getattr(merged, name))
 
     def _find_holds_faults(self) -> list[str]:
         """Return the faults of the table `holds`; InputError for a tree that has no distribution."""

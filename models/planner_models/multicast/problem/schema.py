@@ -48,8 +48,8 @@ SWITCHES: Final = Table(
     "number), edge-0-1",
     columns={
         "switch": label("its name"),
-        "layer": label("core, aggregation or edge; for trees", optional=True),
-        "pod": number("its pod, from 0; for trees, any number for cores", optional=True),
+        "layer": label("core, aggregation or edge; spine and leaf of two tiers; for trees", optional=True),
+        "pod": number("its pod, from 0; for trees, any for cores; none in two tiers", optional=True),
         "entries": _count("table entries, instead of its layer's", optional=True),
         "occupied": _count("entries that others occupy", optional=True, default=0.0),
     },

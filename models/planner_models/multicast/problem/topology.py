@@ -22,6 +22,8 @@ MAX_PODS: Final = 64  # pods, and edge switches of a pod: sets of them are 64-bi
 class Wiring:
     """A multi-rooted tree of three layers; in a pod, every edge switch meets every aggregation switch.
 
+    A leaf-spine fabric has two: one pod, whose aggregation switches are the spines, and no core.
+
     cores, aggregations, edges  names; the latter two pod by pod
     aggregation_pod             (aggregation switches,) pod of each
     edge_pod                    (edge switches,) pod of each
@@ -66,6 +68,11 @@ class Wiring:
     def switches(self) -> pd.Index:
         """Names of all switches: cores, aggregation switches, edge switches."""
         return self.above.append(self.edges)
+
+    @property
+    def layer_names(self) -> tuple[str, ...]:
+        """Names of the layers that have switches: all, or aggregation and edge of two tiers."""
+        return LAYERS if len(self.cores) else LAYERS[1:]
 
     @cached_property
     def layers(self) -> NDArray[np.object_]:
@@ -120,9 +127,11 @@ def read_tree(switches: pd.DataFrame, links: pd.DataFrame) -> tuple[Wiring | Non
         else switches[switches["layer"] == name]
         for name in LAYERS
     }
-    faults = [f"switches: there is no {name} switch" for name in LAYERS if not len(part[name])]
+    faults = [f"switches: there is no {name} switch" for name in LAYERS[1:] if not len(part[name])]
     if faults:
         return None, faults
+    if not len(part["core"]) and len(np.unique(part["aggregation"]["pod"])) > 1:
+        return None, ["switches: there is no core switch, which several pods need"]
     pods = np.unique(part["aggregation"]["pod"].to_numpy(np.int64))
     if not np.array_equal(pods, np.arange(len(pods))):
         return None, ["switches: pods of aggregation switches must be numbered from 0 without a gap"]

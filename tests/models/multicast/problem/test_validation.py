@@ -22,7 +22,7 @@ def find_faults(tables: dict[str, pd.DataFrame], table: str, column: str, value:
 @pytest.mark.parametrize(
     ("table", "column", "value", "words"),
     [
-        ("switches", "layer", "spine", "layer is 'spine', must be core, aggregation or edge"),
+        ("switches", "layer", "middle", "layer is 'middle', must be core, aggregation or edge"),
         ("switches", "switch", "zz", "is no switch"),
         ("links", "lower", "a99", "lower 'a99' is no switch"),
         ("links", "upper", "e00", "must go from an edge to an aggregation switch of its pod"),
