@@ -174,9 +174,9 @@ def _bound_longer(
 
 
 def _cheapest_paths(
-    prices: Floats, capacity: Floats, source: Ints, target: Ints, worth: Floats
+    prices: Floats, capacity: Floats, source: Ints, target: Ints, limit: Floats
 ) -> tuple[sp.csr_array, Ints] | None:
-    """Return the cheapest path of each pair that costs less than it is worth: (n * n, P) links, (P,) pairs.
+    """Return the cheapest path of each pair below its limit of cost: (n * n, P) links, (P,) pairs.
 
     None where there is none.
     """
@@ -184,7 +184,7 @@ def _cheapest_paths(
     cost, before = floyd_warshall(
         _with_zeros(np.where(capacity > 0, prices, np.inf)), return_predecessors=True
     )
-    rows = np.flatnonzero(cost[source, target] < worth - GAP)
+    rows = np.flatnonzero(cost[source, target] < limit - GAP)
     if not len(rows):
         return None
     links: list[int] = []

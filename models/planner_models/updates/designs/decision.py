@@ -41,8 +41,8 @@ def decide(
     reasons     why no plan of the design satisfies all limits, where this one does not
     is_optimal  whether the design proves that no plan in its scope is better
 
-    A plan that breaks a class's guarantee is never optimal, and no bound is told with it: it does not say how
-    many rounds or batches the guarantee takes.
+    A plan that breaks a class's guarantee is never optimal, and has no bound: that would not say how many
+    rounds or batches the guarantee takes.
 
     Where all must be kept (`service = "all"`), a plan that breaks a guarantee or a limit is no plan.
     """
