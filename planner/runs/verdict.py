@@ -72,6 +72,7 @@ def comparison_sentences(comparison: Comparison) -> list[Sentence]:
     return [
         *_run_sentences(best, tightest_bounds(comparison.runs)),
         *(Sentence(text) for text in [*_others(best, others), *_ignored_limits(others)]),
+        *(Sentence(f"{run.label}: {_missing(run)}.") for run in comparison.runs if run.error is not None),
         *_in_failures([best, *others]),
     ]
 
@@ -398,7 +399,7 @@ def _possible(bound: float, metric: Metric) -> str:
 
 def _missing(run: Run) -> str:
     if run.error is not None:
-        return f"no plan: {run.error}".rstrip(".")
+        return f"no plan: {str(run.error).removeprefix(f'{run.label}: ')}".rstrip(".")
     bounds, metric = proven_bounds(run), run.system.headline
     if run.entry.design.is_bound and bounds:
         return _possible(bounds[0], metric)

@@ -129,6 +129,17 @@ def test_a_failed_run_gives_its_reason() -> None:
     assert (failed.status, failed.exit_code) == ("failed", 1)
 
 
+def test_a_rejected_design_hides_no_other_and_gives_its_reason() -> None:
+    error = PlanRejected("flood: the plan violates constraints that it guarantees: capacity")
+    refused = Run(system=SYSTEM, problem=QUIET, entry=entry(SYSTEM, "flood"), error=error)
+    comparison = Comparison(system=SYSTEM, problem=QUIET, runs=(refused, run("admit", QUIET)))
+    assert comparison.verdict == (
+        "admit delivers 500 of 500 Mbit/s, proven to be the most that is possible. "
+        "flood: no plan: the plan violates constraints that it guarantees: capacity."
+    )
+    assert comparison.exit_code == 5
+
+
 def test_a_design_for_bounds_has_done_its_work() -> None:
     only = run("bound")
     assert only.verdict == "bound: at most 38.9 Gbit/s is possible."
