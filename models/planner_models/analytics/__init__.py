@@ -17,6 +17,10 @@ site (`combine` is `coarsest`; $l \to z$ where data of level l can be made into 
 its worst site (`worst`), or is a sum to which each site adds a value of its own (`sum`). Intervals and
 buckets only become coarser in whole multiples. `formulation` is the model in Pyomo.
 
+`optimum` optimises over every level of every site and query in each interval within all uplinks and rules,
+and over one answer for each query; data is sent in its own interval. Later data (`backfill`) is a search of
+another design. `method` changes how it searches, not over what. A query has no level where it is not asked.
+
 `optimum` prices the uplinks by Lagrangian relaxation, whose dual function bounds the value of every plan,
 repairs the levels that are best at these prices, and searches; where an interval is small, an integer program
 proves the optimum. Intervals do not depend on each other. `priced` is a protocol: rounds of prices, then

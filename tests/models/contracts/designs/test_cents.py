@@ -53,6 +53,27 @@ def test_a_proven_bill_is_proven_to_the_cent(
     assert "no less than" not in run.verdict
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_no_design_has_a_bill_below_the_bound_of_any_method(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rules = rng.choice([MEAN, PEAK, PERCENTILE], 3)
+    contracts = [
+        (name, str(rule), float(rng.choice([0.002, 1.0, 3.0])), 60.0, float(rng.choice([0.0, 10.0])))
+        for name, rule in zip("xyz", rules, strict=True)
+    ]
+    problem = make(rng.choice([0.0, 5.0, 30.0, 80.0], 20).tolist(), contracts)
+    plans = [planner.solve(problem, design="optimum", method=name) for name in ("auto", "search", "exact")]
+    bounds = [rank.bound for run in plans for rank in run.proof.ranks if rank.metric == "bill"]
+    assert len(bounds) == 3
+    plans += [
+        planner.solve(problem, design=name)
+        for name in ("by_peak", "commitments_first", "cheapest_first", "fixed_shares")
+    ]
+    for run in plans:
+        assert not len(run.violations.frame)
+        assert (run.metrics["bill"] or 0.0) >= max(bounds) - 1e-9
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_no_split_has_a_bill_below_the_bound(seed: int) -> None:
     rng = np.random.default_rng(seed)

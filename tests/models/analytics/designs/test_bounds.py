@@ -1,0 +1,46 @@
+"""Plans of every design against the bound of optimum, with ruled out levels, dead uplinks and no data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import planner
+from planner.contract.proof import Status
+from planner_models.analytics import SYSTEM, Analytics
+from tests.models.analytics.problems import tables
+
+
+def hard_problem(seed: int) -> Analytics:
+    """Return a random problem of two sites and intervals."""
+    rng = np.random.default_rng(seed)
+    made = tables(
+        sites=2,
+        intervals=2,
+        combine=tuple(rng.choice(["coarsest", "sum", "worst"], 2).tolist()),
+        uplink_mbps=float(rng.choice([0.0, 1e-4, 1.0])),
+        pop_mbps=float(rng.choice([1e-4, 10.0])),
+    )
+    cells = rng.choice([0.0, 100.0, 1000.0], len(made["volume"]))
+    made["volume"] = made["volume"].assign(cells=cells, records=cells)
+    if seed % 2:
+        made["ad_hoc"] = pd.DataFrame({"query": ["q0"], "interval": [2.0], "since": [1.0]})
+    level = str(rng.choice(["1 s", "10 s", "none"]))
+    made["forbidden"] = pd.DataFrame({"site": ["s0"], "query": "q0", "level": level})
+    return Analytics.from_tables(made)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_valid_plan_has_more_value_than_the_bound(seed: int) -> None:
+    problem = hard_problem(seed)
+    proof = planner.solve(problem, design="optimum").proof
+    is_possible = proof.status is not Status.INFEASIBLE
+    assert is_possible == (proof.bound is not None)
+    for design in SYSTEM.designs:
+        run = planner.solve(problem, design=design.name)
+        assert run.error is None
+        assert "rules" not in set(run.violations.frame["limit"]), design.name
+        if run.plan is not None and not len(run.violations.frame):
+            assert proof.bound is not None, design.name
+            assert (run.metrics["value"] or 0.0) <= proof.bound * (1 + 1e-6) + 1e-9, design.name
