@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from planner.contract.drawing import NetworkMap
 from planner.contract.elements import Action, ElementKind, Role
-from planner.contract.notes import keep_notes, notes_of
 from planner.contract.parameters import check_parameters
 from planner.contract.studies import Decided
 from planner.contract.system import System
@@ -23,9 +23,10 @@ from planner.options import Options
 from planner.runs import evaluation
 from planner.runs.run import Run
 from planner.runs.warm_start import evaluate_from
+from planner.scenarios.adjusted_problems import adjust_with_notes
 from planner.scenarios.arguments import plain_value
 from planner.scenarios.scenario import Entry, Scenario, with_document
-from planner.scenarios.sources import split_adjustments
+from planner.scenarios.sources import Single, split_adjustments
 
 Adjustments = Mapping[str, Any]
 """Parameters of `ProblemType.adjust` by name."""
@@ -88,7 +89,8 @@ class Trials:
         section, adjustments = split_adjustments(scenario.system, scenario.raw["problem"])
         problem = scenario.problem
         if problem is None:
-            problem = with_document(scenario, {**scenario.raw, "problem": section}).make_problem()
+            make = with_document(scenario, {**scenario.raw, "problem": section}).make_problem
+            problem = make.make_source() if isinstance(make, Single) else make()
         bare = replace(
             scenario,
             raw={**scenario.raw, "problem": {}},
@@ -115,6 +117,16 @@ class Trials:
         """The problem before adjustments."""
         return self.scenario.problem
 
+    @cached_property
+    def element_problem(self) -> Any:
+        """The problem whose elements are tried: adjusted, but by no action on an element.
+
+        An adjustment such as that of opposite links decides which elements there are and what they are called;
+        elements that have failed stay, so that each name means the same in every trial.
+        """
+        actions = {one.parameter for kind in self.system.problem.elements for one in kind.actions}
+        return self.make_problem({key: one for key, one in self.adjustments.items() if key not in actions})
+
     def with_options(self, options: Options) -> Trials:
         """Return the trials with other solver options."""
         return replace(self, scenario=replace(self.scenario, options=options))
@@ -130,10 +142,7 @@ class Trials:
         )
         if faults:
             raise InputError(*faults)
-        if not values:
-            return self.source_problem
-        notes = tuple(notes_of(self.source_problem))
-        return keep_notes(self.system.problem.adjust(self.source_problem, **values), notes)
+        return adjust_with_notes(self.system.problem.adjust, self.source_problem, values)
 
     def run(self, adjustments: Adjustments, start: Run | None = None) -> Run:
         """Run the design on the adjusted problem; a run that fails has its error.
@@ -178,7 +187,7 @@ class Trials:
             (kind, action, name)
             for kind in kinds
             for action in kind.with_role(role)
-            for name in kind.names(self.source_problem)
+            for name in kind.names(self.element_problem)
             if not action.is_done(self.adjustments, name)
         ]
 

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from planner.contract.notes import keep_notes, notes_of, observe_notes
 from planner.errors import InputError
+
+
+def adjust_with_notes(adjust: Callable[..., Any], problem: Any, adjustments: Mapping[str, Any]) -> Any:
+    """Return the adjusted problem with the notes of the problem before and those of its adjustment.
+
+    The one place where a source's problem becomes that of a scenario: runs, sweeps, failures, upgrades and
+    explanations all adjust here. `adjust` is called without adjustments too, as it may ask questions that an
+    adjustment answers, such as whether links have a row for each direction. The problem before stays as it is.
+
+    raises  InputError, as `adjust_problem`
+    """
+    notes = dict.fromkeys(notes_of(problem))
+    count = len(notes)
+    with observe_notes(lambda note: notes.update({note: None})):
+        adjusted = adjust_problem(adjust, problem, adjustments)
+    if len(notes) == count and adjusted is problem:
+        return problem
+    return keep_notes(copy.copy(problem) if adjusted is problem else adjusted, tuple(notes))
 
 
 def adjust_problem(adjust: Callable[..., Any], problem: Any, adjustments: Mapping[str, Any]) -> Any:

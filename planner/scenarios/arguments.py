@@ -19,6 +19,7 @@ from planner.formatting import split_names
 from planner.options import Options
 from planner.scenarios.catalogue import find_system_of, system_names
 from planner.scenarios.scenario import Scenario, load, set_key, with_document, with_options
+from planner.scenarios.sources import Single
 
 Source: TypeAlias = Problem | Scenario | str | Path
 """A problem in memory, a loaded scenario, its file, or the name of one that ships with planner."""
@@ -200,6 +201,6 @@ def _load(source: Any, name: str | None) -> Scenario:
         system=system,
         designs=(),
         options=Options(),
-        make_problem=lambda: source,
+        make_problem=Single(lambda: source, system.problem.adjust, in_memory=True),
         problem=source,
     )

@@ -283,7 +283,7 @@ def _find_series(
             f"series.windows is {json.dumps(windows, default=str)}, "
             f"must be a whole number from 1 to {MAX_WINDOWS:,}"
         )
-    elif isinstance(make, Single):
+    elif isinstance(make, Single) and not make.in_memory:
         return make, partial(make.repeat, windows), faults
     else:
         faults.append("series: a problem in memory is no source of a series; roll over a list of problems")

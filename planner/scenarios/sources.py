@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from planner.contract.notes import add_note, keep_notes, make_with_notes, notes_of
+from planner.contract.notes import add_note, make_with_notes
 from planner.contract.parameters import Parameter, check_parameters, parameters_of
 from planner.contract.plausibility import find_disproportions
 from planner.contract.problem import Series
@@ -18,7 +18,7 @@ from planner.contract.system import System
 from planner.errors import InputError, did_you_mean
 from planner.io.layout import TableFile, parse_layouts
 from planner.io.table_files import locate_tables, note_other_files, read_problem
-from planner.scenarios.adjusted_problems import adjust_problem
+from planner.scenarios.adjusted_problems import adjust_problem, adjust_with_notes
 
 LAYOUT_SECTIONS: Final = ("tables", "columns")
 """Keys of a source of tables that say how its files are to be read."""
@@ -112,15 +112,24 @@ def _read_source(
 
 @dataclass(frozen=True)
 class Single:
-    """A function that makes one problem; `repeat` gives a series in which it stands still."""
+    """A function that makes one problem; `repeat` gives a series in which it stands still.
+
+    make       returns the source's problem, before adjustments
+    in_memory  whether that is a problem in memory, which is no source of a series
+    """
 
     make: Callable[[], Any]
     adjust: Callable[..., Any]
-    adjustments: Mapping[str, Any]
-    events: Events
+    adjustments: Mapping[str, Any] = field(default_factory=dict)
+    events: Events = field(default_factory=dict)
+    in_memory: bool = False
 
     def __call__(self) -> Any:
-        return make_with_notes(lambda: adjust_problem(self.adjust, self.make(), self.adjustments))
+        return adjust_with_notes(self.adjust, self.make_source(), self.adjustments)
+
+    def make_source(self) -> Any:
+        """Return the problem before adjustments, with the notes on its data."""
+        return self.make() if self.in_memory else make_with_notes(self.make)
 
     def repeat(self, windows: int) -> AdjustedSeries:
         """Return so many windows of the problem, which only events change."""
@@ -158,11 +167,9 @@ def _adjust_problem(
     values, faults = check_parameters(
         system.problem.adjust, given, where="problem", what="a problem in memory", folder=folder
     )
-    if not values:
-        return (None if faults else lambda: problem), faults
-    notes = tuple(notes_of(problem))
-    adjust = system.problem.adjust
-    return (None if faults else lambda: keep_notes(adjust_problem(adjust, problem, values), notes)), faults
+    if faults:
+        return None, faults
+    return Single(lambda: problem, system.problem.adjust, values, in_memory=True), []
 
 
 def _source_parameters(system: System, source: str, given: Mapping[str, Any]) -> Mapping[str, Parameter]:

@@ -367,7 +367,7 @@ class _Ladder:
             action=one.action.name,
             adds=one.action.state
             if words is None
-            else words(self.trials.source_problem, one.action, one.name),
+            else words(self.trials.element_problem, one.action, one.name),
             cost=one.cost,
             adjustments=one.action.apply({}, one.name),
             metrics=outcome.metrics,
@@ -457,7 +457,7 @@ class _Ladder:
         """Return the costs of a kind's elements by the name of the action; empty where there are none."""
         if kind.costs is None:
             return {}
-        problem = self.trials.source_problem
+        problem = self.trials.element_problem
         costs = {action.name: kind.costs(problem, action) for action in kind.with_role("upgrade")}
         return {name: values for name, values in costs.items() if values}
 
@@ -504,13 +504,13 @@ class _Ladder:
     def _bounds(self, kind: ElementKind, action: Action) -> Mapping[str, float | None] | None:
         """Return the ranking of a kind's elements; None where there is none.
 
-        Names are those of the source's problem. An adjusted problem may name its elements otherwise, as
+        Names are those of the problem without actions. One with an action may name its elements otherwise, as
         where one of several parallel links has failed: then it ranks nothing.
         """
         run = self.current
         if kind.ranking is None or run.plan is None or run.decision is None or not run.omniscient:
             return None
-        if set(kind.names(run.problem)) - set(kind.names(self.trials.source_problem)):
+        if set(kind.names(run.problem)) - set(kind.names(self.trials.element_problem)):
             return None
         observed, decided = self.trials.decided(run)
         gained = self.system.gain_metric(decided.metrics)

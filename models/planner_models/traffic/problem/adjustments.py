@@ -8,10 +8,12 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from planner.contract.notes import add_note
+from planner.contract.tables import file_name
 from planner.errors import InputError
 from planner_models.networks.classes import split_demands
 from planner_models.traffic.problem import failures
-from planner_models.traffic.problem.one_way_links import add_opposites
+from planner_models.traffic.problem.one_way_links import add_opposites, find_one_way_doubt
 from planner_models.traffic.problem.problem import Overload, Traffic
 
 
@@ -65,6 +67,8 @@ def adjust(
     """
     if both_directions:
         problem = add_opposites(problem)
+    elif doubt := find_one_way_doubt(problem, file_name(problem.links, "links")):
+        add_note(doubt)
     problem = problem.scale_demands(scale).scale_capacity(capacity_scale)
     if class_shares:
         demands, classes = split_demands(problem.demands, class_shares)

@@ -135,30 +135,49 @@ class FailedElements:
         """Fail `count` random groups, of those that have not failed entirely."""
         if not count or (groups := self._require_groups("fail_random_groups")) is None:
             return
-        up = [(links, nodes) for links, nodes in groups.values() if not self._is_down(links, nodes)]
-        for place in self._draw("fail_random_groups", "groups", len(up), count, random):
-            self._fail_group(*up[place])
+        members = list(groups.values())
+        up = np.array([not self._is_down(links, nodes) for links, nodes in members], dtype=bool)
+        for row in self._draw("fail_random_groups", "groups", up, count, random):
+            self._fail_group(*members[row])
 
     def draw_nodes(self, count: int, random: np.random.Generator) -> None:
         """Fail `count` random nodes, of those where no demand starts or ends."""
         ends = np.zeros(len(self.problem.nodes), dtype=bool)
         ends[self.problem.source] = ends[self.problem.target] = True
-        inner = np.flatnonzero(~ends & ~self.node_down)
+        inner = np.flatnonzero(~ends)
         what = "nodes where no demand starts or ends"
-        self._fail_nodes(inner[self._draw("fail_random_nodes", what, len(inner), count, random)])
+        rows = self._draw("fail_random_nodes", what, ~self.node_down[inner], count, random)
+        self._fail_nodes(inner[rows])
 
     def draw_links(self, count: int, random: np.random.Generator) -> None:
         """Fail `count` random lines; a line is a link and its opposite, as `DuplexLines` pairs them."""
         line = DuplexLines.group(self.problem, both_ways=True).of_link
-        up = np.unique(line[~self.link_down])
-        chosen = up[self._draw("fail_random_links", "links", len(up), count, random)]
-        self.link_down |= np.isin(line, chosen)
+        is_up = np.zeros(int(line.max(initial=-1)) + 1, dtype=bool)
+        is_up[line[~self.link_down]] = True
+        drawn = self._draw("fail_random_links", "links", is_up, count, random)
+        self.link_down |= np.isin(line, drawn)
 
-    def _draw(self, key: str, what: str, among: int, count: int, random: np.random.Generator) -> Ints:
+    def _draw(self, key: str, what: str, is_up: Bools, count: int, random: np.random.Generator) -> Ints:
+        """Return the rows of `count` elements drawn among those that are up, ascending.
+
+        All elements are drawn from, and those that are down are replaced: so the same ones fail whatever
+        else has failed, unless that is one of them.
+        """
+        among = int(is_up.sum())
         if count > among:
             self.faults.append(f"problem.{key} is {count}, but there are {among} {what} left to fail")
             return np.zeros(0, dtype=np.int64)
-        return np.sort(random.choice(among, size=count, replace=False)) if count else np.zeros(0, np.int64)
+        if not count:
+            return np.zeros(0, dtype=np.int64)
+        drawn = random.choice(len(is_up), size=count, replace=False)
+        drawn = drawn[is_up[drawn]]
+        others = np.setdiff1d(np.flatnonzero(is_up), drawn)
+        more = (
+            random.choice(others, size=count - len(drawn), replace=False)
+            if len(drawn) < count
+            else others[:0]
+        )
+        return np.sort(np.concatenate([drawn, more])).astype(np.int64)
 
     def _require_groups(self, key: str) -> _Groups | None:
         """Return the groups; record a fault where there is no table of them."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from planner.arrays import Bools, Floats, Ints, Ints32
-from planner.contract.notes import add_note, make_with_notes
+from planner.contract.notes import make_with_notes
 from planner.contract.tables import collect_tables, file_name, row_name, shorten_faults, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_graph, take_pairs, take_tables, to_graph
@@ -23,7 +23,6 @@ from planner_models.networks.nodes import find_bad_ends, find_names, nodes_of_li
 from planner_models.networks.tunnels import Tunnels
 from planner_models.traffic.problem.failure_sets import read_failures
 from planner_models.traffic.problem.indexing import index_distinct, look_up, sum_by_index
-from planner_models.traffic.problem.one_way_links import find_one_way_doubt
 from planner_models.traffic.problem.rules import Rule, read_rules
 from planner_models.traffic.problem.schema import (
     DEMANDS,
@@ -139,7 +138,7 @@ class Traffic:
         links = tables["links"]
         if links.empty:
             raise InputError(f"{file_name(links, 'links')}: holds no rows")
-        problem = cls(
+        return cls(
             nodes=tables["nodes"] if "nodes" in tables else nodes_of_links(links),
             links=links,
             demands=tables["demands"],
@@ -148,9 +147,6 @@ class Traffic:
             rules=tables.get("rules"),
             failures=tables.get("failures"),
         )
-        if doubt := find_one_way_doubt(problem, file_name(links, "links")):
-            add_note(doubt)
-        return problem
 
     @classmethod
     def from_networkx(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
-from planner.contract.notes import observe_notes
+from planner.contract.notes import notes_of, observe_notes
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.problem.one_way_links import add_opposites, lacks_opposite
 from tests.models.traffic.networks import both_ways, network, problems
@@ -18,17 +18,17 @@ from tests.models.traffic.networks import both_ways, network, problems
 ROWS = [("a", "b", 10.0), ("b", "c", 20.0), ("a", "d", 10.0), ("d", "c", 5.0)]
 
 
-def tables_of(problem: Traffic) -> list[str]:
-    """Return the notes of reading a problem's tables."""
+def doubts_of(problem: Traffic) -> list[str]:
+    """Return the notes of a problem that nothing adjusts."""
     notes: list[str] = []
     with observe_notes(notes.append):
-        Traffic.from_tables(problem.to_tables())
+        SYSTEM.problem.adjust(Traffic.from_tables(problem.to_tables()))
     return notes
 
 
 def test_rows_for_both_ways_are_in_doubt_and_one_parameter_mends_them() -> None:
     problem = network(ROWS, [("a", "c", 12.0), ("c", "a", 8.0), ("b", "d", 1.0)])
-    (doubt,) = tables_of(problem)
+    (doubt,) = doubts_of(problem)
     assert doubt.startswith("warning: links: no row has an opposite one, and 2 demands have no path")
     assert "problem.both_directions = true" in doubt
     both = SYSTEM.problem.adjust(problem, both_directions=True)
@@ -54,7 +54,7 @@ def test_rows_for_both_ways_are_in_doubt_and_one_parameter_mends_them() -> None:
 def test_networks_that_may_be_meant_so_are_not_in_doubt(
     rows: list[tuple[str, str, float]], demands: list[tuple[str, str, float]]
 ) -> None:
-    assert tables_of(network(rows, demands)) == []
+    assert doubts_of(network(rows, demands)) == []
 
 
 @given(problems(), st.data())
@@ -96,3 +96,7 @@ def test_a_scenario_says_so(tmp_path: Path) -> None:
     )
     result = planner.solve(tmp_path / "s.toml")
     assert result.metrics["delivered_mbps"] == pytest.approx(4_000)
+    assert not any("both_directions" in note for note in notes_of(result.problem))  # it was obeyed
+    doubted = planner.solve(tmp_path / "s.toml", changes={"problem.both_directions": False})
+    (doubt,) = (note for note in notes_of(doubted.problem) if "both_directions" in note)
+    assert doubt.startswith("warning: links.csv: no row has an opposite one")
