@@ -121,7 +121,7 @@ class Trials:
     def element_problem(self) -> Any:
         """The problem whose elements are tried: adjusted, but by no action on an element.
 
-        An adjustment such as that of opposite links decides which elements there are and what they are called;
+        An adjustment such as that of opposite links decides which elements there are and their names;
         elements that have failed stay, so that each name means the same in every trial.
         """
         actions = {one.parameter for kind in self.system.problem.elements for one in kind.actions}

@@ -15,7 +15,7 @@ def adjust_with_notes(adjust: Callable[..., Any], problem: Any, adjustments: Map
 
     The one place where a source's problem becomes that of a scenario: runs, sweeps, failures, upgrades and
     explanations all adjust here. `adjust` is called without adjustments too, as it may ask questions that an
-    adjustment answers, such as whether links have a row for each direction. The problem before stays as it is.
+    adjustment answers, such as whether links have a row for each direction. The problem before is unchanged.
 
     raises  InputError, as `adjust_problem`
     """
