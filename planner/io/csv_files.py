@@ -43,6 +43,8 @@ from planner.io.text_files import open_as_utf8, require_file
 
 MAX_UNPACKED: Final = 1 << 30
 """Bytes of a compressed file when unpacked."""
+MAX_HEADER_LETTERS: Final = 1 << 16
+"""Letters of a header with line ends within quotes."""
 SAMPLE_BYTES: Final = 1 << 16
 """Bytes that are read of a file to find its columns."""
 COMMENT: Final = "#"
@@ -226,9 +228,15 @@ def _split(line: str, delimiter: str) -> list[str]:
 def _first_lines(path: Path) -> list[str]:
     """Return the first lines of a file; the first may have line ends within quotes."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        text = file.readline()
-        while text.count('"') % 2 and (more := file.readline()):
-            text += more
+        text = first = file.readline()
+        lines, is_open, size = [first], first.count('"') % 2 == 1, len(first)
+        while is_open and size <= MAX_HEADER_LETTERS and (more := file.readline()):
+            lines.append(more)
+            is_open, size = is_open ^ (more.count('"') % 2 == 1), size + len(more)
+        if not is_open:
+            text = "".join(lines)
+        elif len(lines) > 1:  # a quote that nothing closes: the lines stand for themselves
+            return lines[:MAX_TITLE_ROWS]
         return [text, *itertools.islice(file, MAX_TITLE_ROWS - 1)] if text else []
 
 

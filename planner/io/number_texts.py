@@ -17,6 +17,9 @@ import pandas as pd
 from planner.contract.tables import abbreviate
 from planner.io.layout import Layout
 
+MAX_DIGITS: Final = 1_000
+"""Digits of a number in a text; Python needs quadratic time for more, and refuses 4,300."""
+_TOO_LONG: Final = re.compile(rf"\d{{{MAX_DIGITS + 1},}}")
 SPACES: Final = " \u00a0\u2009\u202f"
 APOSTROPHES: Final = "'\u2019"
 _GROUPED: Final = r"[+-]?(?:[1-9]\d{{0,2}}(?:{group}\d{{3}})+|\d*)(?:{decimal}\d*)?(?:[eE][+-]?\d+)?"
@@ -35,6 +38,15 @@ GROUP_NAMES: Final = {
     **dict.fromkeys(SPACES, "spaces"),
     **dict.fromkeys(APOSTROPHES, "apostrophes"),
 }
+
+
+def long_number(text: str) -> str | None:
+    """Return what is wrong with a text that has a number of more than MAX_DIGITS digits; None without."""
+    found = _TOO_LONG.search(text)
+    if found is None:
+        return None
+    digits = found.end() - found.start()
+    return f"has a number of {digits:,} digits, must have at most {MAX_DIGITS:,}"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,8 @@ from planner.io.raw_table import (
 from planner.io.text_files import open_as_utf8, require_file
 
 MAX_JSON_BYTES: Final = 1 << 29
+SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+"""Escape of half of a character beyond the first 65,536; two of them are a whole one."""
 MAX_ROWS: Final = 200_000_000
 """Rows of a Parquet or Feather file; compressed rows may take almost no bytes."""
 
@@ -94,10 +97,31 @@ def _read_text(file: TableFile) -> tuple[str, str]:
 
 def _parse(file: TableFile, text: str) -> Any:
     """Return the content of a JSON file; records, one on each line, as a list."""
+    content = _parse_text(file, text)
+    if SURROGATE.search(text):
+        _require_unicode(file, content)
+    return content
+
+
+def _require_unicode(file: TableFile, content: Any) -> None:
+    """Raise InputError where a name, key or value has half a character, which no text file can hold."""
+    records = content if isinstance(content, list) else [content]
+    for row, record in enumerate(records, start=1):
+        try:
+            json.dumps(record, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = error.object[error.start]
+            where = f" row {row}" if isinstance(content, list) else ""
+            raise InputError(
+                f"{file.name}{where}: has half a character, \\u{ord(half):04x}, which is no text; was it cut?"
+            ) from None
+
+
+def _parse_text(file: TableFile, text: str) -> Any:
     try:
         if text.lstrip()[:1] == "{" and "\n" in text.strip():
             try:
-                return [json.loads(line) for line in text.splitlines() if line.strip()]
+                return [json.loads(line) for line in text.split("\n") if line.strip()]
             except json.JSONDecodeError:
                 pass  # one object over several lines
         return json.loads(text)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pandas as pd
 
@@ -44,6 +45,8 @@ READERS: Final[Mapping[str, Callable[[Table, TableFile], RawTable]]] = {
 SUFFIXES: Final = tuple(READERS)
 SPREADSHEETS: Final = (".csv", ".csv.gz", ".tsv", ".txt", *workbooks.SUFFIXES)
 """Formats in which a text may be quoted, so that a spreadsheet program takes it for no formula."""
+FORMULA_START: Final = r"[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]"
+"""First letter of a text that a spreadsheet program may take for a formula; full-width signs count too."""
 NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -332,9 +335,17 @@ def write_table(frame: pd.DataFrame, path: Path, *, suffix: str | None = None) -
             case ".xlsx":
                 workbooks.write_sheets({path.stem: _quote_formulas(frame)}, partial)
             case ".csv.gz":
-                _quote_formulas(frame).to_csv(partial, index=False, compression="gzip")
+                _write_csv(_quote_formulas(frame), partial, "gzip")
             case _:
-                _quote_formulas(frame).to_csv(partial, index=False)
+                _write_csv(_quote_formulas(frame), partial)
+
+
+def _write_csv(frame: pd.DataFrame, path: Path, compression: Literal["gzip"] | None = None) -> None:
+    """Write a CSV file; texts are in quotes where one of them has a carriage return, which may end a line."""
+    texts = [frame[name] for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
+    has_return = any("\r" in text for column in texts for text in column.unique() if isinstance(text, str))
+    quoting: Any = csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL
+    frame.to_csv(path, index=False, quoting=quoting, compression=compression)
 
 
 def _list_records(frame: pd.DataFrame) -> str:
@@ -352,12 +363,14 @@ def write_workbook(frames: Mapping[str, pd.DataFrame], path: Path) -> None:
 
 def _quote_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with an apostrophe before each text that a spreadsheet would take for a formula."""
-    return _map_texts(frame, r"'*[=+\-@\t\r]", lambda text: text if NUMBER.fullmatch(text) else f"'{text}")
+    return _map_texts(
+        frame, rf"'*{FORMULA_START}", lambda text: text if NUMBER.fullmatch(text) else f"'{text}"
+    )
 
 
 def _unquote_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame without the apostrophes of `_quote_formulas`."""
-    return _map_texts(frame, r"'+[=+\-@\t\r]", lambda text: text[1:])
+    return _map_texts(frame, rf"'+{FORMULA_START}", lambda text: text[1:])
 
 
 def _map_texts(frame: pd.DataFrame, pattern: str, change: Callable[[str], str]) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from planner.errors import InputError, did_you_mean
+from planner.io.number_texts import long_number
 
 MAX_LINE_BYTES: Final = 1 << 20  # no useful table or network file has a longer line
 
@@ -146,9 +147,17 @@ def open_as_utf8(
 
 
 def read_text(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> str:
-    """Return the UTF-8 text of a file without byte order mark; raise InputError for other files."""
+    """Return the UTF-8 text of a file without byte order mark; raise InputError for other files.
+
+    Refuses numbers of thousands of digits too, which readers would convert.
+    """
     require_text(path, max_line_bytes=max_line_bytes)
-    return path.read_text(encoding="utf-8-sig")
+    text = path.read_text(encoding="utf-8-sig")
+    if long_number(text) is not None:
+        for row, line in enumerate(text.split("\n"), start=1):
+            if (fault := long_number(line)) is not None:
+                raise InputError(f"{path.name} row {row}: {fault}")
+    return text
 
 
 def _line_ends(block: bytes) -> list[int]:

@@ -82,12 +82,16 @@ def describe_cells(path: str, rest: list[str]) -> dict[tuple[int, int], str]:
     sheet, *numbers = rest
     places = list(zip(map(int, numbers[::2]), map(int, numbers[1::2]), strict=True))
     book = openpyxl.load_workbook(path, read_only=True, data_only=False, keep_links=False)
+    columns: dict[int, list[int]] = {}
+    for row, column in places:
+        columns.setdefault(row, []).append(column)
     found = {}
-    for row in range(min(place[0] for place in places), max(place[0] for place in places) + 1):
-        for cells in book[sheet].iter_rows(min_row=row, max_row=row, values_only=True):
-            for column in [column for at, column in places if at == row]:
-                if column <= len(cells) and cells[column - 1] is not None:
-                    found[row, column] = str(cells[column - 1])
+    first, last = min(columns), max(columns)  # in one pass: each call reads the sheet from its first row
+    rows = book[sheet].iter_rows(min_row=first, max_row=last, values_only=True)
+    for row, cells in enumerate(rows, start=first):
+        for column in columns.get(row, ()):
+            if column <= len(cells) and cells[column - 1] is not None:
+                found[row, column] = str(cells[column - 1])
     return found
 
 

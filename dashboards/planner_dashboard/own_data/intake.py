@@ -6,6 +6,7 @@ Nothing in a file is executed, and no name in it becomes a path.
 from __future__ import annotations
 
 import io
+import lzma
 import re
 import zipfile
 import zlib
@@ -99,6 +100,13 @@ def store_files(given: Sequence[GivenFile], folder: Path) -> Stored:
     return Stored(paths=tuple(paths), system=system, notes=tuple(notes), faults=tuple(faults))
 
 
+UNREADABLE: Final = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError),
+    *(ValueError, NotImplementedError, RuntimeError),
+)
+"""What a damaged archive raises, by its method of compression."""
+
+
 def _unpack(archive: GivenFile) -> list[GivenFile]:
     """Return the files of a zip archive, without hidden ones; raise InputError for a damaged or large one."""
     name = archive.plain_name
@@ -116,7 +124,16 @@ def _unpack(archive: GivenFile) -> list[GivenFile]:
                 if left < 0:
                     raise InputError(f"{name}: unpacks to more than {MAX_DECODED_MB} MB")
                 files.append(GivenFile(name=member.filename, content=content))
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
+    except (
+        zipfile.BadZipFile,
+        lzma.LZMAError,
+        zlib.error,
+        OSError,
+        EOFError,
+        ValueError,
+        NotImplementedError,
+        RuntimeError,
+    ):
         raise InputError(f"{name}: is no readable zip archive") from None
     return files
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import zipfile
 from pathlib import Path
@@ -62,7 +63,7 @@ def _unpacked_fault(path: Path) -> str | None:
     try:
         with zipfile.ZipFile(path) as parts:
             unpacked = sum(part.file_size for part in parts.infolist()) >> 20
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+    except (zipfile.BadZipFile, lzma.LZMAError, OSError, ValueError, NotImplementedError):
         return None  # reading it reports the fault
     return None if unpacked <= MAX_DECODED_MB else f"unpacks to {unpacked:,} MB, at most {MAX_DECODED_MB}"
 

@@ -252,7 +252,7 @@ def read_coflow_parts(path: Path) -> tuple[NDArray[np.object_], pd.DataFrame]:
 
 def _header(path: Path, lines: list[str]) -> tuple[int, int]:
     words = lines[0].split() if lines else []
-    if len(words) != 2 or not all(word.isdigit() for word in words):
+    if len(words) != 2 or not all(word.isdecimal() for word in words):
         raise InputError(f"{path.name} row 1: must be the numbers of racks and of coflows")
     racks, coflows = int(words[0]), int(words[1])
     if not 1 <= racks <= 4096:

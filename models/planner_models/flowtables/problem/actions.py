@@ -19,7 +19,14 @@ import re
 from typing import Final, NamedTuple
 
 from planner.errors import did_you_mean
-from planner_models.flowtables.problem.fields import PACKET, BadMatch, Field, Layout, parse_value
+from planner_models.flowtables.problem.fields import (
+    PACKET,
+    BadMatch,
+    Field,
+    Layout,
+    parse_value,
+    require_short_numbers,
+)
 
 DROP: Final = "drop"
 CONTROLLER: Final = "controller"
@@ -121,6 +128,7 @@ def read_steps(action: str, layout: Layout) -> list[Step]:  # noqa: C901
 
     raises  BadMatch with the rule that the text violates
     """
+    require_short_numbers(action)
     steps: list[Step] = []
     for part in action.split() or [action]:
         kind, _, value = part.partition(":")

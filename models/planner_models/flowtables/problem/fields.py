@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.errors import did_you_mean
+from planner.io.number_texts import long_number
 
 Words = NDArray[np.uint64]
 Cube = tuple[int, int]
@@ -48,8 +50,18 @@ HEXADECIMAL: Final = (
 """Fields that are shown as hexadecimal numbers, whatever their size."""
 
 
+MOST_CUBES: Final = 10_000
+"""Entries of one rule."""
+
+
 class BadMatch(ValueError):
     """A match that has no meaning; the message is its rule, without the place."""
+
+
+def require_short_numbers(text: str) -> None:
+    """Raise BadMatch for a text with a number of thousands of digits."""
+    if (fault := long_number(text)) is not None:
+        raise BadMatch(fault)
 
 
 class Kind(NamedTuple):
@@ -133,6 +145,7 @@ class Layout:
 
         raises  BadMatch with the rule that the text violates
         """
+        require_short_numbers(text)
         parts: dict[str, list[Cube]] = {}
         given: dict[str, str] = {}  # part of the text that each field is from
         for token in text.replace(",", " ").split():
@@ -151,6 +164,9 @@ class Layout:
             for cubes in parts.values():
                 value, mask = value | cubes[0][0], mask | cubes[0][1]
             return [(value, mask)]
+        count = prod(map(len, parts.values()))
+        if count > MOST_CUBES:  # before they are made: a few ranges have more than memory holds
+            raise BadMatch(f"its ranges make {count:,} entries, must be at most {MOST_CUBES:,}")
         return [
             (sum(cube[0] for cube in chosen), sum(cube[1] for cube in chosen))
             for chosen in product(*parts.values())

@@ -28,7 +28,6 @@ from planner_models.flowtables.problem.schema import (
 if TYPE_CHECKING:
     from planner_models.flowtables.problem.problem import FlowTables
 
-MOST_CUBES: Final = 10_000  # entries of one rule
 MOST_PAIRS: Final = 16  # of overlapping rules that are looked for
 
 
@@ -73,8 +72,6 @@ def _find_bad_matches(problem: FlowTables) -> list[str]:
         try:
             cubes = layout.parse(text)
             entries += len(cubes)
-            if len(cubes) > MOST_CUBES:
-                raise BadMatch(f"its ranges make {len(cubes):,} entries, must be at most {MOST_CUBES:,}")
             rule = layout.find_missing_prerequisite(*cubes[0]) or layout.find_no_prefix(cubes[0][1])
             if rule:
                 raise BadMatch(rule)

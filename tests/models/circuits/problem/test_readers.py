@@ -13,6 +13,7 @@ import pytest
 
 from planner import InputError
 from planner_models.circuits.problem import readers
+from planner_models.circuits.problem.readers import read_coflow_parts
 
 
 @pytest.mark.parametrize("ending", [".csv", ".npy", ".parquet"])
@@ -191,3 +192,10 @@ def test_the_real_trace_is_read() -> None:
     made = readers.read_coflows(path=path, length_ms=60_000)
     assert made.size()["racks"] == 150
     assert made.size()["pairs"] > 100
+
+
+@pytest.mark.parametrize("first", ["9" * 5000 + " 1", "1 " + "9" * 5000, "\u00b2 1"])
+def test_numbers_that_are_none_in_a_header_are_refused(tmp_path: Path, first: str) -> None:
+    (tmp_path / "trace.txt").write_text(f"{first}\n1 0 1 1 1 2:5\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"trace\.txt row 1"):
+        read_coflow_parts(tmp_path / "trace.txt")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner_models.flowtables.problem.fields import FIVE_TUPLE, Layout, split_range
+from planner_models.flowtables.problem.fields import FIVE_TUPLE, BadMatch, Layout, split_range
 
 LAYOUT = Layout(FIVE_TUPLE)
 
@@ -55,3 +55,17 @@ def test_fields_do_not_cross_words() -> None:
 )
 def test_ranges_multiply_entries(text: str, entries: int) -> None:
     assert len(LAYOUT.parse(text)) == entries
+
+
+def test_ranges_that_make_too_many_entries_are_counted_not_made() -> None:
+    """62^2 * 30^2 prefixes: of 32 bits without both ends, and of 16 bits."""
+    text = "ip_src=1:4294967294 ip_dst=1:4294967294 tp_src=1:65534 tp_dst=1:65534"
+    with pytest.raises(BadMatch, match="its ranges make 3,459,600 entries, must be at most 10,000"):
+        LAYOUT.parse(text)
+    assert len(LAYOUT.parse("ip_src=1:4294967294 ip_dst=1:4294967294")) == 62**2
+
+
+@pytest.mark.parametrize("text", ["tp_src={}", "ip_src=1.2.3.4/{}", "ip_src=0/{}", "tp_dst=1:{}"])
+def test_a_number_of_thousands_of_digits_is_refused(text: str) -> None:
+    with pytest.raises(BadMatch, match="has a number of 5,000 digits"):
+        LAYOUT.parse(text.format("9" * 5000))

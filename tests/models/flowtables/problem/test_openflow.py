@@ -302,3 +302,26 @@ def test_an_entry_of_a_trace_is_read_on_the_fields_of_a_layout() -> None:
     assert found.actions == "4"
     with pytest.raises(InputError, match="has no line 'Megaflow'"):
         read_megaflow("", layout)
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        (f"priority={LONG} actions=drop", "digits"),
+        (f"table={LONG} actions=drop", "digits"),
+        (f"nw_src=1.2.3.4/{LONG},ip actions=drop", "digits"),
+        (f"actions=goto_table:{LONG}", "digits"),
+        (f"actions=load:{LONG}->reg0[0..15]", "digits"),
+        (
+            " ".join([",".join(f"reg{i}=1:4294967294" for i in range(6)), "actions=drop"]),
+            "its ranges make [0-9,]+ entries",
+        ),
+    ],
+)
+def test_lines_made_to_stop_the_reader_are_refused(tmp_path: Path, line: str, fault: str) -> None:
+    with pytest.raises(InputError, match=fault) as error:
+        read(tmp_path, line, ["in_port=1"])
+    assert "row 1" in str(error.value)

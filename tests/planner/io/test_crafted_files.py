@@ -1,0 +1,193 @@
+"""Files that were made to stop a reader: the answer is one clear line, in time that grows with the file."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from planner.contract.tables import Table
+from planner.errors import InputError
+from planner.io.number_texts import MAX_DIGITS, long_number
+from planner.io.table_files import read_tables, suffix_of, write_table
+from planner.io.text_files import read_text
+from planner.scenarios.catalogue import find_system
+
+LINKS = next(table for table in find_system("traffic").problem.tables if table.name == "links")
+SLACK_S = 0.3
+
+
+def read(path: Path, table: Table = LINKS) -> int:
+    """Return the number of rows that are read."""
+    return len(read_tables([table], {table.name: path})[table.name])
+
+
+def fault(path: Path) -> str:
+    with pytest.raises(InputError) as error:
+        read(path)
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
+
+
+def cpu_s(work: Callable[[], object]) -> float:
+    """Return the CPU seconds of this process and of the children that it has waited for."""
+
+    def total() -> float:
+        used = (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
+        return sum(one.ru_utime + one.ru_stime for one in used)
+
+    before = total()
+    work()
+    return total() - before
+
+
+# --- texts --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "where"),
+    [
+        ('[{"tail": "a", "head": "b"}, {"tail": "\\ud800", "head": "b"}]', "row 2"),
+        ('[{"tail": "a", "head": "b", "\\uDFFF": 1}]', "row 1"),
+        ('{"tail": "a", "head": "b"}\n{"tail": "\\udc00\\ud800", "head": "b"}\n', "row 2"),
+    ],
+)
+def test_half_a_character_in_json_is_refused(tmp_path: Path, rows: str, where: str) -> None:
+    (tmp_path / "links.json").write_text(rows)
+    assert fault(tmp_path / "links.json").startswith(f"links.json {where}: has half a character, \\u")
+
+
+def test_two_halves_are_a_character(tmp_path: Path) -> None:
+    row = '{"tail": "\\ud83d\\ude00", "head": "b", "capacity_mbps": 1}'
+    (tmp_path / "links.json").write_text(f"[{row}]")
+    frame = read_tables([LINKS], {"links": tmp_path / "links.json"})["links"]
+    assert frame["tail"].tolist() == ["\U0001f600"]
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x0c"])
+def test_a_line_of_json_ends_at_a_line_feed_only(tmp_path: Path, mark: str) -> None:
+    rows = [
+        {"tail": f"a{mark}b", "head": "c", "capacity_mbps": 1},
+        {"tail": "c", "head": "d", "capacity_mbps": 2},
+    ]
+    (tmp_path / "links.jsonl").write_text(
+        "\n".join(json.dumps(row, ensure_ascii=mark == "\x0c") for row in rows)
+    )
+    (tmp_path / "links.json").write_bytes((tmp_path / "links.jsonl").read_bytes())
+    frame = read_tables([LINKS], {"links": tmp_path / "links.json"})["links"]
+    assert frame["tail"].tolist() == [f"a{mark}b", "c"]
+
+
+def test_a_number_of_thousands_of_digits_is_refused_in_any_text(tmp_path: Path) -> None:
+    assert long_number("9" * MAX_DIGITS) is None
+    (tmp_path / "trace.txt").write_text("1 2\n3 " + "9" * 5000 + "\n")
+    with pytest.raises(InputError) as error:
+        read_text(tmp_path / "trace.txt")
+    assert str(error.value) == "trace.txt row 2: has a number of 5,000 digits, must have at most 1,000"
+
+
+# --- growth -------------------------------------------------------------------------------
+
+
+def write_open_quote(path: Path, size: int) -> None:
+    """Write a header whose quote nothing closes, before many lines."""
+    path.write_text('tail,head,"capacity_mbps\n' + "a,b,1\n" * size)
+
+
+def write_quotes(path: Path, size: int) -> None:
+    path.write_text('"tail,head\n' + '"x"",\n' * size)
+
+
+def write_plain(path: Path, size: int) -> None:
+    path.write_text("tail,head,capacity_mbps\n" + "".join(f"n{i},m{i},1\n" for i in range(size)))
+
+
+def write_packed(path: Path, size: int) -> None:
+    rows = "".join(f"n{i},m{i},1\n" for i in range(size))
+    path.write_bytes(gzip.compress(f"tail,head,capacity_mbps\n{rows}".encode()))
+
+
+def write_lines(path: Path, size: int) -> None:
+    rows = [{"tail": f"n{i}", "head": f"m{i}", "capacity_mbps": 1} for i in range(size)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+
+
+def write_gaps(path: Path, size: int) -> None:
+    """Write a workbook with a blank optional cell in its first and in its last row."""
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("links")
+    sheet.append(["tail", "head", "capacity_mbps", "weight"])
+    for row in range(size):
+        sheet.append([f"n{row}", f"m{row}", 1, None if row in (0, size - 1) else 1])
+    book.save(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("write", "name", "size"),
+    [
+        (write_open_quote, "links.csv", 100_000),
+        (write_quotes, "links.csv", 100_000),
+        (write_plain, "links.csv", 50_000),
+        (write_packed, "links.csv.gz", 50_000),
+        (write_lines, "links.json", 20_000),
+        (write_gaps, "links.xlsx", 2_000),
+    ],
+)
+def test_the_time_of_a_file_grows_as_the_file_does(
+    tmp_path: Path, write: Callable[[Path, int], None], name: str, size: int
+) -> None:
+    """Four times the rows take at most six times the time: 16 times would be a quadratic reader."""
+    times = []
+    for rows in (size, size, 4 * size):  # the first loads modules
+        folder = tmp_path / str(len(times))
+        folder.mkdir()
+        write(folder / name, rows)
+
+        def work(path: Path = folder / name) -> None:
+            with contextlib.suppress(InputError):
+                read(path)
+
+        times.append(cpu_s(work))
+    assert times[2] <= 6 * times[1] + SLACK_S, times
+
+
+def test_a_header_with_an_open_quote_is_one_clear_line_at_once(tmp_path: Path) -> None:
+    write_open_quote(tmp_path / "links.csv", 500_000)
+    started = time.process_time()
+    assert fault(tmp_path / "links.csv").startswith("links.csv")
+    assert time.process_time() - started < 10.0
+
+
+def test_line_ends_within_the_quotes_of_a_header_are_read(tmp_path: Path) -> None:
+    (tmp_path / "links.csv").write_text('tail,head,capacity_mbps,"a\nnote"\na,b,1,x\n')
+    assert read(tmp_path / "links.csv") == 1
+
+
+# --- formulas -----------------------------------------------------------------------------
+
+STARTS = ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20"]
+
+
+@pytest.mark.parametrize("name", ["links.csv", "links.csv.gz", "links.xlsx"])
+@pytest.mark.parametrize("start", STARTS, ids=[f"{ord(one):04x}" for one in STARTS])
+def test_a_text_that_may_be_a_formula_is_quoted_and_read_back(tmp_path: Path, start: str, name: str) -> None:
+    import pandas as pd
+
+    if name.endswith("xlsx") and start == "\r":
+        pytest.skip("a workbook has no carriage return alone")
+    text = f"{start}1+1"
+    frame = pd.DataFrame({"tail": [text], "head": ["b"], "capacity_mbps": [1.0]})
+    path = tmp_path / name
+    write_table(frame, path)
+    if suffix_of(path) == ".csv":
+        cell = path.read_text().split("\n", 1)[1]
+        assert cell.lstrip('"').startswith("'")
+    assert read_tables([LINKS], {"links": path})["links"]["tail"].tolist() == [text]
