@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from planner.formatting import figure, heading
 
@@ -73,6 +73,8 @@ class Headline:
     unavoidable  function of a plan's metrics that returns the sentence on what every plan loses, which
                `metric` does not count, such as demands that a failure cuts off; "" for nothing. A verdict
                begins with it
+    unservable  function of a problem that returns the sentence on demands that no plan can serve, with their
+               names; "" for none. A verdict begins with it
     required   by the name of each constraint that no plan may violate at any gain, such as rules of routes,
                the metric that counts it: a plan that violates one is never best where another does not
     """
@@ -89,6 +91,7 @@ class Headline:
     cost: str = ""
     table: tuple[str, ...] = ()
     unavoidable: Callable[[Mapping[str, float | None]], str] | None = None
+    unservable: Callable[[Any], str] | None = None
     required: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from plotly import graph_objects as go
 
+    from planner.contract.metrics import Metric
     from planner.reports.document import Page
 
 MOST_LINES: Final = 12
@@ -83,6 +84,13 @@ class Result(ABC):
         from planner.reports import html
 
         return html.fragment(self.page())
+
+
+def metric_columns(
+    metrics: Sequence[Metric], values: Mapping[str, float | None], taken: Collection[str]
+) -> dict[str, float | None]:
+    """Return the values of metrics by column: its name, or `metric.cost` where `taken` has that name."""
+    return {f"metric.{one.name}" if one.name in taken else one.name: values.get(one.name) for one in metrics}
 
 
 def wrapped(lines: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from planner.contract.tables import digest
 from planner.errors import InputError, PlannerError, did_you_mean
 from planner.formatting import number, sizes
 from planner.options import Options
-from planner.runs.result import MOST_LINES, Result, aligned, wrapped
+from planner.runs.result import MOST_LINES, Result, aligned, metric_columns, wrapped
 from planner.runs.verdict import comparison_verdict, run_verdict, tightest_bounds
 from planner.scenarios.scenario import Entry, Scenario
 
@@ -303,10 +303,16 @@ class Comparison(Result):
                 "seconds": run.proof.seconds,
                 "compile_s": run.proof.compile_s,
                 "violations": len(run.violations) if run.plan is not None else None,
-                **{metric.name: run.metrics.get(metric.name) for metric in self.system.metrics},
-                "share_of_bound": self.share_of_bound(run),
             }
             for run in self.runs
+        ]
+        rows = [
+            {
+                **row,
+                **metric_columns(self.system.metrics, run.metrics, row),
+                "share_of_bound": self.share_of_bound(run),
+            }
+            for row, run in zip(rows, self.runs, strict=True)
         ]
         return pd.DataFrame(rows).set_index("design")
 

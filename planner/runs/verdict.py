@@ -93,12 +93,15 @@ def _run_sentences(run: Run, bounds: Sequence[float]) -> list[Sentence]:
     if not values:
         return [Sentence(f"{run.label}: {_missing(run)}.")]
     lead = UNFAILED if _has_failure_figures(run) else ""
-    unavoidable = run.system.plan.headline.unavoidable
-    lost = unavoidable(run.metrics) if unavoidable else ""
-    if lost:
+    headline = run.system.plan.headline
+    lost = [
+        headline.unservable(run.problem) if headline.unservable and run.problem is not None else "",
+        headline.unavoidable(run.metrics) if headline.unavoidable else "",
+    ]
+    if any(lost):
         lead = BESIDES
     return [
-        *([Sentence(lost, is_loss=True)] if lost else []),
+        *(Sentence(text, is_loss=True) for text in lost if text),
         Sentence(f"{lead}{run.label} {_headline(run, values, bounds)}."),
         *(Sentence(f"It {loss}.", is_loss=True) for loss in _losses(run)),
         *(Sentence(f"It {fallback}.") for fallback in _fallbacks(run)),

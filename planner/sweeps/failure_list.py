@@ -17,7 +17,7 @@ from planner.contract.proof import Proof
 from planner.contract.studies import Section
 from planner.contract.system import System
 from planner.formatting import amount_or_number, number, percent, plural, sizes
-from planner.runs.result import Result, aligned
+from planner.runs.result import Result, aligned, metric_columns
 from planner.runs.run import Run
 from planner.runs.trials import BusiestLink, picture_of
 from planner.runs.verdict import headline_words, loss_words
@@ -212,7 +212,7 @@ class Failures(Result):
             return f"{head} has no plan then ({worst.error})"
         lost = loss_words(self.system, worst.metrics)
         says = " and ".join([f"{head} then {headline_words(self.system, worst.metrics)}", *lost])
-        if not self.system.plan.headline.cost:
+        if self.system.plan.headline.cost in ("", *self.system.plan.headline.losses):
             return says
         after, before = (
             amount_or_number(figures.get(self.metric.name), self.metric.unit)
@@ -228,8 +228,11 @@ class Failures(Result):
         return f" {why}: {left:,} of {self.total:,} failures were not tried."
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each failure, the worst first: kind, element, cost, share, losses, metrics."""
-        rows = [
+        """Return one row for each failure, the worst first: kind, element, cost, share, and metrics.
+
+        A metric that has the name of another column, such as `cost`, is in `metric.cost`.
+        """
+        own = [
             {
                 "kind": one.kind,
                 "element": one.element,
@@ -244,9 +247,13 @@ class Failures(Result):
                 "error": one.error or None,
                 **({} if one.probability is None else {"probability": one.probability}),
                 **one.figures,
-                **{metric.name: one.metrics.get(metric.name) for metric in self.system.metrics},
             }
             for one in self.failures
+        ]
+        taken = {name for row in own for name in row}
+        rows = [
+            {**row, **metric_columns(self.system.metrics, one.metrics, taken)}
+            for row, one in zip(own, self.failures, strict=True)
         ]
         columns = ["kind", "element", "state", "cost", "share", "is_harmless"]
         return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)

@@ -47,6 +47,8 @@ from planner.sweeps.workers import map_shares
 MOST_PER_PART: Final = 128
 """Failures that are analysed at a time, so that progress shows."""
 PARTS_PER_THREAD: Final = 4
+LEAST_SHARE_LOST: Final = 1e-6
+"""Of the demand; a smaller share that is lost is rounding."""
 
 
 @verb
@@ -336,11 +338,13 @@ class _Search:
             asked = abs(before.get(metric.name if system.plan.headline.cost else headline.name) or 0.0)
             asked = total or asked
             is_share = bool(asked) and (metric.unit == headline.unit or bool(system.plan.headline.cost))
+            is_share &= bool(total) or metric.name not in system.plan.headline.losses
             share = cost / asked if is_share else None
         least = 1e-6 * (total or 0.0) + 1e-9
         losses = self.run.constraints.lost
         more = [value - losses.get(loss, 0.0) > least for loss, value in outcome.losses.items()]
         more.append(bool(system.plan.headline.cost) and (cost or 0.0) > least)
+        more.append(_carries_less(system, before, outcome.metrics))
         return Failure(
             kind=candidate.kind,
             element=candidate.name,
@@ -440,6 +444,20 @@ def _parts(rows: Ints, width: int) -> list[Ints]:
     """Return the rows in parts, several for each of `width` workers."""
     count = max(math.ceil(len(rows) / MOST_PER_PART), min(len(rows), width * PARTS_PER_THREAD))
     return [part for part in np.array_split(rows, max(count, 1)) if len(part)]
+
+
+def _carries_less(
+    system: System, before: Mapping[str, float | None], after: Mapping[str, float | None]
+) -> bool:
+    """Return whether a smaller share of the demand is carried than before, where the headline is that share.
+
+    An amount that is lost says less: a failure may take demand away with the element.
+    """
+    headline = system.plan.headline
+    if headline.metric != headline.growth:
+        return False
+    old, new = (min(1.0, figures.get(headline.metric) or 0.0) for figures in (before, after))
+    return old - new > LEAST_SHARE_LOST
 
 
 def _worse_by(

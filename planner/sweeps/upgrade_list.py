@@ -15,7 +15,7 @@ from planner.contract.metrics import Metric
 from planner.contract.proof import OPTIMAL_GAP, Proof
 from planner.contract.system import System
 from planner.formatting import amount_or_number, few, number, percent, sizes
-from planner.runs.result import Result, aligned
+from planner.runs.result import Result, aligned, metric_columns
 from planner.runs.run import Run
 from planner.runs.trials import Adjustments
 from planner.runs.verdict import headline_words, loss_words
@@ -192,12 +192,15 @@ class Upgrades(Result):
         return [fitting_share(self.system, metrics) for metrics in plans]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row for each step: what is bought, its cost and gain, and the metrics after it."""
+        """Return one row for each step: what is bought, its cost and gain, and the metrics after it.
+
+        A metric that has the name of another column, such as `cost`, is in `metric.cost`.
+        """
         names = ("kind", "element", "action", "adds", "cost", "gain", "tried", "candidates", "is_proven")
         rows = [
             {
                 **{name: getattr(step, name) for name in names},
-                **{metric.name: step.metrics.get(metric.name) for metric in self.system.metrics},
+                **metric_columns(self.system.metrics, step.metrics, names),
             }
             for step in self.steps
         ]
@@ -206,9 +209,11 @@ class Upgrades(Result):
     @property
     def curve(self) -> pd.DataFrame:
         """The Pareto curve: cost, the metric that it reaches, and the upgrades, a row for each point."""
+        paid = "cost" if self.has_costs else "upgrades"
+        (reached,) = metric_columns([self.metric], {}, (paid, "elements"))
         return pd.DataFrame(
             [(point.cost, point.value, ", ".join(point.elements)) for point in self.points],
-            columns=["cost" if self.has_costs else "upgrades", self.metric.name, "elements"],
+            columns=[paid, reached, "elements"],
         )
 
     @cached_property
@@ -217,7 +222,7 @@ class Upgrades(Result):
         if len(self.points) < 2:
             return None
         across = "cost" if self.has_costs else "upgrades"
-        frame = self.curve[[across, self.metric.name]].rename(columns={self.metric.name: self.metric.label})
+        frame = self.curve.iloc[:, :2].set_axis([across, self.metric.label], axis=1)
         units = {across: self.cost_unit, self.metric.label: self.metric.unit}
         return Curve(title="What a budget reaches", frame=frame, units=units)
 

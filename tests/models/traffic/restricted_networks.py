@@ -189,11 +189,12 @@ def _incidence(problem: Traffic, paths: Paths) -> tuple[np.ndarray, np.ndarray]:
 
 
 def solve_program(problem: Traffic, load: np.ndarray, serve: np.ndarray, objective: str) -> float:
-    """Return the optimum over columns with a load on each link (E, n), each of one demand (K, n)."""
+    """Return the optimum over columns with a load on each link (E, n), each of one demand (K, n).
+
+    Demands without a column do not count in the concurrent flow and the utilization.
+    """
     rate, capacity, count = problem.rate_mbps, problem.capacity_mbps, load.shape[1]
     served = np.flatnonzero(serve.sum(axis=1))
-    if objective == "concurrent" and len(served) < len(rate):
-        return 0.0
     if objective in ("concurrent", "utilization"):
         found = linprog(
             np.r_[np.zeros(count), 1.0],

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Concatenate, Final, ParamSpec
+
+import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
@@ -15,8 +19,12 @@ from planner_models.topology.designs.joint_program import JointProgram, solve, u
 from planner_models.topology.designs.shorter_routes import shorten
 from planner_models.topology.plan.balance import Routing, balance, capacity_of
 from planner_models.topology.plan.check import derive_scale, evaluate
+from planner_models.topology.plan.metrics import say_without_path
 from planner_models.topology.plan.plan import Topology, make_plan
 from planner_models.topology.problem.problem import Fabric
+
+P = ParamSpec("P")
+Plan = Callable[Concatenate[Fabric, P], Decision[Topology]]
 
 EXACT_BLOCKS: Final = 12
 """Blocks up to which the routing over given links is solved to optimality by a linear program."""
@@ -34,6 +42,28 @@ def route(problem: Fabric, links: Ints, *, start: Floats | None = None) -> Routi
     if exact.scale is None or exact.scale <= routing.scale:
         return routing
     return Routing(shares=exact.shares, scale=exact.scale)
+
+
+def route_servable(plan: Plan[P]) -> Plan[P]:
+    """Return the function that plans for the demand that some plan has a path for, and serves no other."""
+
+    @functools.wraps(plan)
+    def plan_for_servable(problem: Fabric, /, *args: P.args, **parameters: P.kwargs) -> Decision[Topology]:
+        servable, options = problem.servable, parameters.get("options")
+        if servable is problem:
+            return plan(problem, *args, **parameters)
+        if isinstance(options, Options) and options.service == "all":
+            reason = say_without_path(problem).rstrip(".")
+            return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, reasons=(reason,)))
+        if servable is not None:
+            return plan(servable, *args, **parameters)
+        count = len(problem.blocks)
+        links = np.zeros((count, count), dtype=np.int64) if problem.present is None else problem.present
+        proof = Proof(status=Status.OPTIMAL, metric="demand_scale", objective=0.0, bound=0.0)
+        empty = make_plan(problem, links, np.zeros((count, count, count)))
+        return Decision(plan=empty, proof=proof, guarantees=KEPT)
+
+    return plan_for_servable
 
 
 def decide(

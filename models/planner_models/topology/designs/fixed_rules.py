@@ -9,23 +9,26 @@ import numpy as np
 from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.options import Options
-from planner_models.topology.designs.decision import decide
+from planner_models.topology.designs.decision import decide, route_servable
 from planner_models.topology.designs.whole_links import approach, fill_ports, round_links
 from planner_models.topology.plan.plan import Topology
 from planner_models.topology.problem.generators import mesh
 from planner_models.topology.problem.problem import Fabric, pairs_of
 
 
+@route_servable
 def plan_mesh(problem: Fabric, *, options: Options = Options()) -> Decision[Topology]:
     """Link all blocks equally, whatever the demand; traffic is routed direct or by one transit block."""
     return decide(problem, approach(problem, mesh(problem.ports)), options=options)
 
 
+@route_servable
 def plan_proportional(problem: Fabric, *, options: Options = Options()) -> Decision[Topology]:
     """Link blocks in proportion to the demand between them, as far as ports allow."""
     return decide(problem, approach(problem, match_demand(problem)), options=options)
 
 
+@route_servable
 def plan_matching(problem: Fabric, *, options: Options = Options()) -> Decision[Topology]:
     """Give each link to the two blocks with the most demand that no link between them carries yet (greedy).
 

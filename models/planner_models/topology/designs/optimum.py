@@ -18,7 +18,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.contract.ranking import EQUAL as SAME_RANK
 from planner.options import Options
-from planner_models.topology.designs.decision import decide, route
+from planner_models.topology.designs.decision import decide, route, route_servable
 from planner_models.topology.designs.fixed_rules import match_demand, match_heaviest
 from planner_models.topology.designs.joint_program import (
     JointProgram,
@@ -56,6 +56,7 @@ EQUAL: Final = 1e-6
 """Relative gap at which the search ends for many blocks."""
 
 
+@route_servable
 def plan(
     problem: Fabric, *, exact_blocks: ExactBlocks = 6, options: Options = Options()
 ) -> Decision[Topology]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
 from planner.contract.plan import Violations
+from planner.contract.tolerances import exceeds, falls_short
 from planner.errors import PlanRejected
 from planner_models.topology.plan.plan import Topology, read_links, require_rows
 from planner_models.topology.plan.steps import carried_scale, required_scale
 from planner_models.topology.problem.problem import TARGETS, Fabric
-
-TOLERANCE: Final = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,16 +42,31 @@ class Evaluation:
 
     @cached_property
     def scale(self) -> float:
-        """The largest factor by which all demand may be multiplied on these paths; 0 where one has none."""
-        if (self.routed < 1 - TOLERANCE).any():
+        """The largest factor by which all demand may be multiplied on these paths; 0 where one has none.
+
+        Demand that no plan has a path for does not count.
+        """
+        lacking = falls_short(self.routed, 1.0) & (self.problem.servable_mbps > 0)
+        if lacking.any() or not self.problem.servable_mbps.any():
             return 0.0
+        return self.scale_of_routed
+
+    @cached_property
+    def scale_of_routed(self) -> float:
+        """The largest factor by which the demand that has paths may be multiplied; inf for none."""
         used = self.load > 0
         return float((self.capacity[used] / self.load[used]).min(initial=np.inf))
 
     @property
+    def delivered_mbps(self) -> float:
+        """Demand that fits, where all demands with a path are reduced alike."""
+        routed = self.routed * self.problem.demand_mbps
+        return float(routed.sum()) * min(1.0, self.scale_of_routed)
+
+    @property
     def transit_share(self) -> float | None:
         """Share of all demand by transit blocks; None where a demand has no path."""
-        sent = self.problem.demand_mbps
+        sent = self.problem.servable_mbps
         return float((self.transit * sent).sum() / sent.sum()) if self.scale > 0 else None
 
     @property
@@ -64,22 +77,22 @@ class Evaluation:
     @cached_property
     def step_scales(self) -> list[float]:
         """Demand scale that the links carry that stay in service in each step; not above 1."""
-        present, scales = self.problem.present, []
+        present, servable, scales = self.problem.present, self.problem.servable, []
         if present is None or self.changes is None:
             return []
         now = present.copy()
         for change in self.changes:
             left = now + np.minimum(change, 0)
-            scales.append(min(1.0, carried_scale(self.problem, left)))
+            scales.append(1.0 if servable is None else min(1.0, carried_scale(servable, left)))
             now = now + change
         return scales
 
     @cached_property
     def fits_before_and_after(self) -> bool:
         """True where all demand fits on the links of today, and on those of the plan."""
-        present = self.problem.present
+        present, servable = self.problem.present, self.problem.servable
         assert present is not None
-        return required_scale(self.problem, present, self.links) >= 1
+        return servable is None or required_scale(servable, present, self.links) >= 1
 
 
 def derive_scale(problem: Fabric, plan: Topology) -> float:
@@ -99,7 +112,7 @@ def evaluate(problem: Fabric, plan: Topology) -> Evaluation:
     routes = plan.routes
     source, target = require_rows(problem, routes, "routes", TARGETS)
     share = routes["share"].to_numpy(float)
-    if not (np.isfinite(share) & (share > 0) & (share <= 1 + TOLERANCE)).all():
+    if not (np.isfinite(share) & (share > 0) & ~exceeds(share, 1.0)).all():
         raise PlanRejected("routes: share must be greater than 0 and at most 1")
     blank = np.array([not isinstance(name, str) or not name for name in routes["via"]], dtype=bool)
     via = problem.block_index.get_indexer(pd.Index(routes["via"].astype(str))).astype(np.int64)
@@ -120,8 +133,8 @@ def evaluate(problem: Fabric, plan: Topology) -> Evaluation:
     np.add.at(load, (source[blank], target[blank]), sent[blank])
     np.add.at(load, (source[~blank], via[~blank]), sent[~blank])
     np.add.at(load, (via[~blank], target[~blank]), sent[~blank])
-    if (routed > 1 + TOLERANCE).any():
-        i, j = (int(place[0]) for place in np.nonzero(routed > 1 + TOLERANCE))
+    if exceeds(routed, 1.0).any():
+        i, j = (int(place[0]) for place in np.nonzero(exceeds(routed, 1.0)))
         raise PlanRejected(
             f"routes: shares from '{problem.names[i]}' to '{problem.names[j]}' add up to {routed[i, j]:.9g}, "
             "must be at most 1"
@@ -174,7 +187,7 @@ def check(problem: Fabric, plan: Topology) -> Violations:
 
     ports   a block has more links than ports, in the plan or after a step
     moves   more links are made anew than the limit on moves allows
-    routes  a demand is routed in part only; one without any path counts as well
+    routes  a demand is routed in part only, or not at all although some plan has a path for it
     steps   a step takes more links out of service, or makes more, than its limit allows
     drain   a step leaves links that do not carry all demand, where those of today and of the plan do
 
@@ -189,7 +202,7 @@ def check(problem: Fabric, plan: Topology) -> Violations:
             found += Violations.of(
                 "moves", where=["links made anew"], amount=[made], allowed=problem.move_limit, unit="links"
             )
-    source, target = np.nonzero(done.routed < 1 - TOLERANCE)
+    source, target = np.nonzero(falls_short(done.routed, 1.0) & (problem.servable_mbps > 0))
     found += Violations.of(
         "routes",
         where=[f"{problem.names[i]}->{problem.names[j]}" for i, j in zip(source, target, strict=True)],
@@ -231,7 +244,7 @@ def _check_steps(problem: Fabric, done: Evaluation) -> Violations:
     if not done.fits_before_and_after:  # then no order of steps carries all demand
         return found
     scales = np.array(done.step_scales)
-    short = np.flatnonzero(scales < 1 - TOLERANCE)
+    short = np.flatnonzero(falls_short(scales, 1.0))
     return found + Violations.of(
         "drain",
         where=[f"step {place + 1}" for place in short],

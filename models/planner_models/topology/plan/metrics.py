@@ -7,22 +7,29 @@ from typing import Final
 import numpy as np
 
 from planner.contract.metrics import Headline, less, more
+from planner.formatting import amount
 from planner_models.topology.plan.check import evaluate
 from planner_models.topology.plan.plan import Topology
 from planner_models.topology.problem.problem import Fabric
 
+MAX_NAMED: Final = 3  # demands that a sentence names
 JUPITER: Final = "Poutievski et al. 2022 (Jupiter)"
 
 METRICS: Final = (
     more(
         "demand_scale",
         "",
-        "largest factor by which all demand may be multiplied on the plan's paths; 0 where a demand has none",
+        "largest factor by which all demand that can have a path may be multiplied on the plan's paths; 0 "
+        "where some of it has none",
         JUPITER,
     ),
     more("offered_mbps", "Mbit/s", "all demand"),
-    more("delivered_mbps", "Mbit/s", "demand that fits, where all demands are reduced alike"),
-    less("unserved_mbps", "Mbit/s", "demand that does not fit, where all demands are reduced alike"),
+    more("delivered_mbps", "Mbit/s", "demand that fits, where all demands with a path are reduced alike"),
+    less(
+        "unserved_mbps",
+        "Mbit/s",
+        "demand without a path, or that does not fit where others are reduced alike",
+    ),
     less(
         "max_utilization",
         "",
@@ -40,6 +47,22 @@ METRICS: Final = (
         "least demand scale of the links that stay in service in a step, at most 1; unknown without steps",
     ),
 )
+
+
+def say_without_path(problem: Fabric) -> str:
+    """Return the sentence that names demands which no plan has a path for; "" where there is none."""
+    lacking = problem.demand_mbps - problem.servable_mbps
+    count = int((lacking > 0).sum())
+    if not count:
+        return ""
+    largest = np.argsort(-lacking, axis=None, kind="stable")[: min(count, MAX_NAMED)]
+    pairs = zip(*np.unravel_index(largest, lacking.shape), strict=True)
+    names = [f"{problem.names[i]}->{problem.names[j]}" for i, j in pairs]
+    more = f" and {count - MAX_NAMED:,} more" if count > MAX_NAMED else ""
+    verb = "demand has" if count == 1 else "demands have"
+    return f"{count:,} {verb} no path: {', '.join(names)}{more} ({amount(float(lacking.sum()), 'Mbit/s')})."
+
+
 HEADLINE: Final = Headline(
     metric="demand_scale",
     verb="carries {} times the demand",
@@ -47,6 +70,8 @@ HEADLINE: Final = Headline(
     then_words="over a mean of",
     losses={"unserved_mbps": "leaves {} unserved"},
     growth="demand_scale",
+    cost="unserved_mbps",
+    unservable=say_without_path,
     table=(
         "demand_scale",
         "max_utilization",
@@ -75,7 +100,7 @@ def measure(
     """Return a value for every metric."""
     done = evaluate(problem, plan)
     offered, scale = float(problem.demand_mbps.sum()), done.scale
-    delivered = offered * min(1.0, scale)
+    delivered = done.delivered_mbps
     present, changes = problem.present, done.changes
     moved = None if present is None else float(np.maximum(done.links - present, 0).sum() // 2)
     return {

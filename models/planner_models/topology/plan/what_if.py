@@ -54,7 +54,7 @@ def _say_gain(problem: Fabric, done: Evaluation) -> list[str]:
     present = problem.present
     if present is None:
         return []
-    today = carried_scale(problem, present, enough=np.inf)
+    today = 0.0 if problem.servable is None else carried_scale(problem.servable, present, enough=np.inf)
     if today <= 0:
         return ["The links of today do not connect all demands."]
     made = int(np.maximum(done.links - present, 0).sum()) // 2

@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
-import pandas as pd
 from pydantic import Field
 
 from planner.errors import InputError
-from planner_models.topology.problem.problem import ENDS, TARGETS, Fabric, tabulate_links
+from planner_models.topology.problem.problem import Fabric, tabulate_links
 
 
 def adjust(
@@ -21,7 +20,7 @@ def adjust(
     ] = 1.0,
     fail_blocks: Annotated[
         tuple[str, ...],
-        Field(description="blocks that are lost; demand from and to them, and their links, are left out"),
+        Field(description="blocks that are lost with their links; demand from and to them stays, unserved"),
     ] = (),
     port_factors: Annotated[
         dict[str, Annotated[float, Field(ge=1, allow_inf_nan=False)]],
@@ -39,7 +38,7 @@ def adjust(
 ) -> Fabric:
     """Return the problem with other demands, blocks, ports or limits on changes.
 
-    raises  InputError for blocks that are none, and where no demand is left
+    raises  InputError for blocks that are none
     """
     changed = problem
     if scale != 1:
@@ -58,27 +57,17 @@ def adjust(
         raise InputError(f"{next(iter(given))}: the problem has no links of today that could be moved")
     if given:
         changed = changed.with_limits(**given)
-    return remove_blocks(changed, fail_blocks) if fail_blocks else changed
+    return fail_all_ports(changed, fail_blocks) if fail_blocks else changed
 
 
-def remove_blocks(problem: Fabric, names: tuple[str, ...]) -> Fabric:
-    """Return the problem without some blocks, their links and the demand from and to them."""
+def fail_all_ports(problem: Fabric, names: tuple[str, ...]) -> Fabric:
+    """Return the problem in which some blocks have neither ports nor links; demand from and to them stays."""
     rows = problem.require_blocks("fail_blocks", names)
-    lost = set(problem.block_index[rows])
-
-    def rest(frame: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
-        kept = ~np.logical_or.reduce([frame[column].isin(lost).to_numpy() for column in columns])
-        left: pd.DataFrame = frame[kept].reset_index(drop=True)
-        return left
-
-    present = problem.present
-    links = None
+    ports = problem.ports.astype(float)
+    ports[rows] = 0.0
+    links, present = problem.links, problem.present
     if present is not None:
-        kept = present.copy()
-        kept[rows], kept[:, rows] = 0, 0
-        links = tabulate_links(problem, kept)
-        links = rest(links, ENDS)
-    demands = rest(problem.demands, TARGETS)
-    if not len(demands):
-        raise InputError("fail_blocks: no demand is left without these blocks")
-    return replace(problem, blocks=rest(problem.blocks, ("block",)), demands=demands, links=links)
+        remaining = present.copy()
+        remaining[rows], remaining[:, rows] = 0, 0
+        links = tabulate_links(problem, remaining)
+    return replace(problem, blocks=problem.blocks.assign(ports=ports), links=links)

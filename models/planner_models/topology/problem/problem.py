@@ -207,6 +207,29 @@ class Fabric:
         return matrix
 
     @cached_property
+    def servable_mbps(self) -> Floats:
+        """(n, n) demand that some plan has a path for, Mbit/s.
+
+        A block without ports has none. Where no link may be made, a path takes at most two links of today.
+        """
+        has_ports = self.ports > 0
+        has_path = has_ports[:, None] & has_ports[None, :]
+        if self.present is not None and self.move_limit == 0:
+            linked = (self.present > 0).astype(np.int64)
+            has_path &= linked + linked @ linked > 0
+        return np.where(has_path, self.demand_mbps, 0.0)
+
+    @cached_property
+    def servable(self) -> Fabric | None:
+        """The same problem with the demand alone that some plan has a path for; None where there is none."""
+        if (self.servable_mbps == self.demand_mbps).all():
+            return self
+        if not self.servable_mbps.any():
+            return None
+        kept = self.servable_mbps[self.find_blocks(self.demands, TARGETS)] > 0
+        return replace(self, demands=self.demands[kept].reset_index(drop=True))
+
+    @cached_property
     def present(self) -> Ints | None:
         """(n, n) links of today between each two blocks; None where they may be made from nothing."""
         if self.links is None:

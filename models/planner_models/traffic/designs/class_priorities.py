@@ -81,7 +81,12 @@ class Level:
 
 
 def make_levels(problem: Traffic, order: ClassOrder) -> list[Level]:
-    """Return the levels of a problem with classes, in their order; the largest weight of each counts as 1."""
+    """Return the levels of a problem in their order; the largest weight of each counts as 1.
+
+    Without classes, or where these are ignored, there is one level in which all demands count alike.
+    """
+    if not problem.has_classes or order == "ignored":
+        return [Level(name="all", value=np.ones(len(problem.demands)))]
     table = problem.class_table
     rank = table["priority"].to_numpy() if order == "strict" else np.zeros(len(table), dtype=np.int64)
     weight, names = table["weight"].to_numpy(float), table["class"].tolist()

@@ -38,6 +38,7 @@ from planner_models.traffic.designs.routable import (
     refuse_demands,
     shed_demands,
     shed_unreachable_within_limits,
+    without_share,
 )
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
@@ -93,9 +94,10 @@ def route(
     With `most_moved` the plan takes at most that share of the traffic off its routes in the plan `previous`,
     and has a table `rerouting` of what that costs (`limited_moves`).
 
-    A demand without a path within `max_hops`, its latency limit and its rules is shed too; with one, the
-    concurrent flow of all is 0. Under limits, paths="any" searches all routes that keep them, by column
-    generation (`restricted_flow`).
+    A demand without a path within its latency limit and its rules is shed, and the concurrent flow is that of
+    the others. So is one without a tunnel or a path within `max_hops`, but as other plans could serve it, the
+    concurrent flow is then 0, and the proof says what that of the others is. Under limits, paths="any"
+    searches all routes that keep them, by column generation (`restricted_flow`).
 
     returns  Decision with a Routing; its bound holds for all routings (that keep limits) with paths="any"
     raises   InputError for `max_hops` without a number of paths, or objective "cost" on links without a cost
@@ -221,10 +223,9 @@ def _route_alike(
     else:
         decision = decide_without_demand(search.problem, objective)
     decision = shed_demands(problem, left_out, decision)
-    proof = replace(decision.proof, bound_scope=search.scope)
-    if proof.metric == "concurrent_flow" and proof.objective is not None:
-        proof = replace(proof, objective=0.0, bound=0.0)
-    return replace(decision, proof=proof)
+    lack = describe_lack(problem, search.found, given.max_hops)
+    decision = replace(decision, proof=replace(decision.proof, bound_scope=search.scope))
+    return without_share(problem, left_out, decision, lack)
 
 
 def _route(search: OptimumSearch, objective: Objective) -> Decision[Routing]:

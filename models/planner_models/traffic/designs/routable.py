@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Concatenate, ParamSpec
+from typing import Concatenate, Final, ParamSpec
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,10 +14,19 @@ from planner.arrays import Bools
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.contract.tables import shorten_faults
+from planner.formatting import number
 from planner.options import Options
 from planner_models.traffic.plan.classes import divide_among_classes, merge_classes
 from planner_models.traffic.plan.plan import Routing, list_shed, routing_by_target
 from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.routable_demands import has_route
+
+ZERO_WHERE_LEFT_OUT: Final = {
+    "concurrent_flow": "the concurrent flow",
+    "min_rate_share": "the smallest share",
+    "geometric_rate_share": "the geometric mean of all shares",
+}
+"""Metrics of shares of demands that are 0 where one demand gets nothing, in words."""
 
 P = ParamSpec("P")
 Decide = Callable[Concatenate[Traffic, P], Decision[Routing]]
@@ -89,6 +98,27 @@ def refuse_demands(problem: Traffic, left_out: Bools, reason: str) -> Decision[R
     names = [problem.demand_labels[k] for k in np.flatnonzero(left_out)]
     reasons = shorten_faults([f"demand {name} {reason}" for name in names], "demands", "without a path")
     return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, reasons=tuple(reasons)))
+
+
+def without_share(
+    problem: Traffic, left_out: Bools, decision: Decision[Routing], reason: str
+) -> Decision[Routing]:
+    """Return the decision in which demands, (K,), get nothing, although other plans could serve some of them.
+
+    The smallest share of all demands and the geometric mean of their shares are 0 then: the proof says which
+    demands are the reason, and what it is for the others. Demands that no plan can serve do not count.
+    """
+    proof = decision.proof
+    lacking = np.flatnonzero(left_out & has_route(problem))
+    if not len(lacking) or proof.objective is None or proof.metric not in ZERO_WHERE_LEFT_OUT:
+        return decision
+    names = [problem.demand_labels[k] for k in lacking.tolist()]
+    count = f"demand {names[0]}" if len(names) == 1 else f"{len(names):,} demands, such as {names[0]},"
+    verb = reason if len(names) == 1 else reason.replace("has ", "have ", 1).replace(" its ", " their ")
+    what, others = ZERO_WHERE_LEFT_OUT[proof.metric], number(proof.objective)
+    said = f"{count} {verb}, so {what} is 0; of the others it is {others}"
+    proof = replace(proof, status=Status.OPTIMAL, objective=0.0, bound=0.0, reasons=(*proof.reasons, said))
+    return replace(decision, proof=proof)
 
 
 def shed_demands(problem: Traffic, left_out: Bools, decision: Decision[Routing]) -> Decision[Routing]:

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from planner.arrays import Floats, Ints
 from planner.contract.plan import Violations
 from planner.contract.tables import abbreviate
+from planner.contract.tolerances import RELATIVE, ROUNDING, exceeds, falls_short
 from planner.errors import PlanRejected
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.fixed_shares import flow_of_shares, measure_worst_utilization
@@ -25,9 +26,8 @@ from planner_models.traffic.plan.segments import flow_on_segments
 from planner_models.traffic.problem.indexing import entries_at, index_distinct, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-TOLERANCE: Final = 1e-6  # relative to a link's capacity, a demand, the flow to a target
+TOLERANCE: Final = RELATIVE  # of a link's capacity, a demand, the flow to a target
 MAX_PLACES: Final = 20_000_000  # of commodities and nodes, followed at a time
-ROUNDING: Final = 1e-12  # relative to the traffic through a node: precision of sums and differences
 
 
 _verified: weakref.WeakKeyDictionary[Routing, tuple[weakref.ref[Traffic], VerifiedFlow]]
@@ -41,6 +41,7 @@ class VerifiedFlow:
     load_mbps    (E,) traffic on each link
     link_row     (rows,) link of each row of the plan's table `links`
     served_mbps  (K,) traffic of each demand that is sent, and arrives where no link drops any
+    terms_mbps   (K,) sum of the absolute terms that it was computed from; 0 for flows of each demand alone
     flow_mbps    (C, E) flow of each commodity
     commodity    (C,) its demand; where flows are per target, class and target as in `Traffic.commodity`
     by_demand    whether commodities are demands
@@ -49,6 +50,7 @@ class VerifiedFlow:
     load_mbps: Floats
     link_row: Ints
     served_mbps: Floats
+    terms_mbps: Floats
     flow_mbps: sp.csr_array
     commodity: Ints
     by_demand: bool
@@ -85,7 +87,7 @@ def check(problem: Traffic, plan: Routing) -> Violations:
         _require_shares(problem, plan.shares, flow)
         measure_worst_utilization(problem, plan)  # raises where a matrix has a demand that is none
     allowed = problem.capacity_mbps
-    over = flow.load_mbps > allowed * (1 + TOLERANCE)
+    over = exceeds(flow.load_mbps, allowed)
     capacity = Violations.of(
         "capacity",
         where=[problem.link_labels[link] for link in np.flatnonzero(over)],
@@ -97,7 +99,7 @@ def check(problem: Traffic, plan: Routing) -> Violations:
     lost = lost_rates(problem, plan)
     known = flow.served_mbps + shed + lost
     excess = np.flatnonzero(
-        (shed > 0) & (known > problem.rate_mbps * (1 + TOLERANCE) + _precision(problem, flow))
+        (shed > 0) & exceeds(known, problem.rate_mbps + _precision(problem, flow), flow.terms_mbps)
     )
     if len(excess):
         k = int(excess[0])
@@ -105,7 +107,7 @@ def check(problem: Traffic, plan: Routing) -> Violations:
             f"shed: {problem.demand_labels[k]} is said to shed {shed[k]:.6g} Mbit/s, but "
             f"{flow.served_mbps[k]:.6g} of its {problem.rate_mbps[k]:.6g} Mbit/s are sent"
         )
-    short = known < problem.rate_mbps * (1 - TOLERANCE)
+    short = falls_short(known, problem.rate_mbps, flow.terms_mbps)
     demand = Violations.of(
         "demand",
         where=[problem.demand_labels[k] for k in np.flatnonzero(short)],
@@ -335,12 +337,14 @@ def _verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
     tolerance_mbps = TOLERANCE * _largest_in_row(flow)
     by_demand = "source" in flows
     served = _served_rates(problem, surplus, names, tolerance_mbps, by_demand=by_demand)
+    terms = np.zeros(len(served))
     if not by_demand:
-        served = _correct_rounding(problem, flow, names, served)
+        served, terms = _correct_rounding(problem, flow, names, served)
     return VerifiedFlow(
         load_mbps=load,
         link_row=link_row,
         served_mbps=served,
+        terms_mbps=terms,
         flow_mbps=flow,
         commodity=names,
         by_demand=by_demand,
@@ -450,8 +454,12 @@ def _served_rates(
     return served
 
 
-def _correct_rounding(problem: Traffic, flow: sp.csr_array, names: Ints, served: Floats) -> Floats:
-    """Return served rates, (K,), moved within rounding errors to the share of their whole commodity.
+def _correct_rounding(
+    problem: Traffic, flow: sp.csr_array, names: Ints, served: Floats
+) -> tuple[Floats, Floats]:
+    """Return served rates, (K,), moved within rounding errors to the share of their commodity; and terms.
+
+    terms  (K,) sum of the absolute terms that a served rate and what a plan lists as shed are computed from
 
     A node's surplus is the difference of the traffic that leaves and enters it; where much traffic
     passes through, the surplus of a demand millions of times smaller is lost to rounding.
@@ -464,6 +472,8 @@ def _correct_rounding(problem: Traffic, flow: sp.csr_array, names: Ints, served:
     served_in_all = sum_by_index(of, served, count)
     share = np.divide(served_in_all, wanted_in_all, out=np.zeros(count), where=wanted_in_all > 0)
     passing = sp.csr_array(flow @ abs(problem.incidence).T)
-    error = np.zeros(len(served))
-    error[known] = ROUNDING * entries_at(passing, row[known], problem.source[known])
-    return np.clip(share[of] * problem.rate_mbps, served - error, served + error)
+    terms = np.zeros(len(served))
+    terms[known] = entries_at(passing, row[known], problem.source[known])
+    error = ROUNDING * terms
+    # beside this error, that of what the plan sheds: it was computed from the same terms, and rounded up
+    return np.clip(share[of] * problem.rate_mbps, served - error, served + error), 3 * terms

@@ -145,6 +145,7 @@ def _flow_of_demands(problem: Traffic, flow_mbps: sp.csr_array, sent_mbps: Float
         load_mbps=np.asarray(flow_mbps.sum(axis=0)).ravel(),
         link_row=np.arange(len(problem.links)),
         served_mbps=sent_mbps,
+        terms_mbps=np.zeros(len(sent_mbps)),
         flow_mbps=flow_mbps,
         commodity=np.arange(len(problem.demands)),
         by_demand=True,

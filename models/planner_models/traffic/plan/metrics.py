@@ -10,8 +10,9 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.contract.metrics import Headline, less, more
 from planner.contract.plan import Breakdown
+from planner.contract.tolerances import exceeds
 from planner_models.traffic.plan.availability import FailureFigures, measure_failures
-from planner_models.traffic.plan.check import TOLERANCE, lost_rates, verify_flow
+from planner_models.traffic.plan.check import lost_rates, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.fixed_shares import measure_worst_utilization
 from planner_models.traffic.plan.moved_traffic import measure_moved_share
@@ -20,8 +21,9 @@ from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import count_segments
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.routable_demands import has_route, say_without_route
 
-SHARES = "of the demands with a path"
+SHARES = "of the demands with a path that keeps their limits"
 
 
 METRICS: Final = (
@@ -149,6 +151,7 @@ HEADLINE: Final = Headline(
         *("max_utilization", "mean_path_stretch", "mean_latency_ms"),
     ),
     required={"latency": "latency_violations", "rules": "rule_violations"},
+    unservable=say_without_route,
 )
 LIMITS: Final = {
     "capacity": "overloaded links",
@@ -173,7 +176,7 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
     unsent = rate - served - lost
     utilization = load / problem.capacity_mbps
     busiest = float(utilization.max(initial=0.0))
-    counted = (rate > 0) & ~problem.unreachable
+    counted = has_route(problem)
     smallest_share = float((served[counted] / rate[counted]).min()) if counted.any() else None
     sent, offered, arrived = float(served.sum()), float(rate.sum()), float(delivered.sum())
     shortest = _shortest_weight(problem, served)
@@ -186,7 +189,7 @@ def measure(problem: Traffic, plan: Routing, previous: Routing | None) -> dict[s
         "delivered_share": arrived / offered if offered > 0 else None,
         "lost_mbps": float((served - delivered).sum() + lost.sum()),
         "shed_mbps": float(np.where(unsent > 1e-12 * rate, unsent, 0.0).sum()),
-        "overloaded_links": float((utilization > 1 + TOLERANCE).sum()),
+        "overloaded_links": float(exceeds(load, problem.capacity_mbps).sum()),
         "max_utilization": busiest,
         "worst_utilization": measure_worst_utilization(problem, plan),
         "concurrent_flow": smallest_share / busiest if smallest_share is not None and busiest > 0 else None,

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.contract.tables import Table, validate
+from planner.contract.tolerances import RELATIVE, ROUNDING
 from planner.errors import PlanRejected
 from planner_models.traffic.plan.listed_routes import flow_on_routes
 from planner_models.traffic.plan.references import require_links
@@ -33,7 +34,7 @@ from planner_models.traffic.plan.segments import SEGMENTS
 from planner_models.traffic.problem.indexing import entries_at, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-SHED_TOLERANCE: Final = 1e-6  # of a demand; less is rounding
+SHED_TOLERANCE: Final = RELATIVE  # of a demand; less is rounding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -206,7 +207,7 @@ def _sent_by_target(problem: Traffic, flow: sp.csr_array, commodity: Ints) -> Fl
         for incidence in (problem.incidence, abs(problem.incidence))
     )
     # the surplus of a small demand drowns in the rounding errors of much traffic through its source
-    sent[known] = surplus + 1e-12 * passing
+    sent[known] = surplus + ROUNDING * passing
     return sent
 
 

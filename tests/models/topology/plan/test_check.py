@@ -67,7 +67,7 @@ def test_a_demand_without_a_path_is_found() -> None:
     problem = fabric([[0, 8, 2], [0, 0, 0], [0, 0, 0]])
     plan = plan_of(problem, ("a", "b", 2.0))
     assert limits_of(problem, plan) == [("routes", "a->c", 0.0, 1.0)]
-    assert measure(problem, plan, None)["delivered_mbps"] == 0.0
+    assert measure(problem, plan, None)["delivered_mbps"] == 8.0  # a->b, which fits
 
 
 def changed(table: str, **columns: object) -> Callable[[Topology], dict[str, pd.DataFrame]]:

@@ -62,12 +62,14 @@ def test_tables_make_the_problem_again() -> None:
     assert again.step_limit == 2
 
 
-def test_a_lost_block_takes_its_links_and_its_demand() -> None:
+def test_a_lost_block_takes_its_links_and_its_demand_is_unserved() -> None:
     problem = adjust(generators.small(), fail_blocks=("b2",))
-    assert problem.names == ["b1", "b3", "b4"]
+    assert problem.ports.tolist() == [6, 0, 6, 6]
     assert problem.present is not None
-    assert problem.present.sum(axis=1).tolist() == [4, 4, 4]
-    assert "b2" not in set(problem.demands["source"]) | set(problem.demands["target"])
+    assert problem.present.sum(axis=1).tolist() == [4, 0, 4, 4]
+    assert problem.demand_mbps.sum() == generators.small().demand_mbps.sum()
+    assert not problem.servable_mbps[1].any()
+    assert not problem.servable_mbps[:, 1].any()
 
 
 def test_other_adjustments() -> None:
@@ -85,7 +87,6 @@ def test_other_adjustments() -> None:
     [
         ({"fail_blocks": ("b22",)}, "fail_blocks: 'b22' is no block; did you mean 'b2'?"),
         ({"port_factors": {"x": 2.0}}, "port_factors: 'x' is no block"),
-        ({"fail_blocks": ("b1", "b2", "b3")}, "fail_blocks: no demand is left without these blocks"),
         ({"free_links": True, "move_limit": 2}, "move_limit: the problem has no links of today"),
     ],
 )

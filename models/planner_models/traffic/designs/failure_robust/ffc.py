@@ -89,14 +89,14 @@ def route(
         return refuse_demands(problem, left_out, describe_lack(served, found, None))
     if not len(found.demand):
         plan = plan_reservations(problem, found, np.zeros(0), np.zeros(len(problem.demands)))
-        proof = Proof(status=Status.OPTIMAL, metric="delivered_mbps", objective=0.0, bound=0.0)
+        proof = Proof(
+            status=Status.OPTIMAL, metric="delivered_mbps", objective=0.0, bound=0.0, bound_scope=scope
+        )
         return Decision(plan=plan, proof=proof)
     search = _Search(served, found, SurvivingPaths.of(served, found, known, k), options)
-    levels = [Level(name="all", value=np.ones(len(problem.demands)))]
-    if problem.has_classes:
-        levels = class_priorities.make_levels(served, classes)
+    levels = class_priorities.make_levels(served, classes)
     proof = search.run(levels)
-    if not problem.has_classes or (len(levels) == 1 and classes == "ignored"):
+    if not problem.has_classes or classes == "ignored":
         proof = replace(proof, levels=())
     if search.reserved is None:
         return Decision(plan=None, proof=proof)

@@ -47,9 +47,13 @@ def add_guarantees(
     failures: FailureSource,
     at_once: int,
     restoration: str,
+    has_zeros: bool = False,
 ) -> Routing:
-    """Return the plan with the table of what arrives in failures, (K,) Mbit/s, of demands that get any."""
-    rows = np.flatnonzero(rate_mbps > 0)
+    """Return the plan with the table of what arrives in failures, (K,) Mbit/s, of demands that get any.
+
+    has_zeros  whether demands that get nothing are listed too: the table says which failures were planned for
+    """
+    rows = np.flatnonzero((problem.rate_mbps > 0) if has_zeros else (rate_mbps > 0))
     table = pd.DataFrame(
         {name: problem.demands[name].astype(str).to_numpy()[rows] for name in problem.demand_key}
     )

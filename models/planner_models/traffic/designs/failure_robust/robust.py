@@ -115,9 +115,7 @@ def route(
         proof = _prove(best, most * float(offered.sum()), gap)
         scope = f"{routes.scope}, the same share of all demands"
     else:
-        levels = [Level(name="all", value=np.ones(len(offered)))]
-        if problem.has_classes and classes != "ignored":
-            levels = class_priorities.make_levels(problem, classes)
+        levels = class_priorities.make_levels(problem, classes)
         best, proof = _admit_by_level(offered, routes.networks, levels, options, until)
         scope = f"{routes.scope}, {ORDER_SCOPE}" if len(levels) > 1 and proof.bound is None else routes.scope
     proof = replace(proof, bound_scope=scope, metric="delivered_mbps", backend=BACKEND)

@@ -123,7 +123,9 @@ def route(
     sent = np.minimum(served.rate_mbps, total)
     plan = plan_reservations(problem, found, reserved, sent)
     safe = search.guaranteed(reserved, sent)
-    plan = add_guarantees(problem, plan, safe, failures=source, at_once=1, restoration="split")
+    plan = add_guarantees(
+        problem, plan, safe, failures=source, at_once=1, restoration="split", has_zeros=not safe.any()
+    )
     assert plan.guarantees is not None
     claims = plan.guarantees.assign(availability=availability)
     if assumed is not None:

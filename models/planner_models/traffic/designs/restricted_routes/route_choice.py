@@ -7,7 +7,7 @@ paths that are new join the known ones (column generation).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
@@ -15,7 +15,6 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
-from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_search import PathChoice
@@ -27,12 +26,11 @@ from planner_models.traffic.designs.restricted_routes.candidates import (
 )
 from planner_models.traffic.designs.restricted_routes.constrained_paths import ConstrainedPathSearch
 from planner_models.traffic.designs.restricted_routes.route_pool import RoutePool
-from planner_models.traffic.designs.routable import refuse_demands, shed_demands
+from planner_models.traffic.designs.routable import refuse_demands, shed_demands, without_share
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.route_limits import RouteLimits
 
-ZERO_WHERE_LEFT_OUT: Final = ("concurrent_flow", "min_rate_share", "geometric_rate_share")
 ALL_WITHIN_LIMITS: Final = "routes that keep latency limits and rules"
 """The scope of a bound over all of them."""
 
@@ -91,8 +89,7 @@ class RouteChoice:
     ) -> Decision[Routing]:
         """Return the decision of `decide` for the demands with a route, with the others as shed.
 
-        With `options.service` "all" the problem is infeasible where there are others. The smallest share of
-        all demands, and the geometric mean of their shares, are then 0 in every plan.
+        With `options.service` "all" the problem is infeasible where there are others.
         """
         left_out = self.without_path
         if not left_out.any():
@@ -101,10 +98,9 @@ class RouteChoice:
             return refuse_demands(self.problem, left_out, describe_lack(self.problem, self.given, max_hops))
         rest = self.problem.with_rates(np.where(left_out, 0.0, self.problem.rate_mbps))
         decision = shed_demands(self.problem, left_out, decide(rest))
-        proof = decision.proof
-        if proof.objective is not None and proof.metric in ZERO_WHERE_LEFT_OUT:
-            proof = replace(proof, status=Status.OPTIMAL, objective=0.0, bound=0.0)
-        return replace(decision, proof=proof)
+        return without_share(
+            self.problem, left_out, decision, describe_lack(self.problem, self.given, max_hops)
+        )
 
     @property
     def demand(self) -> Ints:

@@ -1,0 +1,61 @@
+"""Tolerances of checks: by how much an amount may differ from its limit for the arithmetic alone.
+
+There is one rule for all systems, without an amount of its own, so that it holds for rates of 1e-6 and of 1e9
+in one problem. An amount may differ from its limit by
+
+    1.001 * RELATIVE * |limit|  +  ROUNDING * (sum of the absolute terms that the amount was computed from)
+
+Designs stop at RELATIVE. A check computes the same sums in another order, so it allows a thousandth more, and
+the rounding of terms that nearly cancel: what a small demand sends beside much traffic of others is the
+difference of two large sums.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from planner.arrays import Bools, Floats
+
+RELATIVE: Final = 1e-6
+"""Largest violation that a design may leave, relative to the limit."""
+MARGIN: Final = 1.001
+"""Factor by which a check allows more than a design may leave."""
+ROUNDING: Final = 1e-12
+"""Error of a sum in double precision, relative to the sum of its absolute terms; a sum has up to 10,000s."""
+
+
+def allowance(limit: ArrayLike, terms: ArrayLike = 0.0, *, relative: float = RELATIVE) -> Floats:
+    """Return by how much amounts may differ from limits, in their shape and unit; 0 for limits of inf.
+
+    terms     sum of the absolute terms that an amount was computed from, in the unit of the limit
+    relative  for limits that are kept more exactly than by a solver, such as sums of given numbers
+    """
+    size = np.abs(np.asarray(limit, float))
+    size = np.where(np.isfinite(size), size, 0.0)
+    return np.asarray(MARGIN * relative * size + ROUNDING * np.abs(np.asarray(terms, float)))
+
+
+def exceeds(
+    amount: ArrayLike, limit: ArrayLike, terms: ArrayLike = 0.0, *, relative: float = RELATIVE
+) -> Bools:
+    """Return whether amounts exceed upper limits by more than the allowance; see `allowance`."""
+    given = np.asarray(limit, float) + allowance(limit, terms, relative=relative)
+    return np.asarray(np.asarray(amount, float) > given)
+
+
+def falls_short(
+    amount: ArrayLike, limit: ArrayLike, terms: ArrayLike = 0.0, *, relative: float = RELATIVE
+) -> Bools:
+    """Return whether amounts are below lower limits by more than the allowance; see `allowance`."""
+    given = np.asarray(limit, float) - allowance(limit, terms, relative=relative)
+    return np.asarray(np.asarray(amount, float) < given)
+
+
+def differs(one: ArrayLike, other: ArrayLike, terms: ArrayLike = 0.0, *, relative: float = RELATIVE) -> Bools:
+    """Return whether amounts differ by more than the allowance of the larger; see `allowance`."""
+    first, second = np.asarray(one, float), np.asarray(other, float)
+    larger = np.maximum(np.abs(first), np.abs(second))
+    return np.asarray(np.abs(first - second) > allowance(larger, terms, relative=relative))
