@@ -1,4 +1,4 @@
-"""Listens to Numba: who compiles is told to observers, and the clock of time limits stands still meanwhile.
+"""Listens to Numba: observers get the name of each kernel, and the clock of time limits is stopped meanwhile.
 
 `planner.compiled` begins to listen before it makes the first kernel. This module does not import Numba.
 """

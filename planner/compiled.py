@@ -21,6 +21,7 @@ import numba as nb
 import numpy as np
 from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
+from numba.core.types import unliteral
 from numba.extending import overload
 from numba.np import arrayobj
 
@@ -63,6 +64,7 @@ def _njit(**options: Any) -> Any:
                 Path(str(cached.cache_path)), Path(compiled.py_func.__code__.co_filename).parent
             ):
                 compiled._cache = cached
+        _share_constants(compiled)
         return compiled
 
     return compile_with_options
@@ -72,6 +74,20 @@ if TYPE_CHECKING:
     from numba import njit as njit
 else:
     njit = _njit
+
+
+def _share_constants(compiled: Any) -> None:
+    """Compile a function once for all constants of a type that compiled code passes to it.
+
+    Numba would compile it again for each: `search(order, True)` and `search(order, False)`.
+    """
+    resolve_call = compiled.get_call_template
+
+    def resolve_without_constants(arguments: Any, named: Any) -> Any:
+        plain = {name: unliteral(argument) for name, argument in named.items()}
+        return resolve_call(tuple(unliteral(argument) for argument in arguments), plain)
+
+    compiled.get_call_template = resolve_without_constants
 
 
 def kernel(function: FunctionT) -> FunctionT:

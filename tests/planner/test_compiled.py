@@ -124,3 +124,16 @@ def test_a_slice_of_another_shape_is_an_error_with_a_fixed_text() -> None:
             assign(np.zeros((5, *source.shape[1:])), source)
         fits = assign(np.zeros((5, *source.shape[1:])), source[:3])
         assert fits.sum() == source[:3].sum(), name
+
+
+def test_constants_of_one_type_share_compiled_code() -> None:
+    @njit()
+    def choose(values: Any, is_first: bool) -> float:
+        return float(values[0] if is_first else values[-1])
+
+    @njit()
+    def call(values: Any) -> tuple[float, float]:
+        return choose(values, True), choose(values, False)
+
+    assert call(np.array([1.0, 2.0])) == (1.0, 2.0)
+    assert len(choose.signatures) == 1
