@@ -124,6 +124,8 @@ def number(
     share: bool = False,
     other_names: Sequence[str] = (),
     counts_by_1024: bool = False,
+    mistaken_for: str | None = None,
+    when_absent: str | None = None,
 ) -> pa.Column:
     """Return a column of finite numbers; an optional column that is absent is filled with `default`.
 
@@ -135,6 +137,8 @@ def number(
     share  whether numbers are shares of something, which may be written in percent: 50% is read as 0.5
     other_names  names of such a column in other tools, without unit; case and punctuation do not matter
     counts_by_1024  whether a TB is 1,024 GB in this column, as in price lists
+    mistaken_for  column that other tools call by this name; a file without that column is asked about
+    when_absent  what the default means, which is said of a file without the column
     """
     rules: list[Rule] = [("must be a finite number", np.isfinite)]
     if more_than is not None:
@@ -162,6 +166,8 @@ def number(
             "share": share,
             "other_names": tuple(other_names),
             "counts_by_1024": counts_by_1024,
+            "mistaken_for": mistaken_for,
+            "when_absent": when_absent,
         },
     )
 

@@ -32,6 +32,7 @@ class Layout:
     columns    name in the file by our name
     key        where a scenario can say all this; None where it cannot, as for the tables of a plan
     advice     what the user can do where it cannot
+    option     option of a command that maps columns where a scenario cannot, such as --column
     """
 
     file: str | None = None
@@ -45,6 +46,7 @@ class Layout:
     columns: Mapping[str, str] = field(default_factory=dict)
     key: str | None = None
     advice: str = "save it as CSV in UTF-8 with commas and decimal points"
+    option: str | None = None
 
     @property
     def mapping_key(self) -> str | None:
@@ -54,6 +56,14 @@ class Layout:
     def advise(self, setting: str) -> str:
         """Return what the user can do where the file alone does not tell."""
         return f"say [{self.key}] {setting}" if self.key else self.advice
+
+    def advise_reading(self, table: str, name: str, other: str, given: str) -> str:
+        """Return how the user says whether a column is `name` or `other`, which both are our names."""
+        if self.mapping_key is not None:
+            return f'write [{self.mapping_key}] {other} = "{given}" or {name} = "{given}"'
+        if self.option is not None:
+            return f"say {self.option} '{table}.{other}={given}' or {self.option} '{table}.{name}={given}'"
+        return f"call it {other}, or add a column {other} (1 in every row is the default)"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ import pandas as pd
 from planner.contract.fault_rounds import find_faults_across
 from planner.contract.notes import add_note
 from planner.contract.plausibility import find_unusual
+from planner.contract.readings import assume_absent, find_unclear_readings
 from planner.contract.tables import FaultyRows, Table, check_rows, convert_units
 from planner.contract.units import plain
 from planner.errors import InputError, did_you_mean
@@ -192,13 +193,21 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
         frame = convert_units(frame, match)
     except UnicodeDecodeError:  # Parquet may hold any bytes as names
         raise InputError(f"{match.where}: has names that are not UTF-8 text") from None
+    unclear = find_unclear_readings(
+        table,
+        frame,
+        match.names,
+        file.layout.columns,
+        where=match.where,
+        advise=partial(file.layout.advise_reading, table.name),
+    )
     traits = (f"{match.where}: {', '.join(raw.traits)}",) if raw.traits else ()
     return Cells(
         frame=frame,
         where=match.where,
         first_row=raw.first_row,
-        notes=(*traits, *raw.notes, *match.notes()),
-        faults=faults,
+        notes=(*traits, *raw.notes, *match.notes(), *assume_absent(table, match.names, match.where)),
+        faults=(*faults, *unclear),
     )
 
 

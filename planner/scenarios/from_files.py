@@ -86,7 +86,9 @@ def write_scenario(
     problem = read_files(
         found,
         {
-            name: sheet.file(Layout(columns=mappings.get(name, {}), decimal=decimal, advice=ADVICE))
+            name: sheet.file(
+                Layout(columns=mappings.get(name, {}), decimal=decimal, advice=ADVICE, option="--column")
+            )
             for name, sheet in chosen.items()
         },
     )

@@ -68,6 +68,7 @@ def test_a_workbook_is_the_path_of_a_scenario_in_other_words_and_units(tmp_path:
         "net.xlsx: ignored sheets 'About'",
         "net.xlsx sheet Links: read columns 'From' as tail, 'To' as head, 'Capacity (Gbit/s)' as capacity_mbps (times 1,000)",
         "net.xlsx sheet Links: ignored columns 'Owner'",
+        "assumed: net.xlsx sheet Links: all links weigh 1",
         "net.xlsx sheet Demands: read columns 'Source' as source, 'Target' as target, 'Rate Gbps' as rate_mbps (times 1,000)",
     ]
 
@@ -118,7 +119,7 @@ def test_a_bad_layout_is_one_line(name: str, tmp_path: Path) -> None:
 
 DOUBTS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "capacities of Gbit/s as Mbit/s": (
-        "tail,head,capacity_mbps\na,b,0.01\nb,a,0.04\n",
+        "tail,head,capacity_mbps,weight\na,b,0.01,1\nb,a,0.04,1\n",
         "source,target,rate_mbps\na,b,15\n",
         (
             "warning: links.csv: capacity_mbps has a median of 0.025 Mbit/s, usual are 0.1 to 100,000,000; is its unit right?",
@@ -126,20 +127,24 @@ DOUBTS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
         ),
     ),
     "delays of seconds as ms": (
-        "tail,head,capacity_mbps,latency_ms\na,b,10,0.0002\nb,a,10,0.0003\n",
+        "tail,head,capacity_mbps,latency_ms,weight\na,b,10,0.0002,1\nb,a,10,0.0003,1\n",
         "source,target,rate_mbps\na,b,5\n",
         (
             "warning: links.csv: latency_ms has a median of 0.00025 ms, usual are 0.001 to 2,000; is its unit right?",
         ),
     ),
     "demands of kbit/s as Mbit/s": (
-        "tail,head,capacity_mbps\na,b,1000\nb,a,1000\n",
+        "tail,head,capacity_mbps,weight\na,b,1000,1\nb,a,1000,1\n",
         "source,target,rate_mbps\na,b,1500000\n",
         (
             "warning: demands.csv: the sum of rate_mbps is 750 times that of capacity_mbps in links.csv; are both units right?",
         ),
     ),
-    "plausible": ("tail,head,capacity_mbps,latency_ms\na,b,10,5\n", "source,target,rate_mbps\na,b,50\n", ()),
+    "plausible": (
+        "tail,head,capacity_mbps,latency_ms,weight\na,b,10,5,1\n",
+        "source,target,rate_mbps\na,b,50\n",
+        (),
+    ),
 }
 
 

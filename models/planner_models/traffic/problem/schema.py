@@ -17,6 +17,15 @@ MOST_MBPS: Final = 1e12  # an exabit per second
 LEAST_MBPS: Final = 1e-15  # but 0; less has no meaning, and its ratios overflow
 MOST_WEIGHT: Final = 1e12
 MOST_PARALLEL: Final = 1e6
+ROUTING_METRICS: Final = (
+    *("metric", "routing metric", "link metric", "link weight", "routing weight"),
+    *(
+        f"{protocol} {noun}"
+        for protocol in ("igp", "ospf", "isis", "te")
+        for noun in ("metric", "cost", "weight")
+    ),
+)
+"""Names of the routing metric in other tools; `cost` alone is a price too."""
 
 
 def rate_column(about: str, *, usual: tuple[float, float] | None = None) -> pa.Column:
@@ -41,9 +50,21 @@ LINKS: Final = Table(
         "tail": label("node where it starts"),
         "head": label("node where it ends"),
         "capacity_mbps": rate_column("most traffic, Mbit/s; a link with 0 is down", usual=(0.1, 1e8)),
-        "weight": number("routing metric", more_than=0, at_most=MOST_WEIGHT, optional=True, default=1.0),
+        "weight": number(
+            "routing metric",
+            more_than=0,
+            at_most=MOST_WEIGHT,
+            optional=True,
+            default=1.0,
+            other_names=ROUTING_METRICS,
+            when_absent="all links weigh 1",
+        ),
         "cost": number(
-            "price of carrying traffic, per Mbit/s", at_least=0, at_most=MOST_WEIGHT, optional=True
+            "price of carrying traffic, per Mbit/s",
+            at_least=0,
+            at_most=MOST_WEIGHT,
+            optional=True,
+            mistaken_for="weight",
         ),
         "latency_ms": number(
             "one-way delay, ms", at_least=0, at_most=MOST_WEIGHT, optional=True, usual=(1e-3, 2e3)
