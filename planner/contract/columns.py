@@ -55,7 +55,7 @@ class ColumnMatch:
         ]
         ignored = [f"'{shorten_name(name)}'" for name in self.ignored]
         lines = [("read columns ", read), ("ignored columns ", ignored)]
-        said = [f"{self.where}: {verb}{_list_some(items)}" for verb, items in lines if items]
+        said = [f"{self.where}: {verb}{list_some(items)}" for verb, items in lines if items]
         return said + [f"assumed: {self.where}: {text}" for text in self.assumed]
 
 
@@ -354,6 +354,7 @@ def format_factor(factor: Fraction | None) -> str:
     return f" (divided by {float(1 / factor):,.15g})"
 
 
-def _list_some(items: Sequence[str]) -> str:
+def list_some(items: Sequence[str]) -> str:
+    """Return the first items as one text, with the number of further ones."""
     rest = len(items) - MOST_NAMED
     return ", ".join(items[:MOST_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")

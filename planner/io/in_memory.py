@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
 
-from planner.contract.columns import match_columns
+from planner.contract.columns import list_some, match_columns, other_names
 from planner.contract.notes import add_note
+from planner.contract.readings import assume_absent, describe, readings_of
 from planner.contract.tables import Table, convert_units, flatten_frame, shorten_faults
-from planner.contract.units import find_units, split_unit, unit_of
+from planner.contract.units import find_units, plain, split_unit, unit_of
 from planner.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -143,6 +144,9 @@ def _matrix_rows(data: Any, names: Sequence[str], where: str) -> list[tuple[str,
 
 # --- graphs -------------------------------------------------------------------------------
 
+EDGES: Final = "edges of the graph"
+"""Name of the table of a graph's edges in notes and faults."""
+
 
 def take_graph(
     graph: nx.Graph,
@@ -172,7 +176,7 @@ def take_graph(
     mapping: dict[str, str] = {}
     faults: list[str] = []
     for ours, given in attributes.items():
-        name = given or _find_attribute(ours, map(str, frame.columns))
+        name = given or _find_attribute(links, ours, [str(name) for name in frame.columns])
         if name is None:
             continue
         if name not in frame:
@@ -190,7 +194,10 @@ def take_graph(
     if faults:
         raise InputError(*faults)
     known = [name for name in frame if name in (tail, head, *mapping.values())]
-    table = take_table(links, frame[known], where="edges of the graph", columns=mapping)
+    table = take_table(links, frame[known], where=EDGES, columns=mapping)
+    _note_readings(links, table, [ours for ours, given in attributes.items() if given is not None])
+    _note_ignored("edge", [str(name) for name in frame if name not in known])
+    _note_ignored("node", [str(name) for name in places if name not in nodes.columns])
     optional = {name: column.default for name, column in links.columns.items() if not column.required}
     defaults = {name: value for name, value in optional.items() if name in table and value is not None}
     filled = table.fillna(defaults) if defaults else table
@@ -198,13 +205,41 @@ def take_graph(
     return _known_columns(nodes, places), filled
 
 
-def _find_attribute(ours: str, names: Any) -> str | None:
-    """Return the attribute with the stem of one of our columns, such as `capacity_gbps` or `capacity`."""
+def _note_readings(links: Table, frame: pd.DataFrame, named: Sequence[str]) -> None:
+    """Say what is assumed of columns of edges that are absent, or may be an absent one.
+
+    named  columns of which the caller named the attribute
+    """
+    for name, other in readings_of(links).items():
+        if name in frame and other not in frame and name not in named:
+            add_note(f"assumed: {EDGES}: '{name}' is {describe(links, name)}, not {describe(links, other)}")
+    for note in assume_absent(links, frame.columns, EDGES):
+        add_note(note)
+
+
+def _note_ignored(kind: str, names: Sequence[str]) -> None:
+    """Say which attributes of a kind of element are not read."""
+    if names:
+        listed = list_some([f"'{name}'" for name in names])
+        add_note(f"graph: ignored {kind} attributes {listed}")
+
+
+def _find_attribute(table: Table, ours: str, names: Sequence[str]) -> str | None:
+    """Return the attribute with the stem of one of our columns, such as `capacity_gbps` or `capacity`.
+
+    Without one, return that with a name of the column in other tools, such as `igp_metric`; raise
+    InputError where several have one.
+    """
     stem = unit_of(ours)[0]
     for name in names:
         if name in (ours, stem) or any(one == stem for one, _ in split_unit(name)):
-            return str(name)
-    return None
+            return name
+    known = {plain(name) for name in other_names(table, ours)}
+    fitting = [name for name in names if plain(name) in known]
+    if len(fitting) > 1:
+        several = " and ".join(f"'{name}'" for name in fitting)
+        raise InputError(f"graph: edge attributes {several} may both be {ours}; name one of them")
+    return fitting[0] if fitting else None
 
 
 def _known_columns(table: Table, frame: pd.DataFrame) -> pd.DataFrame:

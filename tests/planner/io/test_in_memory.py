@@ -47,7 +47,8 @@ def test_an_edge_without_direction_is_a_link_each_way_in_our_units() -> None:
 
 def test_what_is_converted_is_kept_with_the_problem_as_notes() -> None:
     problem = Traffic.from_networkx(triangle(), {("a", "c"): 3.0}, unit="Gbit/s")
-    edges, demands = notes_of(problem)
+    edges, weights, demands = notes_of(problem)
+    assert weights == "assumed: edges of the graph: all links weigh 1"
     assert edges.startswith("edges of the graph: read columns 'capacity_gbps' as capacity_mbps (times 1,000)")
     assert "'latency_us' as latency_ms (divided by 1,000)" in edges
     assert demands == "demands: read columns 'rate (Gbit/s)' as rate_mbps (times 1,000)"
@@ -199,3 +200,44 @@ def test_faults_of_data_in_memory_are_one_line_each(case: str) -> None:
     with pytest.raises(InputError) as raised:
         make()
     assert message in str(raised.value)
+
+
+def test_a_metric_of_another_name_is_read_and_what_is_not_read_is_named() -> None:
+    graph = nx.Graph()
+    graph.add_node("a", country="CH")
+    for tail, head, metric in (("a", "b", 30), ("a", "c", 10), ("c", "b", 10)):
+        graph.add_edge(tail, head, capacity_mbps=100, igp_metric=metric, cost=metric, owner="x")
+    demands = {("a", "b"): 80.0, ("c", "b"): 40.0}
+    problem = Traffic.from_networkx(graph, demands, unit="Mbit/s")
+    path = nx.shortest_path(graph, "a", "b", weight="igp_metric")
+    assert path == ["a", "c", "b"]
+    # both demands share c->b
+    assert planner.solve(problem, design="ecmp").metrics["max_utilization"] == pytest.approx(1.2)
+    assert problem.weight.tolist() == problem.links["cost"].tolist() == [30, 30, 10, 10, 10, 10]
+    notes = notes_of(problem)
+    assert "edges of the graph: read columns 'igp_metric' as weight" in notes
+    assert "graph: ignored edge attributes 'owner'" in notes
+    assert "graph: ignored node attributes 'country'" in notes
+    assert not [note for note in notes if note.startswith("assumed: edges")]
+
+
+def test_a_cost_without_a_metric_is_a_price_and_said_so() -> None:
+    graph = nx.Graph()
+    graph.add_edge("a", "b", capacity_mbps=100, cost=3)
+    said = notes_of(Traffic.from_networkx(graph, {("a", "b"): 1.0}, unit="Mbit/s"))
+    weigh = "assumed: edges of the graph: all links weigh 1"
+    price = (
+        "assumed: edges of the graph: 'cost' is cost (price of carrying traffic, per Mbit/s), "
+        "not weight (routing metric)"
+    )
+    assert [note for note in said if note.startswith("assumed: ")] == [price, weigh]
+    named = notes_of(Traffic.from_networkx(graph, {("a", "b"): 1.0}, unit="Mbit/s", weight="cost"))
+    assert not [note for note in named if note.startswith("assumed: ")]
+
+
+def test_several_metrics_of_edges_are_asked_about() -> None:
+    graph = nx.Graph()
+    graph.add_edge("a", "b", capacity_mbps=100, igp_metric=3, te_metric=4)
+    with pytest.raises(InputError, match="'igp_metric' and 'te_metric' may both be weight; name one of them"):
+        Traffic.from_networkx(graph, {("a", "b"): 1.0}, unit="Mbit/s")
+    assert Traffic.from_networkx(graph, {("a", "b"): 1.0}, unit="Mbit/s", weight="te_metric").weight[0] == 4

@@ -168,7 +168,8 @@ class Traffic:
         unit      of capacities and rates without a unit in their name, such as "Gbit/s"; default: none,
                   and the names must have one, as capacity_gbps has
         capacity  edge attribute of the capacity; default: the one named `capacity`, with or without unit
-        weight    edge attribute of the routing metric; default: `weight`, or 1 where there is none
+        weight    edge attribute of the routing metric; default: `weight` or a common name of it, such as
+                  `igp_metric`; 1 where there is none, which is said
         cost      edge attribute of the price per Mbit/s; default: `cost`, where there is one
         latency   edge attribute of the delay, ms unless its name says otherwise; default: `latency_ms`
 

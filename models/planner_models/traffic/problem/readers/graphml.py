@@ -7,8 +7,7 @@ are faults, ports are ignored.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
@@ -23,22 +22,23 @@ from planner.arrays import Floats
 from planner.errors import InputError
 from planner.io.table_files import read_table
 from planner_models.traffic.problem.readers import Tables, node_labels, xml_files
+from planner_models.traffic.problem.readers.edge_attributes import (
+    EdgeSettings,
+    note_unread,
+    read_columns,
+    read_numbers,
+)
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
 from planner_models.traffic.problem.readers.file_writing import format_decimal, require_endpoints, write_text
 from planner_models.traffic.problem.readers.gravity_demands import Pairs, Seed, gravity_demands, keep_largest
 from planner_models.traffic.problem.readers.table_building import (
-    MBPS_EXPONENT,
     RateUnit,
     build_table,
-    drop_incomplete,
     named_tables,
     position_columns,
-    to_floats,
 )
 from planner_models.traffic.problem.schema import DEMANDS
 
-CAPACITIES: Final = ("LinkSpeedRaw", "capacity_mbps", "capacity", "bandwidth")
-STATED: Final[dict[str, RateUnit]] = {"LinkSpeedRaw": "bps", "capacity_mbps": "mbps"}
 POSITIONS: Final = {
     "latitude": ("Latitude", "latitude", "lat"),
     "longitude": ("Longitude", "longitude", "lon"),
@@ -70,11 +70,27 @@ def read(
         ),
     ] = None,
     capacity_unit: Annotated[
-        RateUnit,
-        Field(description="unit of the capacity; but LinkSpeedRaw is in bit/s, capacity_mbps in Mbit/s"),
-    ] = "mbps",
+        RateUnit | None,
+        Field(
+            description="unit of a capacity without unit in its name; default: mbps. LinkSpeedRaw is in bit/s"
+        ),
+    ] = None,
     default_capacity_mbps: Annotated[
         float | None, Field(gt=0, allow_inf_nan=False, description="capacity of edges without one (Mbit/s)")
+    ] = None,
+    weight: Annotated[
+        str | None,
+        Field(
+            description="edge attribute with the routing metric; default: weight, or a common name such as "
+            "metric, igp_metric or ospf_cost; without any, all links weigh 1"
+        ),
+    ] = None,
+    cost: Annotated[
+        str | None,
+        Field(
+            description="edge attribute with the price per Mbit/s; default: cost, where an edge has a "
+            "routing metric too"
+        ),
     ] = None,
     label: Annotated[
         str, Field(description="node attribute with the name; the id where it is missing")
@@ -84,8 +100,8 @@ def read(
 
     An undirected edge becomes two links, a directed edge one; parallel edges are kept. Edge attributes
     weight, cost and latency_ms (ms) and the node attributes Latitude and Longitude (degrees) become
-    columns; a column that some elements lack is left out, except weight, which is 1 for them. A name
-    that several nodes have is followed by their id.
+    columns; a column that some elements lack is left out, except weight, which is 1 for them. Notes name
+    the other attributes, and what is assumed. A name that several nodes have is followed by their id.
 
     raises  InputError with every fault of both files' syntax, structure and numbers
     """
@@ -101,7 +117,10 @@ def read(
     faults = FileErrors(path.name)
     graph = _graph(root, faults)
     nodes, code = _nodes(graph, label, faults)
-    links, tail, head = _links(graph, code, capacity, capacity_unit, default_capacity_mbps, faults)
+    settings = EdgeSettings(
+        capacity=capacity, unit=capacity_unit, default_mbps=default_capacity_mbps, weight=weight, cost=cost
+    )
+    links, tail, head = _links(graph, code, settings, faults)
     given, lines = None, faults.lines
     if demands is not None:
         try:
@@ -138,6 +157,8 @@ def _graph(root: Element, faults: FileErrors) -> _Graph:
         raise InputError(f"{faults.file}: has {len(graphs)} graphs, must have 1")
     keys, defaults = _keys(root, faults)
     found = _Graph(directed=graphs[0].get("edgedefault") == "directed")
+    about = [keys.get(data.get("key", ""), "") for data in graphs[0].findall("data")]
+    note_unread("graph", [name for name in about if name], (), faults.file)
     for element in graphs[0]:
         if element.tag == "node":
             place = _place(element, len(found.nodes), faults)
@@ -204,9 +225,12 @@ def _nodes(graph: _Graph, label: str, faults: FileErrors) -> tuple[pd.DataFrame,
     if label != "label" and label not in given:
         faults.add(faults.file, f": no node has the attribute '{label}'", near=(label, given))
     position: dict[str, Floats] = {}
+    used = {label}
     for column, names in POSITIONS.items():
         name = next((name for name in names if name in given), None)
-        position[column] = _numbers(rows, name or "", faults)
+        used |= {name} if name is not None else set()
+        position[column] = read_numbers(rows, name or "", faults)
+    note_unread("node", [name for _, values in rows for name in values], used, faults.file)
     if len(code) < len(rows):  # a fault
         return build_table(node=[]), code
     node = node_labels.make_unique([values.get(label, "") for _, values in rows], list(code))
@@ -214,25 +238,8 @@ def _nodes(graph: _Graph, label: str, faults: FileErrors) -> tuple[pd.DataFrame,
     return build_table(node=node, **columns), code
 
 
-def _numbers(
-    rows: Sequence[tuple[str, dict[str, str]]], name: str, faults: FileErrors, default: float = math.nan
-) -> Floats:
-    """Return one attribute of all rows; `default` where it is missing."""
-    return to_floats(
-        [
-            faults.number(place, name, values[name]) if values.get(name, "").strip() else default
-            for place, values in rows
-        ]
-    )
-
-
 def _links(
-    graph: _Graph,
-    code: Mapping[str, int],
-    capacity: str | None,
-    unit: RateUnit,
-    default_mbps: float | None,
-    faults: FileErrors,
+    graph: _Graph, code: Mapping[str, int], settings: EdgeSettings, faults: FileErrors
 ) -> tuple[pd.DataFrame, NDArray[np.intp], NDArray[np.intp]]:
     """Return the columns of numbers, tails and heads of links; an undirected edge gives two links."""
     ends, copies = [], []
@@ -246,50 +253,21 @@ def _links(
                 fault = f": {end} is '{shorten(id_)}', must be a node's id"
                 faults.add(place, fault, rule=f"{end} must be a node's id", near=(id_, code))
             pair.append(code.get(id_, 0))
+        if (both := edge.get("source")) is not None and both == edge.get("target"):
+            fault = f": source and target are both '{shorten(both)}', must differ; delete the edge"
+            faults.add(place, fault, rule="source and target must differ")
         directed = {"true": True, "false": False}.get(edge.get("directed", ""), graph.directed)
         copies.append(1 if directed else 2)
         ends += [pair] if directed else [pair, pair[::-1]]
     rows = [(place, values) for place, _, values in graph.edges]
-    given = {name for _, values in rows for name in values}
-    if capacity is not None and rows and capacity not in given and default_mbps is None:
-        faults.add(faults.file, f": no edge has the attribute '{capacity}'", near=(capacity, given))
-        default_mbps = math.nan  # so that only one fault reports it
-    columns = {"capacity_mbps": _capacities(rows, capacity, unit, default_mbps, faults)}
-    if "weight" in given:
-        columns["weight"] = _numbers(rows, "weight", faults, 1.0)
-    for name in ("cost", "latency_ms"):
-        if (values := drop_incomplete(_numbers(rows, name, faults), name, faults)) is not None:
-            columns[name] = values
+    read = read_columns(rows, settings, faults)
+    note_unread("edge", [name for _, values in rows for name in values], read.used, faults.file)
     tail, head = np.array(ends, dtype=np.intp).reshape(-1, 2).T
-    return build_table(**{name: np.repeat(values, copies) for name, values in columns.items()}), tail, head
-
-
-def _capacities(
-    rows: Sequence[tuple[str, dict[str, str]]],
-    capacity: str | None,
-    unit: RateUnit,
-    default_mbps: float | None,
-    faults: FileErrors,
-) -> Floats:
-    names = CAPACITIES if capacity is None else (capacity,)
-    missing = 0
-    found = []
-    for place, values in rows:
-        name = next((name for name in names if values.get(name, "").strip()), None)
-        if name is not None:
-            exponent = MBPS_EXPONENT[STATED.get(name, unit)]
-            found.append(faults.number(place, name, values[name], exponent=exponent))
-        else:
-            missing += 1
-            found.append(math.nan if default_mbps is None else default_mbps)
-    if missing and default_mbps is None:
-        listed = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-        faults.add(
-            faults.file,
-            f": {missing} of {len(rows)} edges have no {listed}; "
-            "set default_capacity_mbps, or capacity to the attribute that holds it",
-        )
-    return to_floats(found)
+    return (
+        build_table(**{name: np.repeat(values, copies) for name, values in read.columns.items()}),
+        tail,
+        head,
+    )
 
 
 def write(

@@ -219,4 +219,5 @@ def test_damage_is_reported_in_printable_lines(name: str, damage: list[tuple[int
 def test_faulty_values_are_reported_with_the_name_of_the_file(name: str) -> None:
     old, new = {"net.graph": ("1000", "-1"), "net.txt": (") 5", ") -5")}.get(name, (">1<", ">-1<"))
     (line, *_) = faults_of_text(name, CASES[name][0].replace(old, new, 1))
-    assert line.startswith(f"{name}: links row 1: capacity_mbps is -")
+    named = {"net.graphml": "edge 1: capacity is '-"}.get(name, "links row 1: capacity_mbps is -")
+    assert line.startswith(f"{name}: {named}")
