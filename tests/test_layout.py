@@ -13,7 +13,7 @@ MIRRORS = {
     "tests/dashboards": "dashboards/planner_dashboard",
     "tests/benchmarks": "benchmarks",
 }
-TOPICS = {"browser", "corruptions", "open_vswitch", "operator_tables"}
+TOPICS = {"bounds", "browser", "corruptions", "open_vswitch", "operator_tables"}
 """What tests of a whole package are about, besides its modules, such as a comparison with another program."""
 
 

@@ -18,7 +18,7 @@ throughput. `formulation` is the model in Pyomo, with placement.
 
 A tenant's fair share is what it would get if the store were one pool of each resource. Levels rise together
 until a resource of the pool is full, which holds the tenants that use it; those of the others rise on. A plan
-is worth its least share: the least rate of a tenant over its fair share, at most 1.
+has its least share as objective value: the least rate of a tenant over its fair share, at most 1.
 
 `optimum` optimises over every placement within the rules and every split of requests over replicas (with
 `splits = "even"` over even splits, with `placement = "keep"` over the placed replicas): the largest least
