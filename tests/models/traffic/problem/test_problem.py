@@ -31,7 +31,7 @@ DEMANDS = [("a", "c", 1.0)]
         (
             [("a", "b", float("inf"))],
             [("a", "b", 1.0)],
-            ["links row 1: capacity_mbps is inf, must be a finite number"],
+            ["links row 1: capacity_mbps is inf, must be a finite number; for no limit write 1e+12"],
         ),
         (LINKS, [("a", "c", -1.0)], ["demands row 1: rate_mbps is -1.0, must be at least 0"]),
         (
