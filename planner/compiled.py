@@ -81,11 +81,11 @@ def _share_constants(compiled: Any) -> None:
 
     Numba would compile it again for each: `search(order, True)` and `search(order, False)`.
     """
-    resolve_call = compiled.get_call_template
+    resolve_call, of_type = compiled.get_call_template, cast("Callable[[Any], Any]", unliteral)
 
     def resolve_without_constants(arguments: Any, named: Any) -> Any:
-        plain = {name: unliteral(argument) for name, argument in named.items()}
-        return resolve_call(tuple(unliteral(argument) for argument in arguments), plain)
+        plain = {name: of_type(argument) for name, argument in named.items()}
+        return resolve_call(tuple(map(of_type, arguments)), plain)
 
     compiled.get_call_template = resolve_without_constants
 
