@@ -81,7 +81,8 @@ def _share_constants(compiled: Any) -> None:
 
     Numba would compile it again for each: `search(order, True)` and `search(order, False)`.
     """
-    resolve_call, of_type = compiled.get_call_template, cast("Callable[[Any], Any]", unliteral)
+    resolve_call = compiled.get_call_template
+    of_type: Callable[[Any], Any] = unliteral
 
     def resolve_without_constants(arguments: Any, named: Any) -> Any:
         plain = {name: of_type(argument) for name, argument in named.items()}
