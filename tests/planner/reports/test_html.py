@@ -56,7 +56,7 @@ class Text(html.parser.HTMLParser):
 @pytest.fixture
 def scenario(tmp_path: Path) -> Path:
     (tmp_path / "links.csv").write_text(
-        f"tail,head,capacity_mbps\ns,{HOSTILE},10\n{HOSTILE},t,10\ns,b,5\nb,t,5\n"
+        f"tail,head,capacity_mbps,weight\ns,{HOSTILE},10,1\n{HOSTILE},t,10,1\ns,b,5,1\nb,t,5,1\n"
     )
     (tmp_path / "demands.csv").write_text("source,target,rate_mbps\ns,t,12\n")
     path = tmp_path / "s.toml"
@@ -174,7 +174,7 @@ def test_without_a_browser_pictures_fail_in_one_line(
         raise RuntimeError("Kaleido requires Google Chrome to be installed.\nmany more lines")
 
     monkeypatch.setattr(charts.go.Figure, "write_image", missing)
-    done = planner("solve", scenario, "--pictures", tmp_path / "pictures")
+    done = planner("solve", scenario, "--design", "optimum", "--pictures", tmp_path / "pictures")
     assert done.code == 1
     assert len(done.err.strip().splitlines()) == 1
     assert "Chrome" in done.err
