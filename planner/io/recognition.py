@@ -18,8 +18,9 @@ from planner.errors import InputError
 from planner.io import workbooks
 from planner.io.csv_files import possible_columns
 from planner.io.layout import Layout, TableFile
+from planner.io.matrices import can_be_matrix
 from planner.io.record_files import arrow_columns, json_columns
-from planner.io.table_files import SUFFIXES, suffix_of
+from planner.io.table_files import SUFFIXES, find_matrix, suffix_of
 
 if TYPE_CHECKING:
     from planner.contract.system import System
@@ -33,6 +34,10 @@ LEAST_FOUND: Final = 0.75
 
 Names such as `from` and `to` alone, beside a column that the system does not have, say too little.
 """
+
+
+MIN_COLUMNS: Final = 3
+"""Columns of a matrix at least: that of the names of its rows, and two of amounts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +77,15 @@ class Sheet:
     @property
     def is_in_workbook(self) -> bool:
         return suffix_of(self.path) in workbooks.SUFFIXES
+
+    def has_matrix(self, table: Table) -> bool:
+        """Return whether the sheet is a matrix of the amounts of a table, with or without faults."""
+        if len(self.widest) < MIN_COLUMNS:
+            return False
+        try:
+            return find_matrix(table, self.file()) is not None
+        except InputError:
+            return True
 
     def file(self, layout: Layout | None = None) -> TableFile:
         """Return the file with its sheet, for reading."""
@@ -269,9 +283,16 @@ def choose_table(sheet: Sheet, tables: Sequence[Table], mappings: Mappings | Non
 
 
 def match_sheet(sheet: Sheet, table: Table, mapping: Mapping[str, str] | None = None) -> ColumnMatch:
-    """Return the columns of a table found in a sheet, by the delimiter that shows the most of them."""
+    """Return the columns of a table found in a sheet, by the delimiter that shows the most of them.
+
+    A matrix has all columns of a table of amounts from a source to a target.
+    """
     found = [match_columns(table, names, where=sheet.path.name, mapping=mapping) for names in sheet.columns]
-    return max(found, key=lambda match: len(match.names))
+    best = max(found, key=lambda match: len(match.names))
+    is_complete = set(table.required_columns) <= set(best.names)
+    if mapping or is_complete or not can_be_matrix(table) or not sheet.has_matrix(table):
+        return best
+    return ColumnMatch(where=best.where, names={ours: ours for ours in table.required_columns})
 
 
 def _choose_incomplete(

@@ -21,11 +21,12 @@ from planner.contract.tables import FaultyRows, Table, check_rows, convert_units
 from planner.contract.units import plain
 from planner.errors import InputError, did_you_mean
 from planner.io import workbooks
-from planner.io.csv_files import read_csv
+from planner.io.csv_files import possible_columns, read_csv
 from planner.io.file_replacement import replace_file
 from planner.io.layout import Layout, TableFile
+from planner.io.matrices import can_be_matrix, read_matrix
 from planner.io.raw_table import FaultyCells, RawTable
-from planner.io.record_files import read_arrow, read_json
+from planner.io.record_files import arrow_columns, json_columns, read_arrow, read_json
 
 READERS: Final[Mapping[str, Callable[[Table, TableFile], RawTable]]] = {
     ".csv": read_csv,
@@ -182,7 +183,7 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
         raise InputError(f"{file.path.name}: must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
     faults: tuple[str, ...] = ()
     try:
-        raw = READERS[suffix](table, file)
+        raw = _read_raw(table, file, suffix)
     except FaultyCells as error:
         raw, faults = error.raw, error.faults
     match = raw.match
@@ -209,6 +210,52 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
         notes=(*traits, *raw.notes, *match.notes(), *assume_absent(table, match.names, match.where)),
         faults=(*faults, *unclear),
     )
+
+
+def _read_raw(table: Table, file: TableFile, suffix: str) -> RawTable:
+    """Return the table in a file; a file that lacks its columns may have it as a matrix."""
+    try:
+        return READERS[suffix](table, file)
+    except FaultyCells:
+        raise
+    except InputError:
+        raw = find_matrix(table, file)
+        if raw is None:
+            raise
+        return raw
+
+
+def find_matrix(table: Table, file: TableFile) -> RawTable | None:
+    """Return the pairs of a matrix in a file; None where it has none, or cannot be read.
+
+    raises  InputError with the cells of the matrix that are no numbers, or below 0
+    """
+    suffix = suffix_of(file.path)
+    if suffix is None or not can_be_matrix(table):
+        return None
+    try:
+        headers = list_headers(file)
+    except InputError:
+        return None
+    return read_matrix(table, file, READERS[suffix], headers)
+
+
+def list_headers(file: TableFile) -> list[list[str]]:
+    """Return the names of the columns of a file with one table, in each way in which it may be read.
+
+    raises  InputError where the columns cannot be read
+    """
+    match suffix_of(file.path):
+        case suffix if suffix in workbooks.SUFFIXES:
+            names = workbooks.sheet_names_of(file.path)
+            sheet = file.layout.sheet or (names[0] if len(names) == 1 else "")
+            return workbooks.sheet_columns(file.path, sheet)
+        case ".json" | ".jsonl" | ".ndjson":
+            return list(json_columns(file).values())
+        case ".parquet" | ".feather":
+            return [arrow_columns(file.path)]
+        case _:
+            return possible_columns(file)
 
 
 def check_cells(table: Table, frame: pd.DataFrame, *, where: str, first_row: int) -> pd.DataFrame:

@@ -1,0 +1,174 @@
+"""Square tables with names: amounts from the name of each row to that of each column, as traffic matrices.
+
+Such a table is read as rows of source, target and amount. Its first cell may name the unit of the amounts,
+and which end the rows are, as in `from \\ to (Gbps)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.columns import ColumnMatch, match_columns
+from planner.contract.end_columns import ENDS, OTHER_NAMES
+from planner.contract.tables import Table, label, number, shorten_faults
+from planner.contract.units import Unit, plain, split_unit, unit_of
+from planner.errors import InputError
+from planner.io.layout import TableFile
+from planner.io.raw_table import FaultyCells, RawTable
+
+Reader = Callable[[Table, TableFile], RawTable]
+MIN_NAMES: Final = 2
+"""Names that rows and columns of a matrix have in common at least."""
+SUMS: Final = frozenset({"total", "totals", "sum", "grandtotal"})
+"""Names of rows and columns of sums, without case and punctuation."""
+
+
+def can_be_matrix(table: Table) -> bool:
+    """Return whether the rows of a table are amounts, with a unit, from a source to a target."""
+    required = table.required_columns
+    return len(required) == 3 and tuple(required[:2]) == ENDS[1] and unit_of(required[2])[1] is not None
+
+
+def read_matrix(
+    table: Table, file: TableFile, read: Reader, headers: Sequence[Sequence[str]]
+) -> RawTable | None:
+    """Return the pairs of a matrix in a file under the names of a table; None where the file has no matrix.
+
+    Entries of 0 and blank ones are no pairs.
+
+    read     the reader of the file's format
+    headers  names of the columns, in each way in which the file may be read
+    raises   InputError with the cells that are no numbers
+    """
+    if not can_be_matrix(table) or file.layout.columns:
+        return None
+    for header in headers:
+        names = [name for name in header if name not in file.layout.ignore]
+        if len(names) <= MIN_NAMES:
+            continue
+        faults: tuple[str, ...] = ()
+        try:
+            raw = read(_wide_table(table, names), file)
+        except FaultyCells as error:
+            raw, faults = error.raw, error.faults
+        except InputError:
+            continue
+        if _is_matrix(names, raw.frame[names[0]]):
+            if faults:
+                raise InputError(*faults)
+            return _list_pairs(table, file, raw, names)
+    return None
+
+
+def _wide_table(table: Table, names: Sequence[str]) -> Table:
+    """Return the declaration of a matrix: a column of names, then one of numbers for each name."""
+    first, *others = names
+    columns = {name: number(f"amounts to {name}", may_be_blank=True) for name in others}
+    return Table(name=table.name, about=table.about, columns={first: label("name of the row"), **columns})
+
+
+def _is_matrix(names: Sequence[str], labels: pd.Series) -> bool:
+    """Return whether rows have the names of columns, each once; either may lack some, and have sums."""
+    rows = [str(name).strip() for name in labels.dropna() if plain(str(name)) not in SUMS]
+    columns = [name.strip() for name in names[1:] if plain(name) not in SUMS]
+    if len(set(rows)) != len(rows) or len(set(columns)) != len(columns):
+        return False
+    shared = len(set(rows) & set(columns))
+    return shared >= MIN_NAMES and shared == min(len(rows), len(columns))
+
+
+def _list_pairs(table: Table, file: TableFile, raw: RawTable, names: Sequence[str]) -> RawTable:
+    """Return the entries of a matrix that are not 0 as rows of a table."""
+    where, corner = raw.match.where, names[0]
+    amount = table.required_columns[2]
+    sums = [name for name in names[1:] if plain(name) in SUMS]
+    is_sum = raw.frame[corner].map(lambda name: plain(str(name)) in SUMS).to_numpy(bool)
+    named = raw.frame[corner].notna().to_numpy(bool)
+    cells = raw.frame.loc[named & ~is_sum].set_index(corner)[[name for name in names[1:] if name not in sums]]
+    cells.index, cells.columns = cells.index.astype(str).str.strip(), cells.columns.astype(str).str.strip()
+    _check_entries(cells, where)
+    values = cells.fillna(0.0).to_numpy(float)
+    rows_are_sources, says_ends = _read_ends(corner)
+    if not rows_are_sources:
+        cells, values = cells.T, values.T
+    unit, ours = _find_unit(table, file, corner), unit_of(amount)[1]
+    assert ours is not None
+    starts, ends = np.nonzero(values)
+    column = amount if unit is None else f"{unit_of(amount)[0]} ({unit.symbol})"
+    source, target = ENDS[1]
+    frame = pd.DataFrame(
+        {source: cells.index[starts], target: cells.columns[ends], column: values[starts, ends]}
+    )
+    notes = [f"{where}: is a matrix, with {len(frame):,} entries other than 0"]
+    if bool(is_sum.any()) or sums:
+        notes.append(f"{where}: rows and columns of sums left out")
+    if not says_ends and not _is_symmetric(cells, values):
+        notes.append(
+            f"assumed: {where}: traffic is from the names of rows to the names of columns; "
+            "otherwise write to\\from in the first cell"
+        )
+    if unit is None:
+        notes.append(
+            f"assumed: {where}: entries are in {ours.symbol}, as no unit is named; "
+            "write another one in the first cell"
+        )
+    match = match_columns(table, frame.columns, where=where)
+    # the columns of pairs are ours: only a factor between units is to be said
+    if unit is not None and unit != ours:
+        notes.append(f"{where}: entries in {unit.symbol}, converted to {ours.symbol}")
+    match = ColumnMatch(
+        where=where, names={source: source, target: target, amount: column}, factors=match.factors
+    )
+    return replace(raw, frame=frame, match=match, notes=(*raw.notes, *notes))
+
+
+def _check_entries(cells: pd.DataFrame, where: str) -> None:
+    """Raise InputError for entries that are no numbers or below 0, by the names of their row and column."""
+    numbers = cells.apply(pd.to_numeric, errors="coerce")
+    faults = []
+    for is_wrong, rule in (
+        (numbers.isna() & cells.notna(), "a number without a unit"),
+        (numbers < 0, "at least 0"),
+        (np.isinf(numbers), "a finite number"),
+    ):
+        faults += [
+            f"{where}: row {cells.index[row]}, column {cells.columns[column]} is "
+            f"{cells.iloc[row, column]!s}, must be {rule}"
+            for row, column in np.argwhere(is_wrong.to_numpy(bool)).tolist()
+        ]
+    if faults:
+        raise InputError(*shorten_faults(faults, where, "with such entries"))
+
+
+def _is_symmetric(cells: pd.DataFrame, values: np.ndarray) -> bool:
+    return list(cells.index) == list(cells.columns) and bool(np.array_equal(values, values.T))
+
+
+def _read_ends(corner: str) -> tuple[bool, bool]:
+    """Return whether rows are sources by the first cell, and whether it says so.
+
+    The first word that names an end is about the rows: `from \\ to`, `Destination`.
+    """
+    sources = frozenset().union(*(first for first, _ in OTHER_NAMES))
+    targets = frozenset().union(*(second for _, second in OTHER_NAMES))
+    for word in re.findall(r"[a-z]+", corner.lower()):
+        if word in sources or word in targets:
+            return word in sources, True
+    return True, False
+
+
+def _find_unit(table: Table, file: TableFile, corner: str) -> Unit | None:
+    """Return the unit that the first cell, the sheet's name or the file's name says; None where none does."""
+    ours = unit_of(table.required_columns[2])[1]
+    for text in (corner, file.layout.sheet or "", file.path.name.split(".")[0]):
+        for _, units in split_unit(text):
+            fitting = [one for one in units if ours is not None and one.dimension == ours.dimension]
+            if len(fitting) == 1:
+                return fitting[0]
+    return None
