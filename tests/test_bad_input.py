@@ -130,7 +130,12 @@ BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
     ),
     "duplicate rows": (
         {"demands": DEMANDS + "a,c,1\n"},
-        ["demands.csv row 3: source 'a', target 'c' is there already in row 2"],
+        [
+            (
+                "demands.csv row 3: source 'a', target 'c' is there already in row 2; for several flows of a "
+                "pair add a column class that names each"
+            )
+        ],
     ),
     "a duplicate node": (
         {"nodes": NODES + "b\n"},

@@ -38,6 +38,7 @@ class Table:
 
     key      columns with values that, together, may occur only once; optional ones, where they are there
     compact  columns of names are stored as categories, for tables of many rows with few names
+    key_hint  how to tell rows apart whose keys are the same, where an optional column of the key is absent
     """
 
     name: str
@@ -46,6 +47,7 @@ class Table:
     key: tuple[str, ...] = ()
     may_be_empty: bool = False
     compact: bool = False
+    key_hint: str = ""
 
     @property
     def required_columns(self) -> list[str]:
@@ -655,7 +657,8 @@ def _add_repeated_keys(table: Table, frame: pd.DataFrame, broken: _RowFaults) ->
         same = (frame[key] == frame[key].iloc[place]).all(axis=1).to_numpy()
         first = broken.first_row + int(frame.index[np.flatnonzero(same)[0]])
         values = ", ".join(f"{name} '{abbreviate(frame[name].iloc[place])}'" for name in key)
-        texts.append(f"{values} is there already in row {first}")
+        hint = f"; {table.key_hint}" if table.key_hint and len(key) < len(table.key) else ""
+        texts.append(f"{values} is there already in row {first}{hint}")
     broken.add(f"{', '.join(key)} is there already", rows, int(again.sum()), texts)
 
 

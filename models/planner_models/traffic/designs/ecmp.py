@@ -10,7 +10,7 @@ from pydantic import Field
 
 from planner.contract.design import Decision
 from planner_models.traffic.designs import next_hops
-from planner_models.traffic.designs.routable import shed_unreachable
+from planner_models.traffic.designs.routable import shed_unreachable, shed_unreachable_by_demand
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
@@ -40,7 +40,7 @@ def route(problem: Traffic, *, rates: Rates = "given") -> Decision[Routing]:
     return tcp.route_shares(problem, sp.csr_array(share), rates)
 
 
-@shed_unreachable
+@shed_unreachable_by_demand
 def route_hashed(problem: Traffic, *, rates: Rates = "given", seed: Seed = 0) -> Decision[Routing]:
     """Route every demand unsplit on one equal-cost path: at each hop by a random next hop.
 

@@ -17,7 +17,7 @@ from planner.contract.design import Decision
 from planner_models.traffic.designs import next_hops, path_assignment
 from planner_models.traffic.designs.next_hops import draw_link, enlarge
 from planner_models.traffic.designs.path_assignment import AssignedPaths
-from planner_models.traffic.designs.routable import shed_unreachable_within_limits
+from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.tcp_rates import Fairness, Rates
@@ -35,7 +35,7 @@ Temperature = Annotated[
 ]
 
 
-@shed_unreachable_within_limits
+@shed_unreachable_by_demand
 def route_first_fit(
     problem: Traffic, *, paths: AssignedPaths = "equal_cost", rates: Rates = "given", seed: Seed = 0
 ) -> Decision[Routing]:
@@ -64,7 +64,7 @@ def route_first_fit(
     return tcp.route_shares(problem, next_hops.path_matrix(hops, start, link), rates)
 
 
-@shed_unreachable_within_limits
+@shed_unreachable_by_demand
 def route_annealing(
     problem: Traffic,
     *,

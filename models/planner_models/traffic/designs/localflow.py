@@ -14,7 +14,7 @@ from planner.compiled import njit
 from planner.contract.design import Decision
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.next_hops import NextHops, enlarge
-from planner_models.traffic.designs.routable import shed_unreachable
+from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.tcp_rates import Rates
@@ -44,7 +44,7 @@ RATE_TOLERANCE: Final = 1e-6  # of a demand's rate; rates that change by less ha
 BIN_TOLERANCE: Final = 1e-9  # of a bin; a flow fits that is too large by less
 
 
-@shed_unreachable
+@shed_unreachable_by_demand
 def route(
     problem: Traffic,
     *,
@@ -66,7 +66,7 @@ def route(
     return _iterate(problem, delta, policy, rebalance, rates, rounds, seed)
 
 
-@shed_unreachable
+@shed_unreachable_by_demand
 def route_whole(
     problem: Traffic,
     *,

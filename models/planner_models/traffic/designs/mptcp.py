@@ -18,7 +18,7 @@ from planner.errors import InputError
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.path_assignment import AssignedPaths, find_assignable
 from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
-from planner_models.traffic.designs.routable import shed_demands, shed_unreachable_within_limits
+from planner_models.traffic.designs.routable import shed_demands, shed_unreachable_by_demand
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
@@ -42,7 +42,7 @@ DEFAULT_GAP: Final = 1e-5  # of the coupled optimum: mean utility per demand
 MAX_ITERATIONS: Final = 100_000
 
 
-@shed_unreachable_within_limits
+@shed_unreachable_by_demand
 def route(
     problem: Traffic,
     *,

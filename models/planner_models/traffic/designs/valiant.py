@@ -15,7 +15,7 @@ from planner.arrays import Bools, Ints
 from planner.contract.design import Decision
 from planner.errors import InputError, did_you_mean
 from planner_models.traffic.designs import next_hops
-from planner_models.traffic.designs.routable import shed_unreachable
+from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.plan import tcp_rates as tcp
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.tcp_rates import Rates
@@ -34,7 +34,7 @@ Split = Annotated[
 Seed = Annotated[int, Field(ge=0, description="with split = false: of the choice of node and path")]
 
 
-@shed_unreachable
+@shed_unreachable_by_demand
 def route(
     problem: Traffic, *, via: Via = (), split: Split = True, rates: Rates = "given", seed: Seed = 0
 ) -> Decision[Routing]:

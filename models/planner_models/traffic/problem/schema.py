@@ -112,6 +112,7 @@ DEMANDS: Final = Table(
         "class": label("its traffic class; a pair may have a demand in each", optional=True),
     },
     key=("source", "target", "class"),
+    key_hint="for several flows of a pair add a column class that names each",
 )
 TABLES: Final = (NODES, LINKS, DEMANDS, CLASSES, TUNNELS, RULES, FAILURES)
 OPTIONAL_TABLES: Final = ("nodes", "classes", "tunnels", "rules", "failures")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,8 +13,8 @@ from planner import Options, Status
 from planner.contract.design import Design
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
-from planner_models.traffic import SYSTEM, Traffic
-from planner_models.traffic.designs import optimum
+from planner_models.traffic import SYSTEM, Traffic, measure
+from planner_models.traffic.designs import hedera, optimum
 from planner_models.traffic.problem.adjustments import adjust
 from tests.models.traffic.networks import both_ways, network, problems
 
@@ -68,3 +69,50 @@ def test_strict_service_proves_that_a_demand_has_no_path(objective: Any) -> None
     proof = optimum.route(PARTS, objective=objective, options=Options(service="all")).proof
     assert proof.status is Status.INFEASIBLE
     assert proof.reasons == ("demand a->x has no path", "demand c->y has no path")
+
+
+def flows_of_a_pair() -> Traffic:
+    """Return three flows of one pair over two parallel links of 1,000 Mbit/s."""
+    links = pd.DataFrame({"tail": ["a", "a"], "head": ["b", "b"], "capacity_mbps": [1000.0, 1000.0]})
+    rates = {"source": "a", "target": "b", "rate_mbps": [500.0, 300.0, 600.0], "class": ["f1", "f2", "f3"]}
+    return Traffic.from_tables({"links": links, "demands": pd.DataFrame(rates)})
+
+
+@pytest.mark.parametrize("paths", ["equal_cost", 2])
+def test_first_fit_places_each_flow_of_a_pair_by_itself(paths: Any) -> None:
+    plan = hedera.route_first_fit(flows_of_a_pair(), paths=paths).plan
+    assert plan is not None
+    assert dict(zip(plan.flows["class"], plan.flows["parallel"], strict=True)) == {"f1": 1, "f2": 1, "f3": 2}
+    assert sorted(plan.links["load_mbps"]) == [600.0, 800.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("hedera_annealing", {}),
+        ("hedera_annealing", {"paths": 2}),
+        ("localflow", {}),
+        ("localflow_ns", {}),
+        ("mptcp", {}),
+    ],
+)
+def test_designs_that_place_flows_deliver_all_flows_of_a_pair(name: str, parameters: dict[str, Any]) -> None:
+    design = next(one for one in SYSTEM.designs if one.name == name)
+    problem = flows_of_a_pair()
+    plan = design.decide(problem, **parameters).plan
+    assert plan is not None
+    metrics = measure(problem, plan, None)
+    assert metrics["delivered_mbps"] == pytest.approx(1400.0, rel=1e-4)
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("ecmp_hash", {}), ("valiant", {"split": False})])
+def test_hashes_tell_flows_of_a_pair_apart(name: str, parameters: dict[str, Any]) -> None:
+    design = next(one for one in SYSTEM.designs if one.name == name)
+    divisions = set()
+    for seed in range(40):
+        plan = design.decide(flows_of_a_pair(), seed=seed, **parameters).plan
+        assert plan is not None
+        flows = plan.flows
+        assert len(flows) == 3  # no flow is split
+        divisions.add(tuple(flows.sort_values("class")["parallel"]))
+    assert len(divisions) == 2**3  # every assignment of three flows to two links occurs
