@@ -52,8 +52,11 @@ def scenario(text: str) -> Callable[[Path], object]:
         ),
         (scenario(SCENARIO + "[designs.ecmp]\ninformation = 1\n"), "information must be a table"),
         (scenario("x = " + "[" * 5_000 + "]" * 5_000), "nested too deeply"),
-        (scenario(SCENARIO + "scale = " + "9" * 5_000), "is no valid TOML"),
-        (scenario(SCENARIO + "scale = " + "9" * 4_000), "must be a finite number"),
+        (
+            scenario(SCENARIO + "scale = " + "9" * 5_000),
+            "has a number of 5,000 digits, must have at most 1,000",
+        ),
+        (scenario(SCENARIO + "scale = " + "9" * 900), "must be a finite number"),
         (scenario(SCENARIO + "scale = " + "[" * 300 + "]" * 300), "must be"),
         (scenario(SCENARIO.replace('"."', f'"{"x" * 300}"')), "File name too long"),
         (scenario(SCENARIO.replace('"."', r'"\u0000"')), "no such folder"),
@@ -64,7 +67,7 @@ def scenario(text: str) -> Callable[[Path], object]:
             marks=pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux"),
         ),
         (write_bytes, "not UTF-8 text"),
-        (links(f"tail,head,{'x' * 140_000}\na,b,1\n"), "field larger than field limit"),
+        (links(f"tail,head,{'x' * 140_000}\na,b,1\n"), "column 'tail' is missing"),
         (links(",".join(f"c{place}" for place in range(60_000)) + "\n1\n"), "has 60,000 columns"),
         (links("tail,head,capacity_mbps\n" + ",".join("x" * 60_000)), "has 60000 fields"),
         (links("\xff\xfe\x00"), "must be"),
@@ -82,7 +85,7 @@ def test_a_hostile_file_is_one_line(
     done = planner("solve", "scenario.toml", "--design", "ecmp")
     assert done.code == 1, done.err
     assert words in done.err
-    assert len(done.err.splitlines()) <= 3
+    assert len(done.err.splitlines()) <= 4
     assert max(map(len, done.err.splitlines())) <= 500
 
 

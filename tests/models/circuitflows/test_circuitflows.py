@@ -108,7 +108,9 @@ def test_a_saved_plan_passes_the_check(tmp_path: Path) -> None:
 
 
 def test_impossible_shifts_are_refused_in_one_line() -> None:
-    done = planner("solve", "circuitflows/strobe", "--set", "designs.static_16.shifts=[9]")
+    done = planner(
+        "solve", "circuitflows/strobe", "--design", "static_16", "--set", "designs.static_16.shifts=[9]"
+    )
     assert done.code == 1
     assert "shifts: 9, must be from 1 to 7" in done.err
     assert "Traceback" not in done.err

@@ -112,7 +112,7 @@ def test_bad_tables_are_one_clear_line(folder: Path, case: str, command: str) ->
 
 
 BAD_TREES: dict[str, tuple[str, Change, str]] = {
-    "an unknown layer": ("switches", set_first_row(layer="spine"), "switches.csv row 2: layer is 'spine'"),
+    "an unknown layer": ("switches", set_first_row(layer="spline"), "switches.csv row 2: layer is 'spline'"),
     "too much occupied": (
         "switches",
         set_first_row(occupied=21),

@@ -177,7 +177,7 @@ def test_compiling_is_said_on_standard_error_only(monkeypatch: pytest.MonkeyPatc
     solve = evaluation.solve
     monkeypatch.setattr(evaluation, "solve", compile_and_solve)
     monkeypatch.setattr(output, "COMPILING_LINE_S", 0.0)
-    done = planner("solve", "traffic/abilene", "--json")
+    done = planner("solve", "traffic/abilene", "--design", "ecmp", "--json")
     assert json.loads(done.out)["runs"]
     assert done.err.splitlines() == ["compiling (once)", "compiling (once): 2 kernels in 0 s"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from planner import InputError, Options, PlanRejected, Status
-from planner.runs.evaluation import evaluate, prepare
+from planner.runs.evaluation import compile_ahead, evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.circuitflows import SYSTEM, FlowsInTime, check, measure
 from planner_models.circuitflows.designs import block_placement, execution, operation, weekly_schedule
@@ -189,7 +189,7 @@ def test_a_run_that_the_time_limit_cuts_covers_its_part(
 def test_a_time_limit_holds_for_the_whole_run(information: dict[str, float]) -> None:
     problem = generators.mixed(horizon_us=2e6)
     entry = Entry(label="queues", design=SYSTEM.design("queues"), information=information)
-    prepare(SYSTEM, entry, Options())
+    compile_ahead(SYSTEM, entry, Options())
     start = time.process_time()
     run = evaluate(SYSTEM, problem, entry, options=Options(time_limit_s=0.4))
     assert time.process_time() - start < 0.4 + 1.5

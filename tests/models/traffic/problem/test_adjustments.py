@@ -43,7 +43,7 @@ def test_the_largest_share_that_fits_scales_with_capacity(problem: Traffic, fact
 @pytest.mark.parametrize(
     ("factor", "fault"),
     [
-        (1e308, "links row 2: capacity_mbps is inf, must be a finite number"),
+        (1e308, "links row 2: capacity_mbps is inf, must be a finite number; for no limit write 1e+12"),
         (1e11, "links row 2: capacity_mbps is 100000000000000.0, must be at most 1e+12"),
         (1e-15, "links row 1: capacity_mbps is 1.0000000000000001e-16, must be 0 or at least 1e-15"),
     ],

@@ -41,7 +41,14 @@ DEMANDS = [("a", "c", 1.0)]
         ),
         (LINKS, [("a", "a", 1.0)], ["demands row 1: source and target are both 'a', must differ"]),
         ([*LINKS, ("c", "c", 1.0)], DEMANDS, ["links row 3: tail and head are both 'c', must differ"]),
-        (LINKS, [*DEMANDS, *DEMANDS], ["demands row 2: source 'a', target 'c' is there already in row 1"]),
+        (
+            LINKS,
+            [*DEMANDS, *DEMANDS],
+            [
+                "demands row 2: source 'a', target 'c' is there already in row 1; "
+                "for several flows of a pair add a column class that names each"
+            ],
+        ),
         (LINKS, [], ["demands: holds no rows"]),
         (
             [("a", "b", -3.0), ("b", "c", -2.0)],
