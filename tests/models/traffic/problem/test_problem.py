@@ -45,8 +45,10 @@ DEMANDS = [("a", "c", 1.0)]
             LINKS,
             [*DEMANDS, *DEMANDS],
             [
-                "demands row 2: source 'a', target 'c' is there already in row 1; "
-                "for several flows of a pair add a column class that names each"
+                (
+                    "demands row 2: source 'a', target 'c' is there already in row 1; "
+                    "for several flows of a pair add a column class that names each"
+                )
             ],
         ),
         (LINKS, [], ["demands: holds no rows"]),
