@@ -48,22 +48,30 @@ def classify(headers: Any, rules: Any) -> Any:
 
 
 @inner
+def find_kind(header: Any, rules: Any) -> Any:
+    """Return the index of the first kind of packets that a header is of, in `rules.always`; -1 for none."""
+    for k in range(len(rules.always)):
+        is_kind = True
+        for w in range(len(header)):
+            if (header[w] ^ rules.kind_value[k, w]) & rules.kind_mask[k, w]:
+                is_kind = False
+                break
+        if is_kind:
+            return k
+    return -1
+
+
+@inner
 def has_needed(header: Any, mask: Any, action: Any, rules: Any) -> Any:
     """Return whether a mask has all bits that an entry for a header with its final action must match."""
     for w in range(len(mask)):
         if rules.needs[action, w] & ~mask[w]:
             return False
-    for k in range(len(rules.always)):
-        is_kind = True
+    k = find_kind(header, rules)
+    if k >= 0:
         for w in range(len(mask)):
-            if (header[w] ^ rules.kind_value[k, w]) & rules.kind_mask[k, w]:
-                is_kind = False
-                break
-        if is_kind:
-            for w in range(len(mask)):  # noqa: SIM110
-                if rules.always[k, w] & ~mask[w]:
-                    return False
-            return True
+            if rules.always[k, w] & ~mask[w]:
+                return False
     return True
 
 
@@ -72,16 +80,10 @@ def add_needed(header: Any, mask: Any, action: Any, rules: Any) -> None:
     """Add the bits to a mask that an entry for a header with its final action must match."""
     for w in range(len(mask)):
         mask[w] |= rules.needs[action, w]
-    for k in range(len(rules.always)):
-        is_kind = True
+    k = find_kind(header, rules)
+    if k >= 0:
         for w in range(len(mask)):
-            if (header[w] ^ rules.kind_value[k, w]) & rules.kind_mask[k, w]:
-                is_kind = False
-                break
-        if is_kind:
-            for w in range(len(mask)):
-                mask[w] |= rules.always[k, w]
-            return
+            mask[w] |= rules.always[k, w]
 
 
 @kernel
