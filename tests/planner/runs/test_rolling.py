@@ -119,7 +119,9 @@ def test_a_window_that_fails_is_told_and_the_rest_go_on(scenario: Path, tmp_path
     )
     scenario.write_text(text)
     links = (
-        LINKS.replace("capacity_mbps", "capacity_mbps,cost").replace("10\n", "10,1\n").replace("5\n", "5,2\n")
+        LINKS.replace("capacity_mbps", "capacity_mbps,cost,weight")
+        .replace("10\n", "10,1,1\n")
+        .replace("5\n", "5,2,1\n")
     )
     (scenario.parent / "net" / "links.csv").write_text(links)
     (scenario.parent / "steps.csv").write_text(STEPS.replace("t,12", "t,99"))
