@@ -4,11 +4,13 @@
 # make lint   style, types, layers of imports and words
 # make docs   the documentation as a site, in out/docs; warnings are errors
 # make bounds-check   a fuzz of all systems with every index of the compiled kernels checked
-# make lock   renew requirements.lock from setup.cfg
+# make lock   renew requirements/*.lock from setup.cfg
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+# the environment with what planner needs, and with everything for its development
+BASE := $(VENV)/base
 READY := $(VENV)/ready
 # the slow tests wait for browsers and servers a third of their time
 SLOW_WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
@@ -21,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all test-exhaustive docs bounds-check lint bench lock clean
 
-demo: $(READY)
+demo: $(BASE)
 	$(BIN)/planner compare traffic/germany50 --out $(DEMO) --table-format csv
 	@echo "plans: $(DEMO)/<design>/plan/   report: $(DEMO)/report.txt   scenario: $(DEMO)/scenario.toml"
 
@@ -73,17 +75,31 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.first_use
 	$(BIN)/python -m benchmarks.time_limits --quick
 
+# all.lock has every extra of the project; base.lock the same versions of what `make demo` needs
+LOCK := $(BIN)/uv pip compile -q --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock: $(READY)
-	$(PIP) install pip-tools
-	$(BIN)/pip-compile -q --extra dashboard --extra cluster --extra pyomo --extra pictures --extra scip --extra documents \
-	  --extra test --extra lint --extra bench --generate-hashes --strip-extras --allow-unsafe --no-header \
-	  --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links -o requirements.lock setup.cfg
+	echo uv | $(LOCK) -o requirements/installer.lock -
+	$(LOCK) --extra all --extra test --extra lint --extra bench -o requirements/all.lock setup.cfg
+	$(LOCK) -c requirements/all.lock -o requirements/base.lock setup.cfg
 
-$(READY): requirements.lock setup.cfg pyproject.toml
+# uv downloads and unpacks several times as fast as pip, but reads none of pip's settings: the address of an
+# index, a proxy, a certificate. Where it cannot install, pip does, and a line says so.
+define install
+	@$(BIN)/uv pip install -q --python $(BIN)/python $(1) || \
+	  { echo "uv cannot install (it reads no settings of pip): pip does, which takes minutes" >&2; $(PIP) install $(1); }
+endef
+
+# planner and what it needs: enough for everything but the dashboard, documents, clusters and development
+$(BASE): requirements/base.lock requirements/installer.lock setup.cfg pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "planner needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install -r requirements.lock
-	$(PIP) install --no-deps -e .
+	$(PIP) install --no-compile -r requirements/installer.lock
+	$(call install,-r requirements/base.lock)
+	$(call install,--no-deps -e .)
+	@touch $@
+
+$(READY): $(BASE) requirements/all.lock
+	$(call install,-r requirements/all.lock)
 	@touch $@
 
 clean:

@@ -220,9 +220,27 @@ def test_every_dependency_has_its_licence_listed() -> None:
     assert listed == required
 
 
-def test_every_pinned_package_has_its_hashes() -> None:
-    """`pip` then refuses any file that is not the one that was locked."""
-    entries = re.split(r"\n(?=\S)", (ROOT / "requirements.lock").read_text(encoding="utf-8").strip())
-    assert len(entries) > 50
-    pinned = [entry for entry in entries if not entry.startswith("#")]
-    assert not [entry.split()[0] for entry in pinned if "--hash=sha256:" not in entry]
+def pinned_in(lock: str) -> dict[str, str]:
+    """Return the text of each entry of a lock file, version and hashes, by package."""
+    text = (ROOT / "requirements" / f"{lock}.lock").read_text(encoding="utf-8")
+    entries = [entry for entry in re.split(r"\n(?=\S)", text.strip()) if not entry.startswith("#")]
+    return {entry.partition("==")[0]: entry for entry in entries}
+
+
+@pytest.mark.parametrize(("lock", "at_least"), [("all", 100), ("base", 30), ("installer", 1)])
+def test_every_pinned_package_has_its_hashes(lock: str, at_least: int) -> None:
+    """The installer then refuses any file that is not the one that was locked."""
+    pinned = pinned_in(lock)
+    assert len(pinned) >= at_least
+    assert not [name for name, entry in pinned.items() if "--hash=sha256:" not in entry]
+
+
+def test_the_base_has_the_versions_of_the_whole_environment() -> None:
+    everything, base = pinned_in("all"), pinned_in("base")
+    assert {name: everything.get(name) for name in base} == base
+    required = {
+        re.split(r"[<>=\[; ]", line.strip())[0].lower().replace("_", "-")
+        for line in setup()["options"]["install_requires"].splitlines()
+        if line.strip() and not line.strip().startswith("#")
+    }
+    assert required <= set(base)
