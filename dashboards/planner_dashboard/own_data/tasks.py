@@ -17,6 +17,7 @@ import tomli_w
 
 from planner.contract.columns import ColumnMatch
 from planner.contract.drawing import Drawing
+from planner.contract.notes import doubts_of, make_with_notes
 from planner.contract.plausibility import find_disproportions, find_unusual
 from planner.contract.system import System
 from planner.contract.tables import Table, digest, is_label
@@ -29,6 +30,7 @@ from planner.io.recognition import Recognition, Sheet, list_sheets, match_sheet,
 from planner.io.table_files import check_problem, read_cells, write_table
 from planner.io.text_files import read_text
 from planner.io.toml import parse_toml
+from planner.scenarios.adjusted_problems import adjust_with_notes
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import load
 from planner.scenarios.shipped import own_folders, scenario_names
@@ -80,7 +82,7 @@ class Checked:
     """Tables after their check.
 
     faults   with the table's name and the row where a row is at fault; empty: valid
-    doubts   on figures that look like another unit
+    doubts   what is assumed, and figures that look like another unit
     size     of the problem, in words
     digest   of the stored scenario; "" where there are faults
     drawing  of the problem, without a plan
@@ -207,7 +209,8 @@ def check_tables(
     faults = [fault for name, frame in cells.items() for fault in active_cells(_from_one(frame), name)]
     try:
         tables = check_problem(kind.tables, cells, kind.from_tables, [*lost, *faults])
-        problem = kind.from_tables(tables)
+        made = make_with_notes(lambda: kind.from_tables(tables))
+        problem = adjust_with_notes(kind.adjust, made, {})  # may ask questions, such as of directions
     except InputError as error:
         return Checked(faults=error.faults)
     doubts = [
@@ -216,6 +219,7 @@ def check_tables(
         for doubt in find_unusual(kind.table_by_name[name], frame, name)
     ]
     doubts += find_disproportions(kind.proportions, tables)
+    doubts += doubts_of(problem)
     drawings = kind.draw(problem) if kind.draw is not None else ()
     return Checked(
         faults=(),

@@ -13,7 +13,8 @@ $$\min \sum_{l,m} c_{lm} n_{lm} + \sum_l s_l z_l + \sum_l r_l \sum_k f^k_{l0} \q
 n_{lm} \le \bar n_{lm} z_l,\quad n \text{ whole}$$
 
 where $f^k_{\cdot\sigma}$ routes all demands to target $k$ along any routes. A link is for both directions,
-which share its capacity (`direction = "undirected"`) or have it each ("bidirected"), or "directed". Of the
+which share its capacity (`direction = "undirected"`, where nothing else is said) or have it each
+("bidirected"), or "directed". Tables in which every row of links has its opposite must say which. Of the
 modules of a link there may be any number or one. In several years, demands grow and prices change; what is
 bought stays. With a budget, the plan delivers the most demand in the worst state, then at the least cost.
 

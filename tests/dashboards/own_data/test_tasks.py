@@ -50,6 +50,18 @@ def store(files: list[GivenFile], folder: Path, system: str = "traffic") -> task
     return checked
 
 
+def test_what_links_mean_is_asked_and_said_as_in_scenarios(tmp_path: Path) -> None:
+    line = b"tail,head,capacity_mbps\na,b,10\n"
+    others = [given("demands.csv", DEMANDS), given("modules.csv", b"module,capacity_mbps,cost\nm,10,1\n")]
+    checked = store([given("links.csv", line), *others], tmp_path, "capacity")
+    assert [doubt for doubt in checked.doubts if "both directions shares the capacity" in doubt]
+    with pytest.raises(InputError, match="links: every row has its opposite, such as row 1 "):
+        store([given("links.csv", LINKS), *others], tmp_path, "capacity")
+    network = given("network.csv", b"direction\ndirected\n")
+    stated = store([given("links.csv", LINKS), *others, network], tmp_path, "capacity")
+    assert not [doubt for doubt in stated.doubts if "directions" in doubt]
+
+
 def parquet(frame: pd.DataFrame) -> bytes:
     content = io.BytesIO()
     frame.to_parquet(content)

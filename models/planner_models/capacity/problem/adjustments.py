@@ -12,6 +12,7 @@ from pydantic import Field
 
 from planner.contract.tables import file_name
 from planner.errors import InputError, did_you_mean
+from planner_models.capacity.problem.directions import settle_direction
 from planner_models.capacity.problem.failures import FailureSet, list_failures
 from planner_models.capacity.problem.problem import CapacityPlanning, Direction
 
@@ -30,7 +31,8 @@ def adjust(
         Direction | None,
         Field(
             description="undirected: the traffic of both directions shares a link's capacity; bidirected: "
-            "each direction has it; directed: traffic goes from tail to head only; default: as in the tables"
+            "each direction has it; directed: traffic goes from tail to head only; default: as in the "
+            "tables, else undirected"
         ),
     ] = None,
     modules_per_link: Annotated[
@@ -73,8 +75,10 @@ def adjust(
 ) -> CapacityPlanning:
     """Return the problem with other demands, rules, failures to survive, budget or years.
 
-    raises  InputError for links that are none, and for growth or a later beginning without `years`
+    raises  InputError for links that are none, for growth or a later beginning without `years`, and without
+            a direction where rows of links may be one direction each
     """
+    settle_direction(problem, direction)
     changed = problem
     if scale != 1:
         rate = changed.demands["rate_mbps"] * scale
@@ -92,12 +96,7 @@ def adjust(
     if failures != "table":
         changed = replace(changed, failures=list_failures(changed, failures))
     if years is not None:
-        step = np.arange(years)
-        price = ((1 + price_change) / (1 + discount_rate)) ** step
-        frame = pd.DataFrame(
-            {"year": step + 1.0, "demand_factor": (1 + growth) ** step, "price_factor": price}
-        )
-        changed = replace(changed, years=frame)
+        changed = replace(changed, years=_list_years(years, growth, price_change, discount_rate))
     elif growth or price_change or discount_rate:
         raise InputError("growth, price_change and discount_rate need years")
     elif changed.years is None:
@@ -107,6 +106,13 @@ def adjust(
     if fail_links:
         changed = remove_links(changed, fail_links)
     return changed
+
+
+def _list_years(years: int, growth: float, price_change: float, discount_rate: float) -> pd.DataFrame:
+    """Return the table of years, numbered from 1, with factors of demands and prices."""
+    step = np.arange(years)
+    price = ((1 + price_change) / (1 + discount_rate)) ** step
+    return pd.DataFrame({"year": step + 1.0, "demand_factor": (1 + growth) ** step, "price_factor": price})
 
 
 def limit_latency(problem: CapacityPlanning, limit_ms: Mapping[str, float]) -> CapacityPlanning:

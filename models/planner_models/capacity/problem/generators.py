@@ -97,6 +97,7 @@ def backbone(
             }
         ),
     }
+    tables["network"] = pd.DataFrame({"direction": ["undirected"]})
     if others:
         tables["candidates"] = pd.DataFrame({**ends(others), "setup_cost": 2.0, "setup_cost_per_km": 0.05})
     if tunnels:
@@ -268,6 +269,7 @@ def sample() -> CapacityPlanning:
                 columns=["module", "capacity_mbps", "cost", "cost_per_km"],
             ),
             "demands": demands.assign(rate_mbps=[8.0, 6.0, 5.0, 3.0, 3.0, 1.0, 1.0, 1.0, 8.0, 7.0]),
+            "network": pd.DataFrame({"direction": ["undirected"]}),
         }
     )
 

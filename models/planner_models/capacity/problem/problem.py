@@ -151,6 +151,11 @@ class CapacityPlanning:
         return cast("Direction", self._setting("direction") or "undirected")
 
     @property
+    def states_direction(self) -> bool:
+        """True where the table `network` says which directions share a link's capacity."""
+        return self._setting("direction") is not None
+
+    @property
     def one_module(self) -> bool:
         """True where a link may have at most one module."""
         return bool(self._setting("modules_per_link") == "one")
@@ -163,9 +168,9 @@ class CapacityPlanning:
 
     def with_network(self, **columns: Any) -> CapacityPlanning:
         """Return the problem with other values in the table `network`."""
-        frame = pd.DataFrame({"direction": [self.direction]})
-        if self.network is not None and len(self.network):
-            frame = self.network.assign(direction=self.direction)
+        is_given = self.network is not None and len(self.network) > 0
+        frame = self.network if is_given else pd.DataFrame(index=range(1))
+        assert frame is not None
         return replace(self, network=frame.assign(**columns))
 
     def without_budget(self) -> CapacityPlanning:
@@ -193,8 +198,14 @@ class CapacityPlanning:
 
     @cached_property
     def _line_rows(self) -> dict[str, int]:
-        """Row of each link by its name, and by its name from the other end."""
+        """Row of each link by its name, and by its name from the other end.
+
+        Where no table says the direction, names of one direction are known too, as it may become "directed".
+        """
         rows: dict[str, int] = {}
+        if not self.states_direction:
+            ends = self.lines["tail"], self.lines["head"]
+            rows |= {name: row for row, name in enumerate(name_by_ends(*ends, "directed"))}
         if self.direction != "directed":
             for row, (tail, head) in enumerate(zip(self.lines["tail"], self.lines["head"], strict=True)):
                 rows.setdefault(f"{head}<->{tail}", row)

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from pydantic import Field
 
+from planner.contract.notes import add_note
 from planner.errors import InputError
 from planner_models.capacity.problem.problem import CapacityPlanning, Direction, name_by_ends
 from planner_models.traffic.problem.readers import sndlib
@@ -26,16 +27,19 @@ def read_sndlib(
     path: Annotated[Path, Field(description="the network file, XML or native")],
     *,
     direction: Annotated[
-        Direction,
+        Direction | None,
         Field(
             description="undirected (SNDlib's link model U): the traffic of both directions shares a link's "
-            "capacity; bidirected (B): each direction has it; directed (D)"
+            "capacity; bidirected (B): each direction has it; directed (D); default: undirected, with a note"
         ),
-    ] = "undirected",
+    ] = None,
     modules_per_link: Annotated[
-        Literal["any", "one"],
-        Field(description="any (SNDlib's capacity model M): any number of each module; one (E): at most one"),
-    ] = "any",
+        Literal["any", "one"] | None,
+        Field(
+            description="any (SNDlib's capacity model M): any number of each module; one (E): at most one; "
+            "default: any, with a note"
+        ),
+    ] = None,
     setup_costs: Annotated[
         bool, Field(description="whether setup costs count (SNDlib's fixed-charge model Y) or not (N)")
     ] = True,
@@ -60,7 +64,7 @@ def read_sndlib(
         sndlib.require_ends(faults, demand, known)
     links = [_read_link(network, link, exponent, setup_costs=setup_costs) for link in network.links]
     tails, heads = [one.source for one in network.links], [one.target for one in network.links]
-    names = name_by_ends(tails, heads, direction)
+    names = name_by_ends(tails, heads, direction or "undirected")
     modules = [
         row
         for link, name in zip(network.links, names, strict=True)
@@ -83,8 +87,16 @@ def read_sndlib(
         "links": pd.DataFrame(links),
         "modules": pd.DataFrame(modules).drop_duplicates(["module", "link"], ignore_index=True),
         "demands": demands.groupby(["source", "target"], sort=False)["rate_mbps"].sum().reset_index(),
-        "network": pd.DataFrame({"direction": [direction], "modules_per_link": [modules_per_link]}),
     }
+    rules = {"direction": direction, "modules_per_link": modules_per_link}
+    given = {name: [value] for name, value in rules.items() if value is not None}
+    if given:
+        tables["network"] = pd.DataFrame(given)
+    if modules_per_link is None:
+        add_note(
+            f"assumed: {path.name}: a link may have any number of each module (SNDlib's capacity model M); "
+            'modules_per_link = "one" allows one in all (E)'
+        )
     for name, table in tables.items():
         table.attrs["where"] = f"{path.name}: {name}"
     return CapacityPlanning.from_tables(tables)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import planner
+from planner.contract.notes import notes_of
 from planner.errors import InputError
 from planner_models.capacity.problem.adjustments import adjust
 from planner_models.capacity.problem.readers import read_sndlib
@@ -49,6 +50,18 @@ def test_rates_and_prices_have_a_unit(tmp_path: Path) -> None:
     assert problem.routing_cost[1] == 0.005
 
 
+def test_what_the_file_does_not_say_is_said(tmp_path: Path) -> None:
+    write(tmp_path, TEXT)
+    scenario = tmp_path / "s.toml"
+    text = 'system = "capacity"\n[problem]\nsource = "sndlib"\npath = "net.txt"\n{}\n[designs.greedy]\n'
+    scenario.write_text(text.format(""))
+    modules, direction = notes_of(planner.solve(scenario).problem)
+    assert modules.startswith("assumed: net.txt: a link may have any number of each module")
+    assert direction.startswith("assumed: net.txt: links: demands of both directions add up on the capacity")
+    scenario.write_text(text.format('direction = "undirected"\nmodules_per_link = "one"'))
+    assert notes_of(planner.solve(scenario).problem) == []
+
+
 def test_a_file_without_modules_is_refused(tmp_path: Path) -> None:
     text = TEXT.replace("( 160 9 10 3 )", "( )").replace("( 155 7 622 8 )", "( )")
     with pytest.raises(InputError, match=r"net\.txt: has no module that could be bought"):
@@ -59,7 +72,7 @@ def test_a_file_without_modules_is_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(not SNDLIB.is_dir(), reason="PLANNER_TRACES has no folder sndlib")
 @pytest.mark.parametrize(("failures", "best"), [("none", 20_200.0), ("links", 33_400.0)])
 def test_the_published_optima_of_france(failures: str, best: float) -> None:
-    problem = read_sndlib(SNDLIB / "france.xml", setup_costs=False)
+    problem = read_sndlib(SNDLIB / "france.xml", setup_costs=False, direction="undirected")
     run = planner.solve(adjust(problem, failures=failures), design="optimum")  # type: ignore[arg-type]
     assert run.status == "optimal"
     assert run.metrics["total_cost"] == pytest.approx(best)
