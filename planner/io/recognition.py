@@ -16,10 +16,11 @@ from planner.contract.columns import ColumnMatch, match_columns
 from planner.contract.units import plain
 from planner.errors import InputError
 from planner.io import workbooks
+from planner.io.arrow_files import arrow_columns
 from planner.io.csv_files import possible_columns
+from planner.io.json_files import json_columns
 from planner.io.layout import Layout, TableFile
 from planner.io.matrices import can_be_matrix
-from planner.io.record_files import arrow_columns, json_columns
 from planner.io.table_files import SUFFIXES, find_matrix, suffix_of
 
 if TYPE_CHECKING:

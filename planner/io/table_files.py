@@ -21,12 +21,13 @@ from planner.contract.tables import FaultyRows, Table, check_rows, convert_units
 from planner.contract.units import plain
 from planner.errors import InputError, did_you_mean
 from planner.io import workbooks
+from planner.io.arrow_files import arrow_columns, read_arrow
 from planner.io.csv_files import possible_columns, read_csv
 from planner.io.file_replacement import replace_file
+from planner.io.json_files import json_columns, read_json
 from planner.io.layout import Layout, TableFile
 from planner.io.matrices import can_be_matrix, read_matrix
 from planner.io.raw_table import FaultyCells, RawTable
-from planner.io.record_files import arrow_columns, json_columns, read_arrow, read_json
 
 READERS: Final[Mapping[str, Callable[[Table, TableFile], RawTable]]] = {
     ".csv": read_csv,

@@ -329,9 +329,9 @@ class Store:
             raise InputError(
                 f"{self.name}: plan {digest} is damaged ({damage}); the same sweep makes it again"
             )
-        import pandas as pd
+        from planner.io.arrow_files import read_arrow_frame
 
-        return {path.stem: pd.read_parquet(path) for path in plan_files(folder)}
+        return {path.stem: read_arrow_frame(path) for path in plan_files(folder)}
 
     def run_times_s(self, system: str, design: str, scenario: str, limit: int = 1000) -> list[float]:
         """Return the wall times of the last runs of a scenario's design, in seconds."""

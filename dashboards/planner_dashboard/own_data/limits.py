@@ -11,6 +11,8 @@ from typing import Final
 import pandas as pd
 
 from planner.contract.tables import shorten_faults
+from planner.errors import InputError
+from planner.io.arrow_files import measure_arrow
 
 MAX_FILE_MB: Final = 50
 SUFFIXES: Final = (
@@ -27,7 +29,7 @@ SUFFIXES: Final = (
 )
 MAX_COLUMNS: Final = 200
 MAX_ROWS: Final = 10_000_000
-"""Rows of a Parquet file; compressed rows may take almost no bytes."""
+"""Rows of a Parquet or Feather file; compressed rows may take almost no bytes."""
 MAX_DECODED_MB: Final = 256
 MAX_LETTERS: Final = 1_000
 ACTIVE: Final = re.compile(r"^\s*[=+@\t＝＋－＠]|^\s*-(?!\d+(?:\.\d+)?$)|<\s*[A-Za-z!/]")
@@ -38,23 +40,21 @@ def size_fault(path: Path) -> str | None:
     """Return why a file is too large to be read; a small compressed file may have a large content."""
     if path.suffix in (".xlsx", ".ods"):
         return _unpacked_fault(path)
-    if path.suffix != ".parquet":
+    if path.suffix not in (".parquet", ".feather"):
         with path.open("rb") as opened:
             line = opened.readline(1 << 20)
         columns = max(line.count(mark) for mark in (b",", b";", b"\t", b"|")) + 1
         is_text = path.suffix in (".csv", ".tsv", ".txt")
         return f"has over {MAX_COLUMNS} columns" if is_text and columns > MAX_COLUMNS else None
-    from pyarrow import ArrowException, parquet
-
     try:
-        metadata = parquet.read_metadata(path)
-    except (ArrowException, OSError, ValueError):
+        size = measure_arrow(path)
+    except InputError:
         return None  # reading it reports the fault
-    if metadata.num_columns > MAX_COLUMNS:
-        return f"has {metadata.num_columns:,} columns, at most {MAX_COLUMNS} can be uploaded"
-    if metadata.num_rows > MAX_ROWS:
-        return f"has {metadata.num_rows:,} rows, at most {MAX_ROWS:,} can be uploaded"
-    decoded = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups)) >> 20
+    if size.columns > MAX_COLUMNS:
+        return f"has {size.columns:,} columns, at most {MAX_COLUMNS} can be uploaded"
+    if size.rows > MAX_ROWS:
+        return f"has {size.rows:,} rows, at most {MAX_ROWS:,} can be uploaded"
+    decoded = size.decoded >> 20
     return None if decoded <= MAX_DECODED_MB else f"unpacks to {decoded:,} MB, at most {MAX_DECODED_MB}"
 
 

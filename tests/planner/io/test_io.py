@@ -16,8 +16,8 @@ import pytest
 from planner.contract.notes import observe_notes
 from planner.contract.tables import Table, label, number, window
 from planner.errors import InputError
+from planner.io.json_files import json_columns
 from planner.io.layout import Layout, TableFile
-from planner.io.record_files import json_columns
 from planner.io.table_files import read_table
 
 TABLE = Table(

@@ -20,7 +20,6 @@ from planner.io.layout import Layout, TableFile
 from planner.io.table_files import read_table
 from tests.planner.io.hostile_files import (
     write_bomb,
-    write_damaged_feather,
     write_entity,
     write_feather_of_far_texts,
 )
@@ -497,11 +496,6 @@ VARIANTS: Final[Mapping[str, Variant]] = {
         faults=(
             "links.feather: is no Feather file (Column 0: In chunk 0: Invalid: Offset invariant failure: offset for slot 1 out of bounds: 9000000 > 4)",
         ),
-    ),
-    "a damaged Feather": Variant(
-        file="links.feather",
-        content=write_damaged_feather,
-        faults=("links.feather: is no Feather file (its pandas metadata is damaged)",),
     ),
     "no JSON at all": Variant(
         file="links.json", content="tail,head", faults=("links.json row 1: is no JSON (Expecting value)",)

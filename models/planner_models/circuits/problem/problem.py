@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from planner.contract.tables import (
+    SHOWN_ROWS,
     Table,
     choice,
     collect_tables,
@@ -404,10 +405,11 @@ def require_matrix(bits: NDArray[np.float64], where: str) -> None:
     faults = [
         f"{where} row {row + 1} column {column + 1}: {bits[row, column]:g}, {rule}"
         for broken, rule in rules
-        for row, column in np.argwhere(broken).tolist()
+        for row, column in np.argwhere(broken)[:SHOWN_ROWS].tolist()
     ]
     if faults:
-        raise InputError(*shorten_faults(faults, where, "with a number that cannot be"))
+        count = sum(int(broken.sum()) for broken, _ in rules)
+        raise InputError(*shorten_faults(faults, where, "with a number that cannot be", count=count))
 
 
 Given = ParamSpec("Given")

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from planner.contract.tables import Table, number, report_unknown_names
 from planner.errors import InputError
+from planner.io.arrow_files import read_arrow_frame
 from planner.io.table_files import read_table
 from planner.io.text_files import read_text, require_file
 from planner_models.circuits.problem.network import Network, spread
@@ -42,6 +43,7 @@ FLOWS: Final = Table(
         "bytes": number("size, bytes", more_than=0),
     },
 )
+MAX_RACKS: Final = 4096
 MOST_WINDOWS: Final = 1_000_000
 
 
@@ -255,8 +257,8 @@ def _header(path: Path, lines: list[str]) -> tuple[int, int]:
     if len(words) != 2 or not all(word.isdecimal() for word in words):
         raise InputError(f"{path.name} row 1: must be the numbers of racks and of coflows")
     racks, coflows = int(words[0]), int(words[1])
-    if not 1 <= racks <= 4096:
-        raise InputError(f"{path.name} row 1: has {racks} racks, must be from 1 to 4096")
+    if not 1 <= racks <= MAX_RACKS:
+        raise InputError(f"{path.name} row 1: has {racks} racks, must be from 1 to {MAX_RACKS}")
     if len(lines) - 1 < coflows:
         raise InputError(f"{path.name}: has {len(lines) - 1} coflows, row 1 says {coflows}; is it whole?")
     return racks, coflows
@@ -290,9 +292,9 @@ def _read_numbers(path: Path) -> NDArray[np.float64]:
     require_file(path)
     try:
         if path.suffix == ".npy":
-            bits = np.load(path, allow_pickle=False)
+            bits = np.load(path, allow_pickle=False, mmap_mode="r")
         elif path.suffix == ".parquet":
-            bits = pd.read_parquet(path).to_numpy()
+            bits = read_arrow_frame(path).to_numpy()
         elif path.suffix == ".csv":
             lines = read_text(path).splitlines()
             if not any(line.strip() for line in lines):
@@ -300,6 +302,8 @@ def _read_numbers(path: Path) -> NDArray[np.float64]:
             bits = np.atleast_2d(np.genfromtxt(lines, delimiter=","))
         else:
             raise InputError(f"{path.name}: ends in '{path.suffix}', must end in .csv, .parquet or .npy")
+        if bits.size > MAX_RACKS**2:
+            raise InputError(f"{path.name}: has shape {bits.shape}, must have at most {MAX_RACKS:,} racks")
         if np.iscomplexobj(bits):
             raise ValueError("complex numbers")
         bits = np.asarray(bits, dtype=float)

@@ -6,6 +6,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -16,6 +17,7 @@ from pydantic import Field
 from planner.arrays import Floats, Ints
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError
+from planner.io.arrow_files import read_parquet_parts
 from planner.io.table_files import find_tables, read_tables
 from planner.io.text_files import require_file, require_text
 from planner_models.networks.classes import CLASSES
@@ -207,11 +209,13 @@ def _row_name(frame: pd.DataFrame, place: int) -> str:
 
 def _read_table_parts(path: Path) -> Callable[[], Iterator[pd.DataFrame]]:
     """Return a function that reads the table in validated parts, with rows numbered across parts."""
-    first_row = 1 if path.suffix == ".parquet" else 2
+    is_parquet = path.suffix == ".parquet"
+    first_row = 1 if is_parquet else 2
+    parts = partial(read_parquet_parts, path, ROWS_PER_READ) if is_parquet else partial(_read_csv, path)
 
     def frames() -> Iterator[pd.DataFrame]:
         begin = 0
-        for part in _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path):
+        for part in parts():
             if "time" in part and "step" not in part:
                 part = part.rename(columns={"time": "step"})
             frame = part.set_axis(pd.RangeIndex(begin, begin + len(part)))
@@ -242,18 +246,6 @@ def _read_csv(path: Path) -> Iterator[pd.DataFrame]:
             yield from parts
     except (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning) as error:
         raise InputError(f"{path.name}: is no CSV table ({' '.join(str(error).split())})") from None
-
-
-def _read_parquet(path: Path) -> Iterator[pd.DataFrame]:
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=ROWS_PER_READ):
-                yield batch.to_pandas()
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{path.name}: is no Parquet file ({' '.join(str(error).split())})") from None
 
 
 def _read_folder(

@@ -1,4 +1,4 @@
-"""Tables in JSON (records, or one record a line), Feather and Parquet files."""
+"""Tables in JSON files: records, one record a line, or what pandas writes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from typing import Any, Final
 
 import pandas as pd
 
-from planner.contract.tables import Table, abbreviate, is_label
+from planner.contract.tables import Table, abbreviate
 from planner.errors import InputError
 from planner.io.json_orients import holds_tables, rows_of
 from planner.io.layout import TableFile
 from planner.io.raw_table import (
-    MAX_COLUMNS,
     RawTable,
     find_columns,
     number_columns,
     require_header,
-    shorten_error,
     with_numbers,
 )
 from planner.io.text_files import open_as_utf8, require_file
@@ -28,8 +26,6 @@ from planner.io.text_files import open_as_utf8, require_file
 MAX_JSON_BYTES: Final = 1 << 29
 SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 """Escape of half of a character beyond the first 65,536; two of them are a whole one."""
-MAX_ROWS: Final = 200_000_000
-"""Rows of a Parquet or Feather file; compressed rows may take almost no bytes."""
 
 
 def read_json(table: Table, file: TableFile) -> RawTable:
@@ -131,69 +127,3 @@ def _parse_text(file: TableFile, text: str) -> Any:
         raise InputError(f"{file.name}: is no table: its lists or objects are nested too deeply") from None
     except ValueError as error:  # Python refuses numbers of thousands of digits
         raise InputError(f"{file.name}: is no JSON: {str(error).partition(';')[0]}") from None
-
-
-def arrow_columns(path: Path) -> list[str]:
-    """Return the names of the columns of a Parquet or Feather file."""
-    import pyarrow
-    from pyarrow import feather
-
-    require_file(path)
-    is_parquet = path.suffix.lower() == ".parquet"
-    try:
-        if is_parquet:
-            return _parquet_header(path)[0]
-        return [str(name) for name in feather.read_table(path, memory_map=True).column_names]
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        kind = "Parquet" if is_parquet else "Feather"
-        raise InputError(f"{path.name}: is no {kind} file ({shorten_error(error)})") from None
-
-
-def read_arrow(table: Table, file: TableFile) -> RawTable:
-    """Read a Parquet or Feather file."""
-    import pyarrow
-
-    require_file(file.path)
-    is_parquet = file.path.suffix.lower() == ".parquet"
-    kind = "Parquet" if is_parquet else "Feather"
-    try:
-        names, rows = _parquet_header(file.path) if is_parquet else _feather_header(file.path)
-        if len(names) > MAX_COLUMNS:
-            raise InputError(f"{file.name}: has {len(names):,} columns, must have at most {MAX_COLUMNS:,}")
-        if rows > MAX_ROWS:
-            raise InputError(f"{file.name}: has {rows:,} rows, must have at most {MAX_ROWS:,}")
-        if is_parquet and table.compact:  # reads each name once per row group, not once per row
-            labels = [name for name, column in table.columns.items() if is_label(column)]
-            frame = pd.read_parquet(file.path, engine="pyarrow", read_dictionary=labels)
-        elif is_parquet:
-            frame = pd.read_parquet(file.path)
-        else:
-            frame = pd.read_feather(file.path)
-        frame.columns = [str(name) for name in frame.columns]
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise InputError(f"{file.name}: has names that are not UTF-8 text") from None
-        raise InputError(f"{file.name}: is no {kind} file ({shorten_error(error)})") from None
-    except (LookupError, TypeError, AttributeError):  # pyarrow trusts the description that pandas adds
-        raise InputError(f"{file.name}: is no {kind} file (its pandas metadata is damaged)") from None
-    match = find_columns(table, file, frame.columns, file.name)
-    return RawTable(frame=frame, match=match, first_row=1)
-
-
-def _parquet_header(path: Path) -> tuple[list[str], int]:
-    from pyarrow import parquet
-
-    metadata = parquet.read_metadata(path)
-    return metadata.schema.names, metadata.num_rows
-
-
-def _feather_header(path: Path) -> tuple[list[str], int]:
-    """Return names of columns and the number of rows of a Feather file whose buffers fit together.
-
-    Texts that begin or end outside of their buffer would end the process once pandas reads them.
-    """
-    from pyarrow import feather
-
-    table = feather.read_table(path, memory_map=True)
-    table.validate(full=True)
-    return table.column_names, table.num_rows
