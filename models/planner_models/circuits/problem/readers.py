@@ -20,6 +20,7 @@ from planner.errors import InputError
 from planner.io.arrow_files import read_arrow_frame
 from planner.io.table_files import read_table
 from planner.io.text_files import read_text, require_file
+from planner_models.circuits.problem import htsim
 from planner_models.circuits.problem.network import Network, spread
 from planner_models.circuits.problem.problem import DEMANDS, RACKS, Circuits, require_matrix
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS
@@ -32,7 +33,14 @@ Racks = Annotated[
 Length = Annotated[float, Field(gt=0, description="length of a window of the trace, ms")]
 CoflowTrace = Annotated[Path, Field(description="a trace in the coflow-benchmark format")]
 FlowTrace = Annotated[
-    Path, Field(description="CSV or Parquet table start_us, source_rack, target_rack, bytes")
+    Path,
+    Field(
+        description="CSV or Parquet table start_us, source_rack, target_rack, bytes; or .htsim: rows of "
+        "source, target, bytes and start in ns, without a header"
+    ),
+]
+HostsPerRack = Annotated[
+    int, Field(ge=1, description="of .htsim: host h is in rack h // hosts_per_rack; 1: each host is a rack")
 ]
 FLOWS: Final = Table(
     name="flows",
@@ -166,6 +174,7 @@ def read_flows(
     *,
     path: FlowTrace,
     racks: Racks = None,
+    hosts_per_rack: HostsPerRack = 1,
     start_us: Annotated[float, Field(ge=0, description="flows that start from here on")] = 0.0,
     length_us: Annotated[
         Annotated[float, Field(gt=0)] | None,
@@ -175,7 +184,7 @@ def read_flows(
 ) -> Circuits:
     """Read the demand of the flows that start in a window of a trace; each flow is a coflow of its own."""
     end_us = math.inf if length_us is None else start_us + length_us
-    return _flow_trace(path, racks, network).problem(start_us, end_us)
+    return _flow_trace(path, racks, hosts_per_rack, network).problem(start_us, end_us)
 
 
 @spread(network=Network(window_us=None))
@@ -183,12 +192,13 @@ def read_flow_windows(
     *,
     path: FlowTrace,
     racks: Racks = None,
+    hosts_per_rack: HostsPerRack = 1,
     length_us: Annotated[float, Field(gt=0, description="length of a window of the trace, us")] = 2_000.0,
     start_us: Annotated[float, Field(ge=0, description="start of the first window, us")] = 0.0,
     network: Network,
 ) -> Windows:
     """Read a trace of flows by windows: each has the flows that start in it, from an idle start."""
-    trace = _flow_trace(path, racks, network)
+    trace = _flow_trace(path, racks, hosts_per_rack, network)
     return Windows(trace=trace, start=start_us, length=length_us, unit="us")
 
 
@@ -202,8 +212,11 @@ def _racks(path: Path | None, named: pd.DataFrame, network: Network) -> pd.DataF
     return network.with_rates(pd.DataFrame({"rack": ordered}))
 
 
-def _flow_trace(path: Path, racks: Path | None, network: Network) -> Trace:
-    frame = read_table(FLOWS, path)
+def _flow_trace(path: Path, racks: Path | None, hosts_per_rack: int, network: Network) -> Trace:
+    is_htsim = path.suffix == htsim.SUFFIX
+    if not is_htsim and hosts_per_rack != 1:
+        raise InputError(f"hosts_per_rack: is of {htsim.SUFFIX} files; {path.name} names racks")
+    frame = htsim.read_htsim_flows(path, hosts_per_rack) if is_htsim else read_table(FLOWS, path)
     known = _racks(racks, frame, network)
     faults = []
     for column in ENDS:
