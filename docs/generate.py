@@ -20,6 +20,7 @@ import click
 import typer
 
 from planner import cli
+from planner.contract import end_columns
 from planner.runs.reproduction import Verdict
 from planner.runs.shipped_verdicts import load_shipped
 from planner.scenarios.catalogue import find_system, system_names
@@ -77,6 +78,7 @@ def main() -> None:
     for name in system_names():
         (DOCS / "systems" / f"{name}.md").write_text(system_page(name), encoding="utf-8")
     (DOCS / "systems" / "index.md").write_text(systems_page(), encoding="utf-8")
+    (DOCS / "reference" / "inputs.md").write_text(inputs_page(), encoding="utf-8")
     (DOCS / "reference" / "cli.md").write_text(command_page(), encoding="utf-8")
     (DOCS / "reference" / "api.md").write_text(python_page(), encoding="utf-8")
     (DOCS / "reproduced.md").write_text(reproduction_page(), encoding="utf-8")
@@ -178,6 +180,75 @@ def tables(descriptions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             for name, column in one["columns"].items()
         ]
         yield from (*table(("column", "required", "content"), rows), "")
+
+
+# inputs
+
+
+def inputs_page() -> str:
+    """Return the page of all tables and readers: names and units of columns, and what holds without them."""
+    lines = [
+        "# Tables and readers",
+        "",
+        "What each table and each reader takes, in which unit, under which names, and what holds where it is",
+        "absent. What is assumed of a file is also said beside the verdict and in `--json`.",
+        "[](../howto/own_data.md) has the rules by which columns are found: without regard to case and",
+        "punctuation, and in any unit of the same kind. Where a column may be another one, the file is",
+        "refused with both readings. The ends of links and demands have more names: "
+        + "; ".join(
+            f"{' or '.join(f'`{name}`' for name in sorted(first))} with "
+            f"{' or '.join(f'`{name}`' for name in sorted(second))}"
+            for first, second in end_columns.OTHER_NAMES
+        )
+        + ".",
+        "",
+    ]
+    for name in system_names():
+        system = describe(find_system(name))
+        lines += [f"## {name}", ""]
+        rows = [
+            (f"`{one['table']}.{column}`", *input_cells(rules))
+            for one in system["tables"]
+            for column, rules in one["columns"].items()
+        ]
+        lines += [*table(("column", "unit", "other names", "where it is absent", "content"), rows), ""]
+        optional = [f"`{one['table']}`" for one in system["tables"] if one["optional"]]
+        if optional:
+            lines += [f"Tables that may be absent: {', '.join(optional)}.", ""]
+        readers = [
+            (f"`{owner}`", f"`{parameter}`", absent_parameter(one), one["about"])
+            for owner, parameters in system["parameters"].items()
+            if owner.partition(" ")[0] in ("source", "series")
+            for parameter, one in parameters.items()
+        ]
+        if readers:
+            lines += [*table(("reader", "parameter", "where it is absent", "content"), readers), ""]
+    return "\n".join(lines)
+
+
+def input_cells(rules: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """Return unit, other names, what is taken where it is absent, and content of a column."""
+    names = ", ".join(f"`{name}`" for name in rules.get("other_names", ()))
+    if rules["required"]:
+        absent = "refused"
+    elif "when_absent" in rules:
+        absent = f"{rules['when_absent']}, which is said"
+    elif "default" in rules:
+        absent = f"{rules['default']:.15g}"
+    else:
+        said = re.search(
+            r"(?:blank:|absent:|empty:|default:|without it) ([^;]+)|(\w+) \(also where absent\)",
+            rules["about"],
+        )
+        absent = "none" if said is None else next(filter(None, said.groups()))
+    if "may_be" in rules:
+        names = f"asked about: may be `{rules['may_be']}`" + (f"; {names}" if names else "")
+    return rules.get("unit", ""), names, absent, rules["about"]
+
+
+def absent_parameter(rules: Mapping[str, Any]) -> str:
+    """Return what is taken where a parameter of a reader is absent."""
+    return "refused" if rules["required"] else f"`{rules['default']}`"
 
 
 # the command line

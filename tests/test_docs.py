@@ -17,7 +17,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from planner.scenarios.catalogue import system_names
+from planner.contract.columns import match_columns, other_names
+from planner.contract.units import unit_of
+from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.shipped import scenario_names
 from tests.commands import parse
 
@@ -87,6 +89,54 @@ def test_every_system_has_a_page(generate: ModuleType, name: str) -> None:
     for words in command_lines(page):
         parse(words)
         assert words[2] in scenario_names()
+
+
+def rows_of(page: str) -> dict[str, dict[str, list[str]]]:
+    """Return the cells of the rows of tables by their first cells, by the heading above."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for section in page.split("\n## ")[1:]:
+        rows = [
+            re.split(r"(?<!\\) \| ", line.strip("|").strip())
+            for line in section.splitlines()
+            if line[:3] == "| `"
+        ]
+        found[section.partition("\n")[0]] = {row[0]: row[1:] for row in rows}
+    return found
+
+
+def test_the_table_of_inputs_has_every_column_as_it_is_declared(generate: ModuleType) -> None:
+    sections = rows_of(generate.inputs_page())
+    assert list(sections) == list(system_names())
+    for name, rows in sections.items():
+        tables = find_system(name).problem.tables
+        columns = {
+            f"`{table.name}.{column}`": (table, column) for table in tables for column in table.columns
+        }
+        assert [key for key in rows if "." in key] == list(columns)
+        for key, (table, column) in columns.items():
+            unit, others, absent, _ = (cell.strip() for cell in rows[key])
+            rules = table.columns[column].metadata or {}
+            assert (absent == "refused") == table.columns[column].required
+            asked = [rules["mistaken_for"]] if rules.get("mistaken_for") else []
+            assert re.findall("`([^`]+)`", others) == [*asked, *rules.get("other_names", ())]
+            assert bool(unit) == (unit_of(column)[1] is not None)
+            if table.columns[column].default is not None and not rules.get("when_absent"):
+                assert float(absent) == table.columns[column].default
+
+
+def test_the_other_names_of_a_column_are_read_as_it(generate: ModuleType) -> None:
+    count = 0
+    for name in system_names():
+        for table in find_system(name).problem.tables:
+            for column in table.columns:
+                unit = unit_of(column)[1]
+                for other in other_names(table, column):
+                    given = other if unit is None else f"{other} ({unit.symbol})"
+                    rest = [required for required in table.required_columns if required != column]
+                    match = match_columns(table, [*rest, given], where=table.name)
+                    assert match.names.get(column) == given, (name, table.name, given)
+                    count += 1
+    assert count > 20
 
 
 def test_every_command_has_its_help(generate: ModuleType) -> None:

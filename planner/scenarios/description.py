@@ -9,6 +9,7 @@ from planner.contract.design import observe_all
 from planner.contract.parameters import Parameter, parameters_of
 from planner.contract.system import System
 from planner.contract.tables import Table
+from planner.contract.units import is_per_unit, unit_of
 
 
 def section_parameters(system: System) -> dict[str, Mapping[str, Parameter]]:
@@ -72,8 +73,25 @@ def _table(table: Table, optional: tuple[str, ...]) -> dict[str, Any]:
         "table": table.name,
         "about": table.about,
         "optional": table.name in optional,
-        "columns": {
-            name: {"required": column.required, "about": column.description}
-            for name, column in table.columns.items()
-        },
+        "columns": {name: _column(table, name) for name in table.columns},
     }
+
+
+def _column(table: Table, name: str) -> dict[str, Any]:
+    """Return a column: unit, names in other tools, and what its absence means; without what it does not have.
+
+    may_be  the column that it may be in a file without that one, which is then asked about
+    """
+    column = table.columns[name]
+    rules = column.metadata or {}
+    stem, unit = unit_of(name)
+    symbol = None if unit is None else unit.symbol
+    more = {
+        "unit": f"per {symbol}" if unit is not None and is_per_unit(stem) else symbol,
+        "other_names": list(rules.get("other_names", ())) or None,
+        "default": column.default,
+        "when_absent": rules.get("when_absent"),
+        "may_be": rules.get("mistaken_for"),
+    }
+    given = {key: value for key, value in more.items() if value is not None}
+    return {"required": column.required, "about": column.description, **given}
