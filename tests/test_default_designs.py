@@ -60,3 +60,23 @@ def test_no_shipped_scenario_takes_practice_or_a_bound_where_it_has_more(name: s
         assert design.name != system.studies.practice or listed == {design.name}, shipped
         ranked = [one for one in system.best if one in listed]
         assert design.name == (ranked or [design.name])[0], shipped
+
+
+BOUNDS = [
+    (name, design.name)
+    for name in system_names()
+    for design in find_system(name).designs
+    if design.is_bound or design.name == "bound"
+]
+
+
+@pytest.mark.parametrize(("name", "design"), BOUNDS)
+def test_a_design_that_only_bounds_says_so_and_ends_well(name: str, design: str) -> None:
+    system = find_system(name)
+    assert system.design(design).is_bound
+    assert system.problem.sample is not None
+    run = planner.solve(system.problem.sample(), design=design)
+    assert run.plan is None
+    assert run.proof.bound is not None
+    assert run.exit_code == 0
+    assert "possible" in run.verdict

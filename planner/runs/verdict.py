@@ -406,6 +406,9 @@ def _missing(run: Run) -> str:
     bounds, metric = proven_bounds(run), run.system.headline
     if run.entry.design.is_bound and bounds:
         return _possible(bounds[0], metric)
+    bound = run.proof.bound if run.omniscient and run.proof.metric == metric.name else None
+    if run.entry.design.is_bound and bound is not None:
+        return _possible(bound, metric) + (f" for {run.proof.bound_scope}" if run.proof.bound_scope else "")
     if run.plan is None:
         says = run.status if run.status.startswith("no plan") else f"no plan ({run.status})"
         return says + "".join(f": {reason}".rstrip(".") for reason in run.proof.reasons[:1])

@@ -111,5 +111,6 @@ DESIGNS: Final = (
         messages=HOST_REPORTS,
         source="linear relaxation of the schedule",
         model=upper_bound.describe_model,
+        is_bound=True,
     ),
 )

@@ -85,6 +85,7 @@ DESIGNS: Final = (
         messages="all groups and their members",
         source="linear relaxation; port sets that a table has no room for",
         model=relaxation_model,
+        is_bound=True,
     ),
     Design(
         name="chosen_copies",
