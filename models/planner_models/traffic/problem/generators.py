@@ -43,12 +43,16 @@ Pairs = Annotated[
 
 def abilene(*, peak_utilization: Peak = 1.0) -> Traffic:
     """Return the Abilene research network of SNDlib: 12 nodes, its demands, classed capacities."""
-    return Traffic.from_tables(topohub.read("sndlib/abilene", peak_utilization=peak_utilization))
+    return Traffic.from_tables(
+        topohub.read("sndlib/abilene", weight="hops", peak_utilization=peak_utilization)
+    )
 
 
 def germany50(*, peak_utilization: Peak = 1.0) -> Traffic:
     """Return the German backbone of SNDlib: 50 nodes, its demands, classed capacities."""
-    return Traffic.from_tables(topohub.read("sndlib/germany50", peak_utilization=peak_utilization))
+    return Traffic.from_tables(
+        topohub.read("sndlib/germany50", weight="hops", peak_utilization=peak_utilization)
+    )
 
 
 def fat_tree(

@@ -23,6 +23,7 @@ from planner.io.text_files import require_file, require_text
 from planner_models.networks.classes import CLASSES
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.readers import sndlib
+from planner_models.traffic.problem.readers.sndlib_assumptions import note_demands
 from planner_models.traffic.problem.readers.table_building import RateUnit
 from planner_models.traffic.problem.schema import LINKS, NODES
 
@@ -105,7 +106,14 @@ class Series:
         return step, demand, rate
 
 
-def read(path: Path, *, network: Network | None = None, unit: RateUnit = "mbps") -> Series:
+def read(
+    path: Path,
+    *,
+    network: Network | None = None,
+    unit: RateUnit = "mbps",
+    link_direction: sndlib.GivenLinkDirection = None,
+    demand_direction: sndlib.GivenDemandDirection = None,
+) -> Series:
     """Read the series in a table, or in a folder of SNDlib files.
 
     path     CSV or Parquet with the columns step (or time), source, target, rate_mbps and class?, rows of a
@@ -113,6 +121,7 @@ def read(path: Path, *, network: Network | None = None, unit: RateUnit = "mbps")
     network  of the demands: a problem, or its tables links and nodes; default for a folder: the
              network of its first file
     unit     of rates in SNDlib files that declare none
+    link_direction, demand_direction  of SNDlib files, as in `sndlib.read`
 
     The file is read twice: first for the largest rate of each demand, which are checked against the
     network, then step by step as the series is used.
@@ -122,7 +131,7 @@ def read(path: Path, *, network: Network | None = None, unit: RateUnit = "mbps")
     """
     path = Path(path)
     if path.is_dir():
-        frames, network = _read_folder(path, network, unit)
+        frames, network = _read_folder(path, network, unit, link_direction, demand_direction)
     else:
         require_file(path)
         if network is None:
@@ -160,12 +169,16 @@ def read_matrices(
         Path | None,
         Field(description="folder with links (and nodes, classes); default: that of the first SNDlib file"),
     ] = None,
+    link_direction: sndlib.GivenLinkDirection = None,
+    demand_direction: sndlib.GivenDemandDirection = None,
     unit: Annotated[RateUnit, Field(description="of rates in SNDlib files that declare none")] = "mbps",
 ) -> Series:
     """Read demand matrices over time, step by step."""
     tables, optional = (NODES, LINKS, CLASSES), ("nodes", "classes")
     given = None if network is None else read_tables(tables, find_tables(tables, network, optional))
-    return read(path, network=given, unit=unit)
+    return read(
+        path, network=given, unit=unit, link_direction=link_direction, demand_direction=demand_direction
+    )
 
 
 def read_percentile(
@@ -178,6 +191,8 @@ def read_percentile(
         Path | None,
         Field(description="folder with links (and nodes, classes); default: that of the first SNDlib file"),
     ] = None,
+    link_direction: sndlib.GivenLinkDirection = None,
+    demand_direction: sndlib.GivenDemandDirection = None,
     unit: Annotated[RateUnit, Field(description="of rates in SNDlib files that declare none")] = "mbps",
     percentile: Annotated[
         float,
@@ -193,7 +208,13 @@ def read_percentile(
 
     raises  InputError for a file that needs too much memory
     """
-    series = read_matrices(path=path, network=network, unit=unit)
+    series = read_matrices(
+        path=path,
+        network=network,
+        unit=unit,
+        link_direction=link_direction,
+        demand_direction=demand_direction,
+    )
     busiest = series.busiest
     if len(series) * len(busiest.demands) > MAX_PERCENTILE_ENTRIES:
         raise InputError(
@@ -249,17 +270,26 @@ def _read_csv(path: Path) -> Iterator[pd.DataFrame]:
 
 
 def _read_folder(
-    path: Path, network: Network | None, unit: RateUnit
+    path: Path,
+    network: Network | None,
+    unit: RateUnit,
+    link_direction: sndlib.GivenLinkDirection,
+    demand_direction: sndlib.GivenDemandDirection,
 ) -> tuple[Callable[[], Iterator[pd.DataFrame]], Network]:
     files = sorted(file for file in path.iterdir() if file.suffix.lower() in (".xml", ".txt"))
     if not files:
         raise InputError(f"{path}: holds no SNDlib files (.xml or .txt)")
     if network is None:
-        network = Traffic.from_tables(sndlib.read(files[0], unit=unit))
+        tables = sndlib.read(
+            files[0], unit=unit, link_direction=link_direction, demand_direction=demand_direction
+        )
+        network = Traffic.from_tables(tables)
+    else:
+        note_demands(sndlib.parse(files[0], unit), demand_direction=demand_direction)
 
     def frames() -> Iterator[pd.DataFrame]:
         for file in files:
-            demands = sndlib.read(file, unit=unit)["demands"]
+            demands = sndlib.read_demands(file, demand_direction=demand_direction or "directed", unit=unit)
             frame = validate(STEPS, demands.assign(step=file.stem), where=file.name)
             frame.attrs |= {"where": file.name, "first_row": 1}
             yield frame

@@ -47,7 +47,7 @@ def read_network(
     name: str, seed: int, pairs: int | None, demands: Demands = "auto", metric: str = "distance"
 ) -> Network:
     """Return a network of topohub, with its demands or synthetic ones between all pairs, or the largest."""
-    tables = topohub.read(name, demands=demands, pairs=pairs, seed=seed)
+    tables = topohub.read(name, demands=demands, weight="hops", pairs=pairs, seed=seed)
     nodes, links, given = tables["nodes"], tables["links"], tables["demands"]
     index = pd.Index(nodes["node"])
     tail, head = (index.get_indexer(links[column]).astype(np.int64) for column in ("tail", "head"))

@@ -20,6 +20,8 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.contract.notes import add_note
+from planner.contract.readings import assume_absent
 from planner.errors import InputError
 from planner.io.text_files import require_file
 from planner_models.traffic.problem.readers import Tables, sndlib_native, sndlib_xml
@@ -29,6 +31,11 @@ from planner_models.traffic.problem.readers.file_writing import (
     optional_column,
     require_endpoints,
     write_text,
+)
+from planner_models.traffic.problem.readers.sndlib_assumptions import (
+    add_doubled_links,
+    note_demands,
+    note_links,
 )
 from planner_models.traffic.problem.readers.sndlib_network import Demand, Link, Network, NetworkRows
 from planner_models.traffic.problem.readers.table_building import (
@@ -41,6 +48,7 @@ from planner_models.traffic.problem.readers.table_building import (
     sum_duplicates,
     to_floats,
 )
+from planner_models.traffic.problem.schema import LINKS
 
 DECLARED: Final[dict[str, RateUnit]] = {
     "BITPERSEC": "bps",
@@ -53,6 +61,23 @@ LinkDirection: TypeAlias = Annotated[
     Literal["bidirected", "directed"],
     Field(description="bidirected: a link of the file is one link each way; directed: from source to target"),
 ]
+GivenLinkDirection: TypeAlias = Annotated[
+    Literal["bidirected", "directed"] | None,
+    Field(
+        description="bidirected: a link of the file is one link each way; directed: from source to target; "
+        "default: bidirected, with a note, and refused where every link has its opposite"
+    ),
+]
+GivenDemandDirection: TypeAlias = Annotated[
+    Literal["directed", "undirected"] | None,
+    Field(
+        description="directed: from source to target; undirected: one demand of this rate each way; "
+        "default: directed, with a note where no pair has demands both ways"
+    ),
+]
+GivenUnit: TypeAlias = Annotated[
+    RateUnit | None, Field(description="unit of the file's capacities and demand values; default: mbps")
+]
 Unit: TypeAlias = Annotated[RateUnit, Field(description="unit of the file's capacities and demand values")]
 
 
@@ -60,17 +85,14 @@ def read(
     path: Annotated[Path, Field(description="the network file, XML or native")],
     *,
     module: Annotated[
-        Literal["preinstalled", "smallest", "largest"],
+        Literal["preinstalled", "smallest", "largest"] | None,
         Field(
-            description="capacity of a link: the pre-installed one, else its smallest module; "
-            "or its smallest or largest module, else the pre-installed capacity"
+            description="capacity of a link: preinstalled (also by default): the pre-installed one, else its "
+            "smallest module; or its smallest or largest module, else the pre-installed capacity"
         ),
-    ] = "preinstalled",
-    link_direction: LinkDirection = "bidirected",
-    demand_direction: Annotated[
-        Literal["directed", "undirected"],
-        Field(description="directed: from source to target; undirected: one demand of this rate each way"),
-    ] = "directed",
+    ] = None,
+    link_direction: GivenLinkDirection = None,
+    demand_direction: GivenDemandDirection = None,
     coordinates: Annotated[
         Literal["declared", "geographical", "pixel"],
         Field(
@@ -78,7 +100,7 @@ def read(
             "where all are within the range of degrees"
         ),
     ] = "declared",
-    unit: Unit = "mbps",
+    unit: GivenUnit = None,
     demands: Annotated[
         Path | None, Field(description="another SNDlib file whose demands replace those of this one")
     ] = None,
@@ -94,22 +116,51 @@ def read(
     `link_direction = "bidirected"` and `demand_direction = "undirected"` preserve the meaning: the load
     of a link in an undirected plan is the load of both directions here.
 
-    Costs of modules, setup costs, hop limits and admissible paths are ignored.
+    Costs of modules, setup costs, hop limits and admissible paths are ignored. Notes say what is taken of
+    what the file does not say.
 
     raises  InputError with every fault of the file's syntax, structure and numbers; for links
-            without any capacity; for a unit other than the file declares
+            without any capacity; for a unit other than the file declares; without `link_direction`
+            where every link has its opposite
     """
     path = Path(path)
     faults: list[str] = []
     networks = []
     for file in (path,) if demands is None else (path, Path(demands)):
         try:
-            networks.append(parse(file, unit))
+            networks.append(parse(file, unit or "mbps"))
         except InputError as error:
             faults += error.faults
     if faults:
         raise InputError(*faults)
-    return _tables(networks[0], networks[-1], module, link_direction, demand_direction, coordinates, unit)
+    network, matrix = networks[0], networks[-1]
+    if link_direction is None:
+        add_doubled_links(network)
+    tables = _tables(
+        network,
+        matrix,
+        module or "preinstalled",
+        link_direction or "bidirected",
+        demand_direction or "directed",
+        coordinates,
+        unit or "mbps",
+    )
+    note_links(network, link_direction=link_direction, module=module, unit=unit)
+    note_demands(matrix, demand_direction=demand_direction)
+    for note in assume_absent(LINKS, tables["links"].columns, path.name):
+        add_note(note)
+    return tables
+
+
+def read_demands(path: Path, *, demand_direction: str, unit: RateUnit) -> pd.DataFrame:
+    """Return the demands of a file, one of a series, which has been said what they mean.
+
+    raises  InputError, as `read`
+    """
+    network = parse(path, unit)
+    return _tables(network, network, "preinstalled", "directed", demand_direction, "declared", unit)[
+        "demands"
+    ]
 
 
 def parse(path: Path, unit: RateUnit) -> Network:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.arrays import Floats
+from planner.contract.notes import add_note
 from planner.errors import InputError, did_you_mean
 from planner_models.traffic.problem.readers import Tables, node_labels
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
@@ -63,9 +64,12 @@ def read(
         ),
     ] = "auto",
     weight: Annotated[
-        Literal["hops", "distance"],
-        Field(description="routing metric of a link: 1, or its length in km (at least 1)"),
-    ] = "hops",
+        Literal["hops", "distance"] | None,
+        Field(
+            description="routing metric of a link: hops: 1; distance: its length in km (at least 1); "
+            "default: hops, with a note"
+        ),
+    ] = None,
     peak_utilization: Annotated[
         float,
         Field(
@@ -113,6 +117,9 @@ def read(
     measured = position["latitude"] is not None or name.startswith("gabriel/")
     if weight == "distance" and not measured:
         raise InputError(f"weight: '{name}' is drawn in pixels: links have no length; set weight = 'hops'")
+    if weight is None:
+        other = '; weight = "distance" weighs them by their lengths' if measured else ""
+        add_note(f"assumed: {name}: all links weigh 1{other}")
     metric = np.maximum(km, MIN_LENGTH_KM) if weight == "distance" else np.ones(len(tail))
 
     source, target, rate = _demands(name, graph, code, demands, demand_direction, tail, head, seed)
