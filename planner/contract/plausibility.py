@@ -27,12 +27,16 @@ class Proportion:
 
 
 def find_unusual(table: Table, frame: pd.DataFrame, where: str) -> Iterator[str]:
-    """Yield a doubt for each column whose median above 0 is out of the range that the table calls usual."""
+    """Yield a doubt for each column whose median above 0 is out of the range that the table calls usual.
+
+    The largest number that a column takes stands for no limit, and does not count.
+    """
     for name, column in table.columns.items():
         usual = (column.metadata or {}).get("usual")
         if usual is None or name not in frame:
             continue
-        positive = frame[name][frame[name] > 0]
+        largest = (column.metadata or {}).get("at_most")
+        positive = frame[name][(frame[name] > 0) & (frame[name] != largest)]
         middle = float(positive.median()) if len(positive) else usual[0]
         if not usual[0] <= middle <= usual[1]:
             unit = unit_of(name)[1]

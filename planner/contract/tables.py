@@ -474,7 +474,7 @@ def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults
         (
             _empty_fault(name, column)
             if missing.iloc[place]
-            else _number_fault(name, values.iloc[place], "a number")
+            else _number_fault(name, values.iloc[place], "a number") + _unlimited(values.iloc[place], column)
             for place in places
         ),
     )
@@ -490,6 +490,15 @@ def _label_texts(values: pd.Series) -> pd.Series:
 
 ABSENT: Final = frozenset({"n/a", "na", "none", "null", "nil", "-", "--", "?", "tbd", "unknown", "#n/a"})
 """Texts, in lower case, with which people and programs say that there is no number."""
+
+
+UNLIMITED: Final = frozenset({"inf", "infinity", "infinite", "unlimited", "no limit", "unbounded", "∞"})
+"""Texts, in lower case, that say that there is no limit."""
+
+
+def is_unlimited(text: str) -> bool:
+    """Return whether a text says that there is no limit, in place of a number."""
+    return text.strip().lstrip("+").lower() in UNLIMITED
 
 
 def _empty_fault(name: str, column: pa.Column) -> str:
@@ -639,8 +648,9 @@ def _add_broken_rules(table: Table, cases: pd.DataFrame, broken: _RowFaults) -> 
 
 
 def _unlimited(value: object, column: pa.Column) -> str:
-    """Return what to write in place of infinity."""
-    if not (isinstance(value, float) and value == np.inf):
+    """Return what to write in place of infinity, or of a word for it; "" for other values."""
+    is_infinite = isinstance(value, float) and value == np.inf
+    if not (is_infinite or (isinstance(value, str) and is_unlimited(value))):
         return ""
     largest = (column.metadata or {}).get("at_most")
     return f"; for no limit write {'a large one, such as 1e9' if largest is None else f'{largest:g}'}"

@@ -107,6 +107,7 @@ def test_rates_have_their_units_in_cells(cell: str, mbps: float) -> None:
         ("rate_mbps", None, "empty; write 1, the default"),
         ("rate_mbps", np.inf, "inf, must be a finite number; for no limit write 1e+12"),
         ("rate_mbps", "inf", "inf, must be a finite number; for no limit write 1e+12"),
+        ("rate_mbps", "Unlimited", "'Unlimited', must be a number; for no limit write 1e+12"),
         ("rate_mbps", pd.Timedelta("3s"), "the time 0 days 00:00:03, must be a number"),
     ],
 )

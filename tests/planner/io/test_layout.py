@@ -140,6 +140,11 @@ DOUBTS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
             "warning: demands.csv: the sum of rate_mbps is 750 times that of capacity_mbps in links.csv; are both units right?",
         ),
     ),
+    "links without limit": (
+        "tail,head,capacity_mbps,weight\na,b,1e12,1\nb,a,1e12,1\n",
+        "source,target,rate_mbps\na,b,5\n",
+        (),
+    ),
     "plausible": (
         "tail,head,capacity_mbps,latency_ms,weight\na,b,10,5,1\n",
         "source,target,rate_mbps\na,b,50\n",

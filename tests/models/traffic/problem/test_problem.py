@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
+import planner
 from planner.errors import InputError
 from planner_models.traffic import Traffic
 from planner_models.traffic.problem import problem as module
@@ -144,3 +145,20 @@ def test_demands_are_found_alike_by_a_table_and_by_a_search(problem: Traffic) ->
         other = Traffic.from_tables(problem.to_tables())
         assert other._pair_table is None
         np.testing.assert_array_equal(other.demands_between(source, target), by_table)
+
+
+@pytest.mark.parametrize("objective", ["delivered", "total", "concurrent"])
+def test_a_link_without_limit_is_written_as_the_largest_capacity(objective: str) -> None:
+    tables = {
+        "links": pd.DataFrame(
+            [("a", "b", 1e12), ("b", "c", 10.0)], columns=["tail", "head", "capacity_mbps"]
+        ).assign(weight=1.0),
+        "demands": pd.DataFrame(
+            [("a", "b", 30.0), ("a", "c", 15.0)], columns=["source", "target", "rate_mbps"]
+        ),
+    }
+    run = planner.solve(Traffic.from_tables(tables), design="optimum", objective=objective)
+    assert run.plan is not None
+    # concurrent: the largest common share is 10 of 15
+    expected = 10 / 15 * 45 if objective == "concurrent" else 30 + 10
+    assert run.metrics["delivered_mbps"] == pytest.approx(expected)

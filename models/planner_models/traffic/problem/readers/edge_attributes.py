@@ -22,7 +22,7 @@ from planner_models.traffic.problem.readers.table_building import (
     drop_incomplete,
     to_floats,
 )
-from planner_models.traffic.problem.schema import LINKS
+from planner_models.traffic.problem.schema import LINKS, MOST_MBPS
 
 CAPACITIES: Final = ("LinkSpeedRaw", "capacity_mbps", "capacity", "bandwidth")
 DECIMAL_EXPONENTS: Final = {Fraction(10) ** exponent: exponent for exponent in range(-9, 13)}
@@ -160,7 +160,7 @@ def _read_capacities(
             if settings.unit is None:
                 assumed[name] = None
         read.used.add(name)
-        capacities.append(faults.number(place, name, values[name], exponent=exponent))
+        capacities.append(faults.number(place, name, values[name], exponent=exponent, largest=MOST_MBPS))
         _check_values([(place, values)], name, "capacity_mbps", to_floats(capacities[-1:]), faults)
     if missing and default_mbps is None:
         listed = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

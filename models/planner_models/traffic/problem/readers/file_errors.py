@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
 
-from planner.contract.tables import SHOWN_ROWS
+from planner.contract.tables import SHOWN_ROWS, is_unlimited
 from planner.errors import InputError, did_you_mean
 
 MAX_VALUE_LENGTH = 60  # characters of a value that a fault shows
@@ -66,8 +66,13 @@ class FileErrors:
         if self._count[rule] <= SHOWN_ROWS:  # the search for a near name is slow among many
             self._lines.append(printable(place + fault + (did_you_mean(*near) if near else "")))
 
-    def number(self, place: str, field: str, text: str | None, *, exponent: int = 0) -> float:
-        """Return `text` times 10**exponent; add a fault and return NaN where it is no finite number."""
+    def number(
+        self, place: str, field: str, text: str | None, *, exponent: int = 0, largest: float | None = None
+    ) -> float:
+        """Return `text` times 10**exponent; add a fault and return NaN where it is no finite number.
+
+        largest  in our unit, which the fault advises where the text says that there is no limit
+        """
         rule = f"{field} must be a number"
         if text is None or not text.strip():
             self.add(place, f": {field} is missing", rule=rule)
@@ -77,7 +82,10 @@ class FileErrors:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            self.add(place, f": {field} is '{shorten(text.strip())}', must be a number", rule=rule)
+            advice = ""
+            if largest is not None and is_unlimited(text):
+                advice = f"; for no limit write {largest / 10.0**exponent:g}"
+            self.add(place, f": {field} is '{shorten(text.strip())}', must be a number{advice}", rule=rule)
             return math.nan
         return value
 

@@ -47,6 +47,7 @@ from planner_models.traffic.problem.readers.table_building import (
     sum_duplicates,
     to_floats,
 )
+from planner_models.traffic.problem.schema import MOST_MBPS
 
 KBPS: Final = 3  # 1 Mbit/s is 10**3 kbit/s
 MICROSECONDS: Final = 3  # 1 ms is 10**3 microseconds
@@ -137,7 +138,7 @@ def _graph(path: Path) -> tuple[_Graph, list[str]]:
                 _index(faults, place, "src", source, graph.count),
                 _index(faults, place, "dest", target, graph.count),
                 faults.number(place, "weight", weight),
-                faults.number(place, "bw", bandwidth, exponent=-KBPS),
+                faults.number(place, "bw", bandwidth, exponent=-KBPS, largest=MOST_MBPS),
                 faults.number(place, "delay", delay, exponent=-MICROSECONDS),
             )
         )

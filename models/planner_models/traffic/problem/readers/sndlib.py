@@ -48,7 +48,7 @@ from planner_models.traffic.problem.readers.table_building import (
     sum_duplicates,
     to_floats,
 )
-from planner_models.traffic.problem.schema import LINKS
+from planner_models.traffic.problem.schema import LINKS, MOST_MBPS
 
 DECLARED: Final[dict[str, RateUnit]] = {
     "BITPERSEC": "bps",
@@ -274,7 +274,7 @@ def _module(
     faults: FileErrors, place: str, kind: str, capacity: str | None, cost: str | None, exponent: int
 ) -> tuple[float, float]:
     return (
-        faults.number(place, f"{kind} capacity", capacity, exponent=exponent),
+        faults.number(place, f"{kind} capacity", capacity, exponent=exponent, largest=MOST_MBPS),
         0.0 if cost is None else faults.number(place, f"{kind} cost", cost),
     )
 

@@ -202,7 +202,7 @@ def test_every_fault_at_once(tmp_path: Path) -> None:
         "net.graphml: edge 'e1': target is 'n22', must be a node's id; did you mean 'n2'?",
         "net.graphml: edge 2: target is missing",
         "net.graphml: edge 'e1': LinkSpeedRaw is 'fast', must be a number",
-        "net.graphml: edge 2: LinkSpeedRaw is 'inf', must be a number",
+        "net.graphml: edge 2: LinkSpeedRaw is 'inf', must be a number; for no limit write 1e+18",
     )
 
 
