@@ -48,8 +48,11 @@ READERS: Final[Mapping[str, Callable[[Table, TableFile], RawTable]]] = {
 SUFFIXES: Final = tuple(READERS)
 SPREADSHEETS: Final = (".csv", ".csv.gz", ".tsv", ".txt", *workbooks.SUFFIXES)
 """Formats in which a text may be quoted, so that a spreadsheet program takes it for no formula."""
-FORMULA_START: Final = r"[=+\-@\t\r\n\uFF1D\uFF0B\uFF0D\uFF20]"
-"""First letter of a text that a spreadsheet program may take for a formula; full-width signs count too."""
+FORMULA_START: Final = "[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+"""First letter of a text that a spreadsheet program may take for a formula; full-width signs count too.
+
+The letters themselves, not escapes of them: with these, pandas would try each cell in Python.
+"""
 NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
