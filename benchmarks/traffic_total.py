@@ -1,6 +1,6 @@
 """The largest total flow at scale: the augmented Lagrangian and the interior-point method beside solvers.
 
-    python -m benchmarks.traffic_total [--quick] [--limit 60] [--only NAME]
+    python -m benchmarks.traffic_total [--quick] [--limit 60] [--only NAME] [--small-rates]
 
 Networks are random sparse backbones with as many nodes and lines as those of the Topology Zoo that are
 called Deltacom, Cogentco and Kdl: a minimum spanning tree of random points, and short lines besides. Every
@@ -10,7 +10,12 @@ program over links with one commodity per target, or the one over the same given
 process with a time limit; "-" means no answer by then. PDLP gets a gap of 1e-4. A program with more than a
 million variables is not built.
 
-Asserted: valid plans that deliver what they claim, bounds that no solver beats, and values that agree.
+With `--small-rates`, demands of 1e-6 to 1e-5 and of 1e-9 to 1e-3 Mbit/s between all pairs of the largest
+network are routed for the total, concurrent and max-min fair flow and the least cost, each within the limit
+in CPU seconds.
+
+Asserted: valid plans that deliver what they claim, bounds that no solver beats, and values that agree; of
+small rates, that the total flow and the concurrent flow are proven, and the gaps of the others.
 """
 
 from __future__ import annotations
@@ -31,9 +36,14 @@ from scipy.spatial import Delaunay
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import machine, parser_of
-from planner import Options, backends
+from planner import Options, backends, clock
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import link_flow_program, path_flow_program
+from planner_models.traffic.designs import (
+    link_flow_program,
+    optimum,
+    path_flow_program,
+    utility_maximization,
+)
 from planner_models.traffic.designs.link_flow_program import Objective
 from planner_models.traffic.designs.path_flows import interior_point, total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
@@ -108,6 +118,10 @@ def sparse_backbone(nodes: int, lines: int, random: np.random.Generator) -> np.n
 
 SIZES: Final = {"113 nodes": (113, 161), "197 nodes": (197, 243), "754 nodes": (754, 895)}
 LOADS: Final = (1.2, 2.0, 4.0, 8.0)
+SMALL_RATES_MBPS: Final = ((1e-6, 1e-5), (1e-9, 1e-3))
+LARGEST_GAPS: Final[dict[Objective | Literal["max-min"], float]] = {
+    "total": 1e-5, "concurrent": 1e-5, "cost": 5e-2, "max-min": 1.0,
+}  # fmt: skip
 
 
 def main() -> None:
@@ -116,8 +130,14 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each other solver")
     parser.add_argument("--gap", type=float, default=1e-5)
     parser.add_argument("--only", default="", help="only networks with this in their name")
+    parser.add_argument("--small-rates", action="store_true", help="only the instances of small rates")
     given = parser.parse_args()
     print(f"{machine()}; user CPU seconds, one thread\n")
+    if given.small_rates:
+        nodes, lines = SIZES["113 nodes" if given.quick else "754 nodes"]
+        for lowest, highest in SMALL_RATES_MBPS:
+            route_small_rates(nodes, lines, lowest, highest, given.limit)
+        return
     warm = Instance(nodes=20, lines=28, demands="gravity", load=3.0).make()
     total_flow.route(warm)
     over_paths(warm, "warm", None, silent=True)
@@ -163,6 +183,44 @@ def compare(name: str, instance: Instance, gap: float, limit: float) -> tuple[in
             report(solver, answer, search.value, search.bound, limit)
     print(flush=True)
     return len(problem.demands), reached.get(1e-3, math.nan)
+
+
+def route_small_rates(nodes: int, lines: int, lowest: float, highest: float, limit: float) -> None:
+    """Route demands of small rates, of which not all fit, for four objectives; print and check each.
+
+    lowest, highest  Mbit/s, between which logarithms of rates are uniform
+    """
+    problem = Instance(nodes=nodes, lines=lines, demands="uniform", load=1.0).make()
+    random = np.random.default_rng(nodes)
+    rate = 10.0 ** random.uniform(math.log10(lowest), math.log10(highest), len(problem.demands))
+    capacity = problem.capacity_mbps * rate.sum() / problem.rate_mbps.sum() / 2.0  # half of what would fit
+    cost = random.integers(1, 20, len(problem.links) // 2).repeat(2).astype(float)
+    links = problem.links.assign(capacity_mbps=capacity, cost=cost)
+    tables = {"links": links, "demands": problem.demands.assign(rate_mbps=rate)}
+    problem = Traffic.from_tables(tables)
+    print(f"{len(problem.demands):,} demands of {lowest:g} to {highest:g} Mbit/s, {len(links):,} links")
+    options = Options(threads=1, time_limit_s=limit)
+    for objective, largest_gap in LARGEST_GAPS.items():
+        started = time.process_time()
+        with clock.count_cpu_seconds():
+            if objective == "max-min":
+                decision = utility_maximization.route(problem, fairness="max-min", options=options)
+            else:
+                decision = optimum.route(problem, objective=objective, options=options)
+        seconds = time.process_time() - started
+        assert decision.plan is not None
+        broken = check(problem, decision.plan).of_limits(decision.guarantees)
+        assert not len(broken), broken.sentences()
+        proof = decision.proof
+        metrics = measure(problem, decision.plan, None)
+        assert proof.metric is not None
+        value, objective_value = metrics[proof.metric], proof.objective
+        assert value is not None
+        assert objective_value is not None
+        assert abs(value - objective_value) <= 1e-6 * abs(objective_value), (objective, value, proof)
+        assert proof.gap is not None
+        print(f"  {objective:12} {objective_value:14.6f}  gap {proof.gap:.1e}  {seconds:.2f}", flush=True)
+        assert 0 <= proof.gap <= largest_gap, (objective, proof)
 
 
 def over_paths(problem: Traffic, name: str, limit: float | None, *, silent: bool = False) -> None:

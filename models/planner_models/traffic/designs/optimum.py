@@ -26,7 +26,6 @@ from planner_models.traffic.designs.optimum_search import (
     Method,
     OptimumSearch,
 )
-from planner_models.traffic.designs.path_flows import least_cost
 from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount
 from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.restricted_routes.candidates import (
@@ -234,13 +233,7 @@ def _route(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
     if objective in ("concurrent", "utilization") and not is_strict:
         return search.solve(objective)
     if objective == "cost" and not is_strict and search.finds_least_cost():
-        return least_cost.route(
-            problem,
-            paths=search.found,
-            scope=search.scope,
-            options=search.options,
-            previous=search.previous,
-        )
+        return search.find_least_cost()
     finds_total = not is_strict and search.uses_columns("total")
     together = search.try_to_fit() if finds_total else search.solve("concurrent")
     if (together.proof.objective or 0.0) >= 1 - FIT_TOLERANCE:  # everything fits

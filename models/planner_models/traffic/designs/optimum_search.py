@@ -26,7 +26,12 @@ from planner_models.traffic.designs.flow_decision import (
 )
 from planner_models.traffic.designs.flow_programs import has_many_paths, solve_over_links, solve_over_paths
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
-from planner_models.traffic.designs.path_flows import shortest_routes, total_flow
+from planner_models.traffic.designs.path_flows import (
+    approximate_cost,
+    least_cost,
+    shortest_routes,
+    total_flow,
+)
 from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.designs.restricted_routes.candidates import describe_paths, find_candidates
@@ -45,6 +50,8 @@ COLUMN_GENERATION_FLOWS: Final = 10_000
 TOTAL_COLUMN_GENERATION_FLOWS: Final = 5_000
 """The same for the largest total flow. Where everything fits, routes below the number above are shortened."""
 
+LARGE_DEMANDS: Final = 100_000
+LARGE_LINKS: Final = 800  # with more of both, the simplex method over paths takes hours for the least cost
 FIT_TOLERANCE: Final = 1e-6  # of the demands; where all but this share fits, all counts as fitting
 
 Method = Annotated[
@@ -163,6 +170,15 @@ class OptimumSearch:
                 and _is_column_generation_faster(self.problem, self.options, COLUMN_GENERATION_FLOWS)
             )
         return has_many_paths(self.found, self.options)
+
+    def find_least_cost(self) -> Decision[Routing]:
+        """Return the least-cost decision: exact, or to a gap where the simplex method would take hours."""
+        problem, options, previous = self.problem, self.options, self.previous
+        if self.found is None and len(problem.demands) > LARGE_DEMANDS and len(problem.links) > LARGE_LINKS:
+            return approximate_cost.route(problem, options=options, previous=previous)
+        return least_cost.route(
+            problem, paths=self.found, scope=self.scope, options=options, previous=previous
+        )
 
     def is_too_large(self, objective: Objective) -> bool:
         """Return whether the linear program over links, where one is solved, is too large for the memory."""

@@ -8,12 +8,13 @@ under the prices, and shifts traffic to its cheapest option by an exact line sea
 are always up to date. Then the prices become the multipliers. The penalty follows the balance of two amounts
 that go to 0: the cost of traffic on options that are not the cheapest, and the distance of loads from the
 capacities of links with a price. Where demands have values of their own, the sum of value times traffic is
-the largest: leaving out a unit costs its value.
+the largest: leaving out a unit costs its value. Where links have a cost, the traffic less its cost is the
+largest: the cost is added to the price.
 
 For any multipliers l, the sum of capacity times l, plus the sum over demands of rate times
-max(0, 1 - distance), bounds the total flow of all routings. Each plan is fitted into the capacities: flows
-are reduced on overloaded links, and demands fill what is left over their own paths. So there are an
-incumbent and a bound at any time.
+max(0, 1 - distance), bounds the total flow, less its cost, of all routings. Each plan is fitted into the
+capacities: flows are reduced on overloaded links, and demands fill what is left over their own paths. So
+there are an incumbent and a bound at any time.
 
 A search may start from the paths of a plan before, with their traffic. Its first penalty is higher: the price
 of a link comes to that of traffic left out where its load exceeds the capacity by as much as at the start.
@@ -49,6 +50,7 @@ LEAST_CHANGE: Final = 0.002  # of a load, to which the first penalty after a pla
 MOST_CHANGE: Final = 0.2
 LOST_CHANGE: Final = 0.05  # of a load, where demands lose all their paths
 MIN_PENALTY: Final = 0.05
+MAX_COST_PENALTY: Final = 0.5  # where links have a cost: higher ones keep traffic on paths that cost more
 PENALTY_FACTOR: Final = 1.2  # by which the penalty rises or falls after a pass
 FIXED_PENALTY_PASSES: Final = 5  # at the start
 BALANCE: Final = 0.3  # excess cost over complementarity, up to which the penalty rises
@@ -102,8 +104,17 @@ class TotalFlow:
     """
 
     def __init__(
-        self, problem: Traffic, value: Floats | None = None, start: PreviousRoutes | None = None
+        self,
+        problem: Traffic,
+        value: Floats | None = None,
+        start: PreviousRoutes | None = None,
+        *,
+        link_cost: Floats | None = None,
     ) -> None:
+        """Prepare the search.
+
+        link_cost  (A,) of a Mbit/s on each link, in the unit of values, which objective and bound are less
+        """
         self.graph, self.demands, self.order = order_demands(problem)
         self.value_of = np.ones(len(self.order)) if value is None else value[self.order]
         values, kind = np.unique(self.value_of, return_inverse=True)
@@ -115,9 +126,10 @@ class TotalFlow:
         links, out = len(problem.links), len(values)
         self.network = slice(0, links)
         self.capacity = problem.capacity_mbps
+        self.link_cost = link_cost
         self.prices = Prices(
             capacity=np.r_[self.capacity, np.zeros(out)],
-            cost=np.r_[np.full(links, TIE_COST), values],
+            cost=np.r_[np.full(links, TIE_COST) if link_cost is None else link_cost, values],
             multiplier=np.zeros(links + out),
             penalty=np.zeros(links + out),
             load=np.r_[np.zeros(links), np.bincount(kind, weights=self.demands.rate)],
@@ -143,7 +155,7 @@ class TotalFlow:
 
     def run(self, *, gap: float, until: float | None = None) -> Iterator[Evaluation]:
         """Search to a relative `gap`, or until a time of clock.now(), or until the gap stalls."""
-        penalty, most = self.penalty, np.inf
+        penalty, most = self.penalty, np.inf if self.link_cost is None else MAX_COST_PENALTY
         threshold, left_to_do = 0.0, []
         gaps: list[float] = []
         for number in range(1, MAX_PASSES + 1):
@@ -158,7 +170,7 @@ class TotalFlow:
             if number % STALL_PASSES == 0 and number > STALL_PASSES:
                 now, before = (sum(left_to_do[-k * STALL_PASSES :][:STALL_PASSES]) for k in (1, 2))
                 if now > STALL_RATIO * before:
-                    most = 0.5 * penalty
+                    most = min(most, 0.5 * penalty)
             penalty = max(min(penalty, most), MIN_PENALTY)
             if number % COMPACT_EVERY == 0:
                 self.pool.compact(MAX_IDLE_PASSES, keep=None if self.best is None else self.best[0])
@@ -190,13 +202,16 @@ class TotalFlow:
     def _evaluate(self) -> None:
         """Update bound and incumbent."""
         price = np.minimum(self.prices.multiplier[self.network], self.value_of.max())
-        reduced = sum_reduced_cost(self.graph, self.demands, price, self.value_of)
+        length = price if self.link_cost is None else price + self.link_cost
+        reduced = sum_reduced_cost(self.graph, self.demands, length, self.value_of)
         self.bound = min(self.bound, float(self.capacity @ price) + reduced)
         # free of the rounding errors of many shifts
         self.prices.load[:] = self.pool.load(self.pool.options.flow, len(self.prices.load))
         pool, prices, begin = self.pool, self.prices, self.begin
         flow = pool.fit(prices) if len(begin) == 2 else pool.fit_in_order(prices, self.by_value, begin)
         value = self.offered - float(flow[: len(self.demands.rate)] @ self.value_of)
+        if self.link_cost is not None:
+            value -= float(pool.load(flow, len(prices.load))[self.network] @ self.link_cost)
         if value > self.value:
             # the search goes on to add options, for which `flow` has no values
             self.value, self.best = value, (self.pool.options, flow[: self.pool.options.used[0]].copy())

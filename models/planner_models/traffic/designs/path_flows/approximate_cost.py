@@ -1,0 +1,134 @@
+"""The least cost of flows too many for the simplex method, by the augmented Lagrangian, with a bound.
+
+The search for the largest total flow (`augmented_lagrangian`) is run with a cost of links, where leaving out
+a Mbit/s costs M: some times the cost of the longest of the cheapest paths. It bounds D - C / M from above by
+B, for all routings that deliver D at a cost of C. So no routing that delivers as much as the incumbent, D',
+costs less than M (D' - B). The largest total flow is searched for first: where the incumbent delivers less,
+M rises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from planner import clock
+from planner.arrays import Floats
+from planner.contract.design import Decision
+from planner.contract.progress import report
+from planner.contract.proof import Proof, Status, relative_gap
+from planner.options import Options
+from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
+from planner_models.traffic.designs.link_flow_program import link_cost
+from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow, TotalFlow
+from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
+from planner_models.traffic.designs.path_flows.shortest_of_demands import measure_distances
+from planner_models.traffic.designs.path_flows.simplex_state import NO_PATHS
+from planner_models.traffic.designs.previous_routes import PreviousRoutes
+from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.problem.problem import Traffic
+
+DEFAULT_GAP: Final = 1e-6  # relative, where options give none
+FIRST_PENALTY: Final = 4.0  # M, times the cost of the longest of the cheapest paths
+PENALTY_FACTOR: Final = 8.0  # by which M rises
+MAX_PENALTIES: Final = 6  # values of M that are tried
+SAME_FLOW: Final = 1e-3  # relative: where the plan delivers so much less than the most, M rises
+PROVEN_FLOW: Final = 1e-6  # relative: a plan that delivers so much less than the bound delivers the most
+TOTAL_SHARE: Final = 0.3  # of the time limit, for the largest total flow
+PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan
+BACKEND: Final = "augmented Lagrangian"
+
+
+def route(
+    problem: Traffic,
+    *,
+    scope: str | None = None,
+    options: Options = Options(),
+    previous: Decision[Routing] | None = None,
+) -> Decision[Routing]:
+    """Search for the least cost among routings that deliver the most, over all routes, to a gap.
+
+    Stops at `options.gap`, by default 1e-6, or where the gap stalls; at a time limit it returns the incumbent
+    with its bound. It starts from the routes of `previous`, if any. The bound holds for all routings that
+    deliver as much as the plan.
+
+    returns  Decision with a Routing within the capacities; optimal where it also delivers the most
+    raises   InputError for a backend or an algorithm: it is its own solver; and for links without a cost
+    """
+    refuse_solver_options("columns", options)
+    until, first = None, None
+    if options.time_limit_s is not None:
+        reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
+        until = clock.now() + options.time_limit_s - reserved
+        first = clock.now() + TOTAL_SHARE * (options.time_limit_s - reserved)
+    gap = DEFAULT_GAP if options.gap is None else options.gap
+    before = None if previous is None else previous.plan
+    start = None if before is None else PreviousRoutes.of(problem, before)
+    price = link_cost(problem)
+    most = TotalFlow(problem, start=start)
+    for _ in most.run(gap=DEFAULT_GAP, until=first):
+        pass
+    result = _search(problem, price, most, start, gap, until)
+    plan = make_plan(problem, most.order, result.flow)
+    cost = float(price @ plan.links["load_mbps"].to_numpy(float))
+    bound = min(max(result.bound, 0.0), cost)  # what delivers less than the bound is for may cost less
+    if cost - bound <= MIN_GAP * max(cost, 1e-9):
+        bound = cost
+    reached = relative_gap(cost, bound)
+    delivers_most = float(result.flow.flow.sum()) >= most.bound * (1 - PROVEN_FLOW)
+    is_optimal = delivers_most and reached is not None and reached <= max(gap, MIN_GAP)
+    leaves_out = most.bound < most.offered * (1 - PROVEN_FLOW)
+    proof = Proof(
+        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
+        objective=cost,
+        bound=bound,
+        metric="cost",
+        bound_scope=scope or ("plans that deliver as much" if leaves_out or not delivers_most else None),
+        backend=BACKEND,
+    )
+    return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Result:
+    """A flow, and the least cost of all that deliver as much."""
+
+    flow: PathFlow
+    bound: float
+
+
+def _search(
+    problem: Traffic,
+    price: Floats,
+    most: TotalFlow,
+    start: PreviousRoutes | None,
+    gap: float,
+    until: float | None,
+) -> _Result:
+    """Return the cheapest flow under the first M with which nearly the most is delivered, or the last."""
+    result: _Result | None = None
+    penalty = FIRST_PENALTY * max(_longest_path(most, price), 1e-300)
+    for _ in range(MAX_PENALTIES):
+        search = TotalFlow(problem, start=start, link_cost=price / penalty)
+        for state in search.run(gap=MIN_GAP, until=until):  # of the value: that of the cost is larger
+            flow = search.path_flow()
+            delivered = float(flow.flow.sum())
+            cost = max(penalty * (delivered - state.value), 0.0)
+            result = _Result(flow=flow, bound=penalty * (delivered - state.bound))
+            report("cost", cost, min(max(result.bound, 0.0), cost))
+            if cost - result.bound <= gap * cost:
+                break
+        is_late = until is not None and clock.now() >= until
+        if is_late or (result is not None and result.flow.flow.sum() >= most.value * (1 - SAME_FLOW)):
+            break
+        penalty *= PENALTY_FACTOR
+    return _Result(flow=most.path_flow(), bound=0.0) if result is None else result
+
+
+def _longest_path(most: TotalFlow, price: Floats) -> float:
+    """Return the cost of a Mbit/s on the longest of the cheapest paths of all demands."""
+    distance = np.empty(len(most.demands.rate))
+    measure_distances(most.graph, most.demands, NO_PATHS, np.r_[price, 0.0], distance)
+    return float(distance.max())
