@@ -17,7 +17,8 @@ from planner.contract.metrics import Headline
 from planner.contract.proof import Proof, RankProof, Status
 from planner.scenarios.catalogue import find_system, system_names
 from planner.testing import check_system
-from planner.testing.systems import Case, conformance_cases
+from planner.testing.cases import Case
+from planner.testing.systems import conformance_cases
 from planner_models.traffic.designs import ecmp
 from planner_models.traffic.problem.problem import Traffic
 from tests.planner.runs.toy_system import Admitted, Link, admit, toy
@@ -73,10 +74,19 @@ WITH_DESIGNS = (
 """Ends of the names of conformance tests that run designs."""
 
 
+SWIFT = ("capacity", "rotors", "topology")
+"""Systems whose designs take seconds with every value of their parameters."""
+
+
 def marks_of(name: str, case: Case) -> list[pytest.MarkDecorator]:
     """Return whether a conformance test is a slow one, or one that only `make test-exhaustive` runs."""
-    if case.name.endswith(LONG):
+    is_smallest = case.name.startswith("searches: smallest")
+    if case.name.endswith(LONG) or case.name.startswith(("verbs: sweep", "searches: random")):
         return [pytest.mark.exhaustive]
+    if case.name.startswith(("searches: ", "verbs: ")) and not (is_smallest and name in SWIFT):
+        return [pytest.mark.slow]
+    if case.name.startswith("rows: ") and name not in SWIFT:
+        return [pytest.mark.slow]
     if name not in PROMPT and case.name.endswith(WITH_DESIGNS):
         return [pytest.mark.slow]
     return []
@@ -130,9 +140,22 @@ def test_false_claims_are_found(decide: Callable[..., Any], line: str) -> None:
     ours = next(design for design in system.designs if design.name == "ecmp")
     false = dataclasses.replace(ours, name=decide.__name__, decide=decide, model=None)
     wrong = dataclasses.replace(system, designs=(ours, false))
-    with pytest.raises(AssertionError, match="system 'traffic' fails") as found:
-        check_system(wrong, problems=[SMALL["traffic"](system.problem.presets)])
-    assert line in str(found.value)
+    failures = []
+    for case in conformance_cases(wrong, problems=[SMALL["traffic"](system.problem.presets)]):
+        try:
+            case.run() if case.name.startswith("problem 0") else None
+        except Exception as error:  # a test fails by any error
+            failures.append(f"{case.name}: {type(error).__name__}: {error}")
+    assert line in "\n".join(failures)
+
+
+def test_tests_that_fail_are_listed_by_name() -> None:
+    system = dataclasses.replace(toy(), problem=dataclasses.replace(toy().problem, presets={}))
+    with pytest.raises(
+        AssertionError, match="system 'toy' fails:\ndeclaration: names are unique: "
+    ) as raised:
+        check_system(system, problems=[Link(2.0, 1.0)])
+    assert "a system needs a preset" in str(raised.value)
 
 
 def test_a_plan_with_violations_beats_no_optimum_in_the_headline_metric() -> None:

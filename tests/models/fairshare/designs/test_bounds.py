@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import planner
+from planner.testing.bounds import check_bounds, check_optimum
+from planner.testing.searches import check_searches
 from planner_models.fairshare import SYSTEM, SharedStore
-
-SEARCHES: dict[str, list[dict[str, Any]]] = {
-    "optimum": [{"placement": "keep"}, {"placement": "search"}, {"placement": "exact"}, {"splits": "even"}],
-    "rebalance": [{"slack": 0.0}, {"slack": 1.0}],
-    "fq_pp": [{"placement": "search"}, {"placement": "keep"}],
-    "pisces": [{"exchange": "swap"}, {"placement": "search"}],
-}
-EVERY = [(one.name, {}) for one in SYSTEM.designs] + [
-    (name, one) for name in SEARCHES for one in SEARCHES[name]
-]
 
 
 def hard_store(seed: int) -> SharedStore:
@@ -57,12 +47,13 @@ def hard_store(seed: int) -> SharedStore:
 @pytest.mark.parametrize("seed", range(3))
 def test_no_design_beats_the_bound_and_every_plan_is_valid(seed: int) -> None:
     problem = hard_store(seed)
-    best = planner.solve(problem, design="optimum")
-    bound = best.proof.bound
-    assert bound is not None
-    for name, parameters in EVERY:
-        run = planner.solve(problem, design=name, **parameters)
-        assert run.error is None
-        assert not len(run.violations.frame), (name, parameters)
-        assert (run.metrics["min_share"] or 0.0) <= bound + 1e-6, (name, parameters)
-        assert (run.metrics["min_share"] or 0.0) <= (best.metrics["min_share"] or 0.0) + 1e-6
+    runs = [planner.solve(problem, design=design.name) for design in SYSTEM.designs]
+    assert not any(len(run.violations) for run in runs)
+    check_bounds(runs)
+    check_optimum(runs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_no_value_of_a_parameter_beats_the_bound(seed: int) -> None:
+    check_searches(SYSTEM, hard_store(seed))

@@ -1,0 +1,209 @@
+"""Conformance tests of tables in other forms: the same problem in other words, units, rows and windows.
+
+Each form of a table gives the same problem or the same answer, or is refused in one clear line. What may
+differ is read from the declarations of columns: other names, units, keys and windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from planner.contract.columns import other_names
+from planner.contract.end_columns import ENDS, OTHER_NAMES
+from planner.contract.system import System
+from planner.contract.tables import Table, digest
+from planner.contract.units import Dimension, Unit, find_units, is_per_unit, unit_of
+from planner.testing.bounds import check_bounds, check_optimum
+from planner.testing.cases import Cases, Runs, faults_of, faults_of_tables, has_name
+
+HEADERS: Final[Mapping[Dimension, Sequence[str]]] = {
+    "rate": ("Gbps", "Gbit/s", "Mbit/s", "Mbps", "kbit/s", "bit/s", "MB/s"),
+    "data": ("GB", "MB", "kB", "B", "Gbit", "MiB"),
+    "time": ("ms", "s", "us", "min"),
+    "distance": ("km", "m", "miles"),
+    "requests": ("kops", "ops/s", "rps"),
+}
+"""Units as headers of columns write them, in which the tables of a system must be the same problem."""
+
+
+def table_cases(system: System, problem: Any) -> Cases:
+    """Yield the tests of the tables of a problem in other forms."""
+    tables = problem.to_tables()
+    for table in system.problem.tables:
+        if table.name not in tables:
+            continue
+        yield f"other units and names: {table.name}", partial(_check_units, system, problem, table)
+        yield f"row numbers: {table.name}", partial(_check_index, system, problem, table)
+        yield f"rows twice: {table.name}", partial(_check_repeated_rows, system, problem, table)
+        for name, column in table.columns.items():
+            if (column.metadata or {}).get("is_window"):
+                yield f"windows: {name}", partial(_check_windows, system, problem, table, name)
+
+
+def answer_cases(runs: Runs) -> Cases:
+    """Yield the tests whose forms may be stored otherwise but have the same answer."""
+    yield "rows in another order have the same answer", partial(_check_order, runs)
+
+
+# --- words and units ----------------------------------------------------------------------
+
+
+def _check_units(system: System, problem: Any, table: Table) -> None:
+    """Check that columns in other words, order and units make the same problem."""
+    tables = problem.to_tables()
+    for form, frame in _other_forms(table, tables[table.name]):
+        again = system.problem.from_tables({**tables, table.name: frame}).to_tables()
+        for name, known in tables.items():
+            try:
+                pd.testing.assert_frame_equal(_plain(again[name]), _plain(known), check_like=True, rtol=1e-9)
+            except AssertionError as error:
+                raise AssertionError(f"with {form}: {name} differs: {error}") from error
+
+
+def _other_forms(table: Table, frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the same table with other headers, and with units within its cells."""
+    names = list(map(str, frame.columns))
+    units = {name: unit for name in names if (unit := _unit_of(table, name)) is not None}
+    for row in range(max([1, *(len(HEADERS[unit.dimension]) for unit in units.values())])):
+        headers = {name: _title(name) for name in names}
+        other: dict[str, Any] = {"Remark": "checked"}
+        for name in reversed(names):
+            values = frame[name]
+            if name in units:
+                header = _pick(HEADERS[units[name].dimension], row)
+                headers[name], factor = _in_unit(name, units[name], header)
+                values = values / factor
+            other[headers[name]] = values
+        shown = ", ".join(f"'{headers[name]}'" for name in units) or "titles"
+        yield shown, pd.DataFrame(other, index=frame.index)
+    for name, unit in units.items():
+        if is_per_unit(unit_of(name)[0]) or not frame[name].notna().all():
+            continue
+        cells = frame[name].map(lambda value, unit=unit: f"{float(value)!r} {unit.symbol}")
+        yield f"cells such as '{next(iter(cells), '')}'", frame.assign(**{name: cells})
+    for name, texts in _synonyms(table, names):
+        yield f"'{name}'", frame.rename(columns=texts)
+
+
+def _unit_of(table: Table, name: str) -> Unit | None:
+    """Return the unit of a column that has a word beside it and counts as decimals do, else None."""
+    stem, unit = unit_of(name)
+    counts = (table.columns[name].metadata or {}).get("counts_by_1024") if name in table.columns else True
+    return None if counts or not stem else unit
+
+
+def _in_unit(name: str, unit: Unit, header: str) -> tuple[str, float]:
+    """Return the header of a column in another unit, and the factor from there to its own unit."""
+    stem = unit_of(name)[0]
+    factor = find_units(header)[0].factor_to(unit, is_per=is_per_unit(stem))
+    return f"{_title(stem)} ({header})", float(factor)
+
+
+def _synonyms(table: Table, names: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield names that other tools give to columns, with the renamed columns."""
+    for name in names:
+        unit = unit_of(name)[1]
+        for other in other_names(table, name):
+            header = other if unit is None else f"{other} ({unit.symbol})"
+            if header not in names:
+                yield header, {name: header}
+    for ends in ENDS:
+        if set(ends) <= set(names) and sum(set(pair) <= set(table.columns) for pair in ENDS) == 1:
+            for first, second in OTHER_NAMES:
+                pair = sorted(zip(sorted(first), sorted(second), strict=False))
+                for words in pair:
+                    if not set(words) & (set(names) - set(ends)):
+                        yield " and ".join(words), dict(zip(ends, words, strict=True))
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ").title()
+
+
+def _pick(headers: Sequence[str], row: int) -> str:
+    return headers[row % len(headers)]
+
+
+def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with plain numbers and texts, however they are stored."""
+    is_number = pd.api.types.is_numeric_dtype
+    return frame.astype({name: float if is_number(frame[name]) else object for name in frame})
+
+
+# --- rows ---------------------------------------------------------------------------------
+
+
+def _check_index(system: System, problem: Any, table: Table) -> None:
+    """Check that the index of a frame means nothing: gaps and any order of it make the same problem."""
+    tables = problem.to_tables()
+    frame = tables[table.name]
+    index = np.arange(len(frame))[::-1] * 3 + 7
+    again = system.problem.from_tables({**tables, table.name: frame.set_axis(index)})
+    assert digest(again.to_tables()) == digest(tables), "another index of rows gives another problem"
+
+
+def _check_repeated_rows(system: System, problem: Any, table: Table) -> None:
+    """Check that a row that is there twice is refused in a line that names it, or counts twice.
+
+    Rows without amounts, such as rules, may be there twice and mean the same.
+    """
+    tables = problem.to_tables()
+    frame = tables[table.name]
+    if not len(frame):
+        return
+    doubled = {**tables, table.name: pd.concat([frame, frame.iloc[:1]], ignore_index=True)}
+    if faults := faults_of_tables(system, doubled):
+        assert has_name(faults, table.name), f"{table.name}: a row twice: no line names the table: {faults}"
+        return
+    assert not table.key_in(frame), f"{table.name}: rows with the same key are not refused"
+    has_amounts = any(pd.api.types.is_numeric_dtype(frame[name]) for name in frame)
+    again = system.problem.from_tables(doubled).to_tables()
+    assert digest(again) != digest(tables) or not has_amounts, f"{table.name}: a row twice counts once"
+
+
+def _check_order(runs: Runs) -> None:
+    """Check that rows in another order have the same answer by the best design, or are refused.
+
+    Proven values must be the same; others must keep each other's bounds.
+    """
+    name = runs.system.default_design.name
+    for seed in (1, 2):
+        other = runs.on(partial(_in_another_order, runs.system, runs.problem, seed))
+        if faults := faults_of(partial(getattr, other, "problem")):
+            assert has_name(faults, "row"), f"rows in another order: no line names a row: {faults}"
+            continue
+        both = [runs.of(name), other.of(name)]
+        check_bounds(both)
+        check_optimum(both)
+
+
+def _in_another_order(system: System, problem: Any, seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    return system.problem.from_tables(
+        {
+            name: frame.iloc[rng.permutation(len(frame))].reset_index(drop=True)
+            for name, frame in problem.to_tables().items()
+        }
+    )
+
+
+# --- windows ------------------------------------------------------------------------------
+
+
+def _check_windows(system: System, problem: Any, table: Table, name: str) -> None:
+    """Check that windows in steps, in another order and as times are as many windows of the same size."""
+    tables = problem.to_tables()
+    frame = tables[table.name]
+    ranks = frame[name].rank(method="dense").astype(int)
+    times = pd.Timestamp("2024-01-01") + pd.to_timedelta(ranks * 5, unit="min")
+    shuffled = np.random.default_rng(1).permutation(len(frame))
+    for values in (ranks * 5, ranks - 1, times, times.astype(str)):
+        other = frame.assign(**{name: values})
+        for rows in (other, other.iloc[shuffled]):
+            again = system.problem.from_tables({**tables, table.name: rows.reset_index(drop=True)})
+            assert again.size() == problem.size(), f"{name} as {values.iloc[0]} gives other windows"
