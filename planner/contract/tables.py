@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 import pandera.pandas as pa
+from numpy.typing import NDArray
 
 from planner.contract.cell_units import read_amounts, unclear_unit
 from planner.contract.columns import ColumnMatch, match_columns
@@ -330,13 +331,13 @@ def report_unknown_names(
 
     what  the end of the fault, such as "no node of the network"
     """
-    unknown = np.flatnonzero(~frame[column].isin(known).to_numpy()).tolist()
-    faults = [
-        f"{row_name(frame, table, row)}: {column} '{frame[column].iloc[row]}' is {what}"
-        + did_you_mean(str(frame[column].iloc[row]), known)
-        for row in unknown[:SHOWN_ROWS]  # the search for a near name is slow among many
-    ]
-    return shorten_faults(faults, file_name(frame, table), f"with an unknown {column}", count=len(unknown))
+    unknown = np.flatnonzero(~frame[column].isin(known).to_numpy())
+
+    def describe(row: int) -> str:
+        name = frame[column].iloc[row]
+        return f"{row_name(frame, table, row)}: {column} '{name}' is {what}" + did_you_mean(str(name), known)
+
+    return describe_rows(unknown, describe, file_name(frame, table), f"with an unknown {column}")
 
 
 def _check_table(
@@ -719,6 +720,17 @@ def shorten_faults(faults: Sequence[str], where: str, what: str, *, count: int |
     """
     rest = (len(faults) if count is None else count) - SHOWN_ROWS
     return [*faults[:SHOWN_ROWS], *([f"{where}: {rest} more rows {what}"] if rest > 0 else [])]
+
+
+def describe_rows(
+    rows: Sequence[int] | NDArray[np.int64], describe: Callable[[int], str], where: str, what: str
+) -> list[str]:
+    """Return the faults of the first rows, and one line that counts the rest.
+
+    describe  returns the fault of a row; it may be slow, such as a search for the nearest name
+    """
+    shown = [describe(int(row)) for row in rows[:SHOWN_ROWS]]
+    return shorten_faults(shown, where, what, count=len(rows))
 
 
 def row_name(frame: pd.DataFrame, table: str, row: int) -> str:

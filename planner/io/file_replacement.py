@@ -49,8 +49,11 @@ def replace_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
 def replace_folder(place: Path) -> Iterator[Path]:
     """Yield a new folder; where the block succeeds, it takes the place of `place`, whole and on the disk.
 
+    A link stays a link: the folder that it leads to is replaced.
+
     raises  OSError, also where another process puts a folder there meanwhile
     """
+    place = place.resolve() if place.is_symlink() else place
     partial = _name_partial(place)
     partial.mkdir(parents=True)
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +23,7 @@ from planner.io import workbooks
 from planner.io.arrow_files import arrow_columns, read_arrow
 from planner.io.csv_files import possible_columns, read_csv
 from planner.io.file_replacement import replace_file
+from planner.io.formulas import quote_formulas, unquote_formulas
 from planner.io.json_files import json_columns, read_json
 from planner.io.layout import Layout, TableFile
 from planner.io.matrices import can_be_matrix, read_matrix
@@ -48,12 +48,6 @@ READERS: Final[Mapping[str, Callable[[Table, TableFile], RawTable]]] = {
 SUFFIXES: Final = tuple(READERS)
 SPREADSHEETS: Final = (".csv", ".csv.gz", ".tsv", ".txt", *workbooks.SUFFIXES)
 """Formats in which a text may be quoted, so that a spreadsheet program takes it for no formula."""
-FORMULA_START: Final = "[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
-"""First letter of a text that a spreadsheet program may take for a formula; full-width signs count too.
-
-The letters themselves, not escapes of them: with these, pandas would try each cell in Python.
-"""
-NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 def read_tables(tables: Iterable[Table], files: Mapping[str, Path | TableFile]) -> dict[str, pd.DataFrame]:
@@ -194,7 +188,7 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
     try:
         frame = raw.frame.dropna(how="all")
         if suffix in SPREADSHEETS:
-            frame = _unquote_formulas(frame)
+            frame = unquote_formulas(frame)
         frame = convert_units(frame, match)
     except UnicodeDecodeError:  # Parquet may hold any bytes as names
         raise InputError(f"{match.where}: has names that are not UTF-8 text") from None
@@ -393,11 +387,11 @@ def write_table(frame: pd.DataFrame, path: Path, *, suffix: str | None = None) -
             case ".json":
                 partial.write_text(_list_records(frame) + "\n", encoding="utf-8")
             case ".xlsx":
-                workbooks.write_sheets({path.stem: _quote_formulas(frame)}, partial)
+                workbooks.write_sheets({path.stem: quote_formulas(frame)}, partial)
             case ".csv.gz":
-                _write_csv(_quote_formulas(frame), partial, "gzip")
+                _write_csv(quote_formulas(frame), partial, "gzip")
             case _:
-                _write_csv(_quote_formulas(frame), partial)
+                _write_csv(quote_formulas(frame), partial)
 
 
 def _write_csv(frame: pd.DataFrame, path: Path, compression: Literal["gzip"] | None = None) -> None:
@@ -418,41 +412,7 @@ def _list_records(frame: pd.DataFrame) -> str:
 def write_workbook(frames: Mapping[str, pd.DataFrame], path: Path) -> None:
     """Write tables as the sheets of one xlsx workbook, completely or not at all; raise OSError."""
     with replace_file(path) as partial:
-        workbooks.write_sheets({name: _quote_formulas(frame) for name, frame in frames.items()}, partial)
-
-
-def _quote_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with an apostrophe before each text that a spreadsheet would take for a formula."""
-    return _map_texts(
-        frame, rf"'*{FORMULA_START}", lambda text: text if NUMBER.fullmatch(text) else f"'{text}"
-    )
-
-
-def _unquote_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame without the apostrophes of `_quote_formulas`."""
-    return _map_texts(frame, rf"'+{FORMULA_START}", lambda text: text[1:])
-
-
-def _map_texts(frame: pd.DataFrame, pattern: str, change: Callable[[str], str]) -> pd.DataFrame:
-    """Return the frame with texts that begin with a pattern changed; frames without any stay as they are."""
-    expression = re.compile(pattern)
-
-    def map_one(value: Any) -> Any:
-        return change(value) if isinstance(value, str) and expression.match(value) else value
-
-    changed = {}
-    for name in frame:
-        column = frame[name]
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            if any(isinstance(one, str) and expression.match(one) for one in column.cat.categories):
-                changed[name] = column.cat.rename_categories([map_one(one) for one in column.cat.categories])
-        elif isinstance(column.dtype, pd.StringDtype) and not column.str.match(pattern).any():
-            continue  # of all rows in one pass
-        elif not pd.api.types.is_numeric_dtype(column):
-            texts = column.map(map_one)
-            if not texts.equals(column):
-                changed[name] = texts.astype(column.dtype)
-    return frame.assign(**{str(name): column for name, column in changed.items()}) if changed else frame
+        workbooks.write_sheets({name: quote_formulas(frame) for name, frame in frames.items()}, partial)
 
 
 def export_table(frame: pd.DataFrame, path: Path, suffix: str) -> None:

@@ -56,7 +56,8 @@ def save_runs(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: 
     save_scenario(scenario, out)
     for one in runs:
         folder = make_folder(out / one.label)
-        (folder / "run.json").unlink(missing_ok=True)  # written last: where it is, all else is whole
+        # written last: where it is, all else is whole; a link stays a link
+        (folder / "run.json").resolve().unlink(missing_ok=True)
         metrics = [
             {
                 "metric": metric.name,
@@ -68,9 +69,10 @@ def save_runs(scenario: Scenario, runs: Sequence[Run], out: Path, table_format: 
         ]
         write_table(pd.DataFrame(metrics), folder / "metrics.csv")
         plan = make_folder(folder / "plan")
+        written = {f"{name}.{table_format}" for name in (one.plan.to_tables() if one.plan else ())}
         for table in one.system.plan.tables:  # of an earlier run in this folder; no other file is ours
-            for suffix in TABLE_FORMATS:
-                (plan / f"{table.name}.{suffix}").unlink(missing_ok=True)
+            for name in {f"{table.name}.{suffix}" for suffix in TABLE_FORMATS} - written:
+                (plan / name).unlink(missing_ok=True)
         if one.plan is not None:
             write_plan(one.plan, plan, table_format)
         notes = notes_of(one.problem)

@@ -13,6 +13,7 @@ import pandas as pd
 from planner.contract.tables import shorten_faults
 from planner.errors import InputError
 from planner.io.arrow_files import measure_arrow
+from planner.io.formulas import may_be_formula
 
 MAX_FILE_MB: Final = 50
 SUFFIXES: Final = (
@@ -32,8 +33,8 @@ MAX_ROWS: Final = 10_000_000
 """Rows of a Parquet or Feather file; compressed rows may take almost no bytes."""
 MAX_DECODED_MB: Final = 256
 MAX_LETTERS: Final = 1_000
-ACTIVE: Final = re.compile(r"^\s*[=+@\t＝＋－＠]|^\s*-(?!\d+(?:\.\d+)?$)|<\s*[A-Za-z!/]")
-"""A cell that a spreadsheet would compute, or a page would treat as markup."""
+MARKUP: Final = re.compile(r"<\s*[A-Za-z!/]")
+"""Start of what a page would treat as markup."""
 
 
 def size_fault(path: Path) -> str | None:
@@ -68,6 +69,11 @@ def _unpacked_fault(path: Path) -> str | None:
     return None if unpacked <= MAX_DECODED_MB else f"unpacks to {unpacked:,} MB, at most {MAX_DECODED_MB}"
 
 
+def _is_active(text: str) -> bool:
+    """Return whether a spreadsheet would compute a text, or a page would treat it as markup."""
+    return may_be_formula(text) or MARKUP.search(text) is not None
+
+
 def active_cells(frame: pd.DataFrame, name: str) -> list[str]:
     """Return a fault for each cell that a spreadsheet or a page might execute, and for each long one."""
     faults, first = [], int(frame.attrs.get("first_row", 2))
@@ -77,7 +83,7 @@ def active_cells(frame: pd.DataFrame, name: str) -> list[str]:
         texts = frame[column].astype(str)
         faults += [
             f"{name} row {int(row) + first}: {column} is '{texts[row][:40]}', must be a plain name"
-            for row in texts.index[texts.str.contains(ACTIVE)]
+            for row in texts.index[texts.map(_is_active).to_numpy(bool)]
         ]
         faults += [
             f"{name} row {int(row) + first}: {column} has {len(texts[row]):,} letters, "

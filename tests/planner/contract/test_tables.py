@@ -24,8 +24,6 @@ from planner.contract.tables import (
 from planner.errors import InputError
 from planner.io.layout import Layout, TableFile
 from planner.io.table_files import (
-    _quote_formulas,
-    _unquote_formulas,
     find_tables,
     read_table,
     read_tables,
@@ -236,28 +234,6 @@ def test_long_tables_have_the_digest_of_their_rows(monkeypatch: pytest.MonkeyPat
     whole = digest({"a": frame})
     monkeypatch.setattr("planner.contract.tables.DIGEST_ROWS", 3)
     assert digest({"a": frame}) == whole
-
-
-FORMULAS = ["=1+1", "+x", "-x", "@x", "'=x", "''-", "\tx", "-5", "+1e3", "plain", "'quoted'", "-", "'"]
-
-
-@pytest.mark.parametrize("compact", [False, True])
-def test_no_cell_of_a_csv_file_is_a_formula(tmp_path: Path, compact: bool) -> None:
-    table = Table(name="parts", about="a part", columns=PARTS.columns, key=("part",), compact=compact)
-    frame = validate(table, pd.DataFrame({"part": FORMULAS, "mass_kg": 1.5}))
-    write_table(frame, tmp_path / "parts.csv")
-    cells = [line.split(",")[0].strip('"') for line in (tmp_path / "parts.csv").read_text().splitlines()[1:]]
-    assert "-5" in cells, "a number stays one"
-    assert not [cell for cell in cells if cell[:1] in "=@\t" and cell] + [
-        cell for cell in cells if cell[:1] in ("+", "-") and cell not in ("-5", "+1e3")
-    ]
-    assert read_table(table, tmp_path / "parts.csv")["part"].tolist() == FORMULAS
-
-
-@given(st.lists(st.text(st.sampled_from("'=+-@1a\t")), min_size=1, unique=True))
-def test_quoted_formulas_are_read_back(names: list[str]) -> None:
-    frame = pd.DataFrame({"part": pd.Series(names, dtype=str)})
-    assert _unquote_formulas(_quote_formulas(frame))["part"].tolist() == names
 
 
 @pytest.mark.parametrize("compact", [False, True])

@@ -92,6 +92,16 @@ def test_a_folder_takes_its_place_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [one.name for one in place.parent.iterdir()] == ["plan"]
 
 
+def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "old").write_text("old")
+    (tmp_path / "place").symlink_to(tmp_path / "elsewhere")
+    with replace_folder(tmp_path / "place") as partial:
+        (partial / "new").write_text("new")
+    assert (tmp_path / "place").is_symlink()
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["new"]
+
+
 def test_only_old_partial_folders_are_removed(tmp_path: Path) -> None:
     names = {".1-2.partial", "plan", "partial"}
     for name in names:

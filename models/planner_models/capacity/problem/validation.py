@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools
-from planner.contract.tables import file_name, row_name, shorten_faults, validate_fields
+from planner.contract.tables import describe_rows, file_name, row_name, shorten_faults, validate_fields
 from planner.errors import did_you_mean
 from planner_models.capacity.problem.schema import TABLES
 from planner_models.capacity.problem.tunnels import find_tunnel_faults
@@ -85,13 +85,16 @@ def _bad_modules(problem: CapacityPlanning) -> Iterator[str]:
     """Yield a fault for each module of a link that is none."""
     if "link" not in problem.modules:
         return
-    faults = [
-        f"{row_name(problem.modules, 'modules', row)}: link '{name}' is no link"
-        + did_you_mean(name, problem.names)
-        for row, name in enumerate(problem.modules["link"])
-        if name and problem.find_line(name) < 0
-    ]
-    yield from shorten_faults(faults, file_name(problem.modules, "modules"), "with an unknown link")
+    modules, names = problem.modules, problem.modules["link"].tolist()
+    yield from describe_rows(
+        [row for row, name in enumerate(names) if name and problem.find_line(name) < 0],
+        lambda row: (
+            f"{row_name(modules, 'modules', row)}: link '{names[row]}' is no link"
+            + did_you_mean(names[row], problem.names)
+        ),
+        file_name(modules, "modules"),
+        "with an unknown link",
+    )
 
 
 def _bad_beginnings(problem: CapacityPlanning) -> Iterator[str]:
@@ -112,22 +115,31 @@ def _bad_members(problem: CapacityPlanning) -> Iterator[str]:
     frame = problem.failures
     if frame is None:
         return
-    faults = [
-        f"{row_name(frame, 'failures', row)}: member '{name}' is no link and no node"
-        + did_you_mean(name, [*problem.names, *problem.nodes["node"]])
-        for row, name in enumerate(frame["member"])
-        if problem.find_line(name) < 0 and name not in problem.node_index
-    ]
-    yield from shorten_faults(faults, file_name(frame, "failures"), "with an unknown member")
+    names = frame["member"].tolist()
+    yield from describe_rows(
+        [
+            row
+            for row, name in enumerate(names)
+            if problem.find_line(name) < 0 and name not in problem.node_index
+        ],
+        lambda row: (
+            f"{row_name(frame, 'failures', row)}: member '{names[row]}' is no link and no node"
+            + did_you_mean(names[row], [*problem.names, *problem.nodes["node"]])
+        ),
+        file_name(frame, "failures"),
+        "with an unknown member",
+    )
     if "probability" in frame:
         first = frame.groupby("failure", sort=False)["probability"].transform("first")
-        differs = np.flatnonzero((first != frame["probability"]).to_numpy()).tolist()
-        faults = [
-            f"{row_name(frame, 'failures', row)}: probability is {frame['probability'].iloc[row]:g}, "
-            f"must be {first.iloc[row]:g} as in the first row of failure '{frame['failure'].iloc[row]}'"
-            for row in differs
-        ]
-        yield from shorten_faults(faults, file_name(frame, "failures"), "with another probability")
+        yield from describe_rows(
+            np.flatnonzero((first != frame["probability"]).to_numpy()),
+            lambda row: (
+                f"{row_name(frame, 'failures', row)}: probability is {frame['probability'].iloc[row]:g}, "
+                f"must be {first.iloc[row]:g} as in the first row of failure '{frame['failure'].iloc[row]}'"
+            ),
+            file_name(frame, "failures"),
+            "with another probability",
+        )
 
 
 def _missing_lengths(problem: CapacityPlanning) -> Iterator[str]:

@@ -16,6 +16,7 @@ from planner.contract.tables import (
     Table,
     choice,
     collect_tables,
+    describe_rows,
     file_name,
     label,
     number,
@@ -340,25 +341,21 @@ class Month:
         yield from self._find_missing_windows()
         if not (traffic["traffic_mbps"].to_numpy(float) > 0).any():
             yield f"{file_name(traffic, 'traffic')}: every traffic_mbps is 0, one must be greater"
-        regions = set(self.regions)
         for table in ("contracts", "switching"):
             frame = getattr(self, table)
             if frame is None:
                 continue
-            unknown = [
-                f"{row_name(frame, table, row)}: region '{region}' has no traffic"
-                + did_you_mean(region, regions)
-                for row, region in enumerate(frame["region"].astype(str))
-                if region not in regions
-            ]
-            yield from shorten_faults(unknown, file_name(frame, table), "of unknown regions")
+            yield from self._find_unknown_regions(frame, table)
         least, most = contracts["min_share"].to_numpy(float), contracts["max_share"].to_numpy(float)
-        crossed = [
-            f"{row_name(contracts, 'contracts', row)}: min_share is {least[row]:g}, must be at most "
-            f"max_share {most[row]:g}"
-            for row in np.flatnonzero(least > most).tolist()
-        ]
-        yield from shorten_faults(crossed, file_name(contracts, "contracts"), "of shares")
+        yield from describe_rows(
+            np.flatnonzero(least > most),
+            lambda row: (
+                f"{row_name(contracts, 'contracts', row)}: min_share is {least[row]:g}, must be at most "
+                f"max_share {most[row]:g}"
+            ),
+            file_name(contracts, "contracts"),
+            "of shares",
+        )
         together = contracts.groupby("region", sort=False)["min_share"].sum()
         for name, share in together[together > 1 + 1e-9].items():
             yield (
@@ -366,6 +363,20 @@ class Month:
                 "must be at most 1"
             )
         yield from self._find_stray_tiers()
+
+    def _find_unknown_regions(self, frame: pd.DataFrame, table: str) -> list[str]:
+        """Return the faults of a table that names regions without traffic."""
+        regions = set(self.regions)
+        names = frame["region"].astype(str)
+        return describe_rows(
+            np.flatnonzero(~names.isin(regions).to_numpy()),
+            lambda row: (
+                f"{row_name(frame, table, row)}: region '{names.iloc[row]}' has no traffic"
+                + did_you_mean(names.iloc[row], regions)
+            ),
+            file_name(frame, table),
+            "of unknown regions",
+        )
 
     def _find_missing_windows(self) -> Iterator[str]:
         """Yield a fault for each region without traffic in windows that other regions have."""
@@ -384,13 +395,16 @@ class Month:
         yield from shorten_faults(faults, file_name(self.traffic, "traffic"), "of regions without rows")
 
     def _find_stray_tiers(self) -> Iterator[str]:
-        contracts = self.contracts
-        if self.tiers is not None and len(self.tiers):
-            rows = self.find_contracts(self.tiers)
-            stray = [
-                f"{row_name(self.tiers, 'tiers', row)}: there is no contract of cdn "
-                f"'{self.tiers['cdn'].iloc[row]}' in region '{self.tiers['region'].iloc[row]}'"
-                + did_you_mean(str(self.tiers["cdn"].iloc[row]), set(contracts["cdn"].astype(str)))
-                for row in np.flatnonzero(rows < 0).tolist()
-            ]
-            yield from shorten_faults(stray, file_name(self.tiers, "tiers"), "of unknown contracts")
+        tiers = self.tiers
+        if tiers is None or not len(tiers):
+            return
+        cdns = set(self.contracts["cdn"].astype(str))
+        yield from describe_rows(
+            np.flatnonzero(self.find_contracts(tiers) < 0),
+            lambda row: (
+                f"{row_name(tiers, 'tiers', row)}: there is no contract of cdn '{tiers['cdn'].iloc[row]}' "
+                f"in region '{tiers['region'].iloc[row]}'" + did_you_mean(str(tiers["cdn"].iloc[row]), cdns)
+            ),
+            file_name(tiers, "tiers"),
+            "of unknown contracts",
+        )

@@ -112,8 +112,9 @@ def _faults_of_billing(contracts: pd.DataFrame, tiers: pd.DataFrame | None) -> l
     tables += [] if tiers is None else [(tiers, "tiers", ("price_per_gb", "above_gb"))]
     for frame, table, names in tables:
         for name in names:
+            pairs = _pairs(frame)
             for row in np.flatnonzero(~np.isnan(_column(frame, name))).tolist():
-                billing = rule.get(_pairs(frame)[row], MEAN)
+                billing = rule.get(pairs[row], MEAN)
                 if billing != MEAN:
                     faults.append(
                         f"{row_name(frame, table, row)}: {name} is of a volume, but billing is '{billing}': "

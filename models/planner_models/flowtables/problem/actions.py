@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from planner.errors import did_you_mean
 from planner_models.flowtables.problem.fields import (
     PACKET,
     BadMatch,
@@ -134,7 +133,7 @@ def read_steps(action: str, layout: Layout) -> list[Step]:  # noqa: C901
         kind, _, value = part.partition(":")
         if part in (DROP, ""):
             if part == "":
-                raise BadMatch("is no action" + did_you_mean(action, ACTIONS))
+                raise BadMatch("is no action", near=(action, ACTIONS))
         elif part == CONTROLLER:
             steps.append(Show(part))
         elif part == "exit":
@@ -158,7 +157,7 @@ def read_steps(action: str, layout: Layout) -> list[Step]:  # noqa: C901
         elif kind == "set":
             steps += read_change(value, layout)
         else:
-            raise BadMatch("is no action" + did_you_mean(part, ACTIONS))
+            raise BadMatch("is no action", near=(part, ACTIONS))
     return steps
 
 
@@ -229,7 +228,7 @@ def read_change(text: str, layout: Layout) -> list[Step]:  # noqa: C901
         from planner_models.flowtables.problem.openflow_fields import FIELDS
 
         if name not in FIELDS:
-            raise BadMatch(f"there is no field '{name}'" + did_you_mean(name, [*layout.by_name, *FIELDS]))
+            raise BadMatch(f"there is no field '{name}'", near=(name, [*layout.by_name, *FIELDS]))
         size, _, role = FIELDS[name]
         if not bracket:
             parse_value(Field(name, size, 0, False, 0, 0), value)

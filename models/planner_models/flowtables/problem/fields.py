@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.contract.tables import SHOWN_ROWS
 from planner.errors import did_you_mean
 from planner.io.number_texts import long_number
 
@@ -55,7 +56,22 @@ MOST_CUBES: Final = 10_000
 
 
 class BadMatch(ValueError):
-    """A match that has no meaning; the message is its rule, without the place."""
+    """A match that has no meaning; the message is its rule, without the place.
+
+    near  a name, and valid ones: the nearest is searched only where the message is shown
+    """
+
+    def __init__(self, rule: str, *, near: tuple[str, Iterable[str]] | None = None) -> None:
+        super().__init__(rule)
+        self.near = near
+
+    def __str__(self) -> str:
+        return super().__str__() + ("" if self.near is None else did_you_mean(*self.near))
+
+
+def describe_first(faults: list[str], where: str, error: BadMatch) -> None:
+    """Add a fault to those of a table; only the first ones, which are shown, have their texts."""
+    faults.append(f"{where}{error}" if len(faults) < SHOWN_ROWS else "")
 
 
 def require_short_numbers(text: str) -> None:
@@ -280,7 +296,7 @@ class Layout:
                 port = "tp" + name[len(protocol) :]
                 return [*self._parse_keyword(protocol, number), *self._parse_token(f"{port}={value}")]
         if name not in self.by_name:
-            raise BadMatch(f"there is no field '{name}'" + did_you_mean(name, self.by_name))
+            raise BadMatch(f"there is no field '{name}'", near=(name, self.by_name))
         field, shift = self.by_name[name], self.shift[name]
         return [(name, [(v << shift, m << shift) for v, m in parse_value(field, value)])]
 
@@ -289,7 +305,7 @@ class Layout:
         number = PROTOCOLS.get(word) if number is None else number
         if word not in ("ip", "arp") and number is None:
             known = [*self.by_name, *PROTOCOLS, "ip", "arp"]
-            raise BadMatch(f"'{word}' is no field with a value, and no protocol" + did_you_mean(word, known))
+            raise BadMatch(f"'{word}' is no field with a value, and no protocol", near=(word, known))
         found = []
         if "eth_type" in self.by_name:
             found += self._parse_token(f"eth_type={ARP if word == 'arp' else IPV4}")

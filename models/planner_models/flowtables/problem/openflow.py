@@ -16,7 +16,14 @@ from planner.contract.notes import add_note
 from planner.contract.tables import shorten_faults
 from planner.errors import InputError, did_you_mean
 from planner_models.flowtables.problem.actions import DROP, OF_IP, list_unknown
-from planner_models.flowtables.problem.fields import REGISTER, WITH_PORTS, BadMatch, Layout, is_prefix
+from planner_models.flowtables.problem.fields import (
+    REGISTER,
+    WITH_PORTS,
+    BadMatch,
+    Layout,
+    describe_first,
+    is_prefix,
+)
 from planner_models.flowtables.problem.openflow_actions import read_actions
 from planner_models.flowtables.problem.openflow_fields import (
     ADDRESSES,
@@ -67,7 +74,8 @@ def read_rules(text: str, where: str, headers: Iterable[str] = ()) -> ReadRules:
     raises   InputError with a line for each row that is no rule, or matches or does what is not modelled
     """
     everything = Layout((name, bits, stage, False, role) for name, (bits, stage, role) in FIELDS.items())
-    rows, lines, faults, used = [], [], [], 0
+    rows, lines, used = [], [], 0
+    faults: list[str] = []
     is_prefixed = dict.fromkeys(TRIES, True)
     for line, content in enumerate(text.splitlines()):
         if ANSWER.match(content):
@@ -80,7 +88,7 @@ def read_rules(text: str, where: str, headers: Iterable[str] = ()) -> ReadRules:
                     own = (mask >> everything.shift[name]) & ((1 << FIELDS[name][0]) - 1)
                     is_prefixed[name] &= is_prefix(own, FIELDS[name][0])
         except BadMatch as error:
-            faults.append(f"{where} row {line + 1}: {error}")
+            describe_first(faults, f"{where} row {line + 1}: ", error)
             continue
         rows.append((float(priority), match, action, float(table)))
         lines.append(line)
@@ -175,9 +183,9 @@ def _refuse(name: str, value: str) -> BadMatch:
     """Return the error that a word of a match is no field and no protocol that is read."""
     if not value:
         known = [*KEYWORDS, *FLAGS]
-        return BadMatch(f"'{name}' is no protocol that is read" + did_you_mean(name, known))
+        return BadMatch(f"'{name}' is no protocol that is read", near=(name, known))
     known = [*FIELDS, *OTHER_NAMES, *PARTS, *WIDE, *NOT_MODELLED]
-    return BadMatch(f"there is no field '{name}' that is read" + did_you_mean(name, known))
+    return BadMatch(f"there is no field '{name}' that is read", near=(name, known))
 
 
 def translate_header(text: str) -> str:

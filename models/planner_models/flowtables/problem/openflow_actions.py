@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from planner.errors import did_you_mean
 from planner_models.flowtables.problem.fields import REGISTER, BadMatch
 from planner_models.flowtables.problem.openflow_fields import (
     FIELDS,
@@ -150,9 +149,7 @@ def _read_action(action: str) -> list[str]:  # noqa: C901
     change = _read_change(lower, inner, value, action)
     if change is None:
         known = ["output", "goto_table", "resubmit", *MODIFIED, *NOT_MODELLED, "set_field", "load", "move"]
-        raise BadMatch(
-            f"action '{action}' is not supported; these are: {SUPPORTED}" + did_you_mean(name, known)
-        )
+        raise BadMatch(f"action '{action}' is not supported; these are: {SUPPORTED}", near=(name, known))
     return change
 
 

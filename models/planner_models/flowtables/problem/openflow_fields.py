@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from planner.errors import did_you_mean
 from planner_models.flowtables.problem.fields import ALWAYS, IPV6, PACKET, REGISTER, BadMatch, Cube
 
 MOST_STACKED: Final = 4
@@ -189,7 +188,7 @@ def refuse_field(name: str) -> BadMatch:
     if name.startswith("tun_metadata"):
         return BadMatch(f"field '{name}' is not modelled (options of tunnels): leave these rules out")
     known = [*FIELDS, *OTHER_NAMES, *PARTS, *WIDE]
-    return BadMatch(f"there is no field '{name}' that is read" + did_you_mean(name, known))
+    return BadMatch(f"there is no field '{name}' that is read", near=(name, known))
 
 
 def read_subfields(text: str) -> list[Subfield]:
@@ -338,7 +337,7 @@ def _read_flags(name: str, text: str) -> Cube:
     for sign, flag in re.findall(r"([+-])(\w+)", text):
         if flag not in BITS_BY_NAME[name]:
             known = BITS_BY_NAME[name]
-            raise BadMatch(f"{name} has no flag '{flag}'" + did_you_mean(flag, known))
+            raise BadMatch(f"{name} has no flag '{flag}'", near=(flag, known))
         mask |= BITS_BY_NAME[name][flag]
         value |= BITS_BY_NAME[name][flag] if sign == "+" else 0
     return value, mask

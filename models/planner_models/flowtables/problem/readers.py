@@ -24,6 +24,7 @@ from planner_models.flowtables.problem.fields import (
     WITH_PORTS,
     BadMatch,
     Layout,
+    describe_first,
     make_layout,
 )
 from planner_models.flowtables.problem.generators import Accept, Connections, Seed, Skew, draw_flows
@@ -75,14 +76,14 @@ def read_openflow(
 def _translate_headers(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the table of connections with headers in the names that are used here."""
     known: dict[str, str] = {}
-    faults = []
+    faults: list[str] = []
     for row, text in enumerate(frame["header"].astype(str)):
         if text not in known:
             try:
                 known[text] = translate_header(text)
             except BadMatch as error:
                 known[text] = text
-                faults.append(f"{row_name(frame, 'flows', row)}: header '{text}': {error}")
+                describe_first(faults, f"{row_name(frame, 'flows', row)}: header '{text}': ", error)
     if faults:
         raise InputError(*shorten_faults(faults, file_name(frame, "flows"), "with a bad header"))
     made = frame.assign(header=[known[text] for text in frame["header"].astype(str)])

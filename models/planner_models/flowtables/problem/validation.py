@@ -13,9 +13,9 @@ from planner.arrays import Bools
 from planner.compiled import kernel
 from planner.contract.notes import add_note
 from planner.contract.tables import SHOWN_ROWS, file_name, row_name, shorten_faults
-from planner.errors import InputError, did_you_mean
+from planner.errors import InputError
 from planner_models.flowtables.problem.actions import Goto, list_unknown, read_steps
-from planner_models.flowtables.problem.fields import REGISTER, BadMatch
+from planner_models.flowtables.problem.fields import REGISTER, BadMatch, describe_first
 from planner_models.flowtables.problem.schema import (
     ADD,
     MOST_BITS,
@@ -67,7 +67,8 @@ def _find_bad_sizes(problem: FlowTables) -> Iterable[str]:
 
 def _find_bad_matches(problem: FlowTables) -> list[str]:
     """Return a fault for each rule whose match has no meaning, lacks a protocol, or has too many entries."""
-    layout, faults, entries = problem.whole_layout, [], 0
+    layout, entries = problem.whole_layout, 0
+    faults: list[str] = []
     for row, text in enumerate(problem.matches):
         try:
             cubes = layout.parse(text)
@@ -76,7 +77,7 @@ def _find_bad_matches(problem: FlowTables) -> list[str]:
             if rule:
                 raise BadMatch(rule)
         except BadMatch as error:
-            faults.append(f"{row_name(problem.rules, 'rules', row)}: match '{text}': {error}")
+            describe_first(faults, f"{row_name(problem.rules, 'rules', row)}: match '{text}': ", error)
     if not faults and entries > MOST_ENTRIES:
         faults.append(
             f"{file_name(problem.rules, 'rules')}: has {entries:,} entries, must have up to {MOST_ENTRIES:,}"
@@ -87,20 +88,20 @@ def _find_bad_matches(problem: FlowTables) -> list[str]:
 def _find_bad_actions(problem: FlowTables) -> list[str]:
     """Return a fault for each action that is unknown, or goes to a table without rules."""
     tables = problem.rules["table"].astype(int).tolist()
-    layout, known, faults = problem.whole_layout, set(tables), []
+    layout, known = problem.whole_layout, set(tables)
+    faults: list[str] = []
     for row, (action, table) in enumerate(zip(problem.rules["action"].astype(str), tables, strict=True)):
         try:
             steps = read_steps(action, layout)
             for step in steps:
                 if isinstance(step, Goto) and step.table not in known:
                     raise BadMatch(
-                        "goes to a table without rules"
-                        + did_you_mean(str(step.table), map(str, sorted(known)))
+                        "goes to a table without rules", near=(str(step.table), map(str, sorted(known)))
                     )
                 if isinstance(step, Goto) and step.table == table and len(steps) == 1 and step.port is None:
                     raise BadMatch("goes to its own table with the same packet, so that it would loop")
         except BadMatch as error:
-            faults.append(f"{row_name(problem.rules, 'rules', row)}: action '{action}' {error}")
+            describe_first(faults, f"{row_name(problem.rules, 'rules', row)}: action '{action}' ", error)
     return shorten_faults(faults, file_name(problem.rules, "rules"), "with a bad action")
 
 

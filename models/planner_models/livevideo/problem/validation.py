@@ -63,13 +63,9 @@ def _check_names(problem: VideoTables) -> Iterator[str]:
         yield from report_unknown_names(frame, table, column, problem.cluster_index, "no cluster")
     yield from _check_requested_objects(problem)
     channels = set(problem.objects["channel"])
-    faults = [
-        f"{row_name(problem.holders, 'holders', row)}: channel '{channel}' is no channel of the objects"
-        + did_you_mean(channel, channels)
-        for row, channel in enumerate(problem.holders["channel"])
-        if channel not in channels
-    ]
-    yield from shorten_faults(faults, file_name(problem.holders, "holders"), "with an unknown channel")
+    yield from report_unknown_names(
+        problem.holders, "holders", "channel", channels, "no channel of the objects"
+    )
 
 
 def _check_requested_objects(problem: VideoTables) -> Iterator[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pandas as pd
 
 from planner.arrays import Floats
 from planner.errors import InputError
+from planner.io.file_replacement import replace_file
 from planner_models.traffic.problem.readers import Tables
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
 from planner_models.traffic.problem.readers.table_building import to_floats
@@ -46,15 +45,11 @@ def format_decimal(value: float, *, exponent: int = 0) -> str:
 def write_text(text: str, path: Path) -> None:
     """Write UTF-8 text to a file as a whole or not at all; InputError where it cannot be written."""
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_bytes(text.encode())
-        partial.replace(path)
+        with replace_file(path) as partial:
+            partial.write_bytes(text.encode())
     except UnicodeEncodeError as error:
         bad = error.object[error.start]
         raise InputError(f"{path.name}: character {bad!r} has no place in UTF-8") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from planner.arrays import Floats
 from planner.errors import InputError
-from planner.io.table_files import read_table
+from planner.io.table_files import export_table, read_table
 from planner_models.traffic.problem.readers import Tables, node_labels, xml_files
 from planner_models.traffic.problem.readers.edge_attributes import (
     EdgeSettings,
@@ -308,7 +308,7 @@ def write(
     if demands is not None:
         kept = [name for name in ("source", "target", "rate_mbps", "class") if name in tables["demands"]]
         flows = tables["demands"][kept]
-        write_text(flows.to_csv(index=False, lineterminator="\n"), demands)
+        export_table(flows, demands, ".csv")
 
 
 def _data(table: pd.DataFrame, keys: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,93 @@
+"""The work of refusing a table of any system grows as its rows do, whatever is wrong in all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from planner.contract.tables import Table, is_label
+from planner.errors import InputError
+from planner.io.table_files import check_problem
+from planner.scenarios.catalogue import system_names
+from tests.fuzzing.bases import Base, bases
+
+ROWS: Final = 30
+FACTOR: Final = 4
+MOST_RATIO: Final = 6.0
+"""Calls for four times the rows, over those for the rows; 16 is what a quadratic check makes."""
+CALLS_OF_A_ROW: Final = 800
+"""Python calls that a row may take."""
+MORE_SEARCHES: Final = 10
+"""Searches for a nearest name, each of which takes longer the more names there are, with more rows."""
+
+
+def count_calls(work: Callable[[], object]) -> tuple[int, int]:
+    """Return the numbers of calls of Python functions, and of searches for the nearest of many names.
+
+    They are the same on any machine.
+    """
+    calls = searches = 0
+
+    def count(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal calls, searches
+        calls += event == "call"
+        searches += event == "call" and frame.f_code is difflib.get_close_matches.__code__
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        with contextlib.suppress(InputError):
+            work()
+    finally:
+        sys.setprofile(before)
+    return calls, searches
+
+
+def stretch(table: Table, frame: pd.DataFrame, rows: int) -> pd.DataFrame:
+    """Return the table with its rows repeated; names of its key are made to differ."""
+    made = frame.iloc[np.arange(rows) % len(frame)].reset_index(drop=True)
+    return made.astype({name: object for name in made if is_label(table.columns[str(name)])})
+
+
+def spoil(table: Table, frame: pd.DataFrame, column: str, rows: int) -> pd.DataFrame:
+    """Return a table of that many rows in which one column has values that no other table knows."""
+    made = stretch(table, frame, rows)
+    if is_label(table.columns[column]):
+        return made.assign(**{column: [f"zz{row}" for row in range(rows)]})
+    return made.assign(**{column: np.arange(rows) + 0.5})
+
+
+def refuse(base: Base, table: Table, frame: pd.DataFrame) -> Callable[[], object]:
+    kind = base.system.problem
+    frames: Mapping[str, pd.DataFrame] = {**base.tables, table.name: frame}
+    return lambda: kind.from_tables(check_problem(kind.tables, frames, kind.from_tables))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", system_names())
+def test_rows_that_are_all_wrong_are_refused_in_linear_work(system: str) -> None:
+    base = next(base for base in bases() if base.system.name == system)
+    kind = base.system.problem
+    faults = []
+    for table in kind.tables:
+        frame = base.tables.get(table.name)
+        if frame is None or not len(frame):
+            continue
+        for column in map(str, frame):
+            (few, searches), (many, more_searches) = (
+                count_calls(refuse(base, table, spoil(table, frame, column, rows)))
+                for rows in (ROWS, FACTOR * ROWS)
+            )
+            if many > MOST_RATIO * few or (many - few) / (ROWS * (FACTOR - 1)) > CALLS_OF_A_ROW:
+                faults.append(f"{table.name}.{column}: {few:,} calls, then {many:,}")
+            if more_searches > searches + MORE_SEARCHES:
+                faults.append(f"{table.name}.{column}: {searches} searches for names, then {more_searches}")
+    assert not faults, "\n".join(faults)
