@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner.contract.notes import add_note
 from planner.contract.tables import Table, number, report_unknown_names
 from planner.errors import InputError
 from planner.io.arrow_files import read_arrow_frame
@@ -120,8 +121,10 @@ def read_matrix(
     ],
     network: Network,
 ) -> Circuits:
-    """Read the problem of a demand matrix in a file."""
-    return network.problem(_read_numbers(path), path.name)
+    """Read the problem of a demand matrix in a file; a note says its unit and direction."""
+    problem = network.problem(_read_numbers(path), path.name)
+    add_note(f"assumed: {path.name}: entries are bits, from the rack of the row to that of the column")
+    return problem
 
 
 @spread(network=Network())

@@ -61,11 +61,17 @@ def find_unknown_names(problem: Update) -> list[str]:
         missing = np.flatnonzero(problem.rows(name).link < 0)
         lines = [
             f"{row_name(frame, name, row)}: there is no link from '{frame['switch'].iloc[row]}' to "
-            f"'{frame['next_hop'].iloc[row]}'"
+            f"'{frame['next_hop'].iloc[row]}'" + _opposite_hint(problem.links, frame.iloc[row])
             for row in missing[:SHOWN_ROWS].tolist()
         ]
         faults += shorten_faults(lines, file_name(frame, name), "without a link", count=len(missing))
     return faults
+
+
+def _opposite_hint(links: pd.DataFrame, rule: pd.Series) -> str:
+    """Return a hint where links have the link of a rule in the other direction only."""
+    is_opposite = (links["from"] == rule["next_hop"]) & (links["to"] == rule["switch"])
+    return "; there is one in the other direction, and each needs a row" if is_opposite.any() else ""
 
 
 def _find_unknown_waypoints(problem: Update) -> list[str]:

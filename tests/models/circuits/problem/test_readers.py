@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from planner import InputError
+from planner.contract.notes import observe_notes
 from planner_models.circuits.problem import readers
 from planner_models.circuits.problem.readers import read_coflow_parts
 
@@ -26,7 +27,11 @@ def test_a_matrix_from_a_file(tmp_path: Path, ending: str) -> None:
         np.save(path, bits)
     else:
         pd.DataFrame(bits, columns=["a", "b"]).to_parquet(path)
-    np.testing.assert_array_equal(readers.read_matrix(path=path).bits, bits)
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        np.testing.assert_array_equal(readers.read_matrix(path=path).bits, bits)
+    said = f"assumed: {path.name}: entries are bits, from the rack of the row to that of the column"
+    assert notes == [said]
 
 
 def test_files_without_a_matrix_are_refused(tmp_path: Path) -> None:
