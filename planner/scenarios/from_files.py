@@ -28,6 +28,7 @@ from planner.io.recognition import (
     recognize,
 )
 from planner.io.table_files import suffix_of
+from planner.scenarios.adjusted_problems import adjust_with_notes
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.sources import read_files
 from planner.scenarios.starter import starter_text
@@ -92,12 +93,22 @@ def write_scenario(
             for name, sheet in chosen.items()
         },
     )
+    _note_questions(found, problem)
     section = _problem_section(chosen, mappings, decimal, out.parent)
     words = shlex.join(str(path) for path in paths)
     text = starter_text(found, origin=f"Written by: planner new scenario {words}", problem=section)
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(out, text)
     return NewScenario(path=out, system=found, problem=problem, sheets=chosen)
+
+
+def _note_questions(system: System, problem: Problem) -> None:
+    """Add notes on what the problem assumes, and a warning for each question that settings must answer."""
+    try:
+        adjust_with_notes(system.problem.adjust, problem, {})
+    except InputError as error:
+        for fault in error.faults:
+            add_note(f"warning: {fault}")
 
 
 def _files_of(path: Path) -> list[Path]:

@@ -57,6 +57,25 @@ def test_files_of_any_name_are_recognized_and_stay_as_they_are(tables: Path) -> 
     assert list(found["demands"]["rate_mbps"]) == [3_000, 1_500]
 
 
+def test_a_question_to_the_tables_is_said_when_the_scenario_is_written(tmp_path: Path) -> None:
+    (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\na,b,10\nb,a,10\n")
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,b,8\n")
+    (tmp_path / "modules.csv").write_text("module,capacity_mbps,cost\nm,10,1\n")
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        written = write_scenario([tmp_path], system="capacity")
+    (question,) = (note for note in notes if note.startswith("warning: "))
+    assert question.startswith("warning: links.csv: every row has its opposite")
+    with pytest.raises(InputError) as found:
+        load(written.path).make_problem()
+    assert question == f"warning: {found.value.faults[0]}"
+    answered = written.path.read_text().replace(
+        'source = "tables"', 'source = "tables"\ndirection = "directed"'
+    )
+    written.path.write_text(answered)
+    assert load(written.path).make_problem().direction == "directed"
+
+
 def test_a_workbook_with_sheets_of_any_name(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     first = book.active

@@ -62,10 +62,9 @@ def test_a_link_of_the_other_direction_only_is_named() -> None:
     given["now"] = pd.DataFrame([("k", "a", "c", 1.0), ("k", "c", "b", 1.0)], columns=RULES)
     with pytest.raises(InputError) as found:
         Update.from_tables(given)
-    assert found.value.faults == (
-        "now row 2: there is no link from 'c' to 'b'; there is one in the other direction, and each needs a "
-        "row",
-    )
+    (line,) = found.value.faults
+    start = "now row 2: there is no link from 'c' to 'b'"
+    assert line == f"{start}; there is one in the other direction, and each needs a row"
 
 
 def test_two_rows_of_one_class_and_switch_are_split_or_refused() -> None:
