@@ -52,7 +52,7 @@ def short_number(value: float | None, digits: int) -> str:
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= max(size, 1e4):  # thousands have their four digits
             return f"{value / size:.{digits}g}{letter}"
-    return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.{digits}g}"
+    return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value or 0.0:.{digits}g}"  # 0 for -0.0
 
 
 def amount(value: float, unit: str) -> str:
@@ -73,7 +73,7 @@ def amount(value: float, unit: str) -> str:
     for word, least in reversed(LARGE_NUMBERS.items()):
         if value >= least and not is_convertible(unit):
             return f"{float(f'{value / least:.4g}'):,.10g} {word} {unit}".rstrip()
-    return f"{value:,.10g} {_counted(value, unit)}".rstrip()
+    return f"{value or 0.0:,.10g} {_counted(value, unit)}".rstrip()  # 0 for -0.0
 
 
 def amount_or_number(value: float | None, unit: str) -> str:
@@ -151,6 +151,7 @@ def is_availability(name: str, unit: str) -> bool:
 
 def availability(probability: float) -> str:
     """Return a probability in percent, with two digits of what is left to 100%: `99.52%`, `99.99987%`."""
+    probability = max(0.0, probability)
     rest = 100 * (1.0 - probability)
     if not 1e-9 < rest < 10:
         return f"{100 * probability:.4g}%"
@@ -176,7 +177,7 @@ def amount_of(value: float, total: float, unit: str) -> str:
     part = value * scale[unit] / scale[shown[0]] if scale else value
     if 0 < part < 1 and is_convertible(unit):
         return f"{amount(value, unit)} of {whole}"
-    return f"{float(f'{part:.4g}') if is_convertible(unit) else part:,.10g} of {whole}"
+    return f"{(float(f'{part:.4g}') if is_convertible(unit) else part) or 0.0:,.10g} of {whole}"
 
 
 def is_convertible(unit: str) -> bool:
@@ -184,14 +185,61 @@ def is_convertible(unit: str) -> bool:
     return any(unit in scale for scale in UNIT_SCALES)
 
 
+SMALLEST_SHARE: Final = 1e-6
+"""Smaller ones are rounding errors, and are written as 0.0%."""
+
+
 def percent(share: float | None) -> str:
-    """Return a share as `54.1%`; `-` for unknown."""
-    return "-" if share is None else f"{share:.1%}"
+    """Return a share as `54.1%`, or with one digit that is not 0: `0.003%`; `-` for unknown."""
+    if share is None:
+        return "-"
+    if round(share, 3) or abs(share) < SMALLEST_SHARE:
+        return f"{round(share, 3) or 0.0:.1%}"  # 0.0% for -0.0
+    return f"{float(f'{100 * share:.1g}'):.10f}".rstrip("0") + "%"
+
+
+def tell_apart(before: float | None, after: float | None, text: Callable[[float | None], str]) -> str:
+    """Return the relative difference of two values that a text shows alike, ` (0.02% less)`; else nothing.
+
+    text  writes a value with its unit, as the sentence shows it
+    """
+    if before is None or after is None or before == after or text(before) != text(after):
+        return ""
+    share = abs(after - before) / max(abs(before), abs(after))
+    size = percent(share) if share >= SMALLEST_SHARE else f"less than {percent(SMALLEST_SHARE)}"
+    return f" ({size} {'more' if after > before else 'less'})"
 
 
 def sizes(size: Mapping[str, int]) -> str:
     """Return counts in words: `50 nodes, 176 links, 1 demand`."""
-    return ", ".join(f"{count:,} {noun if count != 1 else _singular(noun)}" for noun, count in size.items())
+    return ", ".join(counted(count, nouns) for nouns, count in size.items())
+
+
+def counted(count: float, nouns: str, verb: str = "") -> str:
+    """Return a count with its noun, given in the plural, and a verb that agrees: `1 link is`, `2 links are`.
+
+    verb  in the plural: "are", "have", "need"
+    """
+    words = [f"{count:,.10g}", nouns if count != 1 else _singular(nouns)]
+    return " ".join([*words, agree(count, verb)] if verb else words)
+
+
+def counted_of(count: float, total: float, nouns: str, verb: str = "") -> str:
+    """Return a count of a total, with its noun and a verb that agrees: `1 of 7 links is`, `2 of 7 links are`.
+
+    nouns, verb  in the plural
+    """
+    says = f"{count:,.10g} of {counted(total, nouns)}"
+    return f"{says} {agree(count, verb)}" if verb else says
+
+
+SINGULAR_VERBS: Final = {"are": "is", "were": "was", "have": "has", "do": "does"}
+"""Forms of verbs that are not made by adding an s."""
+
+
+def agree(count: float, verb: str) -> str:
+    """Return a verb, given in the plural, in the form that agrees with a count: `needs`, `need`."""
+    return verb if count != 1 else SINGULAR_VERBS.get(verb, f"{verb}s")
 
 
 PREPOSITIONS: Final = frozenset(

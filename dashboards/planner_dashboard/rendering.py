@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 import streamlit as st
 
+from planner.formatting import counted, counted_of
 from planner.reports import run_tables
 from planner.reports.document import Part, Table, Text, lines
 from planner_dashboard.session import escape_markdown
@@ -183,6 +184,7 @@ def show_frames(frames: Mapping[str, tuple[pd.DataFrame, int]], if_empty: str) -
         if count:
             is_cut = len(frame) < count
             st.caption(
-                f"{name}, " + (f"the first {len(frame):,} of {count:,} rows" if is_cut else f"{count:,} rows")
+                f"{name}, "
+                + (f"the first {counted_of(len(frame), count, 'rows')}" if is_cut else counted(count, "rows"))
             )
             st.dataframe(frame, hide_index=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from planner.formatting import HIDDEN, printable
+from planner.formatting import HIDDEN, counted, printable
 
 if TYPE_CHECKING:
     from planner.contract.system import System
@@ -128,7 +128,7 @@ def report_compiling() -> Iterator[None]:
             say("compiling (once)")
         elif now - said >= COMPILING_LINE_S:
             said = now
-            say(f"compiling (once): {count} kernels in {now - started:.0f} s")
+            say(f"compiling (once): {counted(count, 'kernels')} in {now - started:.0f} s")
 
     with observe_compiling(observe):
         yield
@@ -187,4 +187,4 @@ def write_files(page: Callable[[], Page], reports: Mapping[str, Path], pictures:
         say(f"wrote the report to {path}")
     if pictures is not None:
         count = html.save_pictures(made, pictures)
-        say(f"saved {count} pictures in {pictures}")
+        say(f"saved {counted(count, 'pictures')} in {pictures}")

@@ -31,6 +31,7 @@ from planner.cli.output import (
     show_work,
     write_files,
 )
+from planner.formatting import counted
 
 if TYPE_CHECKING:
     from planner.scenarios.scenario import Scenario
@@ -131,7 +132,10 @@ def roll(
             advance=advance,
         )
     before = sum(window.kept for window in result)
-    say(f"saved {len(result)} windows in {out}" + (f", of which {before} existed before" if before else ""))
+    say(
+        f"saved {counted(len(result), 'windows')} in {out}"
+        + (f", of which {before} existed before" if before else "")
+    )
     page = run_pages.windows_page(scenario.system, result.windows)
     answer(page, result.to_dict, as_json)
     raise typer.Exit(result.exit_code)

@@ -20,7 +20,7 @@ from planner.cli.output import (
     say_line,
     write_files,
 )
-from planner.formatting import split_names
+from planner.formatting import counted, counted_of, split_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +122,10 @@ def sweep(
     write_files(lambda: page, reports)
     for line in sweeping.summarize_failures(result.failures):
         say_line(line, "red")
-    say(f"{len(result.runs):,} of {len(grid):,} points are in {out}, {result.made:,} runs made now")
+    say(
+        f"{counted_of(len(result.runs), len(grid), 'points', 'are')} in {out}, "
+        f"{counted(result.made, 'runs')} made now"
+    )
     if result.interrupted:
         say("stopped before the end; the same command continues from here")
     raise typer.Exit(result.exit_code)
@@ -214,4 +217,4 @@ def _export(frame: pd.DataFrame, csv: Path | None, parquet: Path | None) -> None
     for path, suffix in ((csv, ".csv"), (parquet, ".parquet")):
         if path is not None:
             export_table(frame, path, suffix)
-            say(f"wrote {len(frame):,} runs to {path}")
+            say(f"wrote {counted(len(frame), 'runs')} to {path}")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.units import Unit, find_units, unit_of
+from planner.formatting import counted
 
 AMOUNT: Final = re.compile(
     r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\d\s.,+-].*?)\s*"
@@ -49,7 +50,7 @@ def read_amounts(name: str, values: pd.Series) -> tuple[pd.Series, list[str]]:
     if not rows:
         return values, []
     text, amount = next(iter(shown.items()))
-    cells = "1 cell" if rows == 1 else f"{rows:,} cells"
+    cells = counted(rows, "cells")
     notes = [f"read {cells} of {name} with a unit, such as '{text}' as {amount:,.15g} {unit.symbol}"]
     notes += [f"assumed: '{prefix}' in {name} is {symbol}" for prefix, symbol in bare.items()]
     return changed, notes

@@ -66,6 +66,8 @@ class Headline:
     in_failures  words before the amounts in a sentence, by the name of each metric that says what a plan
                keeps in failures, where its value is known: {"availability": "Availability"}. Designs that
                plan for failures give up some of `metric` for these, so a verdict gives both
+    guarantees  verb by the name of the metric of `in_failures` that says what a plan guarantees: a verdict
+               on a plan with such a value gives it before what the plan reaches without failures
     cost       name of the metric that costs of failures are in, where `metric` is relative to what a problem
                allows, which a failure lowers too; "" where `metric`, or what users lose, says it
     table      names of the metrics that a table shows first, about eight of those with a value; () for the
@@ -88,6 +90,7 @@ class Headline:
     fallbacks: Mapping[str, str] = field(default_factory=dict)
     growth: str = ""
     in_failures: Mapping[str, str] = field(default_factory=dict)
+    guarantees: Mapping[str, str] = field(default_factory=dict)
     cost: str = ""
     table: tuple[str, ...] = ()
     unavoidable: Callable[[Mapping[str, float | None]], str] | None = None

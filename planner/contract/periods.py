@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats
+from planner.formatting import counted
 
 DAY_FIRST: Final = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{4})(?:[ T](\d{1,2}:\d{2}(?::\d{2})?))?")
 """Dates with the year last, such as 31.03.2024 00:05 or 03/31/2024; a point means the day is first."""
@@ -212,5 +213,5 @@ def _duration(nanoseconds: int) -> str:
     for size, name in UNITS:
         if seconds >= size and seconds % size == 0:
             count = int(seconds // size)
-            return f"{count:,} {name}" + ("s" if count != 1 else "")
+            return counted(count, f"{name}s")
     return f"{seconds:g} s"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from planner.formatting import is_convertible
+from planner.formatting import counted, is_convertible
 
 
 class Plan(Protocol):
@@ -86,13 +86,13 @@ class Violations:
             if _are_places(rows):  # a place is right or wrong
                 places = "; ".join(worst["where"].astype(str))
                 more = "; ..." if len(rows) > len(worst) else ""
-                lines.append(f"{limit}: violated {len(rows)} time{'s' * (len(rows) > 1)}: {places}{more}")
+                lines.append(f"{limit}: violated {counted(len(rows), 'times')}: {places}{more}")
                 continue
             places = "; ".join(
                 f"{row.where} {row.amount:,.6g} against {row.allowed:,.6g} {row.unit}".rstrip()
                 for row in worst.itertuples()
             )
-            lines.append(f"{limit}: violated {len(rows)} time{'s' * (len(rows) > 1)}, worst {places}")
+            lines.append(f"{limit}: violated {counted(len(rows), 'times')}, worst {places}")
         return lines
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from planner.formatting import counted
+
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
@@ -41,7 +43,7 @@ def _rule_with_limit(fault: ErrorDetails) -> str:
 
 
 def _items(count: int) -> str:
-    return f"{count:,} item{'s' * (count != 1)}"
+    return counted(count, "items")
 
 
 def _place(location: tuple[int | str, ...]) -> str:

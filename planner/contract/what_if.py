@@ -16,7 +16,7 @@ from planner.contract.design import ProblemT
 from planner.contract.metrics import Metric
 from planner.contract.studies import Decided, Section
 from planner.errors import PlannerError
-from planner.formatting import amount_or_number
+from planner.formatting import amount_or_number, counted, plural
 from planner.options import Options
 
 Figures = Mapping[str, float | None]
@@ -160,6 +160,6 @@ class Reoptimization(Generic[ProblemT]):
         doubt = "" if self.is_clear(best) else ", which is less than the gap of the plan"
         amount = amount_or_number(gain, self.metric.unit)
         return (
-            f"Of {len(known)} {what}{'s' * (len(known) > 1)} tried, {best.change.name} gains most: "
+            f"Of {counted(len(known), plural(what))} tried, {best.change.name} gains most: "
             f"{amount}{share} in {self.label}{doubt}."
         )

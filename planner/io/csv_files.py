@@ -24,6 +24,7 @@ import pandas as pd
 from planner.contract.columns import match_columns
 from planner.contract.tables import Table
 from planner.errors import InputError
+from planner.formatting import counted
 from planner.io.layout import DELIMITERS, TableFile
 from planner.io.raw_table import (
     MAX_COLUMNS,
@@ -157,7 +158,7 @@ def _read_text(table: Table, file: TableFile, path: Path, traits: tuple[str, ...
     if not is_plain:  # one number with a comma tells how to read all of them
         frame = _parse(file, path, delimiter, names, types | dict.fromkeys(numbers, str), skipped)
     if comments:
-        traits = (f"{comments} line{'s' * (comments != 1)} of comments left out", *traits)
+        traits = (f"{counted(comments, 'lines of comments')} left out", *traits)
     if delimiter != ",":
         traits = (f"separated by {DELIMITERS[delimiter]}s", *traits)
     raw = RawTable(frame=frame, match=match, first_row=2 + skipped, traits=traits, notes=tuple(titles))

@@ -19,6 +19,7 @@ from planner.contract.end_columns import ENDS, OTHER_NAMES
 from planner.contract.tables import Table, label, number, shorten_faults
 from planner.contract.units import Unit, plain, split_unit, unit_of
 from planner.errors import InputError
+from planner.formatting import counted
 from planner.io.layout import TableFile
 from planner.io.raw_table import FaultyCells, RawTable
 
@@ -105,7 +106,7 @@ def _list_pairs(table: Table, file: TableFile, raw: RawTable, names: Sequence[st
     frame = pd.DataFrame(
         {source: cells.index[starts], target: cells.columns[ends], column: values[starts, ends]}
     )
-    notes = [f"{where}: is a matrix, with {len(frame):,} entries other than 0"]
+    notes = [f"{where}: is a matrix, with {counted(len(frame), 'entries')} other than 0"]
     if bool(is_sum.any()) or sums:
         notes.append(f"{where}: rows and columns of sums left out")
     if not says_ends and not _is_symmetric(cells, values):

@@ -23,6 +23,7 @@ from planner.contract.columns import ColumnMatch, shorten_name
 from planner.contract.tables import SHOWN_ROWS, Table, is_label, shorten_faults
 from planner.contract.units import plain, unit_of
 from planner.errors import InputError, did_you_mean
+from planner.formatting import counted
 from planner.io.layout import TableFile
 from planner.io.raw_table import (
     MAX_TITLE_ROWS,
@@ -265,7 +266,7 @@ def _show_percent(
         cells = frame[name].copy()
         cells.iloc[shown] = [f"{float(frame[name].iloc[row]) * 100:.15g}%" for row in shown]
         frame[name] = cells
-        count = "1 cell" if len(shown) == 1 else f"{len(shown):,} cells"
+        count = counted(len(shown), "cells")
         notes.append(
             f"{where}: {count} of '{shorten_name(name)}' in percent: {example:g} is {cells.iloc[shown[0]]}"
         )

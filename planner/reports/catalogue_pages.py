@@ -10,7 +10,7 @@ import pandas as pd
 
 from planner.contract.drawing import Curve, Drawing
 from planner.contract.proof import SEARCH_STATUSES
-from planner.formatting import duration, few, number, plain, scale_of
+from planner.formatting import counted_of, duration, few, number, plain, scale_of
 from planner.reports.document import Column, Page, Part, Table, Text, table_of
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.commands import value_text
@@ -105,7 +105,7 @@ def sweep_page(sweep: Sweep) -> Page:
         parts.append(_sweep_part(find_system(str(system_name)), rows, axes))
     return Page(
         title=f"Sweep {sweep.out.name}",
-        about=f"{len(runs):,} of {len(sweep.grid):,} points; axes: {', '.join(axes) or 'none'}.",
+        about=f"{counted_of(len(runs), len(sweep.grid), 'points')}; axes: {', '.join(axes) or 'none'}.",
         parts=parts,
         warnings=sweep.failures[:MOST_WARNINGS],
     )

@@ -17,7 +17,7 @@ from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, P
 from planner.contract.layout import place_nodes
 from planner.errors import PlannerError
 from planner.extras import needed_by
-from planner.formatting import heading_with_unit
+from planner.formatting import counted_of, heading_with_unit
 from planner.reports.chart_style import COLOURS, apply_style
 from planner.reports.coordination_charts import MECHANISMS as MECHANISMS
 from planner.reports.coordination_charts import MIN_SHARE as MIN_SHARE
@@ -314,7 +314,7 @@ def _map(drawing: NetworkMap) -> go.Figure:
     left_out = len(drawing.links) - len(links)
     if left_out:
         figure.add_annotation(
-            text=f"{left_out:,} of {len(drawing.links):,} links with less are not drawn",
+            text=f"{counted_of(left_out, len(drawing.links), 'links with less', 'are')} not drawn",
             xref="paper", yref="paper", x=0, y=0, showarrow=False,
         )  # fmt: skip
     return figure.update_layout(height=620, hovermode="closest")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from planner.formatting import heading, number, scale_of
+from planner.formatting import counted_of, heading, number, scale_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,7 +181,7 @@ def table_of(
 
     shown = frame if most is None else frame.head(most)
     if len(frame) > len(shown):
-        cut = f"the first {len(shown)} of {len(frame):,} rows"
+        cut = f"the first {counted_of(len(shown), len(frame), 'rows')}"
         caption = f"{caption}; {cut}" if caption else cut
     numeric = [
         (is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name]))

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.contract.drawing import NetworkMap
-from planner.formatting import amount_or_number, number
+from planner.formatting import amount_or_number, counted, number
 from planner.reports.joined_network import JoinedNetwork, join
 from planner.reports.network_layout import COAST_STEP, Layout, lay_out, strip_offsets
 from planner.reports.network_scale import PALETTES, Scale, node_scale, scale_of
@@ -59,7 +59,8 @@ def network_svg(
         head.append(text_element(0, 34, drawing.title, 16, palette["ink"], weight=650))
     if legend:
         head += _legend(scale_of(drawing), drawing.unit, palette, width)
-    name = f"{drawing.title}: {len(nodes)} nodes and {len(network.links)} links, by {drawing.value}"
+    size = f"{counted(len(nodes), 'nodes')} and {counted(len(network.links), 'links')}"
+    name = f"{drawing.title}: {size}, by {drawing.value}"
     ground = f'<rect width="100%" height="100%" fill="{palette["page"]}"/>' if dark else ""
     return document(width, top + picture.height, name, [ground, *head, *picture.parts])
 
@@ -159,7 +160,7 @@ class _Picture:
         self._draw_names()
         self.parts.append(f'</g><rect {frame} fill="none" stroke="{self.palette["box"]}"/>')
         if self.network.left_out:
-            words = f"{self.network.left_out:,} links with smaller values are not drawn"
+            words = f"{counted(self.network.left_out, 'links with smaller values', 'are')} not drawn"
             self.parts.append(
                 text_element(12, self.top + self.height - 12, words, 12.5, self.palette["muted"])
             )

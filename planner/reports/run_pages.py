@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planner import __version__
 from planner.contract.notes import notes_of
-from planner.formatting import amount_or_number, number, phrase, scale_of, sizes
+from planner.formatting import amount_or_number, counted, number, phrase, scale_of, sizes
 from planner.reports.document import Column, Highlight, Page, Part, Table, Text, table_of
 from planner.reports.metric_text import better
 from planner.reports.run_drawings import (
@@ -223,7 +223,7 @@ def windows_page(system: System, windows: Sequence[Window]) -> Page:
                 row.append(Text(text(worst(own)) if own else "-", "dim"))
             rows.append(row)
     table = Table(
-        title=f"{system.name}: {count} windows, mean and worst",
+        title=f"{system.name}: {counted(count, 'windows')}, mean and worst",
         columns=columns,
         rows=rows,
         caption=ARROWS,

@@ -11,7 +11,7 @@ from typing import Final
 import pandas as pd
 
 from planner.contract.drawing import Timeline
-from planner.formatting import number
+from planner.formatting import counted, number
 from planner.reports.network_scale import PALETTES
 from planner.reports.svg import Palette, document, text_element, text_width
 
@@ -92,7 +92,7 @@ def timeline_svg(
     for place, name in enumerate(lanes[::every]):
         y = top + (every * place + 0.5) * lane_height + 4.5
         parts.append(text_element(gutter - 8, y, name, 13, palette["ink"], anchor="end"))
-    name = f"{drawing.title}: {len(frame)} activities in {len(lanes)} lanes"
+    name = f"{drawing.title}: {counted(len(frame), 'activities')} in {counted(len(lanes), 'lanes')}"
     return document(width, bottom + AXIS_HEIGHT, name, parts)
 
 

@@ -18,7 +18,7 @@ from planner.contract.plan import Plan, Violations
 from planner.contract.problem import Problem
 from planner.contract.system import System
 from planner.errors import InputError, PlanRejected, did_you_mean
-from planner.formatting import number, sizes
+from planner.formatting import counted, number, sizes
 from planner.io.file_replacement import replace_text
 from planner.io.layout import TABLE_FORMATS, TableFormat
 from planner.io.table_files import find_tables, read_tables, write_table, write_workbook
@@ -234,7 +234,7 @@ class Checked(Result):
             return "The problem is valid."
         count = len(self.violations)
         return (
-            f"The plan violates constraints in {count:,} places."
+            f"The plan violates constraints in {counted(count, 'places')}."
             if count
             else "The plan meets all constraints."
         )

@@ -25,7 +25,7 @@ from planner.contract.drawing import Drawing
 from planner.contract.system import System
 from planner.contract.targets import Target, TargetValues
 from planner.errors import InputError, PlannerError, did_you_mean
-from planner.formatting import plain
+from planner.formatting import counted, counted_of, plain
 from planner.io.table_files import write_table
 from planner.runs import evaluation
 from planner.runs.files import make_folder, slug
@@ -114,14 +114,14 @@ class Reproduction(Result):
         judged = [row for row in self.rows if row.verdict not in UNJUDGED]
         shortened = sum(row.verdict is Verdict.SHORTENED for row in judged)
         if shortened:
-            return f"A quick run is too short for {shortened} of {len(judged)} values."
+            return f"A quick run is too short for {counted_of(shortened, len(judged), 'values')}."
         if not judged:
             return self._explain_unjudged()
         if not differing:
             fitted = self.counts()[str(Verdict.CALIBRATED)]
             after = f", {fitted} after an open parameter was fitted" if fitted else ""
-            return f"All {len(judged)} values agree{after}."
-        says = f"{len(differing)} of {len(judged)} values differ"
+            return f"All {counted(len(judged), 'values', 'agree')}{after}."
+        says = counted_of(len(differing), len(judged), "values", "differ")
         noted = next((row.note for row in differing if row.note), "")
         if noted:
             return f"{says}: {noted}"
@@ -219,7 +219,7 @@ class Targets(Result):
     def summary(self) -> list[str]:
         """Return the number of targets of each system."""
         counts = Counter(system.name for system, _ in self.targets)
-        lines = [f"{name}: {count} targets" for name, count in counts.items()]
+        lines = [f"{name}: {counted(count, 'targets')}" for name, count in counts.items()]
         return [*lines, 'planner.reproduce("SYSTEM/TARGET") runs one of them']
 
     def to_dict(self) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ from planner.contract.proof import Proof, Status
 from planner.contract.system import System
 from planner.contract.tables import digest
 from planner.errors import InputError, PlannerError
-from planner.formatting import number
+from planner.formatting import counted, number
 from planner.io.file_replacement import remove_partial_folders, replace_folder, replace_text
 from planner.io.layout import TableFormat
 from planner.io.names import MAX_BYTES
@@ -202,7 +202,7 @@ class Rolled(Result):
             mean = sum(known) / len(known) if known else None
             rows.append((design, str(len(own)), str(failed), number(mean), number(worst)))
         unit = f", {metric.unit}" if metric.unit else ""
-        return [f"{self.system.name}: {len(self.windows):,} windows{unit}", *aligned(rows)]
+        return [f"{self.system.name}: {counted(len(self.windows), 'windows')}{unit}", *aligned(rows)]
 
     @property
     def exit_code(self) -> int:

@@ -102,6 +102,7 @@ def _run_sentences(run: Run, bounds: Sequence[float]) -> list[Sentence]:
         lead = BESIDES
     return [
         *(Sentence(text, is_loss=True) for text in lost if text),
+        *(Sentence(f"{run.label} {guaranteed}.") for guaranteed in _guarantees(run)),
         Sentence(f"{lead}{run.label} {_headline(run, values, bounds)}."),
         *(Sentence(f"It {loss}.", is_loss=True) for loss in _losses(run)),
         *(Sentence(f"It {fallback}.") for fallback in _fallbacks(run)),
@@ -190,17 +191,31 @@ def headline_values(run: Run) -> tuple[float, ...]:
 
 def headline_words(system: System, metrics: Mapping[str, float | None]) -> str:
     """Return what a plan reaches in the headline metric: `delivers 38.9 of 40.8 Gbit/s (95.3%)`."""
-    headline, metric = system.plan.headline, system.headline
-    value, total = metrics.get(metric.name), metrics.get(headline.total)
+    return _of_total(system, metrics, system.headline, system.plan.headline.verb)
+
+
+def _guarantees(run: Run) -> list[str]:
+    """Return what a plan guarantees: `guarantees 30 of 40.8 Gbit/s (73.5%) in every failure`."""
+    verbs = run.system.plan.headline.guarantees
+    return [
+        _of_total(run.system, run.metrics, run.system.metric(name), verb)
+        for name, verb in verbs.items()
+        if run.metrics.get(name) is not None
+    ]
+
+
+def _of_total(system: System, metrics: Mapping[str, float | None], metric: Metric, verb: str) -> str:
+    """Return a verb with the value of a metric, and its share of what was asked for."""
+    value, total = metrics.get(metric.name), metrics.get(system.plan.headline.total)
     if value is None:
         return f"has no {metric.words}"
     if total is None:
-        return phrase(headline.verb, metric.text(value))
+        return phrase(verb, metric.text(value))
     says = amount_of(_rounded(value), _rounded(total), metric.unit)
     if total > 0 and not _is_same(value, total):
         share = percent(value / total)
         says += f" ({'more than 99.9%' if value < total and share == '100.0%' else share})"
-    return phrase(headline.verb, says)
+    return phrase(verb, says)
 
 
 def loss_words(system: System, metrics: Mapping[str, float | None]) -> list[str]:
@@ -299,11 +314,14 @@ def _has_failure_figures(run: Run) -> bool:
 def _in_failures(runs: Sequence[Run]) -> list[Sentence]:
     """Return a sentence for each figure of what plans keep in failures: all designs, the best first.
 
-    Designs with the same figure are named together; the figure of a single design needs no name.
+    Designs with the same figure are named together; the figure of a single design needs no name. What a
+    single design guarantees is in its first sentence already.
     """
     system = runs[0].system
     sentences = []
     for name, words in system.plan.headline.in_failures.items():
+        if len(runs) == 1 and name in system.plan.headline.guarantees:
+            continue
         metric = system.metric(name)
         known = [(value, run.label) for run in runs if (value := run.metrics.get(name)) is not None]
         labels: dict[str, list[str]] = {}

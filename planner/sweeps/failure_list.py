@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import pandas as pd
@@ -16,7 +16,7 @@ from planner.contract.metrics import Metric
 from planner.contract.proof import Proof
 from planner.contract.studies import Section
 from planner.contract.system import System
-from planner.formatting import amount_or_number, number, percent, plural, sizes
+from planner.formatting import agree, amount_or_number, counted, number, percent, plural, sizes, tell_apart
 from planner.runs.result import Result, aligned, metric_columns
 from planner.runs.run import Run
 from planner.runs.trials import BusiestLink, picture_of
@@ -146,23 +146,26 @@ class Failures(Result):
             return f"{self.run.verdict} No failure was tried."
         if not self.failures:
             return "No failure was tried."
-        tried = self._tried()
         more = "no more" if self.run.constraints.lost else "nothing"
         worst = self.failures[0]
         if self.harmless == len(self.failures):
-            says = f"{self.run.label} loses {more} in each of the {tried}"
+            says = f"{self.run.label} loses {more} in {self._each()}"
         else:
-            count = f"{self.harmless:,} of {tried} lose{'s' * (self.harmless == 1)} {more}"
+            count = f"{self.harmless:,} of {self._tried()} {agree(self.harmless, 'lose')} {more}"
             if not self.harmless:
-                count = f"each of the {tried} loses {'more' if self.run.constraints.lost else 'something'}"
+                count = f"{self._each()} loses {'more' if self.run.constraints.lost else 'something'}"
             says = f"{self._words(worst)}; {count}"
         return f"{says}.{self._expectation()}{self._left_out()}"
+
+    def _each(self) -> str:
+        """Return a phrase for each failure that was tried: `each of the 7 failures of single links`."""
+        return f"each of the {self._tried()}" if len(self.failures) > 1 else "the only failure that was tried"
 
     def _tried(self) -> str:
         """Return how many failures of what were tried, in words."""
         counts = Counter(plural(one.kind) for one in self.failures)
         single = {plural(kind.name) for kind in self.system.problem.elements}
-        number_of = f"{len(self.failures):,} failures"
+        number_of = counted(len(self.failures), "failures")
         if counts.keys() == {plural(FAILURE)}:
             return number_of
         what = next(iter(counts)) if len(counts) == 1 else f"elements ({sizes(counts)})"
@@ -214,11 +217,10 @@ class Failures(Result):
         says = " and ".join([f"{head} then {headline_words(self.system, worst.metrics)}", *lost])
         if self.system.plan.headline.cost in ("", *self.system.plan.headline.losses):
             return says
-        after, before = (
-            amount_or_number(figures.get(self.metric.name), self.metric.unit)
-            for figures in (worst.metrics, self.run.metrics)
-        )
-        return f"{says}, with a {self.metric.words.lower()} of {after} in place of {before}"
+        text = partial(amount_or_number, unit=self.metric.unit)
+        after, before = (figures.get(self.metric.name) for figures in (worst.metrics, self.run.metrics))
+        difference = tell_apart(before, after, text)
+        return f"{says}, with a {self.metric.words} of {text(after)} in place of {text(before)}{difference}"
 
     def _left_out(self) -> str:
         left = self.total - len(self.failures)

@@ -26,6 +26,7 @@ import pandas as pd
 from planner.contract.notes import add_note
 from planner.contract.tables import digest
 from planner.errors import InputError
+from planner.formatting import counted, counted_of
 from planner.options import Algorithm, Options, Service
 from planner.runs.files import write_tables
 from planner.runs.result import Result
@@ -124,7 +125,9 @@ class Sweep(Result):
     def summary(self) -> list[str]:
         """Return the numbers of points, runs and failures, and the failures."""
         axes = ", ".join(self.grid.axes) or "none"
-        counts = f"{len(self.runs):,} of {len(self.grid):,} points; {self.made:,} runs made now"
+        counts = (
+            f"{counted_of(len(self.runs), len(self.grid), 'points')}; {counted(self.made, 'runs')} made now"
+        )
         failed = (
             [f"{len(self.failures):,} failed", *summarize_failures(self.failures)] if self.failures else []
         )

@@ -23,6 +23,8 @@ from planner import formatting
         (6_001.0, "s", "1.667 h"),
         (0.8295166667, "us", "0.8295 us"),
         (-5_123.4567, "Mbit/s", "-5.123 Gbit/s"),
+        (-0.0, "Mbit/s", "0 Mbit/s"),
+        (-0.0, "", "0"),
     ],
 )
 def test_amounts_have_a_readable_size(value: float, unit: str, text: str) -> None:
@@ -118,3 +120,71 @@ def test_an_amount_stands_in_its_phrase() -> None:
 )
 def test_a_heading_has_words_and_units(name: str, unit: str, words: str) -> None:
     assert formatting.heading(name, unit) == words
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (-0.0, "0.0%"),
+        (-1e-9, "0.0%"),
+        (0.0, "0.0%"),
+        (1e-5, "0.001%"),
+        (-0.0004, "-0.04%"),
+        (0.00049, "0.05%"),
+        (0.0005, "0.1%"),
+        (0.5412, "54.1%"),
+        (1.0, "100.0%"),
+        (None, "-"),
+    ],
+)
+def test_a_small_share_is_no_zero_and_no_zero_is_negative(share: float | None, text: str) -> None:
+    assert formatting.percent(share) == text
+
+
+@pytest.mark.parametrize("value", [-0.0, 0.0])
+def test_no_zero_has_a_sign(value: float) -> None:
+    texts = [
+        formatting.number(value),
+        formatting.short_number(value, 3),
+        formatting.amount_of(value, 10.0, "Mbit/s"),
+        formatting.amount_or_number(value, "clients"),
+        formatting.figure("delivered_share", value, ""),
+        formatting.availability(value),
+    ]
+    assert texts == ["0", "0", "0 of 10 Mbit/s", "0 clients", "0%", "0%"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        (0.1, 0.2, ""),
+        (0.1, 0.1, ""),
+        (0.1, 0.100002, " (0.002% more)"),
+        (100.0, 99.999, " (0.001% less)"),
+        (100.0, 100.0 - 1e-7, " (less than 0.0001% less)"),
+        (None, 0.1, ""),
+    ],
+)
+def test_values_that_look_alike_are_told_apart(before: float | None, after: float, says: str) -> None:
+    assert formatting.tell_apart(before, after, formatting.number) == says
+
+
+@pytest.mark.parametrize(
+    ("count", "nouns", "verb", "text"),
+    [
+        (1, "places", "", "1 place"),
+        (0, "places", "", "0 places"),
+        (1, "classes", "are", "1 class is"),
+        (2, "classes", "have", "2 classes have"),
+        (1, "trees of objects", "differ", "1 tree of objects differs"),
+        (12_345, "windows", "need", "12,345 windows need"),
+    ],
+)
+def test_a_count_agrees_with_noun_and_verb(count: int, nouns: str, verb: str, text: str) -> None:
+    assert formatting.counted(count, nouns, verb) == text
+
+
+def test_the_verb_of_a_part_agrees_with_the_part() -> None:
+    assert formatting.counted_of(1, 7, "links", "are") == "1 of 7 links is"
+    assert formatting.counted_of(2, 7, "links", "are") == "2 of 7 links are"
+    assert formatting.counted_of(1, 1, "links") == "1 of 1 link"

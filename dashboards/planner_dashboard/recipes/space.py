@@ -10,6 +10,7 @@ from plotly import graph_objects as go
 from planner.coordination import design_space, measurement
 from planner.coordination.design_space import SPACE, Information, Resources, Separation
 from planner.errors import PlannerError
+from planner.formatting import counted
 from planner.reports import study_pages
 from planner_dashboard import rendering, session
 from planner_dashboard.recipes import examples
@@ -70,7 +71,7 @@ def _map() -> go.Figure:
         here = [one for one in known if one.information is level and relation in one.resources]
         # a narrow page breaks these long names at their spaces
         names = "<br>/ ".join(str(one).replace(" ", "<br>") for one in SPACE[level, relation])
-        count = f"{len(here)} system{'s' * (len(here) != 1)}" if here else "no prior work"
+        count = counted(len(here), "systems") if here else "no prior work"
         texts.append(f"<b>{names}</b><br><i>{count}</i>")
         systems = "<br>".join(f"{one.name}: {one.mechanism} today" for one in here) or "no prior work"
         hover.append([str(level), str(relation), systems])

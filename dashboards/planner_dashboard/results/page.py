@@ -10,7 +10,7 @@ import streamlit as st
 from plotly import graph_objects as go
 
 from planner.errors import PlannerError
-from planner.formatting import amount_or_number, number, sizes
+from planner.formatting import amount_or_number, counted, counted_of, number, sizes
 from planner.reports.chart_style import COLOURS
 from planner.scenarios.catalogue import find_system, system_names
 from planner.store.record import column_of
@@ -73,7 +73,7 @@ def _show_runs(store: Store, where: str | None) -> None:
     words = Words(store, where)
     for line in verdicts(store, where):
         st.markdown(f"**{session.escape_markdown(line)}**")
-    st.caption(f"{total:,} of {len(store):,} runs")
+    st.caption(counted_of(total, len(store), "runs"))
     metrics, settings = store.metric_names(), store.setting_names()
     rendering.show_tabs(
         "sweeps view",
@@ -100,7 +100,7 @@ def verdicts(store: Store, where: str | None) -> list[str]:
         says = f"{name}, {metric.label} in the mean of {sizes({'runs': store.count(own)})}: "
         says += f"{ranked.index[0]} {amount_or_number(ranked.iloc[0], metric.unit)}"
         if len(ranked) > 1:
-            says += f" is the best of {len(ranked)} designs, "
+            says += f" is the best of {counted(len(ranked), 'designs')}, "
             says += f"{ranked.index[-1]} {amount_or_number(ranked.iloc[-1], metric.unit)} the last"
         lines.append(f"{says}.")
     return lines
@@ -207,7 +207,7 @@ def _show_trade_off(store: Store, where: str | None, metrics: list[str], words: 
         )
     figure.update_layout(xaxis_title=words(horizontal), yaxis_title=words(vertical), height=520, **LAYOUT)
     rendering.show_chart(figure, "points")
-    st.caption(f"{len(frame):,} runs" + _limit_note(frame))
+    st.caption(counted(len(frame), "runs") + _limit_note(frame))
 
 
 def _show_distribution(store: Store, where: str | None, metrics: list[str], words: Words) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-from planner.formatting import few, percent
+from planner.formatting import counted, few, percent
 from planner_dashboard import session
 from planner_dashboard.question import Question
 from planner_dashboard.upgrades import curve, work
@@ -101,7 +101,7 @@ def _show_found(found: FoundUpgrades, on_apply: Apply) -> None:
 def _sum_words(found: FoundUpgrades) -> str:
     """Return what the whole list costs and brings."""
     count = len(found.steps)
-    head = f"{count} upgrade{'s' * (count > 1)}"
+    head = counted(count, "upgrades")
     if found.total_cost:
         head += f" for {found.total_cost}"
     share = found.steps[-1].share

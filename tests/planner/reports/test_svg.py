@@ -116,7 +116,7 @@ def test_a_fabric_has_boxes_around_its_groups() -> None:
 
 def test_a_picture_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joined_network, "MAX_LINKS", 3)
-    assert "1 links with smaller values are not drawn" in " ".join(texts(network_svg(network())))
+    assert "1 link with smaller values is not drawn" in " ".join(texts(network_svg(network())))
 
 
 def test_a_node_that_loses_traffic_says_how_much() -> None:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from planner.arrays import Floats, Ints
 from planner.contract.studies import Decided, Explanation, Section
-from planner.formatting import amount
+from planner.formatting import amount, counted
 from planner.options import Options
 from planner_models.analytics.designs import optimum, prices
 from planner_models.analytics.designs.choices import Choices
@@ -170,7 +170,7 @@ def _explain_outages(problem: Analytics, options: Options) -> list[str]:
         again = capacity.copy()
         again[down, link] = capacity[capacity[:, link] > 0, link].mean()
         gain = _solve_gain(problem, sample, again, options)
-        count = f"{len(down)} interval" + ("" if len(down) == 1 else "s")
+        count = counted(len(down), "intervals")
         of = "there" if len(sample) == len(down) else f"in {len(sample)} of them"
         sentences.append(
             f"The uplink of {name} has no capacity in {count}, from hour "
@@ -244,8 +244,8 @@ def _explain_waste(
 ) -> list[str]:
     """Return sentences on the site that makes most bytes useless, and on what these bytes could gain."""
     one = blamed.iloc[0]
-    others = f"{one['other_sites']:.0f} other site" + ("" if one["other_sites"] == 1 else "s")
-    queries = f"{one['queries']:.0f} quer" + ("y" if one["queries"] == 1 else "ies")
+    others = counted(one["other_sites"], "other sites")
+    queries = counted(one["queries"], "queries")
     first = (
         f"{wasted_percent:.3g}% of the bytes are finer than answers can use. Site {one['site']}, at coarse "
         f"levels of {queries}, makes most of them useless: of what {others} send to the same answers, "

@@ -13,7 +13,7 @@ from planner import clock
 from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
-from planner.formatting import sizes
+from planner.formatting import counted, sizes
 from planner.options import Options
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.plan import billing
@@ -96,7 +96,7 @@ def assign_in_transactions(
     for number in range(1, most_rounds + 1):
         if number > 1 and until is not None and clock.now() >= until:
             refuse = f"CDNs still refuse {_clusters(rows[-1][1])}"
-            reason = f"{refuse} at the time limit, after {number - 1} rounds"
+            reason = f"{refuse} at the time limit, after {counted(number - 1, 'rounds')}"
             return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
         decisions = [
             assignment.assign(

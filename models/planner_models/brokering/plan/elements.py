@@ -13,7 +13,7 @@ import pandas as pd
 from planner.arrays import Bools, Floats
 from planner.contract.elements import Action, ElementKind, ElementReport, Fact
 from planner.contract.studies import Decided, Section
-from planner.formatting import amount
+from planner.formatting import amount, counted
 from planner.options import Options
 from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import AssignmentArrays, is_overloaded, read_assignment
@@ -81,7 +81,7 @@ def _list_rows(
     shown, others = used[:MOST_USERS], used[MOST_USERS:]
     table = [(names[one], clients[one], mbps[one]) for one in shown.tolist()]
     if len(others):
-        table.append((f"{len(others):,} others", clients[others].sum(), mbps[others].sum()))
+        table.append((counted(len(others), "others"), clients[others].sum(), mbps[others].sum()))
     frame = pd.DataFrame(table, columns=[column, "clients", "load_mbps"])
     total = float(frame["load_mbps"].sum())
     frame["share"] = frame["load_mbps"] / total if total > 0 else 0.0

@@ -17,7 +17,7 @@ from planner.contract.proof import Proof, Status
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization, Trial
 from planner.errors import InputError
-from planner.formatting import number
+from planner.formatting import counted, number
 from planner.options import Options
 from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import read_assignment
@@ -186,7 +186,7 @@ def _full_clusters(
     if not trials:
         return section, "No cluster is full: more capacity anywhere gains nothing."
     first = trials[0].change
-    count = "1 cluster is" if len(full) == 1 else f"{len(full)} clusters are"
+    count = counted(len(full), "clusters", "are")
     value = f"{number(first.facts['dual_price_per_gbps'])} {unit or 'of the objective'}"
     return section, (
         f"{count} full. The dual price of capacity is highest in "

@@ -11,7 +11,7 @@ import pandas as pd
 
 from planner.arrays import Floats
 from planner.contract.drawing import Drawing, NetworkMap
-from planner.formatting import amount, amount_of, number
+from planner.formatting import amount, amount_of, counted
 from planner_models.brokering.problem.problem import Brokering
 
 CLUSTER: Final = "cluster"  # kind of the elements that nodes are
@@ -81,7 +81,7 @@ def draw_market(
             "value": np.nan,
             "size": clients / (clients.max(initial=0.0) or 1.0),
             "lost": lost,
-            "note": [f"{number(count)} clients" for count in clients.tolist()],
+            "note": [counted(count, "clients") for count in clients.tolist()],
         }
     )
     drawn = pd.DataFrame({"cluster": [], "location": [], "mbps": []}) if flows is None else flows

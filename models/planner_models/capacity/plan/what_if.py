@@ -14,7 +14,7 @@ from planner import clock
 from planner.arrays import Bools, Floats
 from planner.contract.studies import Decided, Explanation, Section
 from planner.errors import PlannerError
-from planner.formatting import amount, sizes
+from planner.formatting import amount, counted, counted_of, sizes
 from planner.options import Options
 from planner_models.capacity.plan.check import Evaluation, evaluate
 from planner_models.capacity.plan.metrics import (
@@ -196,7 +196,7 @@ def _list_failures(problem: CapacityPlanning, done: Evaluation) -> Part:
         frame=frame,
         units={"unserved_mbps": "Mbit/s", "delivered_mbps": "Mbit/s"},
     )
-    return section, f"Under {lost:,} of {count:,} failures not all demands fit."
+    return section, f"Under {counted_of(lost, count, 'failures')} not all demands fit."
 
 
 def _each_failure(count: int) -> str:
@@ -254,7 +254,7 @@ def _list_cut_off(problem: CapacityPlanning) -> Part:
     )
     count = len(problem.states.names)
     verb = "cuts demands" if len(order) == 1 else "cut demands"
-    words = f"{len(order):,} of {count:,} failures {verb} off, whatever is bought."
+    words = f"{counted_of(len(order), count, 'failures')} {verb} off, whatever is bought."
     return section, " ".join(filter(None, [unroutable, words]))
 
 
@@ -335,5 +335,5 @@ def _compare(problem: CapacityPlanning, done: Evaluation, decided: Decided) -> P
     words = f"Against {decided.baseline_name} it buys {'more' if cost > 0 else 'less'} by {abs(cost):,.6g}"
     if abs(cost) <= EQUAL_COST * max(done.purchase_cost, 1.0):
         words = f"It buys for the same cost as {decided.baseline_name}"
-    links = f"{len(frame):,} links differ" if len(frame) != 1 else "1 link differs"
+    links = counted(len(frame), "links", "differ")
     return (section if len(frame) else None), f"{words}; {links}."

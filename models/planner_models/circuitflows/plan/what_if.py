@@ -12,6 +12,7 @@ from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization, Trial
+from planner.formatting import counted, counted_of
 from planner.options import Options
 from planner_models.circuitflows.plan.metrics import METRICS, Replay, measure
 from planner_models.circuitflows.plan.plan import simulated_us
@@ -75,13 +76,13 @@ def _describe_flows(problem: FlowsInTime, run: Replay, until_us: float) -> str:
     """Return how many flows end, and how that compares with sending alone at the circuits' rate."""
     ended = run.is_finished
     if not ended.any():
-        return f"None of {len(ended):,} flows ends within {until_us / 1e3:,.6g} ms."
+        return f"None of {counted(len(ended), 'flows')} ends within {until_us / 1e3:,.6g} ms."
     target = np.asarray(run.network.of("target"))
     rate = problem.circuit_mbps[problem.source, target]  # bits per us
     alone = problem.flows["bytes"].to_numpy(float) * 8 / rate
     slower = float(np.median(run.taken_us[ended] / alone[ended]))
     return (
-        f"{int(ended.sum()):,} of {len(ended):,} flows end within {until_us / 1e3:,.6g} ms; "
+        f"{counted_of(int(ended.sum()), len(ended), 'flows', 'end')} within {until_us / 1e3:,.6g} ms; "
         f"half of them take over {slower:,.3g} times as long as alone on a circuit that is always up."
     )
 

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
+from planner.formatting import counted
 from planner.options import Options
 from planner_models.circuits.plan.check import Carried
 from planner_models.circuits.plan.metrics import METRICS, measure
@@ -80,7 +81,7 @@ def _report_time(problem: Circuits, done: Carried) -> Part:
             title="Where the time of the circuit links goes", frame=frame, units={"us": "us", "share": ""}
         ),
         (
-            f"{many} day{'s' * (many != 1)}: circuits are up {days / total:.1%} of the time and carry "
+            f"{counted(many, 'days')}: circuits are up {days / total:.1%} of the time and carry "
             f"{min(used, days) / total:.1%} of what they could in all of it; nights take "
             f"{nights / total:.1%}."
         ),
@@ -118,7 +119,7 @@ def _report_pairs(service: Service, shown: int) -> Part:
             title="Pairs with the most left over",
             frame=frame,
             units=UNITS,
-            note=f"{len(source):,} pairs in all",
+            note=f"{counted(len(source), 'pairs')} in all",
         ),
         (
             f"{len(source):,} of {int((service.problem.offered_bits > 0).sum()):,} pairs are not wholly "
@@ -199,7 +200,7 @@ def _compare_pairs(service: Service, decided: Decided, shown: int) -> Part:
             title=f"Pairs against {decided.baseline_name}",
             frame=frame.head(shown),
             units=dict.fromkeys(["before", "now", "change"], "Mbit"),
-            note=f"{len(frame):,} pairs differ",
+            note=counted(len(frame), "pairs", "differ"),
         ),
         (
             f"Against {decided.baseline_name} {gained:,} pairs gain and {len(frame) - gained:,} lose; "

@@ -6,6 +6,7 @@ import numpy as np
 
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
+from planner.formatting import counted
 from planner.options import Options
 from planner_models.coflows.plan.completion import replay
 from planner_models.coflows.plan.lower_bounds import Fabric, mean_completion_bound_ms
@@ -90,4 +91,4 @@ def decide_on_packets(problem: CoflowsInTime, plan: Service, options: Options) -
 
 def _count(coflows: int) -> str:
     """Return a number of coflows in words: `1 coflow`, `2 coflows`."""
-    return f"{coflows:,} coflow{'s' * (coflows != 1)}"
+    return counted(coflows, "coflows")

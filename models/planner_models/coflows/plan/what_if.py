@@ -11,7 +11,7 @@ from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
-from planner.formatting import amount
+from planner.formatting import amount, counted_of
 from planner.options import Options
 from planner_models.coflows.plan.completion import Completion, replay
 from planner_models.coflows.plan.elements import UNITS, tabulate_coflows
@@ -53,7 +53,7 @@ def _describe(problem: CoflowsInTime, done: Completion) -> Iterator[str]:
     """Yield how many coflows are complete, and how long they take beside the least."""
     taken = done.coflow_ms
     ended = ~np.isnan(taken)
-    yield f"{int(ended.sum()):,} of {len(taken):,} coflows are complete."
+    yield f"{counted_of(int(ended.sum()), len(taken), 'coflows', 'are')} complete."
     if ended.any():
         least = alone_ms(problem)
         yield (

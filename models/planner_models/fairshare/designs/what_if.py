@@ -13,7 +13,7 @@ from pydantic import Field
 from planner.contract.metrics import more
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
-from planner.formatting import few
+from planner.formatting import counted, counted_of, few
 from planner.options import Options
 from planner_models.fairshare.designs.fair_rates import share_fairly
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
@@ -55,7 +55,7 @@ def explain(
     rate = add_up(owner, weights=content.kops, minlength=len(problem.tenants))
     fair = fair_share_kops(problem)
     wants = np.flatnonzero(find_unsatisfied(problem, rate))
-    sentences = [f"{len(wants):,} of {len(rate):,} tenants want more than they get."]
+    sentences = [f"{counted_of(len(wants), len(rate), 'tenants', 'want')} more than they get."]
     if len(wants):
         share = np.divide(rate, fair, out=np.zeros_like(rate), where=fair > 0)
         least = int(wants[share[wants].argmin()])
@@ -217,7 +217,7 @@ def _weigh_less(
     if not trials:
         return
     best, gained = trials[0], trials[0].gain or 0.0
-    tried = f"Of {len(trials)} tenants tried with half their weight, "
+    tried = f"Of {counted(len(trials), 'tenants')} tried with half their weight, "
     sentences.append(
         f"{tried}{best.change.name} costs others most: they get {gained:,.4g} kops more."
         if gained > 0

@@ -11,7 +11,7 @@ import pandas as pd
 from planner.arrays import Bools, Floats
 from planner.contract.elements import Action, ElementKind, ElementReport, Fact, Role
 from planner.contract.studies import Decided, Section
-from planner.formatting import amount
+from planner.formatting import amount, counted
 from planner.options import Options
 from planner_models.livevideo.plan.check import Delivery, compute_delivery
 from planner_models.livevideo.plan.metrics import OBJECTIVE
@@ -45,7 +45,7 @@ def _list_users(problem: LiveVideo, found: Delivery, links: Bools) -> Section:
     users = list(zip(order.index.astype(str), order.tolist(), strict=True))
     shown, others = users[:MOST_USERS], users[MOST_USERS:]
     if others:
-        shown.append((f"{len(others):,} others", sum(load for _, load in others)))
+        shown.append((counted(len(others), "others"), sum(load for _, load in others)))
     frame = pd.DataFrame(shown, columns=["channel", "load_mbps"])
     total = float(frame["load_mbps"].sum())
     frame["share"] = frame["load_mbps"] / total if total > 0 else 0.0

@@ -13,7 +13,7 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
-from planner.formatting import amount_or_number
+from planner.formatting import amount_or_number, counted, counted_of
 from planner.options import Options
 from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.elements import find_dual_prices
@@ -77,7 +77,7 @@ def explain(
     if failures:
         worst = failures[-1]
         sentences.append(
-            f"Of {len(failures)} failures tried, {worst.change.name} loses most: "
+            f"Of {counted(len(failures), 'failures')} tried, {worst.change.name} loses most: "
             f"{amount_or_number(-(worst.gain or 0.0), again.metric.unit)} of {again.label}."
         )
     if decided.baseline is not None:
@@ -86,9 +86,10 @@ def explain(
             Section(title=f"Trees that differ from {decided.baseline_name}", frame=moved.head(SHOWN_ROWS))
         )
         sentences.append(
-            f"Compared to {decided.baseline_name}, {len(moved)} trees of objects in both plans differ; "
-            f"{int((changes['change'] == '+').sum())} links of trees are new, "
-            f"{int((changes['change'] == '-').sum())} are gone."
+            f"Compared to {decided.baseline_name}, "
+            f"{counted(len(moved), 'trees of objects in both plans', 'differ')}; "
+            f"{counted(int((changes['change'] == '+').sum()), 'links of trees', 'are')} new, "
+            f"{int((changes['change'] == '-').sum())} gone."
         )
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
@@ -114,7 +115,7 @@ def _report_full_links(
         frame["dual_price_per_mbps"] = price[shown]
     is_full = utilization > FULL
     tiers = [problem.tiers[level] for level in np.unique(problem.level[problem.tail[is_full]])]
-    sentence = f"{int(is_full.sum())} of {len(load)} links are at least {FULL:.0%} full" + (
+    sentence = f"{counted_of(int(is_full.sum()), len(load), 'links', 'are')} at least {FULL:.0%} full" + (
         f", out of tier {' and '.join(tiers)}." if tiers else "."
     )
     section = Section(

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.drawing import Drawing, NetworkMap
-from planner.formatting import amount, amount_of, number
+from planner.formatting import amount, amount_of, counted
 from planner_models.livevideo.problem.problem import LiveVideo
 
 MOST_GROUPS: Final = 60  # client groups that are drawn one by one; more are joined by the nearest cluster
@@ -82,7 +82,7 @@ def draw_network(
             "value": np.nan if load_mbps is None else share,
             "size": size,
             "lost": lost,
-            "note": np.where(is_group, [f"{number(many)} clients" for many in clients.tolist()], text),
+            "note": np.where(is_group, [counted(many, "clients") for many in clients.tolist()], text),
         }
     )
     nodes[["x", "y"]] = _places(problem, shown)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from planner.arrays import Floats
 from planner.contract.drawing import Distribution, Drawing, NetworkMap
-from planner.formatting import number
+from planner.formatting import counted, counted_of, number
 from planner_models.multicast.plan import loads, metrics
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.plan.rerouting import find_missed_members
@@ -41,14 +41,15 @@ def draw_tables(problem: Multicast, plan: Channels) -> NetworkMap:
     over[-problem.edge_count :] = metrics.host_links_mbps(problem, plan)[1].sum(axis=1)
     lost = lost_at_edges(problem, plan)
     words = [
-        f"{number(one)} of {number(most)} entries"
+        f"{number(one)} of {counted(most, 'entries')}"
         + (f", overhead {number(extra)} Mbit/s to hosts that are no members" if extra > 0 else "")
         for one, most, extra in zip(used, size, over, strict=True)
     ]
     at = np.concatenate([np.zeros(len(size) - problem.edge_count), lost])
     nodes = list_nodes(problem)
     nodes = nodes.assign(value=fill[nodes.index], lost=at[nodes.index])
-    title = f"Table fill of switches: {len(plan.partitions):,} of {len(problem.groups):,} groups have entries"
+    stored = counted_of(len(plan.partitions), len(problem.groups), "groups", "have")
+    title = f"Table fill of switches: {stored} entries"
     if plan.headers is not None:  # which share entries where they are too short
         title += f" of their own, {len(plan.headers):,} have headers"
     drawn = has_links(wires)

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
+from planner.formatting import counted, counted_of
 from planner.options import Options
 from planner_models.multicast.plan import (
     address_layouts,
@@ -99,7 +100,7 @@ def _describe_layers(problem: Multicast, plan: Channels, need: pd.DataFrame) -> 
     in_entries = ("free_min", "needed_mean", "needed_max", "planned_mean", "planned_max")
     units = dict.fromkeys(in_entries, "entries") | {"switches": "switches", "overflowing": "switches"}
     stored = len(plan.partitions)
-    sentence = f"{stored:,} of {len(problem.groups):,} groups have table entries"
+    sentence = f"{counted_of(stored, len(problem.groups), 'groups', 'have')} table entries"
     left = len(problem.groups) - stored
     sentence += f"; the other {left:,} go by unicast." if left else ", and none goes by unicast."
     note = "needed: if every group is stored and none shares an entry; planned: by this plan"
@@ -245,7 +246,7 @@ def _describe_rules(problem: Multicast, plan: Channels, decided: Decided) -> tup
         name = f"since {decided.baseline_name}"
     total = table[["add", "remove"]].sum()
     count = f"{total['add']:,} entries to add and {total['remove']:,} to remove"
-    sentence = f"{count} {name}, in {len(table):,} switches."
+    sentence = f"{count} {name}, in {counted(len(table), 'switches')}."
     order = table.assign(both=table["add"] + table["remove"]).sort_values(
         "both", ascending=False, kind="stable"
     )
@@ -303,6 +304,6 @@ def describe_failures(
 
 def _count_failures(switches: int, links: int) -> str:
     """Return the numbers of failed switches and links, in words."""
-    parts = [f"{switches:,} failed switch{'' if switches == 1 else 'es'}"] if switches or not links else []
-    parts += [f"{links:,} failed link{'' if links == 1 else 's'}"] if links else []
+    parts = [counted(switches, "failed switches")] if switches or not links else []
+    parts += [counted(links, "failed links")] if links else []
     return " and ".join(parts)

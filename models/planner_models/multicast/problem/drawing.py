@@ -10,6 +10,7 @@ import pandas as pd
 
 from planner.arrays import Floats
 from planner.contract.drawing import Drawing, NetworkMap
+from planner.formatting import counted
 from planner_models.multicast.problem.failures import working_links
 from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.topology import Wiring
@@ -65,7 +66,7 @@ def fabric_map(
     if not has_links(wires):
         edges = np.bincount(wires.edge_pod, minlength=wires.pods)
         count = int(wires.up.sum()) + int(edges[wires.aggregation_pod].sum())
-        title += f"; {count:,} links are not drawn"
+        title += f"; {counted(count, 'links', 'are')} not drawn"
         links = pd.DataFrame({"tail": [], "head": [], "value": []}).astype({"value": float})
     else:
         state = working_links(problem)

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation
-from planner.formatting import amount
+from planner.formatting import agree, amount, counted
 from planner.options import Options
 from planner_models.rotors.plan.check import Evaluation, evaluate
 from planner_models.rotors.plan.elements import tabulate_pairs
@@ -46,14 +46,15 @@ def _say_circuits(problem: RotorNetwork, done: Evaluation) -> str:
     """Return how the switches work, and the part of the time in which they are not dark."""
     timetable = done.timetable
     duty = f"circuits are up {timetable.duty_cycle:.1%} of the time"
-    count = f"{problem.count} switch{'es' * (problem.count > 1)}"
+    count = counted(problem.count, "switches")
     if timetable.kind == ROTATION:
         positions = problem.rotation.positions
-        matchings = f"{positions} matching{'s' * (positions > 1)} each"
-        rest = "repeats" if problem.count == 1 else "repeat"
+        matchings = f"{counted(positions, 'matchings')} each"
+        rest = agree(problem.count, "repeat")
         return f"{count} {rest} {matchings} every {timetable.period_us:,.6g} us; {duty}."
     days = len(np.unique(np.stack([timetable.switch.astype(float), timetable.start]), axis=1).T)
-    return f"A schedule of {days} days on {count} repeats every {timetable.period_us:,.6g} us; {duty}."
+    size = f"{counted(days, 'days')} on {count}"
+    return f"A schedule of {size} repeats every {timetable.period_us:,.6g} us; {duty}."
 
 
 def _say_load(problem: RotorNetwork, done: Evaluation) -> str:

@@ -9,6 +9,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
+from planner.formatting import counted
 from planner.options import Options
 from planner_models.topology.plan.check import Evaluation, evaluate
 from planner_models.topology.plan.plan import Topology
@@ -67,7 +68,7 @@ def _say_steps(done: Evaluation) -> str:
     """Return how the change is made."""
     least = min(done.step_scales)
     count = len(done.step_scales)
-    words = f"The change takes {count:,} step{'s' * (count > 1)}"
+    words = f"The change takes {counted(count, 'steps')}"
     if least >= 1:
         return words + "; the links that stay in service carry all demand in each."
     return words + f"; the links that stay in service carry at least {least:.1%} of the demand."

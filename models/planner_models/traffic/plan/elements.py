@@ -14,7 +14,7 @@ from planner.arrays import Bools, Floats
 from planner.contract.elements import Action, ElementKind, ElementReport, Fact
 from planner.contract.metrics import Metric
 from planner.contract.studies import Decided, Section
-from planner.formatting import amount
+from planner.formatting import amount, counted
 from planner.options import Options
 from planner_models.traffic.plan.check import VerifiedFlow, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates, dropped_rates, load_by_demand
@@ -128,7 +128,7 @@ def _section_of_users(names: Sequence[str], load_mbps: Floats, column: str) -> S
     total, shown = float(load_mbps.sum()), users[:MOST_USERS].tolist()
     rows = [(names[user], float(load_mbps[user])) for user in shown]
     if len(users) > len(shown):
-        rows.append((f"{len(users) - len(shown):,} others", float(load_mbps[users[len(shown) :]].sum())))
+        rows.append((counted(len(users) - len(shown), "others"), float(load_mbps[users[len(shown) :]].sum())))
     frame = pd.DataFrame(rows, columns=[column, "load_mbps"])
     frame["share"] = frame["load_mbps"] / total if total > 0 else 0.0
     units = {"load_mbps": "Mbit/s", "share": ""}

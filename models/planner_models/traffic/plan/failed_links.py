@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats
 from planner.contract.notes import add_note
-from planner.formatting import amount_or_number, few
+from planner.formatting import amount_or_number, counted, few
 from planner_models.traffic.plan.check import VerifiedFlow, check, verify_flow
 from planner_models.traffic.plan.delivery import pass_links
 from planner_models.traffic.plan.listed_routes import flow_on_routes, links_of_routes, list_routes
@@ -76,7 +76,8 @@ def read_routing(problem: Traffic, tables: Mapping[str, pd.DataFrame]) -> Routin
     names = [whole.link_labels[link] for link in rode.tolist()]
     add_note(
         f"warning: the plan uses links that have failed ({few(names)}): "
-        f"{amount_or_number(float(lost.sum()), 'Mbit/s')} of {np.count_nonzero(lost)} demands are lost"
+        f"{amount_or_number(float(lost.sum()), 'Mbit/s')} of "
+        f"{counted(int(np.count_nonzero(lost)), 'demands')} are lost"
     )
     return replace(
         found,

@@ -104,7 +104,8 @@ METRICS: Final = (
     more(
         "guaranteed_mbps",
         "Mbit/s",
-        "traffic that arrives in every failure that leaves it a path: the plan's table guarantees says so, "
+        "traffic that arrives in every planned failure that leaves it a path in the network, whether or not "
+        "a design may use that path: the plan's table guarantees says so, "
         "and the check simulates it",
     ),
     more(
@@ -142,8 +143,11 @@ HEADLINE: Final = Headline(
     growth="concurrent_flow",
     in_failures={
         "worst_delivered_mbps": "Delivered in the worst failure, while nobody plans again",
-        "guaranteed_mbps": "Guaranteed in every failure that leaves a path",
+        "guaranteed_mbps": "Guaranteed in every failure that leaves a demand a path in the network",
         "availability": "Availability (how much of the time a demand is served fully)",
+    },
+    guarantees={
+        "guaranteed_mbps": "guarantees {} in every planned failure that leaves a demand a path in the network"
     },
     table=(
         *("delivered_mbps", "delivered_share", "lost_mbps", "shed_mbps", "overloaded_links"),

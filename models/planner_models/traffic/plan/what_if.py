@@ -20,7 +20,15 @@ from planner.arrays import Floats
 from planner.contract.metrics import Metric
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Trial
-from planner.formatting import amount_or_number, is_availability, is_share, number
+from planner.formatting import (
+    amount_or_number,
+    counted,
+    counted_of,
+    is_availability,
+    is_share,
+    number,
+    tell_apart,
+)
 from planner.options import Options
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.metrics import METRICS, measure
@@ -134,7 +142,7 @@ def _explain_limits(problem: Traffic, again: CapacityReoptimization, load: Float
         note = "this design has no linear program, so no shadow prices"
     if len(order) > MAX_ROWS:
         note = f"the first {MAX_ROWS} of {len(order)}; {note}"
-    limits = f"{_count(len(order), 'link')} of {len(load)} {kind}" if len(order) else "no link limits it"
+    limits = f"{counted(len(order), 'links')} of {len(load)} {kind}" if len(order) else "no link limits it"
     sentence = f"{metric.label} is {metric.text(value)}: {limits}"
     if len(order):
         names = [problem.link_labels[link] for link in order[:3]]
@@ -179,13 +187,17 @@ def _try_upgrades(
         is_proven = again.price is not None and not again.has_failed
 
     trials = again.solve_all(upgrades(), limit=candidates)
-    verified = f"{len(trials)} of {count} lines"
+    verified = counted_of(len(trials), count, "lines")
     amount = f"{share:.0%} more capacity"
     if again.best_gain <= again.smallest_gain:
         certain = "proven" if is_proven else f"{verified} tried"
         sentence = f"no single line gains anything from {amount} ({certain})"
     else:
-        certain = f"proven best of all {count} lines" if is_proven else f"best of {verified}, not proven"
+        certain = (
+            f"proven best of all {counted(count, 'lines')}"
+            if is_proven
+            else f"best of {verified}, not proven"
+        )
         relative = again.best_gain / abs(again.objective) if again.objective else math.inf
         sentence = (
             f"{amount} gains most on {trials[0].change.name}: {_outcome(again, trials[0])}, "
@@ -235,7 +247,9 @@ def _try_losses(
     trials.sort(key=lambda trial: (_loss(trial), trial.change.facts["cut_off_mbps"]), reverse=True)
     is_complete = len(trials) == len(loaded)
     verified = (
-        f"all {len(loaded)} lines with a load" if is_complete else f"{len(trials)} of {len(loaded)} lines"
+        f"all {counted(len(loaded), 'lines with a load')}"
+        if is_complete
+        else counted_of(len(trials), len(loaded), "lines")
     )
     section = again.section(
         trials,
@@ -260,12 +274,14 @@ def _loss(trial: Trial[Traffic]) -> float:
 def _describe_losses(again: CapacityReoptimization, trials: Sequence[Trial[Traffic]], cutting: int) -> str:
     """Return the worst loss in words; where it disconnects demands, also the worst that does not."""
     worst = trials[0]
+    if _loss(worst) <= again.smallest_gain:
+        return f"no loss of a line changes {again.metric.words}"
     sentence = f"the loss of {worst.change.name} hurts most: {_outcome(again, worst)}"
     lost = worst.change.facts["demands_cut_off"]
     if lost:
-        sentence += f", {_count(lost, 'demand')} cut off"
+        sentence += f", {counted(lost, 'demands')} cut off"
     if cutting:
-        sentence += f"; {_count(cutting, 'line')} would cut demands off"
+        sentence += f"; {counted(cutting, 'lines')} would cut demands off"
         others = [trial for trial in trials if not trial.change.facts["demands_cut_off"]]
         if lost and others:
             sentence += f", of the others {others[0].change.name} hurts most: {_outcome(again, others[0])}"
@@ -279,7 +295,9 @@ def _outcome(again: CapacityReoptimization, trial: Trial[Traffic]) -> str:
         return "no plan serves all demands"
     before, after = (again.metric.text(one) for one in (again.objective, value))
     number, _, unit = before.partition(" ")
-    return f"{again.metric.words} {number if unit == after.partition(' ')[2] else before} -> {after}"
+    shown = number if unit == after.partition(" ")[2] else before
+    difference = tell_apart(again.objective, value, again.metric.text)
+    return f"{again.metric.words} {shown} -> {after}{difference}"
 
 
 def _compare(problem: Traffic, before: Routing, plan: Routing, name: str) -> tuple[tuple[Section, ...], str]:
@@ -317,7 +335,7 @@ def _compare(problem: Traffic, before: Routing, plan: Routing, name: str) -> tup
     )
     sentence = (
         f"against {name}, {_moved_share(problem, before, plan):.1%} of the load is on links that its "
-        f"traffic did not use before, {len(order)} of {len(was)} links change their load"
+        f"traffic did not use before, {counted_of(len(order), len(was), 'links', 'change')} in load"
     )
     return sections, sentence
 
@@ -363,7 +381,3 @@ def _moved_share(problem: Traffic, before: Routing, plan: Routing) -> float:
     more = (new - old).tocoo().data
     total = float(new.sum())
     return float(more[more > 0].sum()) / total if total > 0 else 0.0
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
-from planner.formatting import amount
+from planner.formatting import amount, counted, counted_of
 from planner.options import Options
 from planner_models.updates.plan.check import Evaluation, evaluate
 from planner_models.updates.plan.metrics import METRICS, measure
@@ -75,7 +75,7 @@ def explain(
 def _say_steps(done: Evaluation, values: Mapping[str, float | None]) -> str:
     changed = int(done.problem.slots.changes.sum())
     return (
-        f"{changed:,} of {len(done.problem.classes):,} classes change, in "
+        f"{counted_of(changed, len(done.problem.classes), 'classes', 'change')}, in "
         f"{amount(values['rounds'] or 0.0, 'rounds')} of {values['operations']:,.0f} changes of rules and "
         f"{amount(values['seconds'] or 0.0, 's')}."
     )
@@ -89,7 +89,7 @@ def _say_mixtures(done: Evaluation) -> list[str]:
         if not len(groups):
             continue
         count = int(done.classes_that(kind).sum())
-        line = f"Packets of {count:,} class{'es' * (count > 1)} can {words}."
+        line = f"Packets of {counted(count, 'classes')} can {words}."
         if kind != MIXES:
             mixture = find_mixture(done, int(groups[0]), kind)
             if mixture is not None:

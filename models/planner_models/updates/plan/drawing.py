@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.drawing import Curve, Drawing, NetworkMap, Timeline
+from planner.formatting import counted
 from planner_models.updates.plan.check import evaluate
 from planner_models.updates.plan.plan import UpdatePlan
 from planner_models.updates.problem.problem import Update
@@ -47,7 +48,7 @@ def _draw_steps(problem: Update, plan: UpdatePlan) -> Timeline:
                     "start": row["start_s"],
                     "end": max(row["end_s"], row["start_s"] + 1e-9),
                     "what": row["kind"],
-                    "note": f"step {step:g}: {count:,.0f} rules",
+                    "note": f"step {step:g}: {counted(round(count), 'rules')}",
                     "element": switch,
                 }
             )
@@ -120,7 +121,7 @@ def draw_problem(problem: Update) -> Sequence[Drawing]:
             "node": names[shown],
             "x": [float(place[one][0]) for one in shown.tolist()],
             "y": [float(place[one][1]) for one in shown.tolist()],
-            "note": [f"{count:,} rules change" for count in changed[shown]],
+            "note": [counted(count, "rules", "change") for count in changed[shown]],
         }
     )
     load = np.maximum(*problem.link_loads)

@@ -188,7 +188,7 @@ def test_sentences_about_one_way_lines() -> None:
         "the loss of a->z hurts most: concurrent flow 1 -> 0.5 x demand (worst of 2 of 3 lines tried, not "
         "proven)\n"
         "against equal-cost multipath, 40.0% of the load is on links that its traffic did not use before, "
-        "3 of 6 links change their load"
+        "3 of 6 links change in load"
     )
 
 

@@ -16,6 +16,7 @@ from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, RankProof, Status
 from planner.errors import InputError
+from planner.formatting import counted
 from planner.options import Options, Service
 from planner_models.brokering.designs.broker import knapsack_bound, knapsack_search, rounding
 from planner_models.brokering.plan import billing, plan
@@ -431,7 +432,7 @@ def _explain_shortage(problem: Brokering, group: Ints, cluster: Ints) -> str:
     capacity = float(problem.residual_mbps[cluster].sum())
     places = problem.locations["location"].iloc[np.unique(groups.location[group])].tolist()
     named = ", ".join(places[:5]) + (f" and {len(places) - 5} more" if len(places) > 5 else "")
-    clusters = "1 cluster" if len(cluster) == 1 else f"{len(cluster)} clusters"
+    clusters = counted(len(cluster), "clusters")
     return (
         f"clients in {named} demand {demand:,.6g} Mbit/s; the residual capacity on offer to them, "
         f"in {clusters}, is {capacity:,.6g} Mbit/s"

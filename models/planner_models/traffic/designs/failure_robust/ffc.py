@@ -33,6 +33,7 @@ from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import HELD, Level
 from planner_models.traffic.designs.failure_robust.plans import (
     add_guarantees,
+    describe_unsafe,
     plan_reservations,
     resolve_source,
 )
@@ -83,7 +84,8 @@ def route(
     source = resolve_source(problem, failures)
     known, served = build_failure_set(problem, source), problem.routable
     found, chosen, limits = choose_paths(served, paths, path_choice)
-    scope = f"plans that survive {_say(k)} over {describe_paths(chosen, path_choice, None, limits)}"
+    over = describe_paths(chosen, path_choice, None, limits)
+    scope = f"plans that survive {_say(k)} that {'leave' if k != 1 else 'leaves'} a path among {over}"
     left_out = problem.unreachable | found.without_path(served)
     if options.service == "all" and left_out.any():
         return refuse_demands(problem, left_out, describe_lack(served, found, None))
@@ -112,9 +114,11 @@ def route(
                 reasons=(reason,) if is_proven else (),
             ),
         )
-    safe = np.where(search.surviving.cut, 0.0, search.admitted)
+    is_unsafe = search.surviving.cut & (search.admitted > 0)
+    safe = np.where(is_unsafe, 0.0, search.admitted)
     plan = add_guarantees(problem, plan, safe, failures=source, at_once=k, restoration="split")
-    return Decision(plan=plan, proof=replace(proof, bound_scope=scope))
+    reasons = describe_unsafe(problem, is_unsafe)
+    return Decision(plan=plan, proof=replace(proof, bound_scope=scope, reasons=reasons))
 
 
 def _say(k: int) -> str:

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from planner.arrays import Floats
+from planner.arrays import Bools, Floats
+from planner.formatting import few
 from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
 from planner_models.traffic.plan.plan import Routing, routing_by_demand
 from planner_models.traffic.problem.failure_sets import FailureSource
@@ -20,6 +21,16 @@ def resolve_source(problem: Traffic, failures: FailureSource | None) -> FailureS
     if failures is None:
         return "links" if problem.failures is None else "table"
     return failures
+
+
+def describe_unsafe(problem: Traffic, is_unsafe: Bools) -> tuple[str, ...]:
+    """Return a sentence on the demands (K,) that a plan sends without a guarantee; () for none."""
+    names = [problem.demand_labels[k] for k in np.flatnonzero(is_unsafe).tolist()]
+    if not names:
+        return ()
+    what = f"demand {names[0]} is" if len(names) == 1 else f"{len(names):,} demands ({few(names, 4)}) are"
+    why = "a failure takes all permitted paths, while the network has another"
+    return (f"{what} sent without a guarantee: {why}",)
 
 
 def plan_reservations(

@@ -39,7 +39,11 @@ from planner_models.traffic.designs.failure_robust.failure_networks import (
     limited_networks,
     list_outages,
 )
-from planner_models.traffic.designs.failure_robust.plans import add_guarantees, resolve_source
+from planner_models.traffic.designs.failure_robust.plans import (
+    add_guarantees,
+    describe_unsafe,
+    resolve_source,
+)
 from planner_models.traffic.designs.failure_robust.survivable_rates import (
     DEFAULT_GAP,
     SurvivableRates,
@@ -61,7 +65,7 @@ from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.route_limits import RouteLimits
 
 BACKEND: Final = "cutting planes over failures"
-SCOPE: Final = "plans whose traffic survives every failure of the set"
+SCOPE: Final = "plans whose traffic survives every failure of the set that leaves it a path"
 LEAST_TRAFFIC: Final = 1e-9  # of a demand: less, admitted or on a route, is rounding
 
 AdmissionObjective = Annotated[
@@ -127,10 +131,10 @@ def route(
     if options.service == "all" and missing > gap * total:
         return _refuse(proof, total)
     plan = routes.make_plan(problem, best)
-    cut_off = routes.cut_off(problem)
-    admitted = np.where(cut_off, 0.0, best)
-    plan = add_guarantees(problem, plan, admitted, failures=source, at_once=1, restoration="reroute")
-    return Decision(plan=plan, proof=proof)
+    is_unsafe = routes.cut_off(problem) & (best > 0)
+    safe = np.where(is_unsafe, 0.0, best)
+    plan = add_guarantees(problem, plan, safe, failures=source, at_once=1, restoration="reroute")
+    return Decision(plan=plan, proof=replace(proof, reasons=describe_unsafe(problem, is_unsafe)))
 
 
 def _decide_nothing(problem: Traffic, options: Options) -> Decision[Routing]:
@@ -302,6 +306,6 @@ def _find_routes(
         networks=limited_networks(problem, failures, given, limits),
         failures=failures,
         is_listed=True,
-        scope=f"{SCOPE} over {over}",
+        scope=f"{SCOPE} among {over}",
         lack=describe_lack(problem, given, None),
     )

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+import planner
 from planner import Options
 from planner.contract.proof import Status
 from planner_models.traffic import Traffic, check, measure
@@ -75,6 +76,37 @@ def test_a_demand_that_may_lose_all_paths_has_no_guarantee() -> None:
     assert plan.guarantees is not None
     assert plan.guarantees["rate_mbps"].tolist() == [4.0]  # without the line there is no path
     assert not len(check(bridge, plan))
+
+
+@pytest.mark.parametrize("design", ["ffc", "robust"])
+def test_a_verdict_gives_what_is_guaranteed_before_what_is_sent(design: str) -> None:
+    base = network(SQUARE, [("a", "d", 8.0), ("b", "c", 2.0)])
+    tunnels = pd.DataFrame(
+        {
+            "source": ["a", "a", "b"],
+            "target": ["d", "d", "c"],
+            "path": ["a > b > d", "a > c > d", "b > a > c"],  # b->c could also take b > d > c
+        }
+    )
+    problem = replace(base, tunnels=tunnels)
+    run = planner.solve(problem, design=design, failures="links", paths="tunnels")
+    plan = run.plan
+    safe = dict.fromkeys([("a", "d"), ("b", "c")], np.inf)
+    for down in list_failures(problem, 1):
+        arrives, _ = replay_split(problem, plan, down) if design == "ffc" else ({("a", "d"): 8.0}, 0.0)
+        for pair in safe:
+            if has_path(problem, down, pair):
+                safe[pair] = min(safe[pair], arrives.get(pair, 0.0))
+    assert safe == pytest.approx({("a", "d"): 8.0, ("b", "c"): 0.0})
+    assert run.metrics["guaranteed_mbps"] == pytest.approx(8.0)
+    assert run.verdict.startswith(
+        f"{design} guarantees 8 of 10 Mbit/s (80.0%) in every planned failure that leaves a demand a path in "
+        f"the network. Without failures, {design} delivers 10 of 10 Mbit/s"
+    )
+    assert (
+        "Demand b->c is sent without a guarantee: a failure takes all permitted paths, while the network has "
+        "another." in run.verdict
+    )
 
 
 def test_higher_classes_are_admitted_first() -> None:
