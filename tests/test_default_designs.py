@@ -30,6 +30,14 @@ def test_every_verb_takes_the_best_design_of_a_scenario(tmp_path: Path) -> None:
     assert failures(scenario, kinds="link", limit=1).run.label == "best"
 
 
+def test_of_several_entries_of_a_design_the_one_without_parameters_runs(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(
+        TABLES + '[designs.few]\ndesign = "optimum"\npaths = 1\n[designs.optimum]\n[designs.ecmp]\n'
+    )
+    assert select_entry(planner.load(file)).label == "optimum"
+
+
 def test_a_scenario_without_designs_takes_that_of_the_system(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text(TABLES + "[series]\nwindows = 2\n")

@@ -59,6 +59,8 @@ class Headline:
     then       name of the metric that ranks plans equal in `metric`, such as their cost; "" for none
     then_words words before its amount, e.g. "at a cost of"
     losses     verb by the name of each metric that says what users lose, e.g. {"shed_mbps": "sheds"}
+    worst      names of the metrics of `losses` that a verdict gives first, before the headline metric, as it
+               would hide them: users who get nothing, where the headline is a share of all
     fallbacks  verb by the name of each metric that counts what is served in a worse way, where no user
                loses by it, e.g. {"groups_by_unicast": "uses unicast for"}
     growth     name of the metric that says by which factor all demand can grow before something is lost;
@@ -87,6 +89,7 @@ class Headline:
     then: str = ""
     then_words: str = ""
     losses: Mapping[str, str] = field(default_factory=dict)
+    worst: tuple[str, ...] = ()
     fallbacks: Mapping[str, str] = field(default_factory=dict)
     growth: str = ""
     in_failures: Mapping[str, str] = field(default_factory=dict)

@@ -223,7 +223,7 @@ def select_entry(scenario: Scenario, label: str | None = None) -> Entry:
     """Return the one design to run: that of the label, else the best by `System.best` of the scenario's.
 
     Where the scenario names no designs, it is the system's default design; of several entries of one design
-    it is the first.
+    it is the one without parameters, else the first.
 
     raises  InputError for an unknown label
     """
@@ -232,7 +232,7 @@ def select_entry(scenario: Scenario, label: str | None = None) -> Entry:
         return scenario.entry(label)
     if not scenario.designs:
         return Entry(label=system.default_design.name, design=system.default_design)
-    return min(scenario.designs, key=lambda entry: system.preference(entry.design))
+    return min(scenario.designs, key=lambda entry: (system.preference(entry.design), bool(entry.parameters)))
 
 
 def entries(scenario: Scenario, labels: Sequence[str] | None = None) -> list[Entry]:

@@ -102,9 +102,10 @@ def _run_sentences(run: Run, bounds: Sequence[float]) -> list[Sentence]:
         lead = BESIDES
     return [
         *(Sentence(text, is_loss=True) for text in lost if text),
+        *(Sentence(f"{run.label} {loss}.", is_loss=True) for loss in _worst_losses(run)),
         *(Sentence(f"{run.label} {guaranteed}.") for guaranteed in _guarantees(run)),
         Sentence(f"{lead}{run.label} {_headline(run, values, bounds)}."),
-        *(Sentence(f"It {loss}.", is_loss=True) for loss in _losses(run)),
+        *(Sentence(f"It {loss}.", is_loss=True) for loss in _losses(run, bounds)),
         *(Sentence(f"It {fallback}.") for fallback in _fallbacks(run)),
         *(Sentence(f"{reason[0].upper()}{reason[1:]}.", is_loss=True) for reason in run.proof.reasons),
         *(Sentence(f"It does not consider {limits}.") for limits in [_ignored_by(run)] if limits),
@@ -222,7 +223,11 @@ def loss_words(system: System, metrics: Mapping[str, float | None]) -> list[str]
     """Return what users lose, a phrase for each metric of losses: `sheds 1.9 Gbit/s`."""
     verbs = system.plan.headline.losses
     lost = system.losses(metrics)
-    return [phrase(verbs[name], system.metric(name).text(lost[name])) for name in verbs if name in lost]
+    return [_loss(system, name, lost[name]) for name in verbs if name in lost]
+
+
+def _loss(system: System, name: str, lost: float) -> str:
+    return phrase(system.plan.headline.losses[name], system.metric(name).text(lost))
 
 
 def proven_bounds(run: Run) -> tuple[float, ...]:
@@ -271,6 +276,8 @@ def _headline(run: Run, values: Sequence[float], bounds: Sequence[float]) -> str
                 says += f"; {_possible(bounds[1], then)}{after}"
     if bounds and not is_reached:
         says += f"; {_possible(bounds[0], first)}"
+        if total is not None and first.better == "more" and 0 < bounds[0] < total * (1 - SAME):
+            says += f", of which this is {percent(values[0] / bounds[0])}"
     return says if bounds else says + _limited_proof(run, first)
 
 
@@ -289,7 +296,7 @@ def _limited_proof(run: Run, first: Metric) -> str:
 
 def _others(best: Run, others: Sequence[Run]) -> list[str]:
     """Return the sentences on all designs but the best: the same, the next and the last."""
-    same = [run for run in others if not _differ(run, best) and _losses(run) in ([], _losses(best))]
+    same = [run for run in others if not _differ(run, best) and _all_losses(run) in ([], _all_losses(best))]
     same = [run for run in same if _breaks_required(run) == _breaks_required(best)]
     rest = [run for run in others if run not in same]
     lines = []
@@ -362,18 +369,27 @@ def _ignored_by(run: Run) -> str:
 def _with_losses(run: Run) -> str:
     """Return what a design reaches and loses: `ecmp delivers 229 Gbit/s and loses 1.2 Gbit/s on 3 links`."""
     headline, metrics, values = run.system.plan.headline, run.system.ranks, headline_values(run)
-    says = f"{run.label} {phrase(headline.verb, metrics[0].text(values[0]))}"
+    says = phrase(headline.verb, metrics[0].text(values[0]))
     if len(values) > 1:
         says += f" {headline.then_words} {metrics[1].text(values[1])}"
-    return " and ".join([says, *_losses(run)])
+    return f"{run.label} " + " and ".join([*_worst_losses(run), says, *_losses(run)])
 
 
-def _losses(run: Run) -> list[str]:
-    """Return what users lose by a plan: `loses 1.9 Gbit/s on 3 overloaded links`."""
+def _worst_losses(run: Run) -> list[str]:
+    """Return the losses that the headline metric would hide, in words: `gives nothing to 2 tenants`."""
     lost = run.system.losses(run.metrics)
-    names = [name for name in run.system.plan.headline.losses if name in lost]
-    lines = loss_words(run.system, run.metrics)
-    required = run.system.plan.headline.required
+    return [_loss(run.system, name, lost[name]) for name in run.system.plan.headline.worst if name in lost]
+
+
+def _losses(run: Run, bounds: Sequence[float] = ()) -> list[str]:
+    """Return what users lose by a plan beside `Headline.worst`: `loses 1.9 Gbit/s on 3 overloaded links`.
+
+    bounds  of the headline's ranks that are valid in truth: they may say how much of it every plan loses
+    """
+    lost, headline = run.system.losses(run.metrics), run.system.plan.headline
+    names = [name for name in headline.losses if name in lost and name not in headline.worst]
+    lines = [_loss(run.system, name, lost[name]) for name in names]
+    required = headline.required
     places: list[dict[str, int]] = [{}, {}]
     for one in run.constraints.violated:
         places[one.limit in required][one.words] = one.places
@@ -383,7 +399,26 @@ def _losses(run: Run) -> list[str]:
         lines = [lines[0] + on, *lines[1:]] if lines else ["violates constraints" + on]
     groups = [_losing_groups(run, name, lost[name]) for name in names]
     lines = [line + of for line, of in itertools.zip_longest(lines, groups, fillvalue="")]
+    if len(names) == 1:
+        lines[0] += _lost_by_all(run, names[0], lost[names[0]], bounds)
     return [*([f"has {broken}"] if broken else []), *lines]
+
+
+def _all_losses(run: Run) -> list[str]:
+    return [*_worst_losses(run), *_losses(run)]
+
+
+def _lost_by_all(run: Run, name: str, lost: float, bounds: Sequence[float]) -> str:
+    """Return how much of a loss every plan has, where it is what the headline metric lacks of its total."""
+    first, total = run.system.headline, run.metrics.get(run.system.plan.headline.total)
+    value = run.metrics.get(first.name)
+    if not bounds or total is None or value is None or run.system.metric(name).unit != first.unit:
+        return ""
+    unavoidable = total - bounds[0]
+    is_lack = first.better == "more" and _is_same(value + lost, total)
+    if not is_lack or unavoidable <= SAME * total or _reaches(value, bounds[0], OPTIMAL_GAP):
+        return ""
+    return f", at least {first.text(unavoidable)} of it in every plan"
 
 
 def _losing_groups(run: Run, metric: str, lost: float) -> str:

@@ -250,8 +250,8 @@ def test_a_headline_of_two_ranks_proves_each_of_them() -> None:
 
 def test_the_second_rank_is_not_proven_where_the_first_is_not_reached() -> None:
     assert ranked(sent_mbps=20_000.0, least_mbps=30_000.0).verdict == (
-        "own delivers 20 of 40.8 Gbit/s (49.0%), with 20 Gbit/s; at most 38.9 Gbit/s is possible. "
-        "It sheds 20.8 Gbit/s."
+        "own delivers 20 of 40.8 Gbit/s (49.0%), with 20 Gbit/s; at most 38.9 Gbit/s is possible, of "
+        "which this is 51.4%. It sheds 20.8 Gbit/s, at least 1.9 Gbit/s of it in every plan."
     )
 
 

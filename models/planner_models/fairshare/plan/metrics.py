@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.contract.metrics import Headline, less, more
+from planner.formatting import counted, few
 from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_level
 from planner_models.fairshare.plan.plan import Replicas, Sharing, place_as, read_plan
 from planner_models.fairshare.plan.robustness import find_isolation, least_share_after_loss
@@ -15,6 +16,8 @@ from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 SATISFIED: Final = 1e-6  # relative to its demand: a tenant that is served less by more than this wants more
 MOST_SHORT: Final = 0.999
+MAX_NAMED: Final = 6  # tenants in a sentence
+NOTHING: Final = 1e-9  # of its demand: a tenant that gets no more gets nothing
 PISCES: Final = "Shue, Freedman, Shaikh 2013 (Pisces)"
 
 
@@ -55,15 +58,30 @@ METRICS: Final = (
     more("jain", "", "Jain's index of the rates of tenants, each over its fair share", title="Jain's index"),
     less("max_utilization", "", "load over capacity of the busiest node"),
     less("tenants_below", "tenants", "tenants that get less than 99.9% of their fair share"),
+    less("starved_tenants", "tenants", "tenants that want something and get nothing"),
     less("unplaced_replicas", "replicas", "replicas without a place"),
     less("moved_gb", "GB", "data that is copied to a node where it is not yet; none without table placed"),
     less("moved_partitions", "replicas", "replicas on a node where they are not yet"),
     less("max_memory_share", "", "used over all memory of the fullest node"),
 )
+
+
+def say_without_share(problem: SharedStore) -> str:
+    """Return the sentence on tenants for which no working node has capacity; "" where there is none."""
+    lacking = np.flatnonzero((problem.demand_of_tenant > 0) & (fair_share_kops(problem) <= 0))
+    if not len(lacking):
+        return ""
+    names = problem.tenants["tenant"].astype(str).to_numpy()[lacking].tolist()
+    says = counted(len(lacking), "tenants", "have")
+    return f"{says} a fair share of 0, as no working node has capacity: {few(names, MAX_NAMED)}."
+
+
 HEADLINE: Final = Headline(
     metric="min_share",
     verb="gives every tenant at least {} of its fair share",
-    losses={"unplaced_replicas": "leaves {} without a place"},
+    losses={"starved_tenants": "gives nothing to", "unplaced_replicas": "leaves {} without a place"},
+    worst=("starved_tenants",),
+    unservable=say_without_share,
     cost="least_level_kops",
     table=(
         "min_share",
@@ -96,6 +114,15 @@ def find_unsatisfied(problem: SharedStore, rate_kops: Floats) -> Bools:
     """Return whether each tenant wants more than it gets, (T,)."""
     demand = problem.demand_of_tenant
     return np.asarray(rate_kops < demand * (1 - SATISFIED))
+
+
+def is_starved(problem: SharedStore, rate_kops: Floats) -> Bools:
+    """Return whether each tenant wants something and gets nothing but rounding, (T,).
+
+    rate_kops  (T,)
+    """
+    demand = problem.demand_of_tenant
+    return np.asarray((demand > 0) & (rate_kops <= NOTHING * demand))
 
 
 def least_share(rate_kops: Floats, fair_kops: Floats) -> float:
@@ -150,6 +177,7 @@ def measure(problem: SharedStore, plan: Sharing, previous: Sharing | None) -> di
         "jain": 1.0 if is_even else float(share.sum()) ** 2 / (len(share) * squares),
         "max_utilization": float(full.max(initial=0.0)),
         "tenants_below": float((share < MOST_SHORT).sum()),
+        "starved_tenants": float(is_starved(problem, served).sum()),
         "unplaced_replicas": float(np.maximum(problem.wanted_replicas - count, 0).sum()),
         "moved_gb": moves[1] if moves else None,
         "moved_partitions": float(moves[0]) if moves else None,

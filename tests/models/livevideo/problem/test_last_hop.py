@@ -1,0 +1,47 @@
+"""The note on links into groups: said where viewers are served only because streams are shared."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from planner.contract.notes import make_with_notes, notes_of
+from planner_models.livevideo import LiveVideo
+
+
+def notes(capacity_mbps: float, clients: list[float]) -> list[str]:
+    """Return the notes on a source with one link to each of several groups, which request 2 Mbit/s."""
+    groups = [f"g{row}" for row in range(len(clients))]
+    tables = {
+        "clusters": pd.DataFrame({"cluster": ["src", *groups], "tier": ["source", *["group"] * len(groups)]}),
+        "links": pd.DataFrame({"tail": "src", "head": groups, "capacity_mbps": capacity_mbps}),
+        "objects": pd.DataFrame({"channel": ["c"], "bitrate_kbps": [2_000.0]}),
+        "requests": pd.DataFrame(
+            {"group": groups, "channel": "c", "bitrate_kbps": 2_000.0, "clients": clients}
+        ),
+    }
+    return [
+        note for note in notes_of(make_with_notes(lambda: LiveVideo.from_tables(tables))) if "viewers" in note
+    ]
+
+
+def test_a_last_hop_that_only_multicast_fits_is_said_once() -> None:
+    (note,) = notes(100.0, [300.0])
+    assert note == (
+        "assumed: links into a group carry each stream once for all of its viewers (multicast); a stream of "
+        "its own for each of the 300 viewers of 'g0' would need 600 Mbit/s, and its links have 100 Mbit/s"
+    )
+
+
+@pytest.mark.parametrize(("clients", "group"), [([60.0, 300.0, 10.0], "g1"), ([300.0, 60.0, 10.0], "g0")])
+def test_the_group_that_lacks_most_is_named_and_the_others_are_counted(
+    clients: list[float], group: str
+) -> None:
+    (note,) = notes(100.0, clients)
+    assert f"of '{group}' would need 600 Mbit/s" in note
+    assert note.endswith("; 1 other group is short too")
+
+
+def test_nothing_is_said_where_every_viewer_could_have_a_stream() -> None:
+    assert notes(100.0, [50.0]) == []
+    assert notes(100.0, [50.5]) != []
