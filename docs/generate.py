@@ -19,7 +19,7 @@ from typing import Any
 import click
 import typer
 
-from planner import cli
+from planner.cli import application
 from planner.contract import end_columns
 from planner.runs.reproduction import Verdict
 from planner.runs.shipped_verdicts import load_shipped
@@ -264,7 +264,7 @@ def command_page() -> str:
 
 def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Yield every command with the words that call it, groups before their commands."""
-    pending: list[tuple[tuple[str, ...], Any]] = [(("planner",), typer.main.get_command(cli.app))]
+    pending: list[tuple[tuple[str, ...], Any]] = [(("planner",), typer.main.get_command(application.app))]
     while pending:
         words, command = pending.pop(0)
         yield words, command

@@ -10,8 +10,7 @@ no solver and no pandas.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # as checkers of types know it; importing typing takes longer than all of this
 
 __version__ = "0.2.0"
 
@@ -67,6 +66,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from planner.contract.proof import Proof, Status
     from planner.coordination.recipes import recipes
     from planner.errors import InputError, PlannerError, PlanRejected, SolverFailure
@@ -86,6 +87,8 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
+        import importlib
+
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'planner' has no attribute '{name}'")
 

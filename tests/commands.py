@@ -13,7 +13,7 @@ from unittest import mock
 
 import typer
 
-from planner import cli
+from planner.cli import application
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def planner(*arguments: object) -> Done:
         contextlib.redirect_stderr(err),
     ):
         try:
-            cli.run()
+            application.run()
         except SystemExit as leaving:
             code = int(leaving.code or 0)
     return Done(code=code, out=out.getvalue(), err=err.getvalue())
@@ -48,7 +48,7 @@ def parse(words: list[str]) -> Any:
     Returns the context, whose `params` are the values of the command's arguments and options.
     """
     assert words[0] == "planner", f"not a command of planner: {shlex.join(words)}"
-    command: Any = typer.main.get_command(cli.app)
+    command: Any = typer.main.get_command(application.app)
     rest = words[1:]
     while hasattr(command, "commands"):
         assert rest[0] in command.commands, f"no such command: {shlex.join(words)}"

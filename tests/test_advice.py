@@ -14,7 +14,7 @@ import typer
 import planner
 import planner_dashboard
 import planner_models
-from planner.cli import app
+from planner.cli.application import app
 from planner.io.layout import KEYS
 
 OPTION: Final = re.compile(r"(?<![\w`-])--[a-z]+(?:-[a-z]+)*(?![\w.-])")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 from typer.core import TyperGroup
+
+from planner.cli import INTERRUPTED
 
 
 class Commands(TyperGroup):
@@ -14,8 +17,23 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Read the command's options and run it."""
-        with _in_plain_words():
+        with _saying_interrupted(), _in_plain_words():
             return super().invoke(ctx)
+
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        """Read the words of the command line."""
+        with _saying_interrupted():
+            return super().make_context(*given, **more)
+
+
+@contextlib.contextmanager
+def _saying_interrupted() -> Iterator[None]:
+    """Say that Ctrl-C ends the command, which typer would turn into an exit code without a word."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write(INTERRUPTED)
+        raise
 
 
 @contextlib.contextmanager

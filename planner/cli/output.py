@@ -115,20 +115,20 @@ def show_work(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def report_compiling() -> Iterator[None]:
-    """Say on standard error that kernels are compiled in this block, and every few seconds how many were."""
+    """Say on standard error which kernel is compiled in this block, and every few seconds how many were."""
     from planner.compile_events import observe_compiling
 
     count, started, said = 0, 0.0, 0.0
 
-    def observe(_: str) -> None:
+    def observe(kernel: str) -> None:
         nonlocal count, started, said
         count, now = count + 1, time.perf_counter()
         if count == 1:
             started = said = now
-            say("compiling (once)")
+            say(f"compiling (once): {kernel} is the first kernel")
         elif now - said >= COMPILING_LINE_S:
             said = now
-            say(f"compiling (once): {counted(count, 'kernels')} in {now - started:.0f} s")
+            say(f"compiling (once): {counted(count, 'kernels')} in {now - started:.0f} s, now {kernel}")
 
     with observe_compiling(observe):
         yield

@@ -42,6 +42,8 @@ def run_supervised(run: Callable[[], None]) -> None:
     words = sys.argv[1:2]
     can_wait = hasattr(os, "fork") and hasattr(signal, "sigtimedwait")
     if not (COMMANDS & set(words) and can_wait and threading.active_count() == 1):
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # commands stop where they can
         run()
         return
     parent = os.getpid()

@@ -30,7 +30,7 @@ class Missing:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Missing())
-from planner.cli import run
+from planner.cli.application import run
 sys.argv = ["planner", *sys.argv[1:]]
 run()
 """

@@ -116,6 +116,7 @@ SYSTEM = System(
             metric="mean_completion_ms",
             verb="completes coflows in {} in the mean",
             losses={"incomplete_coflows": "leaves {} incomplete"},
+            worst=("incomplete_coflows",),
             table=(
                 "mean_completion_ms",
                 "p95_completion_ms",

@@ -11,9 +11,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from planner import cli
 from planner.backends.registry import solver_names
-from planner.cli import output
+from planner.cli import application, output
 from planner.scenarios.shipped import scenario_names
 from tests.commands import planner
 from tests.planner.runs.toy_system import Link, toy
@@ -179,7 +178,10 @@ def test_compiling_is_said_on_standard_error_only(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(output, "COMPILING_LINE_S", 0.0)
     done = planner("solve", "traffic/abilene", "--design", "ecmp", "--json")
     assert json.loads(done.out)["runs"]
-    assert done.err.splitlines() == ["compiling (once)", "compiling (once): 2 kernels in 0 s"]
+    assert done.err.splitlines() == [
+        "compiling (once): first is the first kernel",
+        "compiling (once): 2 kernels in 0 s, now second",
+    ]
 
 
 @pytest.mark.parametrize("command", ["solve", "compare", "roll", "simulate", "explain", "sweep"])
@@ -225,7 +227,7 @@ def test_version() -> None:
 
 
 def commands() -> list[str]:
-    return [command.name or command.callback.__name__ for command in cli.app.registered_commands]
+    return [command.name or command.callback.__name__ for command in application.app.registered_commands]
 
 
 @pytest.mark.parametrize("command", commands())

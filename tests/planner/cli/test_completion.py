@@ -16,7 +16,7 @@ def complete(words: str, folder: Path) -> list[str]:
     """Return the words that may follow a line in bash, whose last word may be begun."""
     typed = words.split(" ")
     done = subprocess.run(
-        [sys.executable, "-c", "from planner.cli import app; app(prog_name='planner')"],
+        [sys.executable, "-c", "from planner.cli.application import app; app(prog_name='planner')"],
         env={
             **os.environ,
             "COMP_WORDS": words,

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from planner import cli
+from planner.cli import application
 from planner.cli.examples import EXAMPLES
 from planner.cli.options import changes_of
 from planner.scenarios.scenario import load
@@ -17,7 +17,7 @@ LINES = [line for lines in EXAMPLES.values() for line in lines]
 
 
 def test_every_command_has_examples() -> None:
-    names = {command.name for command in cli.app.registered_commands}
+    names = {command.name for command in application.app.registered_commands}
     assert {name for name in EXAMPLES if not name.startswith("new ")} == names
 
 

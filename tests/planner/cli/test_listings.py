@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner import cli
+from planner.cli import application
 from planner.cli.listings import runs_page
 from planner.store.store import Store
 
@@ -17,14 +17,14 @@ HEAVY = {"pandas", "numba", "scipy", "streamlit", "pyomo", "highspy", "ortools",
 
 SCRIPT = """
 import sys
-from planner import cli
+from planner.cli import application
 from planner.cli.listings import runs_page
 from planner.scenarios import description_cache
 description_cache.SETTLED_AFTER_S = 0.0  # these files may be as new as the test
 for words in {commands}:
     sys.argv = ["planner", *words]
     try:
-        cli.run()
+        application.run()
     except SystemExit as leaving:
         assert not leaving.code, (words, leaving.code)
 print("loaded", *sorted({heavy} & set(sys.modules)), file=sys.stderr)
@@ -44,7 +44,7 @@ def loaded(folder: Path, *commands: list[str]) -> list[str]:
 
 
 def test_help_of_every_command_loads_nothing_heavy(tmp_path: Path) -> None:
-    names = [command.name or command.callback.__name__ for command in cli.app.registered_commands]
+    names = [command.name or command.callback.__name__ for command in application.app.registered_commands]
     commands = [["--help"], ["--version"], *([name, "--help"] for name in [*names, "new"])]
     assert loaded(tmp_path, *commands) == []
 

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 PROGRAM = """
 import os, sys, time
-from planner import cli
 from planner.cli import supervision
 
 def run():
@@ -81,3 +81,53 @@ def test_other_commands_run_in_the_same_process() -> None:
     assert process.stdout is not None
     assert int(process.stdout.readline()) == process.pid
     process.communicate(timeout=20)
+
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["planner", *{words!r}]
+from planner.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["typer", "planner.cli.sweeps", "pandas", "numpy", "planner.scenarios.scenario"]
+)
+@pytest.mark.parametrize("command", ["compare", "sweep"])
+def test_ctrl_c_while_modules_are_loaded_is_one_line(command: str, module: str, tmp_path: Path) -> None:
+    out = ["--out", str(tmp_path / "out")] if command in ("roll", "sweep") else []
+    words = [command, "traffic/abilene", *out]
+    program = INTERRUPTED_IMPORT.format(module=module, words=words)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (130, "interrupted\n", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.2, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("command", ["compare", "failures", "roll", "sweep"])
+def test_ctrl_c_in_the_first_seconds_is_one_line(command: str, seconds: float, tmp_path: Path) -> None:
+    out = ["--out", str(tmp_path / "out")] if command in ("roll", "sweep") else []
+    program = "print('started', flush=True)\nfrom planner.cli import main\nmain()"
+    words = [sys.executable, "-c", program, command, "traffic/germany50", *out]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"  # the start of Python itself is over
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    out_text, err = process.communicate(timeout=60)
+    if process.returncode == 0:  # it has ended before
+        return
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "nterrupted" in out_text + err

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from planner import cli
+from planner.cli import application
 from planner.contract.studies import Decided, Explanation
 from planner.contract.system import Studies
 from planner.errors import InputError
@@ -358,7 +358,7 @@ def scenario(tmp_path: Path) -> Path:
 
 
 def invoke(*arguments: str) -> Any:
-    return CliRunner().invoke(cli.app, ["explain", *arguments])
+    return CliRunner().invoke(application.app, ["explain", *arguments])
 
 
 def test_command(scenario: Path) -> None:
@@ -383,7 +383,7 @@ def test_command_as_json(scenario: Path) -> None:
 
 
 def test_command_compares_to_a_plan_or_a_design(scenario: Path, tmp_path: Path) -> None:
-    solved = CliRunner().invoke(cli.app, ["solve", str(scenario), "--out", str(tmp_path / "out")])
+    solved = CliRunner().invoke(application.app, ["solve", str(scenario), "--out", str(tmp_path / "out")])
     assert solved.exit_code == 0, solved.output
     same = invoke(str(scenario), "--previous", str(tmp_path / "out" / "optimum" / "plan"))
     assert "against the previous plan, 0.0% of the load" in same.stdout
