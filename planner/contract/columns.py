@@ -32,6 +32,7 @@ class ColumnMatch:
     factors  factor from the given unit to ours by our name, where they differ
     ignored  given names that are no column of the table
     assumed  what is taken for granted of units
+    doubts   what ignored columns would need, which is not modelled
     """
 
     where: str
@@ -40,6 +41,7 @@ class ColumnMatch:
     ignored: Sequence[str] = ()
     faults: Sequence[str] = ()
     assumed: Sequence[str] = ()
+    doubts: Sequence[str] = ()
 
     @property
     def is_exact(self) -> bool:
@@ -56,6 +58,7 @@ class ColumnMatch:
         ignored = [f"'{shorten_name(name)}'" for name in self.ignored]
         lines = [("read columns ", read), ("ignored columns ", ignored)]
         said = [f"{self.where}: {verb}{list_some(items)}" for verb, items in lines if items]
+        said += [f"warning: {self.where}: {text}" for text in self.doubts]
         return said + [f"assumed: {self.where}: {text}" for text in self.assumed]
 
 
@@ -109,7 +112,18 @@ def match_columns(
             for ours, (name, factor) in first.items()
             if _counts_by_1024(table, ours) and 1024 in (factor.numerator, factor.denominator)
         ],
+        doubts=_name_not_modelled(table, rest),
     )
+
+
+def _name_not_modelled(table: Table, names: Sequence[str]) -> list[str]:
+    """Return a line for each reason why columns that a table has are not modelled."""
+    reasons = {plain(name): reason for name, reason in table.not_modelled.items()}
+    columns: dict[str, list[str]] = {}
+    for name in names:
+        if plain(name) in reasons:
+            columns.setdefault(reasons[plain(name)], []).append(f"'{shorten_name(name)}'")
+    return [f"{list_some(listed)}: {reason}" for reason, listed in columns.items()]
 
 
 Found = dict[str, dict[str, Fraction]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
@@ -40,6 +40,8 @@ class Table:
     key      columns with values that, together, may occur only once; optional ones, where they are there
     compact  columns of names are stored as categories, for tables of many rows with few names
     key_hint  how to tell rows apart whose keys are the same, where an optional column of the key is absent
+    not_modelled  what a column of such a name would need, which the system does not model, by the name; case
+              and punctuation do not matter
     """
 
     name: str
@@ -49,6 +51,7 @@ class Table:
     may_be_empty: bool = False
     compact: bool = False
     key_hint: str = ""
+    not_modelled: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def required_columns(self) -> list[str]:

@@ -13,6 +13,7 @@ from planner.contract.tables import file_name
 from planner.errors import InputError
 from planner_models.networks.classes import split_demands
 from planner_models.traffic.problem import failures
+from planner_models.traffic.problem.divisible_demands import find_divided
 from planner_models.traffic.problem.one_way_links import add_opposites, find_one_way_doubt
 from planner_models.traffic.problem.problem import Overload, Traffic
 
@@ -75,6 +76,8 @@ def adjust(
         problem = replace(problem, demands=demands, classes=classes)
     if overload != problem.overload:
         problem = replace(problem, overload=overload)
+    if note := find_divided(problem):
+        add_note(note)
     random_failures = fail_random_links or fail_random_nodes or fail_random_groups
     if not (fail_links or fail_nodes or fail_groups or capacity_factors or random_failures):
         return problem

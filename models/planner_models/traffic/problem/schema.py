@@ -113,6 +113,14 @@ DEMANDS: Final = Table(
     },
     key=("source", "target", "class"),
     key_hint="for several flows of a pair add a column class that names each",
+    not_modelled=dict.fromkeys(
+        (
+            *("priority", "setup_priority", "hold_priority", "holding_priority", "preemption", "preempt"),
+            *("setup_prio", "hold_prio", "reservation_style", "admission"),
+        ),
+        "no demand preempts another, and none is admitted whole or refused (as RSVP-TE does); a table of "
+        "classes orders demands by priority",
+    ),
 )
 TABLES: Final = (NODES, LINKS, DEMANDS, CLASSES, TUNNELS, RULES, FAILURES)
 OPTIONAL_TABLES: Final = ("nodes", "classes", "tunnels", "rules", "failures")

@@ -1,0 +1,63 @@
+"""The note on demands that plans may split and send in part: where the links of a node are short."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import planner
+from planner.contract.notes import notes_of
+from planner_models.traffic.problem.divisible_demands import ASSUMED, find_divided
+from tests.models.traffic.networks import both_ways, network
+
+LINES = [("a", "b", 100.0), ("b", "c", 100.0)]
+
+
+@pytest.mark.parametrize(
+    ("demands", "is_short"),
+    [
+        ([("a", "b", 200.0), ("a", "c", 60.0)], True),  # leave a
+        ([("a", "c", 60.0), ("b", "c", 60.0)], True),  # enter c
+        ([("b", "a", 60.0), ("b", "c", 60.0)], False),
+        ([("a", "c", 100.0)], False),
+        ([("b", "a", 0.0)], False),
+    ],
+)
+def test_demands_of_a_node_are_compared_with_its_links(
+    demands: list[tuple[str, str, float]], is_short: bool
+) -> None:
+    assert (find_divided(network(both_ways(LINES), demands)) is not None) == is_short
+
+
+def test_a_demand_wider_than_each_link_is_split_at_best() -> None:
+    square = both_ways([("a", "b", 10.0), ("b", "d", 10.0), ("a", "c", 10.0), ("c", "d", 10.0)])
+    assert find_divided(network(square, [("a", "d", 11.0)])) is not None
+    assert find_divided(network(square, [("a", "d", 10.0), ("a", "b", 10.0)])) is None
+
+
+def scenario(folder: Path, demands: str, more: str = "") -> Path:
+    (folder / "links.csv").write_text("tail,head,capacity_mbps,weight\na,b,100,1\nb,c,100,1\n")
+    (folder / "demands.csv").write_text(demands)
+    text = f'system = "traffic"\n[problem]\nsource = "tables"\npath = "."\n{more}[designs.optimum]\n'
+    (folder / "s.toml").write_text(text)
+    return folder / "s.toml"
+
+
+def test_a_comparison_says_that_whole_reservations_are_not_modelled(tmp_path: Path) -> None:
+    made = planner.compare(scenario(tmp_path, "source,target,rate_mbps\na,b,200\na,c,60\n"))
+    assert ASSUMED in notes_of(made.runs[0].problem)
+    assert ASSUMED in made.to_dict()["problem"]["notes"]
+
+
+def test_links_are_counted_after_opposite_ones_were_added(tmp_path: Path) -> None:
+    file = scenario(tmp_path, "source,target,rate_mbps\nb,c,60\nb,a,60\n", "both_directions = true\n")
+    assert ASSUMED not in notes_of(planner.solve(file).problem)
+
+
+def test_priorities_of_reservations_are_named_with_the_reason(tmp_path: Path) -> None:
+    rows = "source,target,rate_mbps,Setup Priority,hold_priority\na,b,20,7,7\na,c,60,0,0\n"
+    (note,) = [one for one in notes_of(planner.solve(scenario(tmp_path, rows)).problem) if "preempts" in one]
+    assert note.startswith("warning: ")
+    assert "demands.csv: 'Setup Priority', 'hold_priority': no demand preempts another" in note
+    assert ASSUMED not in notes_of(planner.solve(scenario(tmp_path, rows)).problem)
