@@ -306,7 +306,7 @@ def test_help_explains_every_parameter(name: str) -> None:
 
 
 def test_every_verb_of_the_command_line_is_one_of_python() -> None:
-    from planner.cli import app
+    from planner.cli.application import app
 
     names = {command.name or command.callback.__name__ for command in app.registered_commands}  # type: ignore[union-attr]
     assert set(VERBS) == names - {"list", "runs", "dashboard", "doctor"}

@@ -108,6 +108,7 @@ SYSTEM = System(
             metric="host_traffic_mbps",
             verb="needs {} of host traffic",
             losses={"lost_mbps": "loses"},
+            worst=("lost_mbps",),
             fallbacks={"groups_by_unicast": "uses unicast for"},
             table=(
                 "host_traffic_mbps",

@@ -131,6 +131,8 @@ def build_model(
         )
     about = "the mean completion time of coflows over circuits alone, with "
     about += f"at most {parts} circuits for each flow" if parts > 1 else "one circuit for each flow"
+    if problem.has_packet_switch:
+        about += "; plans that use the packet switch may complete them sooner"
     program = ordering_program.build_program(problem, ordering_program.Circuits.of(problem, parts))
     return program.describe(about, metric=METRIC, unit="ms")
 
