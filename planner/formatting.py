@@ -189,12 +189,15 @@ SMALLEST_SHARE: Final = 1e-6
 """Smaller ones are rounding errors, and are written as 0.0%."""
 
 
-def percent(share: float | None) -> str:
-    """Return a share as `54.1%`, or with one digit that is not 0: `0.003%`; `-` for unknown."""
+def percent(share: float | None, digits: int = 1) -> str:
+    """Return a share as `54.1%`, or with one digit that is not 0: `0.003%`; `-` for unknown.
+
+    digits  after the point
+    """
     if share is None:
         return "-"
-    if round(share, 3) or abs(share) < SMALLEST_SHARE:
-        return f"{round(share, 3) or 0.0:.1%}"  # 0.0% for -0.0
+    if round(share, digits + 2) or abs(share) < SMALLEST_SHARE:
+        return f"{round(share, digits + 2) or 0.0:.{digits}%}"  # 0.0% for -0.0
     return f"{float(f'{100 * share:.1g}'):.10f}".rstrip("0") + "%"
 
 

@@ -16,7 +16,7 @@ from planner.contract.design import ProblemT
 from planner.contract.metrics import Metric
 from planner.contract.studies import Decided, Section
 from planner.errors import PlannerError
-from planner.formatting import amount_or_number, counted, plural
+from planner.formatting import amount_or_number, counted, percent, plural
 from planner.options import Options
 
 Figures = Mapping[str, float | None]
@@ -156,7 +156,7 @@ class Reoptimization(Generic[ProblemT]):
         gain = best.gain or 0.0
         if gain <= 0:
             return f"No {what} of the {len(known)} tried improves {self.label}."
-        share = f" ({gain / abs(self.value):.2%})" if self.value else ""
+        share = f" ({percent(gain / abs(self.value), 2)})" if self.value else ""
         doubt = "" if self.is_clear(best) else ", which is less than the gap of the plan"
         amount = amount_or_number(gain, self.metric.unit)
         return (

@@ -17,7 +17,7 @@ from planner.contract.proof import Proof, Status
 from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization, Trial
 from planner.errors import InputError
-from planner.formatting import counted, number
+from planner.formatting import counted, number, percent
 from planner.options import Options
 from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import read_assignment
@@ -97,10 +97,11 @@ def _money_saved(problem: Brokering, baseline: Assignment, plan: Assignment, nam
     if problem.contracts is not None:
         included = " by contract, commitments included"
     saved, verb = before - now, "saves" if before >= now else "costs more by"
-    share = f" ({abs(saved) / before:.1%})" if before > 0 else ""
+    share = f" ({percent(abs(saved) / before)})" if before > 0 else ""
+    difference = f"it {verb} {currency} {abs(saved):,.2f} an hour{share}"
     yield (
         f"The plan costs {currency} {now:,.2f} an hour{included}, {name} {currency} {before:,.2f}: "
-        f"it {verb} {currency} {abs(saved):,.2f} an hour{share}."
+        f"{difference if abs(saved) >= CENT else 'the same'}."
     )
     unused = billing.hourly_unused(problem, plan)
     if unused >= CENT:
@@ -231,5 +232,6 @@ def _lost_cdns(
     share = -worst.gain / max(abs(reoptimization.value or 0.0), 1e-9)
     unit = f" {reoptimization.metric.unit}".rstrip()
     return section, (
-        f"{name} the broker loses most: its objective rises by {number(-worst.gain)}{unit} ({share:.1%})."
+        f"{name} the broker loses most: its objective rises by {number(-worst.gain)}{unit} "
+        f"({percent(share)})."
     )

@@ -11,7 +11,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
-from planner.formatting import sizes
+from planner.formatting import percent, sizes
 from planner.options import Options
 from planner_models.contracts.designs import cents
 from planner_models.contracts.designs.optimum import (
@@ -25,6 +25,7 @@ from planner_models.contracts.plan.bill import bill
 from planner_models.contracts.plan.plan import Loads, read_loads
 from planner_models.contracts.problem.problem import PEAK, PERCENTILE, Month
 
+CENT: Final = 0.005  # smaller amounts of money are shown as 0.00
 MORE_CAPACITY: Final = 1.1
 LOWER_PRICE: Final = 0.9
 LOWER_VOLUME: Final = 0.8  # of the volumes from which other prices apply
@@ -84,10 +85,11 @@ def explain(
     if decided.baseline is not None:
         before = float(bill(problem, read_loads(problem, decided.baseline))["amount"].sum())
         verb = "saves" if before >= total else "costs more by"
-        share = f" ({abs(before - total) / before:.1%})" if before > 0 else ""
+        share = f" ({percent(abs(before - total) / before)})" if before > 0 else ""
+        difference = f"the plan {verb} {abs(before - total):,.2f}{share}"
         sentences.append(
-            f"{decided.baseline_name[0].upper()}{decided.baseline_name[1:]} costs {before:,.2f}: the plan "
-            f"{verb} {abs(before - total):,.2f}{share}."
+            f"{decided.baseline_name[0].upper()}{decided.baseline_name[1:]} costs {before:,.2f}: "
+            f"{difference if abs(before - total) >= CENT else 'the same'}."
         )
     if unused > 0:
         worst = bills.iloc[int(bills["unused"].to_numpy(float).argmax())]
@@ -140,7 +142,7 @@ def _say_first(frame: pd.DataFrame, total: float) -> str:
             f"No new plan under changed terms costs less; {term} saves at most {best['saves_at_most']:,.2f}."
         )
     share = best["bill_saves"] / max(total, 1e-9)
-    return f"{start} saves {best['bill_saves']:,.2f} ({share:.1%}) by a new plan."
+    return f"{start} saves {best['bill_saves']:,.2f} ({percent(share)}) by a new plan."
 
 
 def _say_accuracy(frame: pd.DataFrame, decided: Decided) -> list[str]:
@@ -226,7 +228,7 @@ def _say_limits(problem: Month, bills: pd.DataFrame, options: Options) -> list[s
         if saved > LEAST_SAVING * paid:
             name = problem.regions[region]
             sentences.append(
-                f"The limit of switching in {name} costs {saved:,.2f}, {saved / paid:.1%} of its bill."
+                f"The limit of switching in {name} costs {saved:,.2f}, {percent(saved / paid)} of its bill."
             )
     if limited and not sentences:
         sentences.append("No plan without the limits of switching was found that costs less.")

@@ -9,7 +9,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.contract.studies import Decided, Explanation, Section
-from planner.formatting import counted
+from planner.formatting import counted, percent
 from planner.options import Options
 from planner_models.topology.plan.check import Evaluation, evaluate
 from planner_models.topology.plan.plan import Topology
@@ -59,9 +59,9 @@ def _say_gain(problem: Fabric, done: Evaluation) -> list[str]:
     if today <= 0:
         return ["The links of today do not connect all demands."]
     made = int(np.maximum(done.links - present, 0).sum()) // 2
-    change = f"{abs(done.scale / today - 1):.1%} {'more' if done.scale >= today else 'less'}"
-    words = f"The links of today carry {today:.4g} times the demand: the plan carries {change}, for {made:,} "
-    return [words + f"link{'s' * (made != 1)} made anew."]
+    change = f"{percent(abs(done.scale / today - 1))} {'more' if done.scale >= today else 'less'}"
+    words = f"The links of today carry {today:.4g} times the demand: the plan carries {change}, for "
+    return [words + f"{counted(made, 'links')} made anew."]
 
 
 def _say_steps(done: Evaluation) -> str:

@@ -27,6 +27,7 @@ from planner.formatting import (
     is_availability,
     is_share,
     number,
+    percent,
     tell_apart,
 )
 from planner.options import Options
@@ -201,7 +202,7 @@ def _try_upgrades(
         relative = again.best_gain / abs(again.objective) if again.objective else math.inf
         sentence = (
             f"{amount} gains most on {trials[0].change.name}: {_outcome(again, trials[0])}, "
-            f"{relative:.1%} better ({certain})"
+            f"{percent(relative)} better ({certain})"
         )
     section = again.section(
         trials,
