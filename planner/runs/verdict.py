@@ -72,9 +72,14 @@ def comparison_sentences(comparison: Comparison) -> list[Sentence]:
     return [
         *_run_sentences(best, tightest_bounds(comparison.runs)),
         *(Sentence(text) for text in [*_others(best, others), *_ignored_limits(others)]),
-        *(Sentence(f"{run.label}: {_missing(run)}.") for run in comparison.runs if run.error is not None),
+        *(Sentence(f"{run.label}: {_missing(run)}.") for run in comparison.runs if _is_silent(run)),
         *_in_failures([best, *others]),
     ]
+
+
+def _is_silent(run: Run) -> bool:
+    """Return whether a run that was to make a plan has none, or one without the headline metric."""
+    return not headline_values(run) and not run.entry.design.is_bound
 
 
 def best_run(comparison: Comparison) -> Run | None:
@@ -474,9 +479,13 @@ def _breaks_required(run: Run) -> bool:
 
 
 def _rank(run: Run) -> tuple[float, ...]:
-    """Return a key that sorts plans, the best one first; designs that differ by rounding are equal."""
-    metrics, values = run.system.ranks, headline_values(run)
-    return tuple(
+    """Return a key that sorts plans, the best one first; designs that differ by rounding are equal.
+
+    What the headline metric would hide comes first: the mean of few coflows is no better than that of all.
+    """
+    metrics, values, lost = run.system.ranks, headline_values(run), run.system.losses(run.metrics)
+    hidden = (float(f"{lost.get(name, 0.0):.6g}") for name in run.system.plan.headline.worst)
+    return *hidden, *(
         (-1 if metric.better == "more" else 1) * float(f"{value:.{6 if metric is metrics[-1] else 9}g}")
         for metric, value in zip(metrics, values, strict=False)
     )

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from planner.contract.design import Decision
+from planner.contract.metrics import less
 from planner.contract.proof import Proof, RankProof, Status
 from planner.contract.simulation import SimulationResult
 from planner.errors import InputError, PlanRejected
@@ -117,6 +118,35 @@ def test_what_every_plan_loses_is_said_first() -> None:
     assert verdict.startswith("Nobody is served on Sundays. Apart from that, admit delivers 500 of 500")
     assert verdict.count("Sundays") == 1
     assert runs[1].verdict.startswith("Nobody is served on Sundays. Apart from that, half delivers")
+
+
+def test_what_the_headline_would_hide_is_said_and_ranked_first() -> None:
+    system = toy()
+    hidden = less("refused", "users", "users with nothing")
+    headline = replace(
+        system.plan.headline, losses={"refused": "refuses", **system.plan.headline.losses}, worst=("refused",)
+    )
+    plans = replace(system.plan, metrics=(*system.plan.metrics, hidden), headline=headline)
+    aware = replace(system, plan=plans)
+    runs = [evaluate(system, QUIET, entry(system, name)) for name in ("admit", "half")]
+    runs = [
+        replace(run, system=aware, metrics={**run.metrics, "refused": count})
+        for run, count in zip(runs, (3.0, 0.0), strict=True)
+    ]
+    verdict = Comparison(system=aware, problem=QUIET, runs=tuple(runs)).verdict
+    assert verdict == (
+        "half delivers 250 of 500 Mbit/s (50.0%); at most 500 Mbit/s is possible. It sheds "
+        "250 Mbit/s. admit refuses 3 users and delivers 500 Mbit/s."
+    )
+    assert runs[0].verdict.startswith("admit refuses 3 users. admit delivers 500 of 500 Mbit/s")
+
+
+def test_a_design_without_a_plan_is_named_beside_the_others() -> None:
+    planned = evaluate(SYSTEM, QUIET, entry(SYSTEM, "admit"))
+    lost = Run(system=SYSTEM, problem=QUIET, entry=entry(SYSTEM, "half"))
+    verdict = Comparison(system=SYSTEM, problem=QUIET, runs=(lost, planned)).verdict
+    assert verdict.startswith("admit delivers")
+    assert verdict.endswith(" half: no plan found.")
 
 
 def test_the_best_of_equals_meets_the_constraints() -> None:
