@@ -8,7 +8,7 @@ import pytest
 
 import planner
 from planner.contract.notes import notes_of
-from planner_models.traffic.problem.divisible_demands import ASSUMED, find_divided
+from planner_models.traffic.problem.divisible_demands import SENT_IN_PART, SPLIT, find_divided
 from tests.models.traffic.networks import both_ways, network
 
 LINES = [("a", "b", 100.0), ("b", "c", 100.0)]
@@ -32,7 +32,8 @@ def test_demands_of_a_node_are_compared_with_its_links(
 
 def test_a_demand_wider_than_each_link_is_split_at_best() -> None:
     square = both_ways([("a", "b", 10.0), ("b", "d", 10.0), ("a", "c", 10.0), ("c", "d", 10.0)])
-    assert find_divided(network(square, [("a", "d", 11.0)])) is not None
+    assert find_divided(network(square, [("a", "d", 11.0)])) == SPLIT
+    assert find_divided(network(square, [("a", "d", 21.0)])) == SENT_IN_PART
     assert find_divided(network(square, [("a", "d", 10.0), ("a", "b", 10.0)])) is None
 
 
@@ -46,13 +47,13 @@ def scenario(folder: Path, demands: str, more: str = "") -> Path:
 
 def test_a_comparison_says_that_whole_reservations_are_not_modelled(tmp_path: Path) -> None:
     made = planner.compare(scenario(tmp_path, "source,target,rate_mbps\na,b,200\na,c,60\n"))
-    assert ASSUMED in notes_of(made.runs[0].problem)
-    assert ASSUMED in made.to_dict()["problem"]["notes"]
+    assert SENT_IN_PART in notes_of(made.runs[0].problem)
+    assert SENT_IN_PART in made.to_dict()["problem"]["notes"]
 
 
 def test_links_are_counted_after_opposite_ones_were_added(tmp_path: Path) -> None:
     file = scenario(tmp_path, "source,target,rate_mbps\nb,c,60\nb,a,60\n", "both_directions = true\n")
-    assert ASSUMED not in notes_of(planner.solve(file).problem)
+    assert SENT_IN_PART not in notes_of(planner.solve(file).problem)
 
 
 def test_priorities_of_reservations_are_named_with_the_reason(tmp_path: Path) -> None:
@@ -60,4 +61,4 @@ def test_priorities_of_reservations_are_named_with_the_reason(tmp_path: Path) ->
     (note,) = [one for one in notes_of(planner.solve(scenario(tmp_path, rows)).problem) if "preempts" in one]
     assert note.startswith("warning: ")
     assert "demands.csv: 'Setup Priority', 'hold_priority': no demand preempts another" in note
-    assert ASSUMED not in notes_of(planner.solve(scenario(tmp_path, rows)).problem)
+    assert SENT_IN_PART not in notes_of(planner.solve(scenario(tmp_path, rows)).problem)
