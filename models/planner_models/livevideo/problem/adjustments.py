@@ -11,7 +11,9 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Bools, Floats
+from planner.contract.notes import add_note
 from planner.errors import InputError, did_you_mean
+from planner_models.livevideo.problem.last_hop import describe_shared_last_hop
 from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.schema import PINNED
 from planner_models.livevideo.problem.workloads import Priority, priorities
@@ -88,6 +90,8 @@ def adjust(
         changed["links"] = links.assign(**{name: links[name] * scale for name, scale in scales.items()})
     if changed:
         problem = replace(problem, **changed)
+    if "where" in problem.requests.attrs and (note := describe_shared_last_hop(problem)):
+        add_note(note)  # of tables from users: generated groups are the clients of an edge cluster
     return remove_failed(problem, fail_links, fail_clusters)
 
 

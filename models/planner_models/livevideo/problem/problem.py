@@ -15,7 +15,6 @@ from planner.contract.tables import validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_graph, take_table, take_tables, to_graph
 from planner_models.livevideo.problem import validation
-from planner_models.livevideo.problem.last_hop import say_shared_last_hop
 from planner_models.livevideo.problem.schema import CLUSTERS, LINKS, OPTIONAL_TABLES, REQUESTS, TABLES
 from planner_models.livevideo.problem.tables import VideoTables
 
@@ -50,9 +49,7 @@ class LiveVideo(VideoTables):
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> LiveVideo:
         """Build the problem from tables clusters, links, objects, requests and the optional ones."""
         given: dict[str, Any] = dict(take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
-        problem = cls(**given)
-        say_shared_last_hop(problem)
-        return problem
+        return cls(**given)
 
     @classmethod
     def from_networkx(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
-from planner.contract.notes import make_with_notes, notes_of
+import planner
+from planner.contract.notes import notes_of
 from planner_models.livevideo import LiveVideo
+from planner_models.livevideo.problem.last_hop import describe_shared_last_hop
 
 
 def notes(capacity_mbps: float, clients: list[float]) -> list[str]:
@@ -20,9 +24,8 @@ def notes(capacity_mbps: float, clients: list[float]) -> list[str]:
             {"group": groups, "channel": "c", "bitrate_kbps": 2_000.0, "clients": clients}
         ),
     }
-    return [
-        note for note in notes_of(make_with_notes(lambda: LiveVideo.from_tables(tables))) if "viewers" in note
-    ]
+    note = describe_shared_last_hop(LiveVideo.from_tables(tables))
+    return [note] if note else []
 
 
 def test_a_last_hop_that_only_multicast_fits_is_said_once() -> None:
@@ -45,3 +48,18 @@ def test_the_group_that_lacks_most_is_named_and_the_others_are_counted(
 def test_nothing_is_said_where_every_viewer_could_have_a_stream() -> None:
     assert notes(100.0, [50.0]) == []
     assert notes(100.0, [50.5]) != []
+
+
+def test_a_scenario_of_tables_says_it_once_beside_the_answer(tmp_path: Path) -> None:
+    for name, text in {
+        "clusters": "cluster,tier\nsrc,source\ng,group\n",
+        "links": "tail,head,capacity_mbps\nsrc,g,100\n",
+        "objects": "channel,bitrate_kbps\nc,2000\n",
+        "requests": "group,channel,bitrate_kbps,clients\ng,c,2000,300\n",
+    }.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    file = tmp_path / "s.toml"
+    file.write_text('system = "livevideo"\n[problem]\nsource = "tables"\npath = "."\n[designs.optimum]\n')
+    run = planner.solve(file)
+    assert run.metrics["unserved_clients"] == 0
+    assert len([note for note in notes_of(run.problem) if "(multicast)" in note]) == 1
