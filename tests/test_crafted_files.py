@@ -7,6 +7,7 @@ import gzip
 import json
 import resource
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from planner.contract.tables import Table
 from planner.errors import InputError
+from planner.io import csv_files, json_files, workbooks
 from planner.io.number_texts import MAX_DIGITS, long_number
 from planner.io.table_files import read_tables, suffix_of, write_table
 from planner.io.text_files import read_text
@@ -91,6 +93,28 @@ def test_a_number_of_thousands_of_digits_is_refused_in_any_text(tmp_path: Path) 
     with pytest.raises(InputError) as error:
         read_text(tmp_path / "trace.txt")
     assert str(error.value) == "trace.txt row 2: has a number of 5,000 digits, must have at most 1,000"
+
+
+def test_what_unpacks_to_more_than_the_limit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_files, "MAX_UNPACKED", 1 << 20)
+    monkeypatch.setattr(workbooks, "MAX_UNPACKED", 1 << 20)
+    monkeypatch.setattr(json_files, "MAX_JSON_BYTES", 1 << 20)
+    write_packed(tmp_path / "links.csv.gz", 200_000)
+    assert fault(tmp_path / "links.csv.gz") == "links.csv.gz: unpacks to over 1 MiB"
+    write_gaps(tmp_path / "links.xlsx", 2)
+    with zipfile.ZipFile(tmp_path / "links.xlsx", "a", zipfile.ZIP_DEFLATED) as parts:
+        parts.writestr("xl/media/picture.png", bytes(3 << 20))
+    assert fault(tmp_path / "links.xlsx") == "links.xlsx: unpacks to 3 MiB, at most 1"
+    write_lines(tmp_path / "links.json", 30_000)
+    assert fault(tmp_path / "links.json") == "links.json: has over 1 MiB; use Parquet"
+
+
+@pytest.mark.parametrize("ending", ["csv.bz2", "csv.xz", "csv.zst", "zip", "tar", "7z", "pkl"])
+def test_other_archives_are_not_read(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"links.{ending}").write_bytes(b"x")
+    assert fault(tmp_path / f"links.{ending}").startswith(f"links.{ending}: must end in .csv, ")
 
 
 # --- growth -------------------------------------------------------------------------------

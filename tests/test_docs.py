@@ -297,3 +297,15 @@ def test_the_site_builds_and_no_internal_link_is_broken(generate: ModuleType, tm
             assert target.exists(), f"{path.name}: {link}"
             if address.fragment and target in pages:
                 assert unquote(address.fragment) in pages[target].anchors, f"{path.name}: {link}"
+
+
+def test_each_promise_about_security_names_tests_that_exist() -> None:
+    """Every row of the tables on the page on security names a test, and every test that it names is there."""
+    text = (DOCS / "security.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/[\w/]+\.py)`", text))
+    assert len(named) >= 20
+    assert not sorted(name for name in named if not (ROOT / name).is_file())
+    rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("|---")]
+    promises = [row for row in rows if not row.startswith(("| surface |", "| reader |"))]
+    assert len(promises) >= 25
+    assert not [row for row in promises if "`tests/" not in row]

@@ -11,16 +11,18 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests import sockets
+from tests import exploits, sockets
 
 pytestmark = pytest.mark.skipif(not sockets.IS_KNOWN, reason="the system does not list sockets there")
 
 LIMIT_S = 240.0
 LOOPBACK = "0100007F"
 """127.0.0.1 in /proc/net/tcp."""
+MARK = "code has run"
 
 
 def family(process: int) -> set[int]:
@@ -36,7 +38,10 @@ def family(process: int) -> set[int]:
 
 
 def watch(words: list[str], folder: Path, is_enough: Callable[[set[str]], bool]) -> tuple[set[str], int, int]:
-    """Run a command until its end, or until it listens enough; return its sockets, most processes, code."""
+    """Run a command until its end, or until it listens enough; return its sockets, most processes, code.
+
+    Whatever listens is asked to run code, which makes the file MARK in the folder.
+    """
     seen: set[str] = set()
     most_processes = 0
     process = subprocess.Popen(
@@ -51,7 +56,10 @@ def watch(words: list[str], folder: Path, is_enough: Callable[[set[str]], bool])
         while process.poll() is None and not is_enough(seen) and time.monotonic() < until:
             members = family(process.pid)
             most_processes = max(most_processes, len(members))
-            seen |= sockets.listening_sockets(members)
+            new = sockets.listening_sockets(members) - seen
+            for address in new:
+                exploits.attack(int(address.rpartition(":")[2], 16), folder / MARK)
+            seen |= new
             time.sleep(0.05)
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -68,6 +76,7 @@ def watch(words: list[str], folder: Path, is_enough: Callable[[set[str]], bool])
         (["upgrades", "traffic/abilene", "--design", "ecmp"], 3),
         (["failures", "traffic/abilene", "--design", "ecmp"], 1),
         (["compare", "traffic/abilene", "--designs", "ecmp"], 1),
+        (["recipes"], 1),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
@@ -75,6 +84,7 @@ def test_a_command_opens_no_port(words: list[str], processes: int, tmp_path: Pat
     given = [*words, "--workers", "2"] if processes == 3 else words
     seen, most, code = watch(given, tmp_path, bool)
     assert code == 0, "the command did its work"
+    assert not (tmp_path / MARK).exists(), "a stranger ran code"
     assert seen == set()
     if processes == 3:
         assert most >= processes, "its workers were watched"
@@ -87,3 +97,18 @@ def test_the_dashboard_listens_on_this_machine_only(tmp_path: Path) -> None:
         port = probe.getsockname()[1]
     seen, _, _ = watch(["dashboard", "--no-browser", "--port", str(port)], tmp_path, bool)
     assert seen == {f"{LOOPBACK}:{port:04X}"}
+    assert not (tmp_path / MARK).exists(), "a stranger ran code"
+
+
+@pytest.mark.slow
+def test_the_attack_runs_code_where_a_worker_of_dask_listens(tmp_path: Path) -> None:
+    """The attack is a real one: it succeeds against what Dask starts by default."""
+    from distributed import LocalCluster
+
+    start: Any = LocalCluster
+    with start(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://", dashboard_address=None
+    ) as cluster:
+        address = next(iter(cluster.workers.values())).address
+        exploits.attack(int(address.rpartition(":")[2]), tmp_path / MARK)
+    assert (tmp_path / MARK).exists()

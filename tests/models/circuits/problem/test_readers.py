@@ -58,6 +58,20 @@ def test_files_without_a_matrix_are_refused(tmp_path: Path) -> None:
             readers.read_matrix(path=tmp_path / f"{name}.npy")
 
 
+def test_a_matrix_larger_than_any_network_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    """A sparse file of a few kilobytes on the disk, and a header that says more than the file has."""
+    path = tmp_path / "m.npy"
+    size = 40_000
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({size}, {size}), }}".ljust(117) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode())
+    with pytest.raises(InputError, match=r"m.npy: is no matrix of numbers"):
+        readers.read_matrix(path=path)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size + 8 * size * size)
+    with pytest.raises(InputError, match=r"has shape \(40000, 40000\), must have at most 4,096 racks"):
+        readers.read_matrix(path=path)
+
+
 def test_a_damaged_header_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "m.npy", np.zeros((2, 2)))
     content = (tmp_path / "m.npy").read_bytes()
