@@ -369,7 +369,11 @@ def _cast(texts: pyarrow.ChunkedArray, kind: Any, name: str) -> pyarrow.ChunkedA
     try:
         if types.is_dictionary(texts.type) and types.is_dictionary(kind):
             chunks = [
-                pyarrow.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(kind.value_type))
+                pyarrow.DictionaryArray.from_arrays(
+                    chunk.indices.cast(kind.index_type),
+                    chunk.dictionary.cast(kind.value_type),
+                    ordered=kind.ordered,
+                )
                 for chunk in texts.chunks
             ]
             found = pyarrow.chunked_array(chunks, type=kind).unify_dictionaries()
