@@ -57,7 +57,9 @@ BAD_TABLES: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         [
             (
                 "links.csv: column 'capacity' names no unit: call it capacity_mbps where it is in "
-                "Mbit/s, or give it its own unit, such as capacity_gbps"
+                "Mbit/s, or give it its own unit, such as capacity_gbps; or write [problem.columns.links] "
+                'capacity_mbps = "capacity" for Mbit/s, or write [problem.columns.links] '
+                'capacity_gbps = "capacity" for Gbit/s'
             ),
         ],
     ),
@@ -233,7 +235,10 @@ def test_parquet_rows_count_from_one(folder: Path) -> None:
 
 def test_two_files_for_one_table(folder: Path) -> None:
     (folder / "net" / "links.parquet").write_bytes(b"")
-    assert planner("solve", "s.toml").err == "net: has both links.csv and links.parquet; keep one\n"
+    assert planner("solve", "s.toml").err == (
+        "net: has both links.csv and links.parquet for table links; keep one, or write "
+        '[problem.tables.links] file = "PATH"\n'
+    )
 
 
 def test_of_a_thousand_faults_a_few_are_shown(folder: Path) -> None:

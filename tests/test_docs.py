@@ -17,7 +17,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from planner.contract.columns import match_columns, other_names
+from planner.contract.columns import match_columns
+from planner.contract.synonyms import other_names
 from planner.contract.units import unit_of
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.shipped import scenario_names
@@ -118,7 +119,7 @@ def test_the_table_of_inputs_has_every_column_as_it_is_declared(generate: Module
             rules = table.columns[column].metadata or {}
             assert (absent == "refused") == table.columns[column].required
             asked = [rules["mistaken_for"]] if rules.get("mistaken_for") else []
-            assert re.findall("`([^`]+)`", others) == [*asked, *rules.get("other_names", ())]
+            assert re.findall("`([^`]+)`", others) == [*asked, *other_names(table, column)]
             assert bool(unit) == (unit_of(column)[1] is not None)
             if table.columns[column].default is not None and not rules.get("when_absent"):
                 assert float(absent) == table.columns[column].default

@@ -5,19 +5,29 @@ from __future__ import annotations
 import importlib.util
 import keyword
 import re
+import sys
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+import click
 import typer
 
 from planner.cli import completion
 from planner.cli.examples import examples_of
+from planner.cli.options import changes_of
 from planner.cli.output import report_notes, say
+from planner.contract.columns import shorten_name
 from planner.errors import InputError
 from planner.formatting import sizes
 
+if TYPE_CHECKING:
+    from planner.contract.questions import OpenQuestion
+    from planner.scenarios.from_files import NewScenario
+
+READ_NOTES: Final = (": read columns ", ": ignored columns ")
+"""What notes say that the table of columns shows too."""
 DecimalMark = Literal[".", ","]
 
 new = typer.Typer(
@@ -58,6 +68,20 @@ def scenario(
             "--column", metavar="TABLE.COLUMN=NAME", help="The name of a column in the file. Repeatable."
         ),
     ] = None,
+    units: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unit", metavar="TABLE=UNIT", help="The unit of a matrix that names none, such as Gbit/s."
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A key of [problem] to write, e.g. problem.both_directions=true. Repeatable.",
+        ),
+    ] = None,
     decimal: Annotated[
         DecimalMark | None,
         typer.Option("--decimal", help="The decimal mark of text files, where both are possible."),
@@ -65,7 +89,8 @@ def scenario(
 ) -> None:
     """Write a scenario over your tables: recognize what each file is.
 
-    The files stay as they are. A line says how each column is read, what is converted and what is left out.
+    The files stay as they are. A table says how each column is read, with its unit. What the tables leave
+    open, such as whether a row is a line both ways, is asked at a terminal, and else assumed and said.
     """
     from planner.scenarios.from_files import write_scenario
 
@@ -76,21 +101,59 @@ def scenario(
         if not dot:
             raise InputError(f"--column {text}: must be TABLE.COLUMN=NAME, such as links.tail=From")
         mappings.setdefault(table, {})[column] = name
-    with report_notes():
+    with report_notes(but=READ_NOTES):
         written = write_scenario(
             files,
             out,
             system=system,
             tables=dict(_split("--table", text, "TABLE=FILE") for text in tables or []),
             columns=mappings,
+            units=dict(_split("--unit", text, "TABLE=UNIT") for text in units or []),
             decimal=decimal,
+            settings=_problem_keys(changes),
+            ask=_ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
         )
-    for table, sheet in written.sheets.items():
-        say(f"{sheet.name}: table {table}")
+    _show_columns(written)
     say(
         f"wrote {written.path}: {written.system.name}, {sizes(written.problem.size())}; "
         f"solve with: planner compare {written.path}"
     )
+
+
+def _problem_keys(changes: list[str] | None) -> dict[str, Any]:
+    """Return the keys of [problem] that the user sets; raise InputError for keys of other sections."""
+    keys = changes_of(changes)
+    faults = [f"--set {key}: must be a key of [problem], such as problem.scale" for key in keys
+              if not re.fullmatch(r"problem\.\w+", key)]  # fmt: skip
+    if faults:
+        raise InputError(*faults)
+    return {key.removeprefix("problem."): value for key, value in keys.items()}
+
+
+def _ask(question: OpenQuestion) -> Any:
+    """Return the user's answer at the terminal; an empty line takes what would be assumed."""
+    answers = list(question.answers)
+    say(f"{question.text[:1].upper()}{question.text[1:]}?")
+    for number, value in enumerate(answers, start=1):
+        reason = f" (likely: {question.reason})" if value == question.assumed else ""
+        say(f"  {number}  {question.answers[value]}{reason}")
+    default = None if question.assumed is None else answers.index(question.assumed) + 1
+    picked = typer.prompt("Answer", default=default, type=click.IntRange(1, len(answers)), err=True)
+    return answers[picked - 1]
+
+
+def _show_columns(written: NewScenario) -> None:
+    """Print each column of the files beside ours, with its unit."""
+    header = ("your file", "your column", "read as", "unit")
+    rows = []
+    last = ""
+    for column in written.columns:
+        where = column.sheet if column.sheet != last else ""
+        rows.append((where, shorten_name(column.given), column.ours or "not read", column.unit))
+        last = column.sheet
+    widths = [max(len(row[place]) for row in (header, *rows)) for place in range(len(header))]
+    for row in (header, *rows):
+        say("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _split(option: str, text: str, form: str) -> tuple[str, str]:

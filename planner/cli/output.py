@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -135,15 +135,18 @@ def report_compiling() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def report_notes() -> Iterator[None]:
-    """Say each note on data in this block on standard error, once; a doubt in yellow."""
+def report_notes(but: Sequence[str] = ()) -> Iterator[None]:
+    """Say each note on data in this block on standard error, once; a doubt in yellow.
+
+    but  parts of notes that are not said
+    """
     from planner.contract.notes import observe_notes
 
     said: set[str] = set()
     _said.clear()
 
     def observe(note: str) -> None:
-        if note in said:
+        if note in said or any(text in note for text in but):
             return
         said.add(note)
         if len(said) <= MAX_NOTES:

@@ -56,6 +56,14 @@ def read_amounts(name: str, values: pd.Series) -> tuple[pd.Series, list[str]]:
     return changed, notes
 
 
+def has_units(name: str, values: pd.Series) -> bool:
+    """Return whether each value of a column that is not blank is a text of an amount with a unit."""
+    present = values.dropna()
+    if not len(present) or not present.map(lambda value: isinstance(value, str)).all():
+        return False
+    return bool(read_amounts(name, present)[0].map(lambda value: isinstance(value, int | float)).all())
+
+
 def unclear_unit(name: str, text: str) -> str | None:
     """Return the readings of a text whose unit is unclear, such as `10 gb/s`; None where it is clear."""
     unit, match = unit_of(name)[1], AMOUNT.fullmatch(text)

@@ -1,17 +1,19 @@
 """Columns of users' tables: found by name without case and punctuation, by unit, or by a user's mapping.
 
-Ends of links and demands are also found by common other names, such as From and To (`end_columns`).
+Ends of links and demands are also found by common other names, such as From and To (`end_columns`), and
+quantities too, such as Bandwidth (`synonyms`).
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from planner.contract.end_columns import match_ends
+from planner.contract.synonyms import other_names
 from planner.contract.units import DECIMAL, Unit, is_per_unit, plain, split_unit, unit_of
 from planner.errors import RENAMED, did_you_mean
 
@@ -70,13 +72,16 @@ def match_columns(
     mapping: Mapping[str, str] | None = None,
     ignore: Iterable[str] = (),
     mapping_key: str | None = None,
+    option: str | None = None,
 ) -> ColumnMatch:
     """Find the columns of a table among given names; faults say what is missing, ambiguous or misspelled.
 
-    mapping      given name by our name, which goes before all else
+    mapping      given name by our name, which goes before all else; our name may have another unit
     ignore       given names to leave out
     mapping_key  where a scenario can say `mapping`, such as problem.columns.links; None where it cannot
+    option       option of a command that says it, such as --column, where a scenario cannot
     """
+    advise = Advice(table.name, mapping_key, option)
     names = [str(name) for name in given]
     left = [name for name in names if name not in ignore]
     faults = [
@@ -87,17 +92,15 @@ def match_columns(
     found, more = _map_columns(table, mapping or {}, left, where)
     faults += more
     unclear = _find_columns(table, left, found, where)
-    faults += unclear + _repeated_faults(found, where)
+    faults += unclear + _repeated_faults(found, where, advise)
     used = {name for factors in found.values() for name in factors}
     rest = [name for name in left if name not in used]
     missing = [ours for ours in table.columns if ours not in found]
-    lacks = _missing_faults(table, missing, _unmentioned(rest, unclear), names, where, unclear)
+    lacks = _missing_faults(table, missing, _unmentioned(rest, unclear), names, where, unclear, advise)
     faults += lacks
-    if mapping_key is not None and any(" is missing (it has " in line for line in lacks):
-        example = next(ours for ours in missing if table.columns[ours].required)
-        faults.append(
-            f'{where}: columns with other names can be mapped: write [{mapping_key}] {example} = "NAME"'
-        )
+    if advise.is_possible and any(" is missing (it has " in line for line in lacks):
+        examples = [ours for ours in missing if table.columns[ours].required]
+        faults.append(f"{where}: columns with other names can be mapped: {advise.map_columns(examples)}")
     faults += _typo_faults(_unmentioned(rest, faults), missing, where)
     first = {ours: next(iter(found[ours].items())) for ours in table.columns if found.get(ours)}
     return ColumnMatch(
@@ -126,6 +129,25 @@ def _name_not_modelled(table: Table, names: Sequence[str]) -> list[str]:
     return [f"{list_some(listed)}: {reason}" for reason, listed in columns.items()]
 
 
+@dataclass(frozen=True)
+class Advice:
+    """What a user writes to say which column is meant, in a scenario or on a command line."""
+
+    table: str
+    mapping_key: str | None
+    option: str | None
+
+    @property
+    def is_possible(self) -> bool:
+        return self.mapping_key is not None or self.option is not None
+
+    def map_columns(self, ours: Sequence[str], name: str = "NAME") -> str:
+        """Return what maps the column of a name to each of ours."""
+        if self.mapping_key is not None:
+            return f"write [{self.mapping_key}] " + " and ".join(f'{one} = "{name}"' for one in ours)
+        return "say " + " ".join(f"{self.option} '{self.table}.{one}={name}'" for one in ours)
+
+
 Found = dict[str, dict[str, Fraction]]
 """Factor to our unit, by given name, by our name."""
 
@@ -135,15 +157,33 @@ def _map_columns(
 ) -> tuple[Found, list[str]]:
     """Return the columns that the user mapped, and a fault for each that is not there."""
     found: Found = {}
-    faults = []
-    for ours, name in mapping.items():
-        found[ours] = {name: _mapped_factor(table, ours, name)} if name in left else {}
+    faults: list[str] = []
+    for said, name in mapping.items():
+        ours, factor = resolve_column(table, said) or (said, None)
+        if factor is None:
+            factor = _mapped_factor(table, ours, name)
+        found[ours] = {name: factor} if name in left else {}
         if name not in left:
             faults.append(
                 f"{where}: has no column '{shorten_name(name)}', which {ours} is mapped to"
                 + did_you_mean(name, left)
             )
     return found, faults
+
+
+def resolve_column(table: Table, name: str) -> tuple[str, Fraction | None] | None:
+    """Return our column of a name, and the factor to its unit where the name has another one; None for none.
+
+    `capacity_gbps` is our column `capacity_mbps`, with a factor of 1,000.
+    """
+    if name in table.columns:
+        return name, None
+    stem, given = unit_of(name)
+    for ours in table.columns:
+        own, unit = unit_of(ours)
+        if given is not None and unit is not None and own == stem and given.dimension == unit.dimension:
+            return ours, _factor(table, ours, given, unit)
+    return None
 
 
 def _find_columns(table: Table, left: Sequence[str], found: Found, where: str) -> list[str]:
@@ -156,11 +196,15 @@ def _find_columns(table: Table, left: Sequence[str], found: Found, where: str) -
             found[name] = {name: Fraction(1)}
     unclear: list[str] = []
     others = [name for name in free if name not in found]
-    for name in others:
-        one, lines = _find_column(table, name, where)
-        unclear += lines
-        if one is not None and one[0] not in mapped:
-            found.setdefault(one[0], {})[name] = one[1]
+    own = {ours: frozenset({plain(unit_of(ours)[0])}) for ours in table.columns}
+    usual = {ours: frozenset(map(plain, other_names(table, ours))) for ours in table.columns}
+    for stems, before in ((own, mapped), (usual, None)):
+        done = set(found) if before is None else before  # our names go before others
+        for name in [name for name in others if not _is_used(name, found)]:
+            one, lines = _find_column(table, name, stems, where)
+            unclear += lines
+            if one is not None and one[0] not in done:
+                found.setdefault(one[0], {})[name] = one[1]
     _find_other_names(table, [name for name in others if not _is_used(name, found)], found)
     for ours, name in match_ends(table.columns, others, found).items():
         found[ours] = {name: Fraction(1)}
@@ -172,12 +216,15 @@ def _is_used(name: str, found: Found) -> bool:
     return any(name in factors for factors in found.values())
 
 
-def _repeated_faults(found: Found, where: str) -> list[str]:
+def _repeated_faults(found: Found, where: str, advise: Advice) -> list[str]:
     faults = []
     for ours, factors in found.items():
         if len(factors) > 1:
             several = " and ".join(f"'{shorten_name(name)}'" for name in factors)
-            faults.append(f"{where}: {several} are both {ours}; keep one, or name the other under ignore")
+            text = f"{where}: {several} are both {ours}; keep one"
+            if advise.is_possible:
+                text += ", or " + " or ".join(advise.map_columns([ours], name) for name in factors)
+            faults.append(text)
     return faults
 
 
@@ -230,8 +277,13 @@ def _binary_factor(given: Unit, unit: Unit) -> Fraction | None:
     return Fraction(1024) ** steps if steps else None
 
 
-def _find_column(table: Table, name: str, where: str) -> tuple[tuple[str, Fraction] | None, list[str]]:
-    """Return the column of ours that a name is without case, punctuation and unit, and why it is unclear."""
+def _find_column(
+    table: Table, name: str, stems_of: Mapping[str, Collection[str]], where: str
+) -> tuple[tuple[str, Fraction] | None, list[str]]:
+    """Return the column of ours that a name is without case, punctuation and unit, and why it is unclear.
+
+    stems_of  names without unit, case and punctuation, by our name
+    """
     in_words = name.replace("%", " percent ")
     same = [ours for ours in table.columns if plain(ours) in (plain(name), plain(in_words))]
     if len(same) == 1:
@@ -241,9 +293,9 @@ def _find_column(table: Table, name: str, where: str) -> tuple[tuple[str, Fracti
         return (shares[0], Fraction(1, 100)), []
     for ours in table.columns:
         stem, unit = unit_of(ours)
-        if unit is None or not stem:
+        stems = stems_of[ours]
+        if unit is None or not stem or not stems:
             continue
-        stems = {plain(stem), *map(plain, other_names(table, ours))}
         for given_stem, units in split_unit(name):
             fitting = [one for one in units if one.dimension == unit.dimension]
             if plain(given_stem) not in stems or not fitting:
@@ -267,12 +319,6 @@ def _percent_factor(table: Table, ours: str, name: str) -> Fraction:
     """Return 1/100 for a share whose name says percent, as in `Share (%)`, else 1."""
     says_percent = "percent" in name.lower() and "percent" not in ours
     return Fraction(1, 100) if says_percent and _is_share(table, ours) else Fraction(1)
-
-
-def other_names(table: Table, ours: str) -> Sequence[str]:
-    """Return the names, without unit, that other tools give to one of our columns."""
-    names: Sequence[str] = (table.columns[ours].metadata or {}).get("other_names", ())
-    return names
 
 
 def _find_other_names(table: Table, others: Sequence[str], found: Found) -> None:
@@ -308,17 +354,26 @@ def _missing_faults(
     given: Sequence[str],
     where: str,
     unclear: Sequence[str],
+    advise: Advice,
 ) -> list[str]:
     faults = []
+    bare = find_bare_columns(table, missing, rest)
     for ours in missing:
         is_required = table.columns[ours].required
         stem, unit = unit_of(ours)
-        bare = [name for name in rest if unit is not None and plain(name) == plain(stem)]
-        if bare and unit is not None:
-            faults.append(
-                f"{where}: column '{shorten_name(bare[0])}' names no unit: call it {ours} where it is "
-                f"in {unit.symbol}, or give it its own unit, such as {_other_name(stem, unit)}"
+        if ours in bare and unit is not None:
+            other = _other_name(stem, unit)
+            text = (
+                f"{where}: column '{shorten_name(bare[ours])}' names no unit: call it {ours} where it is "
+                f"in {unit.symbol}, or give it its own unit, such as {other}"
             )
+            if advise.is_possible:
+                ways = [
+                    f"{advise.map_columns([one], bare[ours])} for {symbol}"
+                    for one, symbol in ((ours, unit.symbol), (other, _symbol(other)))
+                ]
+                text += f"; or {ways[0]}, or {ways[1]}"
+            faults.append(text)
         elif is_required and not any(plain(stem) in plain(line) for line in unclear):
             near = did_you_mean(ours, rest).replace("did you mean", "is it called")
             has = ", ".join(shorten_name(other) for other in given[:12]) or "no columns"
@@ -326,6 +381,29 @@ def _missing_faults(
                 f"{where}: column '{ours}' is missing" + (near if "'" in near else f" (it has {has})")
             )
     return faults
+
+
+def _symbol(column: str) -> str:
+    unit = unit_of(column)[1]
+    return unit.symbol if unit is not None else ""
+
+
+def find_bare_columns(table: Table, missing: Iterable[str], rest: Sequence[str]) -> dict[str, str]:
+    """Return the names that are those of missing columns, but name no unit, by our name.
+
+    Other names count where the column is required: what an optional one is called says too little.
+    """
+    bare: dict[str, str] = {}
+    for ours in missing:
+        stem, unit = unit_of(ours)
+        if unit is None:
+            continue
+        usual = other_names(table, ours) if table.columns[ours].required else ()
+        for names in ({plain(stem)}, {plain(name) for name in usual}):
+            found = [name for name in rest if plain(name) in names and name not in bare.values()]
+            if found and ours not in bare:
+                bare[ours] = found[0]
+    return bare
 
 
 def _other_name(stem: str, unit: Unit) -> str:

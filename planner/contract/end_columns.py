@@ -8,8 +8,10 @@ from typing import Final
 
 from planner.contract.units import plain
 
-ENDS: Final = (("tail", "head"), ("source", "target"))
-"""Our names of the first and the second end: of links, and of demands."""
+LINK_ENDS: Final = ("tail", "head")
+ENDS: Final = (LINK_ENDS, ("source", "target"), ("source_rack", "target_rack"), ("block", "other_block"))
+"""Our names of the first and the second end: of links, of demands, and of both between racks or blocks."""
+DEMAND_ENDS: Final = ENDS[1:3]
 OTHER_NAMES: Final = (
     (
         frozenset({"source", "src", "origin", "orig", "ingress"}),
@@ -19,10 +21,19 @@ OTHER_NAMES: Final = (
     (frozenset({"tail"}), frozenset({"head"})),
     (frozenset({"start"}), frozenset({"end"})),
     (frozenset({"u"}), frozenset({"v"})),
+    (frozenset({"a"}), frozenset({"z"})),
+    (frozenset({"local", "near"}), frozenset({"remote", "far", "neighbour", "neighbor", "peer"})),
+    (frozenset({"a"}), frozenset({"b"})),
+    (frozenset({"1"}), frozenset({"2"})),
 )
 """Names of the first and of the second end that occur together, without case and punctuation."""
-WORDS: Final = re.compile(r"node|router|switch|rack|host|site|city|pop|id|name")
-"""Words beside them that say what an end is, such as in "From node" and "src_id"."""
+WITH_WORDS: Final = OTHER_NAMES[-2:]
+"""Names that say too little alone: without a word beside them, they may be the nodes of a matrix."""
+WORDS: Final = re.compile(
+    r"endpoint|point|node|routers?|switch|rack|tor|hostname|host|devices?|sites?|city|pop|location|region|block|"
+    r"pod|side|id|name|(?<=.)end|end(?=.)"
+)
+"""Words beside them that say what an end is, such as in "From node", "src_id" and "A-end"."""
 
 
 def match_ends(
@@ -46,6 +57,8 @@ def match_ends(
             likely = [name for name in given if name not in taken and _bare(name) in names]
             known = [name for name in found.get(ours, ()) if _bare(name) in names]
             candidates = known or likely
+            if together in WITH_WORDS:
+                candidates = [name for name in candidates if plain(name) not in names]
             if len(candidates) == 1:
                 ends[ours] = candidates[0]
         if len(ends) == len(pairs[0]):

@@ -23,6 +23,7 @@ from planner.contract.metrics import MOST_TABLE_METRICS, SIGNALLING_METRICS, Hea
 from planner.contract.plan import Breakdown, Plan, Violations
 from planner.contract.plausibility import Proportion
 from planner.contract.problem import Problem, Series
+from planner.contract.questions import OpenQuestion
 from planner.contract.simulation import Simulation
 from planner.contract.studies import Coordination, Explain
 from planner.contract.tables import Table
@@ -66,6 +67,7 @@ class ProblemType(Generic[ProblemT]):
     proportions      sums of columns that are usually in proportion; tables where they are not get a warning
     draw             (problem) -> drawings of the problem itself, without a plan: links have the value NaN
     elements         what a user can point at and change
+    questions        (problem) -> what its tables do not tell, answered by parameters of `adjust`
     sample           returns a tiny problem that reaches every compiled kernel of the designs, for
                      `planner doctor --warm`, which compiles all in advance; None without such kernels
     """
@@ -81,6 +83,7 @@ class ProblemType(Generic[ProblemT]):
     proportions: tuple[Proportion, ...] = ()
     draw: Callable[[ProblemT], Sequence[Drawing]] | None = None
     elements: tuple[ElementKind[ProblemT], ...] = ()
+    questions: Callable[[ProblemT], Sequence[OpenQuestion]] | None = None
     sample: Callable[[], ProblemT] | None = None
 
     @cached_property

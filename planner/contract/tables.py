@@ -42,6 +42,7 @@ class Table:
     key_hint  how to tell rows apart whose keys are the same, where an optional column of the key is absent
     not_modelled  what a column of such a name would need, which the system does not model, by the name; case
               and punctuation do not matter
+    other_names  names of such files and sheets elsewhere; case, punctuation and a plural s do not matter
     """
 
     name: str
@@ -52,6 +53,7 @@ class Table:
     compact: bool = False
     key_hint: str = ""
     not_modelled: Mapping[str, str] = field(default_factory=dict)
+    other_names: tuple[str, ...] = ()
 
     @property
     def required_columns(self) -> list[str]:

@@ -155,6 +155,13 @@ def unit_of(column: str) -> tuple[str, Unit | None]:
     return column, None
 
 
+def symbols_like(column: str) -> list[str]:
+    """Return the symbols of common units of the dimension of one of our columns, such as `Gbit/s`."""
+    unit = unit_of(column)[1]
+    names = {"rate": ("kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"), "data": ("bit", "B", "kB", "MB", "GB", "TB")}
+    return list(names.get(unit.dimension, (unit.symbol,))) if unit is not None else []
+
+
 def is_per_unit(stem: str) -> bool:
     """Return whether a stem says that numbers are of something for each unit, such as `price_per`."""
     return re.search(r"(?:^|[\s_])per$", stem, flags=re.IGNORECASE) is not None

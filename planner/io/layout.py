@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from planner.contract.columns import resolve_column
+from planner.contract.tables import Table
+from planner.contract.units import find_units
 from planner.errors import did_you_mean
 
 DELIMITERS: Final = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 TableFormat = Literal["parquet", "csv", "csv.gz", "feather", "json", "xlsx"]
 TABLE_FORMATS: Final[tuple[str, ...]] = get_args(TableFormat)
 """Formats in which tables are written; more are read."""
-KEYS: Final = ("file", "delimiter", "decimal", "thousands", "encoding", "sheet", "header", "ignore")
+KEYS: Final = ("file", "delimiter", "decimal", "thousands", "encoding", "sheet", "header", "unit", "ignore")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +31,7 @@ class Layout:
     encoding   of a text file, such as "cp1252"
     sheet      of a workbook
     header     number of the row that names the columns
+    unit       of the entries of a matrix, where it names none
     ignore     columns to leave out
     columns    name in the file by our name
     key        where a scenario can say all this; None where it cannot, as for the tables of a plan
@@ -42,6 +46,7 @@ class Layout:
     encoding: str | None = None
     sheet: str | None = None
     header: int | None = None
+    unit: str | None = None
     ignore: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     key: str | None = None
@@ -80,12 +85,9 @@ class TableFile:
 
 
 def parse_layouts(
-    tables: Mapping[str, Collection[str]], given: Any, columns: Any
+    tables: Mapping[str, Table], given: Any, columns: Any
 ) -> tuple[dict[str, Layout], list[str]]:
-    """Return the layout of each table in `[problem.tables]` and `[problem.columns]`, and the faults.
-
-    tables   the columns of each table by its name
-    """
+    """Return the layout of each table in `[problem.tables]` and `[problem.columns]`, and the faults."""
     layouts = {name: Layout(key=f"problem.tables.{name}") for name in tables}
     faults = [*_section_faults(tables, "tables", given), *_section_faults(tables, "columns", columns)]
     if faults:
@@ -95,15 +97,15 @@ def parse_layouts(
         faults += more
         for ours, theirs in columns.get(name, {}).items():
             where = f"problem.columns.{name}.{ours}"
-            if ours not in tables[name]:
-                faults.append(f"{where}: no such column" + did_you_mean(ours, tables[name]))
+            if resolve_column(tables[name], ours) is None:
+                faults.append(f"{where}: no such column" + did_you_mean(ours, tables[name].columns))
             elif not isinstance(theirs, str):
                 faults.append(f"{where} is {theirs}, must be the name of a column in the file")
         layouts[name] = Layout(**own, columns=columns.get(name, {}), key=f"problem.tables.{name}")
     return layouts, faults
 
 
-def _section_faults(tables: Mapping[str, Collection[str]], section: str, content: Any) -> list[str]:
+def _section_faults(tables: Collection[str], section: str, content: Any) -> list[str]:
     if not isinstance(content, dict):
         return [f"problem.{section} must be a table: write [problem.{section}.NAME]"]
     faults = []
@@ -137,6 +139,8 @@ def _parse_layout(where: str, given: Mapping[str, Any]) -> tuple[dict[str, Any],
             faults.append(f"{where}.{key} is {value}, must be text")
         elif key in allowed and value not in allowed[key][0]:
             faults.append(f"{where}.{key} is '{value}', must be {allowed[key][1]}")
+        elif key == "unit" and len(find_units(value)) != 1:
+            faults.append(f"{where}.unit is '{value}', must be a unit such as Gbit/s")
         elif key == "encoding" and not _is_text_encoding(value):
             faults.append(f"{where}.encoding is '{value}', must be an encoding such as utf-8, cp1252, utf-16")
         else:

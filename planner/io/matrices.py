@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
 import pandas as pd
 
-from planner.contract.columns import ColumnMatch, match_columns
-from planner.contract.end_columns import ENDS, OTHER_NAMES
+from planner.contract.columns import ColumnMatch
+from planner.contract.end_columns import DEMAND_ENDS, OTHER_NAMES
 from planner.contract.tables import Table, label, number, shorten_faults
-from planner.contract.units import Unit, plain, split_unit, unit_of
+from planner.contract.units import Unit, find_units, plain, split_unit, unit_of
 from planner.errors import InputError
 from planner.formatting import counted
 from planner.io.layout import TableFile
@@ -33,7 +34,7 @@ SUMS: Final = frozenset({"total", "totals", "sum", "grandtotal"})
 def can_be_matrix(table: Table) -> bool:
     """Return whether the rows of a table are amounts, with a unit, from a source to a target."""
     required = table.required_columns
-    return len(required) == 3 and tuple(required[:2]) == ENDS[1] and unit_of(required[2])[1] is not None
+    return len(required) == 3 and tuple(required[:2]) in DEMAND_ENDS and unit_of(required[2])[1] is not None
 
 
 def read_matrix(
@@ -95,17 +96,16 @@ def _list_pairs(table: Table, file: TableFile, raw: RawTable, names: Sequence[st
     cells.index, cells.columns = cells.index.astype(str).str.strip(), cells.columns.astype(str).str.strip()
     _check_entries(cells, where)
     values = cells.fillna(0.0).to_numpy(float)
-    rows_are_sources, says_ends = _read_ends(corner)
+    rows_are_sources, says_ends = read_ends(corner)
     if not rows_are_sources:
         cells, values = cells.T, values.T
-    unit, ours = _find_unit(table, file, corner), unit_of(amount)[1]
+    unit, ours = find_entry_unit(table, file, corner), unit_of(amount)[1]
     assert ours is not None
     starts, ends = np.nonzero(values)
-    column = amount if unit is None else f"{unit_of(amount)[0]} ({unit.symbol})"
-    source, target = ENDS[1]
-    frame = pd.DataFrame(
-        {source: cells.index[starts], target: cells.columns[ends], column: values[starts, ends]}
-    )
+    source, target = table.required_columns[:2]
+    factor = Fraction(1) if unit is None else unit.factor_to(ours)
+    amounts = values[starts, ends] * float(factor.numerator) / float(factor.denominator)
+    frame = pd.DataFrame({source: cells.index[starts], target: cells.columns[ends], amount: amounts})
     notes = [f"{where}: is a matrix, with {counted(len(frame), 'entries')} other than 0"]
     if bool(is_sum.any()) or sums:
         notes.append(f"{where}: rows and columns of sums left out")
@@ -117,15 +117,11 @@ def _list_pairs(table: Table, file: TableFile, raw: RawTable, names: Sequence[st
     if unit is None:
         notes.append(
             f"assumed: {where}: entries are in {ours.symbol}, as no unit is named; "
-            "write another one in the first cell"
+            f"write another one in the first cell, or {_advise_unit(table, file)}"
         )
-    match = match_columns(table, frame.columns, where=where)
-    # the columns of pairs are ours: only a factor between units is to be said
     if unit is not None and unit != ours:
         notes.append(f"{where}: entries in {unit.symbol}, converted to {ours.symbol}")
-    match = ColumnMatch(
-        where=where, names={source: source, target: target, amount: column}, factors=match.factors
-    )
+    match = ColumnMatch(where=where, names={str(name): str(name) for name in frame.columns})
     return replace(raw, frame=frame, match=match, notes=(*raw.notes, *notes))
 
 
@@ -151,7 +147,7 @@ def _is_symmetric(cells: pd.DataFrame, values: np.ndarray) -> bool:
     return list(cells.index) == list(cells.columns) and bool(np.array_equal(values, values.T))
 
 
-def _read_ends(corner: str) -> tuple[bool, bool]:
+def read_ends(corner: str) -> tuple[bool, bool]:
     """Return whether rows are sources by the first cell, and whether it says so.
 
     The first word that names an end is about the rows: `from \\ to`, `Destination`.
@@ -164,9 +160,23 @@ def _read_ends(corner: str) -> tuple[bool, bool]:
     return True, False
 
 
-def _find_unit(table: Table, file: TableFile, corner: str) -> Unit | None:
-    """Return the unit that the first cell, the sheet's name or the file's name says; None where none does."""
+def _advise_unit(table: Table, file: TableFile) -> str:
+    """Return where else the unit of a matrix can be said."""
+    if file.layout.key is not None:
+        return f'[{file.layout.key}] unit = "Gbit/s"'
+    return f"call the file {table.name}_gbps{file.path.suffix}"
+
+
+def find_entry_unit(table: Table, file: TableFile, corner: str) -> Unit | None:
+    """Return the unit of a matrix: as its layout, first cell, sheet's or file's name says, else None."""
     ours = unit_of(table.required_columns[2])[1]
+    if file.layout.unit is not None:
+        found = [one for one in find_units(file.layout.unit) if ours and one.dimension == ours.dimension]
+        if len(found) != 1:
+            raise InputError(
+                f"{file.name}: unit '{file.layout.unit}' is no unit of {table.required_columns[2]}"
+            )
+        return found[0]
     for text in (corner, file.layout.sheet or "", file.path.name.split(".")[0]):
         for _, units in split_unit(text):
             fitting = [one for one in units if ours is not None and one.dimension == ours.dimension]

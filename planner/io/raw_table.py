@@ -55,6 +55,7 @@ def find_columns(table: Table, file: TableFile, names: Iterable[str], where: str
         mapping=layout.columns,
         ignore=layout.ignore,
         mapping_key=layout.mapping_key,
+        option=layout.option,
     )
     if match.faults:
         raise InputError(*match.faults)

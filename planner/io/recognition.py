@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from planner.contract.columns import ColumnMatch, match_columns
+from planner.contract.columns import ColumnMatch, find_bare_columns, match_columns
+from planner.contract.synonyms import names_called
 from planner.contract.units import plain
 from planner.errors import InputError
 from planner.io import workbooks
@@ -21,7 +22,7 @@ from planner.io.csv_files import possible_columns
 from planner.io.json_files import json_columns
 from planner.io.layout import Layout, TableFile
 from planner.io.matrices import can_be_matrix
-from planner.io.table_files import SUFFIXES, find_matrix, suffix_of
+from planner.io.table_files import SUFFIXES, find_cell_units, find_matrix, suffix_of
 
 if TYPE_CHECKING:
     from planner.contract.system import System
@@ -66,9 +67,9 @@ class Sheet:
         suffix = suffix_of(self.path) or self.path.suffix
         return self.sheet or self.path.name[: len(self.path.name) - len(suffix)]
 
-    def is_named(self, table: str) -> bool:
-        """Return whether the file or sheet has a table's name, without regard to case and punctuation."""
-        return plain(self.stem) == plain(table)
+    def is_named(self, table: Table, others: Iterable[Table]) -> bool:
+        """Return whether the file or sheet has a table's name, or another name that is no other table's."""
+        return bool(names_called(table, others, [self.stem]))
 
     @property
     def widest(self) -> tuple[str, ...]:
@@ -233,7 +234,7 @@ def read_as(
     """
     tables = [table for table in system.problem.tables if table.name not in given]
     choices = [choose_table(sheet, tables, mappings) for sheet in sheets]
-    choices = [_without_rivals(choice, place, choices, sheets) for place, choice in enumerate(choices)]
+    choices = [_without_rivals(place, choices, sheets, tables) for place in range(len(choices))]
     found = {choice.table for choice in choices}
     missing = [
         table.name
@@ -243,20 +244,24 @@ def read_as(
     return Reading(system=system.name, choices=tuple(choices), missing=tuple(missing))
 
 
-def _without_rivals(choice: Choice, place: int, choices: Sequence[Choice], sheets: Sequence[Sheet]) -> Choice:
+def _without_rivals(
+    place: int, choices: Sequence[Choice], sheets: Sequence[Sheet], tables: Sequence[Table]
+) -> Choice:
     """Return a choice, or a question where another sheet is the same table and fits as well or better."""
+    choice = choices[place]
     if choice.table is None:
         return choice
     rivals = [other for at, other in enumerate(choices) if at != place and other.table == choice.table]
     if not rivals:
         return choice
-    named = sheets[place].is_named(choice.table)
+    table = next(one for one in tables if one.name == choice.table)
+    named = sheets[place].is_named(table, tables)
     if choice.is_complete and not any(rival.is_complete for rival in rivals):
         return choice
     if not choice.is_complete and any(rival.is_complete for rival in rivals):
         return Choice(table=None)  # such as a sheet of notes beside the table
     alike = [sheets[at] for at, other in enumerate(choices) if other.table == choice.table]
-    if choice.is_complete and named and sum(sheet.is_named(choice.table) for sheet in alike) == 1:
+    if choice.is_complete and named and sum(sheet.is_named(table, tables) for sheet in alike) == 1:
         return choice
     return Choice(table=None, fitting=tuple(dict.fromkeys([*choice.fitting, choice.table])))
 
@@ -266,12 +271,13 @@ def choose_table(sheet: Sheet, tables: Sequence[Table], mappings: Mappings | Non
     if not sheet.columns:
         return Choice(table=None)
     matches = {table.name: match_sheet(sheet, table, (mappings or {}).get(table.name)) for table in tables}
-    named = next((name for name in matches if sheet.is_named(name)), None)
     declared = {table.name: table for table in tables}
+    named = next((name for name, table in declared.items() if sheet.is_named(table, tables)), None)
     complete = {
         name: match
         for name, match in matches.items()
         if match.names and set(declared[name].required_columns) <= set(match.names)
+        if name == named or not _says_little(declared[name], match)
     }
     if not complete:
         return _choose_incomplete(matches, declared, named)
@@ -283,15 +289,34 @@ def choose_table(sheet: Sheet, tables: Sequence[Table], mappings: Mappings | Non
     return Choice(table=chosen, fitting=fitting, match=matches[chosen] if chosen else None)
 
 
-def match_sheet(sheet: Sheet, table: Table, mapping: Mapping[str, str] | None = None) -> ColumnMatch:
+def _says_little(table: Table, match: ColumnMatch) -> bool:
+    """Return whether a table requires one column only, and a sheet has it under another name than ours."""
+    required = table.required_columns
+    return len(required) == 1 and plain(match.names.get(required[0], "")) != plain(required[0])
+
+
+def match_sheet(
+    sheet: Sheet, table: Table, mapping: Mapping[str, str] | None = None, *, option: str | None = None
+) -> ColumnMatch:
     """Return the columns of a table found in a sheet, by the delimiter that shows the most of them.
 
     A matrix has all columns of a table of amounts from a source to a target.
+
+    option  of a command that maps columns, for the advice of faults
     """
-    found = [match_columns(table, names, where=sheet.path.name, mapping=mapping) for names in sheet.columns]
+    found = [
+        match_columns(table, names, where=sheet.name, mapping=mapping, option=option)
+        for names in sheet.columns
+    ]
     best = max(found, key=lambda match: len(match.names))
     is_complete = set(table.required_columns) <= set(best.names)
-    if mapping or is_complete or not can_be_matrix(table) or not sheet.has_matrix(table):
+    if is_complete:
+        return best
+    if find_bare_columns(table, [name for name in table.columns if name not in best.names], best.ignored):
+        raw = find_cell_units(table, sheet.file(Layout(columns=mapping or {})))
+        if raw is not None:
+            return raw.match
+    if mapping or not can_be_matrix(table) or not sheet.has_matrix(table):
         return best
     return ColumnMatch(where=best.where, names={ours: ours for ours in table.required_columns})
 
@@ -300,11 +325,13 @@ def _choose_incomplete(
     matches: Mapping[str, ColumnMatch], tables: Mapping[str, Table], named: str | None
 ) -> Choice:
     """Return the table that a sheet without all columns of any table is most likely; its match has faults."""
-    shares = {
-        name: sum(ours in match.names for ours in tables[name].required_columns)
-        / max(1, len(tables[name].required_columns))
-        for name, match in matches.items()
-    }
+    shares = {}
+    for name, match in matches.items():
+        required = tables[name].required_columns
+        present = {*match.names, *find_bare_columns(tables[name], required, match.ignored)}
+        shares[name] = sum(ours in present for ours in required) / max(1, len(required))
+        if _says_little(tables[name], match) and name != named:
+            shares[name] = 0.0
     if named is not None and shares[named] > 0:
         return Choice(table=named, fitting=(named,), match=matches[named], lacks=True)
     best = max(shares.values(), default=0.0)

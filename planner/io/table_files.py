@@ -12,10 +12,13 @@ from typing import Any, Final, Literal
 
 import pandas as pd
 
+from planner.contract.cell_units import has_units
+from planner.contract.columns import find_bare_columns, match_columns
 from planner.contract.fault_rounds import find_faults_across
 from planner.contract.notes import add_note
 from planner.contract.plausibility import find_unusual
 from planner.contract.readings import assume_absent, find_unclear_readings
+from planner.contract.synonyms import names_called
 from planner.contract.tables import FaultyRows, Table, check_rows, convert_units
 from planner.contract.units import plain
 from planner.errors import InputError, did_you_mean
@@ -211,16 +214,43 @@ def read_cells(table: Table, file: Path | TableFile) -> Cells:
 
 
 def _read_raw(table: Table, file: TableFile, suffix: str) -> RawTable:
-    """Return the table in a file; a file that lacks its columns may have it as a matrix."""
+    """Return the table in a file; one that lacks its columns may have units in cells, or be a matrix."""
     try:
         return READERS[suffix](table, file)
     except FaultyCells:
         raise
     except InputError:
-        raw = find_matrix(table, file)
+        raw = find_cell_units(table, file) or find_matrix(table, file)
         if raw is None:
             raise
         return raw
+
+
+def find_cell_units(table: Table, file: TableFile) -> RawTable | None:
+    """Return the table in a file whose columns name no unit where each of their cells does, as `10G`.
+
+    None where that is not so, or other columns are missing.
+    """
+    suffix = suffix_of(file.path)
+    try:
+        headers = list_headers(file) if suffix is not None else []
+    except InputError:
+        return None
+    for names in headers:
+        given = file.layout.columns
+        match = match_columns(table, names, where=file.name, mapping=given, ignore=file.layout.ignore)
+        missing = [ours for ours in table.columns if ours not in match.names]
+        bare = find_bare_columns(table, missing, match.ignored)
+        if not bare:
+            continue
+        layout = replace(file.layout, columns={**given, **bare})
+        try:
+            raw = READERS[str(suffix)](table, replace(file, layout=layout))
+        except InputError:
+            continue
+        if all(has_units(ours, raw.frame[name]) for ours, name in bare.items()):
+            return raw
+    return None
 
 
 def find_matrix(table: Table, file: TableFile) -> RawTable | None:
@@ -288,7 +318,11 @@ def find_tables(
 def locate_tables(
     tables: Iterable[Table], folder: Path, optional: Sequence[str], layouts: Mapping[str, Layout]
 ) -> tuple[dict[str, TableFile], list[str]]:
-    """Return the file of each table that is there, and a fault for each that is missing or there twice."""
+    """Return the file of each table that is there, and a fault for each that is missing or there twice.
+
+    An optional table that is there under another name only must have its columns too.
+    """
+    tables = list(tables)
     if folder.is_file() and suffix_of(folder) in workbooks.SUFFIXES:
         return _find_sheets(tables, folder, optional, layouts)
     if not folder.is_dir():
@@ -300,16 +334,55 @@ def locate_tables(
     files: dict[str, TableFile] = {}
     faults: list[str] = []
     for table in tables:
-        found = present.get(plain(table.name), [])
+        layout = layouts.get(table.name, Layout())
+        stems = names_called(table, tables, present)
+        found = [TableFile(path=path, layout=layout) for stem in stems for path in present[stem]]
+        found = _without_others(table, found, stems, table.name in optional)
         if len(found) > 1:
-            faults.append(f"{folder}: has both {found[0].name} and {found[1].name}; keep one")
+            faults.append(_several_fault(f"{folder}", table, [file.path.name for file in found], layout))
         elif found:
-            files[table.name] = TableFile(path=found[0], layout=layouts.get(table.name, Layout()))
+            files[table.name] = found[0]
+            _note_other_name(table, found[0].path.name, stems)
         elif table.name not in optional:
             near = did_you_mean(table.name, [path.name for paths in present.values() for path in paths])
             hint = near if "did you mean" in near else ""
             faults.append(f"{folder}: has no {table.name}.csv (nor {', '.join(SUFFIXES[1:6])}){hint}")
     return files, faults
+
+
+def _without_others(
+    table: Table, files: list[TableFile], names: Sequence[str], is_optional: bool
+) -> list[TableFile]:
+    """Return the files without those that lack the columns of an optional table of another name."""
+    if not is_optional or any(plain(name) == plain(table.name) for name in names):
+        return files
+    return [file for file in files if _has_columns(table, file)]
+
+
+def _has_columns(table: Table, file: TableFile) -> bool:
+    """Return whether a file has the required columns of a table."""
+    try:
+        headers = list_headers(file)
+    except InputError:
+        return False
+    mapping = file.layout.columns
+    matches = [match_columns(table, names, where=file.name, mapping=mapping) for names in headers]
+    return any(set(table.required_columns) <= set(match.names) for match in matches)
+
+
+def _several_fault(where: str, table: Table, shown: Sequence[str], layout: Layout) -> str:
+    """Return the fault of files or sheets that may both be a table."""
+    advice = "keep one"
+    if layout.key is not None:
+        setting = 'sheet = "NAME"' if shown[0].startswith("sheet ") else 'file = "PATH"'
+        advice += f", or write [{layout.key}] {setting}"
+    return f"{where}: has both {shown[0]} and {shown[1]} for table {table.name}; {advice}"
+
+
+def _note_other_name(table: Table, shown: str, names: Sequence[str]) -> None:
+    """Say which file or sheet is a table, where it has another name."""
+    if not any(plain(name) == plain(table.name) for name in names):
+        add_note(f"read {shown} as table {table.name}")
 
 
 def note_other_files(folder: Path, used: Iterable[Path]) -> None:
@@ -334,15 +407,18 @@ def _note_names(start: str, names: Sequence[str]) -> None:
 def table_files(tables: Iterable[Table], folder: Path) -> list[Path]:
     """Return the files in a folder that have the name of one of the tables, in any format."""
     present = _named_files(folder)
-    return [path for table in tables for path in present.get(plain(table.name), [])]
+    tables = list(tables)
+    return [
+        path for table in tables for stem in names_called(table, tables, present) for path in present[stem]
+    ]
 
 
 def _named_files(folder: Path) -> dict[str, list[Path]]:
-    """Return the files in a folder by the name of the table that each may hold."""
+    """Return the files in a folder by their names without ending."""
     present: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         if suffix := suffix_of(path):
-            present.setdefault(plain(path.name[: -len(suffix)]), []).append(path)
+            present.setdefault(path.name[: -len(suffix)], []).append(path)
     return present
 
 
@@ -350,19 +426,26 @@ def _find_sheets(
     tables: Iterable[Table], book: Path, optional: Sequence[str], layouts: Mapping[str, Layout]
 ) -> tuple[dict[str, TableFile], list[str]]:
     """Return the sheet of each table in a workbook, by table name, and the faults."""
+    tables = list(tables)
     sheets = workbooks.sheet_names(book)
     files: dict[str, TableFile] = {}
     faults: list[str] = []
     for table in tables:
         layout = layouts.get(table.name, Layout())
         wanted = layout.sheet or table.name
-        found = [sheet for sheet in sheets if plain(sheet) == plain(wanted)]
-        if wanted in found:
-            found = [wanted]
+        names = [sheet for sheet in sheets if plain(sheet) == plain(wanted)]
+        if wanted in names:
+            names = [wanted]
+        if not names and not layout.sheet:
+            names = names_called(table, tables, sheets)
+        found = [TableFile(path=book, layout=replace(layout, sheet=name)) for name in names]
+        found = _without_others(table, found, names, table.name in optional)
         if len(found) > 1:
-            faults.append(f"{book.name}: has both sheet '{found[0]}' and sheet '{found[1]}'; keep one")
+            shown = [f"sheet '{file.layout.sheet}'" for file in found]
+            faults.append(_several_fault(book.name, table, shown, layout))
         elif found:
-            files[table.name] = TableFile(path=book, layout=replace(layout, sheet=found[0]))
+            files[table.name] = found[0]
+            _note_other_name(table, f"{book.name} sheet {found[0].layout.sheet}", [wanted, *names][-1:])
         elif layout.sheet or table.name not in optional:
             faults.append(f"{book.name}: has no sheet '{wanted}'" + did_you_mean(wanted, sheets))
     used = {file.layout.sheet for file in files.values()}

@@ -20,8 +20,9 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.columns import ColumnMatch, shorten_name
+from planner.contract.synonyms import names_called
 from planner.contract.tables import SHOWN_ROWS, Table, is_label, shorten_faults
-from planner.contract.units import plain, unit_of
+from planner.contract.units import unit_of
 from planner.errors import InputError, did_you_mean
 from planner.formatting import counted
 from planner.io.layout import TableFile
@@ -107,7 +108,7 @@ def _choose_sheet(table: Table, path: Path) -> str:
     names = sheet_names_of(path)
     if len(names) == 1:
         return names[0]
-    found = [name for name in names if plain(name) == plain(table.name)]
+    found = names_called(table, (), names)
     if len(found) == 1:
         return found[0]
     raise InputError(

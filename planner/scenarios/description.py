@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.contract.design import observe_all
 from planner.contract.parameters import Parameter, parameters_of
+from planner.contract.synonyms import other_names
 from planner.contract.system import System
 from planner.contract.tables import Table
 from planner.contract.units import is_per_unit, unit_of
@@ -88,7 +89,7 @@ def _column(table: Table, name: str) -> dict[str, Any]:
     symbol = None if unit is None else unit.symbol
     more = {
         "unit": f"per {symbol}" if unit is not None and is_per_unit(stem) else symbol,
-        "other_names": list(rules.get("other_names", ())) or None,
+        "other_names": list(other_names(table, name)) or None,
         "default": column.default,
         "when_absent": rules.get("when_absent"),
         "may_be": rules.get("mistaken_for"),

@@ -8,35 +8,41 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from planner.contract.notes import add_note
+from planner.contract.parameters import check_parameters
 from planner.errors import InputError, did_you_mean
-from planner.formatting import few
 from planner.io.file_replacement import replace_text
 from planner.io.layout import Layout
-from planner.io.recognition import (
-    Mappings,
-    Reading,
-    Sheet,
-    list_sheets,
-    match_sheet,
-    read_as,
-    recognize,
-)
+from planner.io.recognition import Mappings, Sheet
 from planner.io.table_files import suffix_of
-from planner.scenarios.adjusted_problems import adjust_with_notes
-from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.adjusted_problems import adjust_problem
+from planner.scenarios.catalogue import find_system
+from planner.scenarios.commands import value_text
+from planner.scenarios.read_columns import (
+    ReadColumn,
+    assume_entries,
+    assume_units,
+    list_read_columns,
+)
+from planner.scenarios.sheet_choice import (
+    OPTION,
+    check_names,
+    choose_sheets,
+    list_all_sheets,
+    recognize_system,
+)
 from planner.scenarios.sources import read_files
 from planner.scenarios.starter import starter_text
 
 if TYPE_CHECKING:
     from planner.contract.problem import Problem
+    from planner.contract.questions import OpenQuestion
     from planner.contract.system import System
-    from planner.contract.tables import Table
 
 FILE: Final = "scenario.toml"
 ADVICE: Final = "say --decimal . or --decimal , or save it as CSV in UTF-8 with commas and decimal points"
@@ -46,13 +52,15 @@ ADVICE: Final = "say --decimal . or --decimal , or save it as CSV in UTF-8 with 
 class NewScenario:
     """A scenario over files.
 
-    sheets  the file or sheet of each table
+    sheets   the file or sheet of each table
+    columns  what is read of them
     """
 
     path: Path
     system: System
     problem: Problem
     sheets: Mapping[str, Sheet]
+    columns: Sequence[ReadColumn]
 
 
 def write_scenario(
@@ -62,15 +70,22 @@ def write_scenario(
     system: str | None = None,
     tables: Mapping[str, str] | None = None,
     columns: Mappings | None = None,
+    units: Mapping[str, str] | None = None,
     decimal: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    ask: Callable[[OpenQuestion], Any] | None = None,
 ) -> NewScenario:
     """Write a scenario over files, workbooks or folders of them, after reading all their tables.
 
-    out      the scenario's file; default: scenario.toml beside the first file
-    system   its name; default: the one whose tables the files are
-    tables   name of the file or sheet by table, where the columns do not tell
-    columns  names in the files where they are not recognized
-    decimal  "." or "," in text files, where both are possible
+    out       the scenario's file; default: scenario.toml beside the first file
+    system    its name; default: the one whose tables the files are
+    tables    name of the file or sheet by table, where the columns do not tell
+    columns   names in the files where they are not recognized
+    units     unit of the entries of a matrix, by table
+    decimal   "." or "," in text files, where both are possible
+    settings  keys of [problem], such as {"both_directions": True}
+    ask       returns the user's answer to a question that the tables leave open, None for none; default: what
+              the question assumes, which a note says
 
     raises  InputError where files are no tables, columns are missing or in doubt, rows are faulty, or `out`
             exists
@@ -79,36 +94,64 @@ def write_scenario(
     out = out or (paths[0] if paths[0].is_dir() else paths[0].parent) / FILE
     if out.exists():
         raise InputError(f"{out}: exists already; name another file with --out")
-    sheets = _list_sheets(files, {path.resolve() for path in paths if path.is_dir()})
-    named, mappings = tables or {}, columns or {}
-    found = find_system(system) if system is not None else _recognize_system(sheets, mappings, named)
-    _check_names(found, named, mappings)
-    chosen = _choose_sheets(sheets, found, named, mappings)
+    sheets = list_all_sheets(files, {path.resolve() for path in paths if path.is_dir()})
+    named, mappings, settings = tables or {}, columns or {}, settings or {}
+    found = find_system(system) if system is not None else recognize_system(sheets, mappings, named)
+    check_names(found, {**named, **(units or {})}, mappings)
+    adjustments = _check_settings(found, settings, out.parent)
+    chosen = choose_sheets(sheets, found, named, mappings)
+    units = dict(units or {})
+    for name, unit in assume_units(found, chosen, mappings, units).items():
+        units[name] = unit.symbol
+        add_note(
+            f"{assume_entries(chosen[name], unit)}; for another unit say --unit {name}=UNIT, or change it in "
+            "the scenario"
+        )
     problem = read_files(
         found,
         {
             name: sheet.file(
-                Layout(columns=mappings.get(name, {}), decimal=decimal, advice=ADVICE, option="--column")
+                Layout(
+                    columns=mappings.get(name, {}),
+                    decimal=decimal,
+                    unit=units.get(name),
+                    advice=ADVICE,
+                    option=OPTION,
+                )
             )
             for name, sheet in chosen.items()
         },
     )
-    _note_questions(found, problem)
-    section = _problem_section(chosen, mappings, decimal, out.parent)
+    answers, reasons = _answer_questions(found, problem, settings, ask)
+    problem = _adjust(found, problem, {**adjustments, **answers})
+    section = _problem_section(chosen, mappings, units, decimal, out.parent)
     words = shlex.join(str(path) for path in paths)
-    text = starter_text(found, origin=f"Written by: planner new scenario {words}", problem=section)
+    text = starter_text(
+        found,
+        origin=f"Written by: planner new scenario {words}",
+        problem={**settings, **answers, **section},
+        reasons=reasons,
+    )
     out.parent.mkdir(parents=True, exist_ok=True)
     replace_text(out, text)
-    return NewScenario(path=out, system=found, problem=problem, sheets=chosen)
+    read = list_read_columns(found, chosen, mappings, units)
+    return NewScenario(path=out, system=found, problem=problem, sheets=chosen, columns=read)
 
 
-def _note_questions(system: System, problem: Problem) -> None:
-    """Add notes on what the problem assumes, and a warning for each question that settings must answer."""
+def _adjust(system: System, problem: Problem, values: Mapping[str, Any]) -> Problem:
+    """Return the adjusted problem; where a question is left open that settings must answer, warn of it.
+
+    raises  InputError where the values that are given are refused
+    """
     try:
-        adjust_with_notes(system.problem.adjust, problem, {})
+        adjusted: Problem = adjust_problem(system.problem.adjust, problem, values)
     except InputError as error:
+        if values:
+            raise
         for fault in error.faults:
             add_note(f"warning: {fault}")
+        return problem
+    return adjusted
 
 
 def _files_of(path: Path) -> list[Path]:
@@ -124,138 +167,52 @@ def _files_of(path: Path) -> list[Path]:
     return files
 
 
-def _list_sheets(files: Sequence[Path], folders: set[Path]) -> list[Sheet]:
-    """Return the sheets of files; what cannot be read is a fault of a file that was named."""
-    sheets: list[Sheet] = []
-    faults = []
-    for file in files:
-        for sheet in list_sheets(file):
-            if not sheet.fault:
-                sheets.append(sheet)
-            elif file.parent.resolve() in folders:
-                add_note(f"{sheet.fault}; left out")
-            else:
-                faults.append(sheet.fault)
+def _check_settings(system: System, settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the values of adjustments that the user sets; raise InputError for those that are none."""
+    values, faults = check_parameters(
+        system.problem.adjust, settings, where="problem", what="the problem", folder=folder
+    )
     if faults:
         raise InputError(*faults)
-    if not sheets:
-        raise InputError("no file has a table")
-    return sheets
+    return dict(values)
 
 
-def _recognize_system(sheets: Sequence[Sheet], mappings: Mappings, tables: Mapping[str, str]) -> System:
-    """Return the system whose tables the sheets are; raise InputError where none or several fit."""
-    systems = [find_system(name) for name in system_names()]
-    named = {*tables, *mappings}
-    systems = [one for one in systems if named <= one.problem.table_by_name.keys()] or systems
-    recognition = recognize(sheets, systems, mappings)
-    whole = [one for one in recognition.readings if _is_whole(one, tables)]
-    if recognition.system in {one.system for one in whole}:
-        return find_system(str(recognition.system))
-    if len(whole) == 1:
-        return find_system(whole[0].system)
-    likely = [one.system for one in whole] or _list_likely(sheets, systems)
-    names = ", ".join(sheet.name for sheet in sheets)
-    if whole:
-        raise InputError(f"{names}: may be tables of {' or '.join(likely)}; say which with --system")
-    faults = [f"{sheet.name}: has columns {few(sheet.widest)}" for sheet in sheets]
-    advice = "say --system NAME, and what is missing is listed"
-    likely_text = f"; nearest by their names: {', '.join(likely)}" if likely else ""
-    raise InputError(f"{names}: are not all tables of any system{likely_text}", *faults, advice)
-
-
-def _is_whole(reading: Reading, tables: Mapping[str, str]) -> bool:
-    """Return whether sheets with all their columns are the required tables of a system."""
-    return set(reading.missing) <= set(tables) and not any(choice.lacks for choice in reading.choices)
-
-
-def _list_likely(sheets: Sequence[Sheet], systems: Sequence[System]) -> list[str]:
-    """Return the systems with the most tables named as the sheets are, where there are any."""
-    counts = {
-        one.name: sum(any(sheet.is_named(table) for sheet in sheets) for table in one.problem.table_by_name)
-        for one in systems
-    }
-    most = max(counts.values())
-    return [name for name, count in counts.items() if count == most > 0]
-
-
-def _check_names(system: System, tables: Mapping[str, str], mappings: Mappings) -> None:
-    """Raise InputError for tables and columns that the system does not have."""
-    known = system.problem.table_by_name
-    faults = [
-        f"--table {name}: {system.name} has no such table" + did_you_mean(name, known)
-        for name in tables
-        if name not in known
-    ]
-    for name, columns in mappings.items():
-        if name not in known:
-            faults.append(f"--column {name}: {system.name} has no such table" + did_you_mean(name, known))
+def _answer_questions(
+    system: System,
+    problem: Problem,
+    settings: Mapping[str, Any],
+    ask: Callable[[OpenQuestion], Any] | None,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the answers to what tables leave open, by parameter, and why those that are assumed are."""
+    answers: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+    questions = system.problem.questions(problem) if system.problem.questions is not None else ()
+    for question in questions:
+        if question.parameter in settings:
             continue
-        faults += [
-            f"--column {name}.{ours}: {name} has no such column" + did_you_mean(ours, known[name].columns)
-            for ours in columns
-            if ours not in known[name].columns
-        ]
-    if faults:
-        raise InputError(*faults)
-
-
-def _choose_sheets(
-    sheets: Sequence[Sheet], system: System, tables: Mapping[str, str], mappings: Mappings
-) -> dict[str, Sheet]:
-    """Return the sheet of each table; raise InputError where a required one is missing or in doubt."""
-    chosen = {name: _named_sheet(sheets, name, text) for name, text in tables.items()}
-    left = [sheet for sheet in sheets if sheet not in chosen.values()]
-    reading = read_as(left, system, mappings, given=chosen)
-    declared = system.problem.table_by_name
-    faults: list[str] = []
-    for sheet, choice in zip(left, reading.choices, strict=True):
-        named = next((name for name in declared if name not in chosen and sheet.is_named(name)), None)
-        if (table := choice.table or named) is not None:
-            chosen[table] = sheet
-        elif len(choice.fitting) > 0:
-            options = " or ".join(f"--table {name}='{sheet.name}'" for name in choice.fitting)
-            faults.append(f"{sheet.name}: may be the table {' or '.join(choice.fitting)}; say {options}")
-        else:
-            add_note(f"{sheet.name}: is no table of {system.name}, left out")
-    chosen = {name: chosen[name] for name in declared if name in chosen}
-    for name, sheet in chosen.items():
-        faults += _column_faults(sheet, declared[name], mappings)
-    faults += [
-        f"no file is the table {name} of {system.name} ({', '.join(declared[name].required_columns)})"
-        for name in reading.missing
-        if name not in chosen
-    ]
-    if faults:
-        raise InputError(*faults)
-    return chosen
-
-
-def _column_faults(sheet: Sheet, table: Table, mappings: Mappings) -> list[str]:
-    """Return what is wrong with the columns of a sheet, and how one of another name is mapped."""
-    match = match_sheet(sheet, table, mappings.get(table.name))
-    if set(table.required_columns) <= set(match.names):
-        return list(match.faults)
-    advice = f"{match.where}: name a column of the file by --column {table.name}.COLUMN=NAME"
-    return [*match.faults, advice]
-
-
-def _named_sheet(sheets: Sequence[Sheet], table: str, text: str) -> Sheet:
-    """Return the sheet of which a user gives the file, the sheet or both."""
-    found = [one for one in sheets if text in (one.name, str(one.path), one.path.name, one.sheet, one.stem)]
-    exact = [one for one in found if text == one.name] or found
-    if len(exact) == 1:
-        return exact[0]
-    names = [one.name for one in exact or sheets]
-    if exact:
-        raise InputError(f"--table {table}={text}: may be {' or '.join(names)}; name one of them")
-    raise InputError(f"--table {table}={text}: no such file or sheet" + did_you_mean(text, names))
+        answer = ask(question) if ask is not None else None
+        if answer is None and question.assumed is None:
+            continue  # the adjustment says all readings
+        if answer is None:
+            answer = question.assumed
+            reasons[question.parameter] = question.reason
+            others = " or ".join(
+                f"--set problem.{question.parameter}={value_text(value)} ({meaning})"
+                for value, meaning in question.others.items()
+            )
+            add_note(f"assumed: {question.assumption}; otherwise say {others}, or change the scenario")
+        answers[question.parameter] = answer
+    return answers, reasons
 
 
 def _problem_section(
-    chosen: Mapping[str, Sheet], mappings: Mappings, decimal: str | None, folder: Path
+    chosen: Mapping[str, Sheet],
+    mappings: Mappings,
+    units: Mapping[str, str],
+    decimal: str | None,
+    folder: Path,
 ) -> dict[str, Any]:
-    """Return the [problem] section that names the file, sheet and mapped columns of each table."""
+    """Return the [problem] section that names the file, sheet, unit and mapped columns of each table."""
     layouts: dict[str, dict[str, str]] = {}
     for name, sheet in chosen.items():
         layouts[name] = {"file": Path(os.path.relpath(sheet.path, folder)).as_posix()}
@@ -263,5 +220,7 @@ def _problem_section(
             layouts[name]["sheet"] = sheet.sheet
         elif decimal is not None:
             layouts[name]["decimal"] = decimal
+        if name in units:
+            layouts[name]["unit"] = units[name]
     columns = {name: dict(own) for name, own in mappings.items() if own}
     return {"tables": layouts} | ({"columns": columns} if columns else {})

@@ -243,7 +243,6 @@ def _from_tables(
 
     others  texts of other keys, which may be the names of further files
     """
-    tables = {table.name: list(table.columns) for table in system.problem.tables}
     names = _table_keys(system)
     faults = [
         f"problem.{key}: no such key of source 'tables'"
@@ -256,7 +255,9 @@ def _from_tables(
         for key, value in given.items()
         if key in ("path", *names) and not isinstance(value, str)
     ]
-    layouts, more = parse_layouts(tables, given.get("tables", {}), given.get("columns", {}))
+    layouts, more = parse_layouts(
+        system.problem.table_by_name, given.get("tables", {}), given.get("columns", {})
+    )
     faults += more
     paths = {name: layout.file for name, layout in layouts.items() if layout.file is not None}
     faults += [

@@ -22,12 +22,16 @@ WIDTH: Final = 110
 """Letters of a line."""
 
 
-def starter_text(system: System, *, origin: str, problem: Mapping[str, Any]) -> str:
+def starter_text(
+    system: System, *, origin: str, problem: Mapping[str, Any], reasons: Mapping[str, str] | None = None
+) -> str:
     """Return the text of a scenario that compares a system's usual designs, or some of them, on tables.
 
     origin   where the tables come from, a line for the reader
     problem  where the tables are, and how they are read: keys of [problem], and its sections
+    reasons  what is assumed by keys of [problem], and why, for comments
     """
+    reasons = reasons or {}
     plain = {key: value for key, value in problem.items() if not isinstance(value, Mapping)}
     sections = {key: value for key, value in problem.items() if isinstance(value, Mapping)}
     in_order = dict.fromkeys([system.default_design, *system.designs])
@@ -42,8 +46,10 @@ def starter_text(system: System, *, origin: str, problem: Mapping[str, Any]) -> 
         "",
         "[problem]",
         _entry("source", "tables"),
-        *(_entry(key, value) for key, value in plain.items()),
-        *_comments(parameters_of(system.problem.adjust)),
+        *(line for key, value in plain.items() for line in (*_reason(reasons.get(key)), _entry(key, value))),
+        *_comments(
+            {name: one for name, one in parameters_of(system.problem.adjust).items() if name not in plain}
+        ),
     ]
     if sections:
         lines += ["", tomli_w.dumps({"problem": sections}).removeprefix("[problem]\n").strip()]
@@ -69,6 +75,14 @@ def _comments(parameters: Mapping[str, Parameter]) -> list[str]:
     ]
     lines = []
     for name, rule in shown[:MOST_PARAMETERS]:
-        line = f"# {_entry(name, rule.default)}    # {rule.about}"
-        lines.append(line if len(line) <= WIDTH else f"{line[: WIDTH - 4].rsplit(' ', 1)[0]} ...")
+        lines.append(_shorten(f"# {_entry(name, rule.default)}    # {rule.about}"))
     return lines
+
+
+def _reason(text: str | None) -> list[str]:
+    """Return the comment above a key that says why its value is assumed."""
+    return textwrap.wrap(f"# assumed: {text}", WIDTH, subsequent_indent="# ") if text else []
+
+
+def _shorten(line: str) -> str:
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 4].rsplit(' ', 1)[0]} ..."

@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.columns import other_names
-from planner.contract.end_columns import ENDS, OTHER_NAMES
+from planner.contract.end_columns import ENDS, OTHER_NAMES, WITH_WORDS
+from planner.contract.synonyms import other_names
 from planner.contract.system import System
 from planner.contract.tables import Table, digest
 from planner.contract.units import Dimension, Unit, find_units, is_per_unit, unit_of
@@ -116,6 +116,8 @@ def _synonyms(table: Table, names: Sequence[str]) -> Iterator[tuple[str, dict[st
         if set(ends) <= set(names) and sum(set(pair) <= set(table.columns) for pair in ENDS) == 1:
             for first, second in OTHER_NAMES:
                 pair = sorted(zip(sorted(first), sorted(second), strict=False))
+                if (first, second) in WITH_WORDS:
+                    pair = [(f"node {one}", f"node {other}") for one, other in pair]
                 for words in pair:
                     if not set(words) & (set(names) - set(ends)):
                         yield " and ".join(words), dict(zip(ends, words, strict=True))

@@ -10,8 +10,10 @@ import pandas as pd
 import streamlit as st
 
 from planner.contract.drawing import NetworkMap
+from planner.contract.questions import OpenQuestion
 from planner.contract.system import System
 from planner.contract.tables import Table, is_label
+from planner.contract.units import symbols_like
 from planner.errors import InputError
 from planner.formatting import sizes
 from planner.io.layout import Layout
@@ -35,6 +37,8 @@ FAULT_COLOUR: Final = "color: #d73027; font-weight: 600"
 NO_TABLE: Final = "not a table"
 MARKS: Final = {"as found": None, "1,234.5": ".", "1.234,5": ","}
 """Ways to write a number, and the decimal mark of each."""
+AS_NAMED: Final = "as the file says"
+"""Choice of the unit of a matrix that its file names, or that is assumed."""
 SEPARATORS: Final = {"as found": None, "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ENCODINGS: Final = ("as found", "utf-8", "cp1252", "cp1250", "cp1251", "utf-16")
 TEXT_FILES: Final = (".csv", ".tsv", ".txt", ".csv.gz")
@@ -63,6 +67,8 @@ class PageState:
     chosen    the sheets that the draft was read from
     draft     the tables in work
     checked   the last check, and the frames that it is of
+    matrices  tables that are read from matrices
+    answers   to questions that the tables leave open, by parameter
     shown     what the editor shows
     editors   number of editors so far
     """
@@ -72,8 +78,10 @@ class PageState:
     chosen: Any = None
     missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
     unread: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    matrices: frozenset[str] = frozenset()
     draft: Draft | None = None
     checked: tasks.Checked | None = None
+    answers: dict[str, Any] = field(default_factory=dict)
     checked_frames: Any = None
     asked_frames: Any = None
     shown: Shown | None = None
@@ -111,7 +119,8 @@ def _take_results(own: PageState) -> None:
     taken: tasks.Taken | None = session.take_result("own files")
     if taken is not None:
         own.taken, own.chosen, own.draft, own.checked = taken, None, None, None
-        own.missing, own.unread = {}, {}
+        own.answers = {}
+        own.missing, own.unread, own.matrices = {}, {}, frozenset()
     read: tasks.Read | None = session.take_result("own tables")
     if read is not None:
         version = own.draft.version + 1 if own.draft else 0
@@ -123,6 +132,7 @@ def _take_results(own: PageState) -> None:
             version=version,
         )
         own.missing, own.unread, own.checked, own.asked_frames = read.missing, read.faults, None, None
+        own.matrices = read.matrices
     checked: tasks.Checked | None = session.take_result("own check")
     if checked is not None:
         own.checked, own.checked_frames = checked, own.asked_frames
@@ -294,6 +304,10 @@ def _show_layout(own: PageState, system: System, place: int, sheet: Sheet, table
             encoding = st.selectbox("Encoding", ENCODINGS, key=f"{key} encoding")
             given["delimiter"] = SEPARATORS[separator]
             given["encoding"] = None if encoding == ENCODINGS[0] else encoding
+        if table in own.matrices:
+            units = (AS_NAMED, *symbols_like(declared.required_columns[2]))
+            unit = st.selectbox("Unit of the entries", units, key=f"{key} unit")
+            given["unit"] = None if unit == AS_NAMED else unit
         columns = list(dict.fromkeys(name for names in sheet.columns for name in names))
         for ours in dict.fromkeys([*missing, *st.session_state.get(f"{key} mapped", ())]):
             is_required = declared.columns[ours].required
@@ -454,7 +468,13 @@ def _submit_check(own: PageState, draft: Draft) -> None:
         return
     own.asked_frames, own.saved = draft.frames, ""
     session.submit(
-        "own check", tasks.check_tables, draft.system, draft.frames, draft.sections, session.folder()
+        "own check",
+        tasks.check_tables,
+        draft.system,
+        draft.frames,
+        draft.sections,
+        session.folder(),
+        dict(own.answers),
     )
 
 
@@ -471,6 +491,8 @@ def _show_state(own: PageState, draft: Draft) -> None:
     _, others = _faults(own, draft)
     for fault in others[: session.MAX_ERROR_LINES]:
         st.error(escape_markdown(fault))
+    for question in checked.questions:
+        _show_question(own, question)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if st.button("Solve", type="primary", disabled=not (is_current and checked.digest), key="own solve"):
             _open_question(checked.digest)
@@ -482,6 +504,25 @@ def _show_state(own: PageState, draft: Draft) -> None:
             st.rerun()
         if is_current and checked.digest:
             _show_save(own, draft, checked)
+
+
+def _show_question(own: PageState, question: OpenQuestion) -> None:
+    """Show a question that the tables leave open; another answer has them checked again."""
+    current = own.answers.get(question.parameter, question.assumed)
+    options = list(question.answers)
+    answer = st.radio(
+        f"{question.text[:1].upper()}{question.text[1:]}?",
+        options,
+        index=options.index(current) if current in options else None,
+        format_func=lambda value: question.answers[value],
+        help=f"Assumed: {question.assumption}." if question.assumed is not None else None,
+        horizontal=True,
+        key=f"own question {question.parameter}",
+    )
+    if answer != current:
+        own.answers[question.parameter] = answer
+        own.asked_frames = None
+        st.rerun()
 
 
 def _show_save(own: PageState, draft: Draft, checked: tasks.Checked) -> None:

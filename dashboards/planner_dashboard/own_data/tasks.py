@@ -8,7 +8,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,8 +19,10 @@ from planner.contract.columns import ColumnMatch
 from planner.contract.drawing import Drawing
 from planner.contract.notes import doubts_of, make_with_notes
 from planner.contract.plausibility import find_disproportions, find_unusual
+from planner.contract.questions import OpenQuestion
 from planner.contract.system import System
 from planner.contract.tables import Table, digest, is_label
+from planner.contract.units import Unit
 from planner.errors import InputError
 from planner.formatting import sizes
 from planner.io.file_replacement import replace_folder
@@ -32,6 +34,7 @@ from planner.io.text_files import read_text
 from planner.io.toml import parse_toml
 from planner.scenarios.adjusted_problems import adjust_with_notes
 from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.read_columns import assume_entries, assume_units, is_matrix
 from planner.scenarios.scenario import load
 from planner.scenarios.shipped import own_folders, scenario_names
 from planner_dashboard.own_data.intake import SCENARIO, GivenFile, store_files
@@ -64,6 +67,7 @@ class Read:
     notes     on what was converted and ignored, by table
     faults    why a table cannot be read, by table
     missing   columns that the user may find among those of the sheet, by table
+    matrices  tables that are read from matrices
     sections  of the scenario that the tables come from
     name      of that scenario
     """
@@ -73,6 +77,7 @@ class Read:
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     faults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    matrices: frozenset[str] = frozenset()
     sections: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
 
@@ -83,6 +88,7 @@ class Checked:
 
     faults   with the table's name and the row where a row is at fault; empty: valid
     doubts   what is assumed, and figures that look like another unit
+    questions  that the tables leave open
     size     of the problem, in words
     digest   of the stored scenario; "" where there are faults
     drawing  of the problem, without a plan
@@ -90,6 +96,7 @@ class Checked:
 
     faults: tuple[str, ...]
     doubts: tuple[str, ...] = ()
+    questions: tuple[OpenQuestion, ...] = ()
     size: str = ""
     digest: str = ""
     drawing: Drawing | None = None
@@ -125,8 +132,16 @@ def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) ->
     notes: dict[str, tuple[str, ...]] = {}
     faults: dict[str, tuple[str, ...]] = {}
     missing: dict[str, tuple[str, ...]] = {}
-    for name, (sheet, layout) in chosen.items():
+    matrices: set[str] = set()
+    sheets = {name: sheet for name, (sheet, _) in chosen.items()}
+    said = {name for name, (_, layout) in chosen.items() if layout.unit is not None}
+    mappings = {name: layout.columns for name, (_, layout) in chosen.items()}
+    units = assume_units(find_system(system_name), sheets, mappings, said)
+    for name, (sheet, given) in chosen.items():
+        layout = replace(given, unit=units[name].symbol) if name in units else given
         match = match_sheet(sheet, tables[name], layout.columns)
+        if is_matrix(sheet, match):
+            matrices.add(name)
         missing[name] = _missing_columns(tables[name], match)
         try:
             cells = read_cells(tables[name], sheet.file(layout))
@@ -139,10 +154,24 @@ def read_sheets(system_name: str, chosen: Mapping[str, tuple[Sheet, Layout]]) ->
             )
             continue
         frames[name] = editable(tables[name], cells.frame)
-        notes[name] = cells.notes
+        notes[name] = (*cells.notes, *_assumed_unit(sheet, units.get(name)))
         if cells.faults:
             faults[name] = cells.faults
-    return Read(system=system_name, frames=frames, notes=notes, faults=faults, missing=missing)
+    return Read(
+        system=system_name,
+        frames=frames,
+        notes=notes,
+        faults=faults,
+        missing=missing,
+        matrices=frozenset(matrices),
+    )
+
+
+def _assumed_unit(sheet: Sheet, unit: Unit | None) -> tuple[str, ...]:
+    """Return the note on the unit that is assumed of a matrix, if there is one."""
+    if unit is None:
+        return ()
+    return (f"{assume_entries(sheet, unit)}; choose another unit under 'Columns and numbers'",)
 
 
 def _missing_columns(table: Table, match: ColumnMatch) -> tuple[str, ...]:
@@ -198,21 +227,32 @@ def _text(value: Any) -> str | None:
 
 
 def check_tables(
-    system_name: str, frames: Mapping[str, pd.DataFrame], sections: Mapping[str, Any], folder: Path
+    system_name: str,
+    frames: Mapping[str, pd.DataFrame],
+    sections: Mapping[str, Any],
+    folder: Path,
+    answers: Mapping[str, Any] | None = None,
 ) -> Checked:
-    """Check tables, and store the scenario that solves them where they are valid."""
+    """Check tables, and store the scenario that solves them where they are valid.
+
+    answers  to questions that the tables leave open, by parameter; others are assumed as the questions say
+    """
     system = find_system(system_name)
     kind = system.problem
     needed = [table.name for table in kind.tables if table.name not in kind.optional_tables]
     lost = [f"{name}: is missing" for name in needed if name not in frames]
     cells = {name: _without_empty(frame) for name, frame in frames.items()}
     faults = [fault for name, frame in cells.items() for fault in active_cells(_from_one(frame), name)]
+    questions: tuple[OpenQuestion, ...] = ()
     try:
         tables = check_problem(kind.tables, cells, kind.from_tables, [*lost, *faults])
         made = make_with_notes(lambda: kind.from_tables(tables))
-        problem = adjust_with_notes(kind.adjust, made, {})  # may ask questions, such as of directions
+        questions = tuple(kind.questions(made)) if kind.questions is not None else ()
+        values = {one.parameter: (answers or {}).get(one.parameter, one.assumed) for one in questions}
+        values = {name: value for name, value in values.items() if value is not None}
+        problem = adjust_with_notes(kind.adjust, made, values)
     except InputError as error:
-        return Checked(faults=error.faults)
+        return Checked(faults=error.faults, questions=questions)
     doubts = [
         doubt
         for name, frame in tables.items()
@@ -224,8 +264,9 @@ def check_tables(
     return Checked(
         faults=(),
         doubts=tuple(doubts),
+        questions=questions,
         size=sizes(problem.size()),
-        digest=_store(system, problem.to_tables(), sections, folder),
+        digest=_store(system, made.to_tables(), {**sections, "problem": values}, folder),
         drawing=next(iter(drawings), None),
     )
 
@@ -245,8 +286,12 @@ def _from_one(frame: pd.DataFrame) -> pd.DataFrame:
 def _store(
     system: System, tables: Mapping[str, pd.DataFrame], sections: Mapping[str, Any], folder: Path
 ) -> str:
-    """Store a scenario with its tables in a folder named by a digest of both; return the digest."""
-    document = {"system": system.name, "problem": {"source": "tables", "path": "."}, **sections}
+    """Store a scenario with its tables in a folder named by a digest of both; return the digest.
+
+    sections  of the scenario; that of the problem has adjustments only
+    """
+    problem = {"source": "tables", "path": ".", **sections.get("problem", {})}
+    document = {"system": system.name, **sections, "problem": problem}
     text = tomli_w.dumps(document)
     name = hashlib.sha256((digest(tables) + text).encode()).hexdigest()[:16]
     if not (folder / name / SCENARIO).is_file():

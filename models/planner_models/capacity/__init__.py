@@ -76,6 +76,7 @@ from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.reading import from_tables
 from planner_models.capacity.plan.what_if import explain
 from planner_models.capacity.problem.adjustments import adjust
+from planner_models.capacity.problem.directions import ask_direction
 from planner_models.capacity.problem.drawing import draw as draw_problem
 from planner_models.capacity.problem.generators import PRESETS, sample
 from planner_models.capacity.problem.problem import CapacityPlanning
@@ -97,6 +98,7 @@ SYSTEM = System(
         adjust=adjust,
         draw=draw_problem,
         elements=ELEMENTS,
+        questions=ask_direction,
         sample=sample,
     ),
     plan=PlanType(

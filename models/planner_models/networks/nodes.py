@@ -10,11 +10,21 @@ import pandas as pd
 
 from planner.arrays import Ints
 from planner.contract.tables import file_name, label, number, report_unknown_names, row_name, shorten_faults
+from planner_models.networks import table_names
 
 NODE_COLUMNS: Final = {
-    "node": label("its name"),
-    "latitude": number("degrees north", at_least=-90, at_most=90, optional=True, confused_with="longitude"),
-    "longitude": number("degrees east", at_least=-180, at_most=180, optional=True),
+    "node": label("its name", other_names=table_names.NODE),
+    "latitude": number(
+        "degrees north",
+        at_least=-90,
+        at_most=90,
+        optional=True,
+        confused_with="longitude",
+        other_names=("lat",),
+    ),
+    "longitude": number(
+        "degrees east", at_least=-180, at_most=180, optional=True, other_names=("lon", "lng", "long")
+    ),
     "x": number("place in a drawing, from left to right", optional=True),
     "y": number("place in a drawing, upwards", optional=True),
 }

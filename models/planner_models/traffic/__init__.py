@@ -82,6 +82,7 @@ from planner_models.traffic.plan.schema import PLAN_TABLES
 from planner_models.traffic.problem import generators, series
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.drawing import draw as draw_problem
+from planner_models.traffic.problem.one_way_links import ask_directions
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.traffic.problem.sources import SOURCES
@@ -105,6 +106,7 @@ SYSTEM = System(
         adjust=adjust,
         draw=draw_problem,
         elements=ELEMENTS,
+        questions=ask_directions,
     ),
     plan=PlanType(
         tables=PLAN_TABLES,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -252,3 +253,35 @@ def test_a_download_includes_its_tables(tmp_path: Path) -> None:
     done = planner("compare", tmp_path / "unzipped" / "scenario.toml", "--designs", "ecmp", "--json")
     assert done.code == 0, done.err
     assert '"max_utilization": 0.4' in done.out
+
+
+def test_a_workbook_in_the_words_of_others_is_understood_with_one_question(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.remove(book.active)  # type: ignore[arg-type]
+    circuits = book.create_sheet("Circuits")
+    for row in (("Backbone",), ("From", "To", "Bandwidth (Gbps)"), ("a", "b", 10), ("b", "c", 4)):
+        circuits.append(row)
+    matrix = book.create_sheet("Traffic matrix")
+    for row in (("Source", "a", "b", "c"), ("a", None, 1, 2), ("b", 3, None, None), ("c", 4, None, None)):
+        matrix.append(row)
+    content = io.BytesIO()
+    book.save(content)
+    taken = tasks.take_files([given("net.xlsx", content.getvalue())], tmp_path)
+    assert taken.system == "traffic"
+    reading = taken.recognition.reading("traffic")
+    assert reading is not None
+    chosen = {
+        str(choice.table): (sheet, Layout())
+        for sheet, choice in zip(taken.sheets, reading.choices, strict=True)
+    }
+    read = tasks.read_sheets("traffic", chosen)
+    assert read.matrices == {"demands"}
+    assert read.frames["demands"]["rate_mbps"].tolist() == [1000, 2000, 3000, 4000]
+    assert any("entries are in Gbit/s" in note for note in read.notes["demands"])
+    links = {}
+    for answers in ({}, {"both_directions": True}, {"both_directions": False}):
+        checked = tasks.check_tables("traffic", read.frames, {}, tmp_path, answers)
+        assert [one.parameter for one in checked.questions] == ["both_directions"]
+        problem = load(tmp_path / checked.digest / "scenario.toml").make_problem()
+        links[answers.get("both_directions")] = len(problem.links)
+    assert links == {None: 4, True: 4, False: 2}  # c and b have no other way to a

@@ -33,6 +33,12 @@ FLOWS = Table(name="flows", about="a flow", columns={**DEMANDS.columns, **LINKS.
         ("tail", "head"),
         ("u", "v"),
         ("source", "DST"),
+        ("A-end", "Z-end"),
+        ("a_side", "z_side"),
+        ("A", "Z"),
+        ("Site A", "Site B"),
+        ("Node 1", "Node 2"),
+        ("Local device", "Remote device"),
     ],
 )
 @pytest.mark.parametrize("table", [LINKS, DEMANDS], ids=lambda table: table.name)
@@ -51,6 +57,7 @@ def test_pairs_of_other_names_are_read_and_said(table: Table, first: str, second
         ["From", "capacity_mbps"],  # one end only
         ["From", "dst", "capacity_mbps"],  # names of different tools
         ["From", "from_node", "To", "capacity_mbps"],  # two that may be meant
+        ["a", "b", "capacity_mbps"],  # they may be nodes of a matrix
     ],
 )
 def test_ends_that_are_not_clear_are_missing(given: list[str]) -> None:
@@ -69,3 +76,10 @@ def test_our_own_names_and_mappings_go_first() -> None:
 def test_a_table_with_ends_of_links_and_of_demands_is_not_guessed() -> None:
     found = match_columns(FLOWS, ["From", "To", "rate_mbps", "capacity_mbps"], where="x.csv")
     assert not {"tail", "head", "source", "target"} & found.names.keys()
+
+
+def test_ends_between_racks_and_blocks_are_read_too() -> None:
+    ends = {"source_rack": label("a"), "target_rack": label("b")}
+    table = Table(name="demands", about="x", columns={**ends, "bits": number("c")})
+    found = match_columns(table, ["Src ToR", "Dst ToR", "bits"], where="x.csv")
+    assert found.names == {"source_rack": "Src ToR", "target_rack": "Dst ToR", "bits": "bits"}

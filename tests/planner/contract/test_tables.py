@@ -79,7 +79,8 @@ def test_missing_columns_name_where_a_scenario_maps_them(tmp_path: Path) -> None
     with pytest.raises(InputError) as info:
         read_table(table, file)
     assert info.value.faults[-1] == (
-        't.csv: columns with other names can be mapped: write [problem.columns.t] tail = "NAME"'
+        't.csv: columns with other names can be mapped: write [problem.columns.t] tail = "NAME" '
+        'and head = "NAME"'
     )
     with pytest.raises(InputError) as info:
         read_table(table, tmp_path / "t.csv")

@@ -17,7 +17,9 @@ import pytest
 from planner.contract.notes import observe_notes
 from planner.errors import InputError
 from planner.io.layout import Layout, TableFile
-from planner.io.table_files import read_table
+from planner.io.table_files import find_tables, locate_tables, read_table, read_tables
+from planner.io.workbooks import write_sheets
+from planner.scenarios.catalogue import find_system
 from tests.planner.io.hostile_files import (
     write_bomb,
     write_entity,
@@ -322,8 +324,9 @@ VARIANTS: Final[Mapping[str, Variant]] = {
         content="tail,head,capacity_mbps,capacity_gbps\na,b,1,1\n",
         faults=(
             (
-                "links.csv: 'capacity_mbps' and 'capacity_gbps' are both capacity_mbps; keep one, or name the other "
-                "under ignore"
+                "links.csv: 'capacity_mbps' and 'capacity_gbps' are both capacity_mbps; keep one, or "
+                'write [problem.columns.TABLE] capacity_mbps = "capacity_mbps" or '
+                'write [problem.columns.TABLE] capacity_mbps = "capacity_gbps"'
             ),
         ),
     ),
@@ -340,8 +343,39 @@ VARIANTS: Final[Mapping[str, Variant]] = {
         faults=(
             (
                 "links.csv: column 'capacity' names no unit: call it capacity_mbps where it is in Mbit/s, or give it its "
-                "own unit, such as capacity_gbps"
+                'own unit, such as capacity_gbps; or write [problem.columns.TABLE] capacity_mbps = "capacity" for Mbit/s, '
+                'or write [problem.columns.TABLE] capacity_gbps = "capacity" for Gbit/s'
             ),
+        ),
+    ),
+    "no unit, but in each cell": Variant(
+        file="links.csv",
+        content="From,To,Speed\na,b,1.5G\nb,a,2000 Mbit/s\n",
+        read=RIGHT,
+        notes=(
+            "links.csv: read 2 cells of capacity_mbps with a unit, such as '1.5G' as 1,500 Mbit/s",
+            "assumed: links.csv: 'G' in capacity_mbps is Gbit/s",
+            "links.csv: read columns 'From' as tail, 'To' as head, 'Speed' as capacity_mbps",
+        ),
+    ),
+    "no unit, and not in each cell": Variant(
+        file="links.csv",
+        content="From,To,Speed\na,b,1.5G\nb,a,2000\n",
+        faults=(
+            (
+                "links.csv: column 'Speed' names no unit: call it capacity_mbps where it is in Mbit/s, or give it its "
+                'own unit, such as capacity_gbps; or write [problem.columns.TABLE] capacity_mbps = "Speed" for Mbit/s, '
+                'or write [problem.columns.TABLE] capacity_gbps = "Speed" for Gbit/s'
+            ),
+        ),
+    ),
+    "a mapping gives the unit": Variant(
+        file="links.csv",
+        content="From,To,Speed\na,b,1.5\nb,a,2\n",
+        layout={"columns": {"capacity_gbps": "Speed"}},
+        read=RIGHT,
+        notes=(
+            "links.csv: read columns 'From' as tail, 'To' as head, 'Speed' as capacity_mbps (times 1,000)",
         ),
     ),
     "names that the user maps": Variant(
@@ -552,3 +586,57 @@ def test_a_spreadsheet_is_read_or_refused(name: str, tmp_path: Path) -> None:
     weights = [note for note in notes if note.endswith(": all links weigh 1")]
     assert len(weights) == (variant.table == "traffic.links" and "weight" not in variant.read)
     assert tuple(note for note in notes if note not in weights) == variant.notes
+
+
+FOLDERS: Final[Mapping[str, tuple[tuple[str, ...], Mapping[str, str], str]]] = {
+    "names of others": (
+        ("circuits", "traffic matrix"),
+        {"links": "circuits", "demands": "traffic matrix"},
+        "",
+    ),
+    "a singular": (("Circuit", "TM"), {"links": "Circuit", "demands": "TM"}, ""),
+    "ours first": (("links", "circuits", "flows"), {"links": "links", "demands": "flows"}, ""),
+    "two of others": (
+        ("edges", "circuits", "flows"),
+        {},
+        "for table links; keep one, or write [problem.tables.links]",
+    ),
+    "none": (("wires", "flows"), {}, "has no "),
+}
+
+
+@pytest.mark.parametrize("in_workbook", [False, True], ids=["folder", "workbook"])
+@pytest.mark.parametrize("name", FOLDERS)
+def test_files_and_sheets_are_tables_by_names_of_others(name: str, in_workbook: bool, tmp_path: Path) -> None:
+    given, expected, fault = FOLDERS[name]
+    system = find_system("traffic").problem
+    demands = pd.DataFrame({"source": ["a"], "target": ["b"], "rate_mbps": [1.0]})
+    frames = {
+        one: demands if one in ("flows", "TM", "traffic matrix") else pd.DataFrame(RIGHT) for one in given
+    }
+    path = tmp_path / "net.xlsx" if in_workbook else tmp_path
+    if in_workbook:
+        write_sheets(frames, path)
+    else:
+        for one, frame in frames.items():
+            frame.to_csv(tmp_path / f"{one}.csv", index=False)
+    layouts = {one: Layout(key=f"problem.tables.{one}") for one in system.table_by_name}
+    files, faults = locate_tables(system.tables, path, system.optional_tables, layouts)
+    if fault:
+        assert any(fault in line for line in faults), faults
+        return
+    assert not faults
+    assert {table: file.layout.sheet or file.path.stem for table, file in files.items()} == expected
+    assert read_tables(system.tables, files)["links"]["capacity_mbps"].tolist() == RIGHT["capacity_mbps"]
+
+
+def test_an_optional_table_of_another_name_must_have_its_columns(tmp_path: Path) -> None:
+    system = find_system("traffic").problem
+    (tmp_path / "links.csv").write_text(PLAIN)
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,b,1\n")
+    (tmp_path / "sites.csv").write_text("owner,street\nme,here\n")
+    assert set(find_tables(system.tables, tmp_path, system.optional_tables)) == {"links", "demands"}
+    (tmp_path / "sites.csv").write_text("site,lat,lon\na,1,2\nb,3,4\n")
+    files = find_tables(system.tables, tmp_path, system.optional_tables)
+    nodes = read_tables(system.tables, files)["nodes"]
+    assert nodes[["node", "latitude", "longitude"]].to_numpy().tolist() == [["a", 1, 2], ["b", 3, 4]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import openpyxl
@@ -27,7 +28,7 @@ def tables(tmp_path: Path) -> Path:
     """Two tables with columns of a user's own names and units."""
     folder = tmp_path / "tables"
     folder.mkdir()
-    pd.DataFrame(LINKS, columns=["A end", "B end", "Capacity (Gbit/s)"]).to_csv(
+    pd.DataFrame(LINKS, columns=["This end", "That end", "Capacity (Gbit/s)"]).to_csv(
         folder / "lines of 2026.csv", index=False
     )
     pd.DataFrame(DEMANDS, columns=["source", "target", "rate_gbps"]).to_csv(
@@ -36,7 +37,7 @@ def tables(tmp_path: Path) -> Path:
     return folder
 
 
-ENDS = {"links": {"tail": "A end", "head": "B end"}}
+ENDS = {"links": {"tail": "This end", "head": "That end"}}
 
 
 def test_files_of_any_name_are_recognized_and_stay_as_they_are(tables: Path) -> None:
@@ -92,8 +93,11 @@ def test_a_workbook_with_sheets_of_any_name(tmp_path: Path) -> None:
     book.save(tmp_path / "net.xlsx")
     done = planner("new", "scenario", tmp_path / "net.xlsx", "--out", tmp_path / "new" / "net.toml")
     assert done.code == 0, done.err
-    assert "net.xlsx, sheet Backbone: table links" in done.err
-    assert "ignored columns 'owner'" in done.err
+    table = [line.split("  ") for line in done.err.splitlines()]
+    rows = [[word.strip() for word in line if word.strip()] for line in table]
+    assert ["net.xlsx, sheet Backbone", "tail", "links.tail"] in rows
+    assert ["capacity_gbps", "links.capacity_mbps", "Gbit/s, times 1,000"] in rows
+    assert ["owner", "not read"] in rows
     assert "traffic, 3 nodes, 4 links, 2 demands" in done.err
     assert planner("check", tmp_path / "new" / "net.toml").code == 0
 
@@ -119,29 +123,35 @@ def test_marks_of_numbers_that_are_in_doubt_are_asked_for_once(tables: Path) -> 
     ("words", "line"),
     [
         ([], "lines of 2026.csv, matrix.csv: are not all tables of any system"),
-        (["--system", "traffic"], "no file is the table links of traffic (tail, head, capacity_mbps)"),
+        ([], "--table links='lines of 2026.csv' --column 'links.tail=NAME' --column 'links.head=NAME'"),
+        (["--set", "scale=2"], "--set scale: must be a key of [problem], such as problem.scale"),
+        (
+            ["--system", "traffic", "--set", "problem.scael=2"],
+            "problem.scael: no such parameter of the problem; did you mean 'scale'?",
+        ),
+        (["--system", "traffic", "--unit", "lynks=Gbit/s"], "traffic has no such table"),
         (["--system", "trafic"], "did you mean 'traffic'?"),
         (["--table", "links=lines"], "--table links=lines: no such file or sheet"),
-        (["--table", "links=lines of 2026.csv"], "by --column links.COLUMN=NAME"),
-        (["--column", "links=A end"], "--column links=A end: must be TABLE.COLUMN=NAME"),
+        (["--table", "links=lines of 2026.csv"], "say --column 'links.tail=NAME'"),
+        (["--column", "links=This end"], "--column links=This end: must be TABLE.COLUMN=NAME"),
         (["--column", "links.tail"], "--column links.tail: must be TABLE.COLUMN=NAME"),
         (
-            ["--system", "traffic", "--column", "links.tial=A end"],
+            ["--system", "traffic", "--column", "links.tial=This end"],
             "--column links.tial: links has no such column; did you mean 'tail'?",
         ),
-        (["--system", "traffic", "--column", "lynks.tail=A end"], "traffic has no such table"),
+        (["--system", "traffic", "--column", "lynks.tail=This end"], "traffic has no such table"),
         (
             [
                 "--column",
-                "links.tail=A-end",
+                "links.tail=This-end",
                 "--column",
-                "links.head=B end",
+                "links.head=That end",
                 "--table",
                 "links=lines of 2026",
                 "--system",
                 "traffic",
             ],
-            "lines of 2026.csv: has no column 'A-end', which tail is mapped to; did you mean 'A end'?",
+            "lines of 2026.csv: has no column 'This-end', which tail is mapped to; did you mean 'This end'?",
         ),
         (["elsewhere"], "elsewhere: no such file or folder"),
     ],
@@ -181,3 +191,155 @@ def test_files_that_are_no_tables_of_the_system_are_left_out(tables: Path) -> No
         written = write_scenario([tables], system="traffic", columns=ENDS)
     assert set(written.sheets) == {"links", "demands"}
     assert "staff.csv: is no table of traffic, left out" in notes
+
+
+CIRCUITS = [("London", "Paris", 100), ("Paris", "Rome", 40), ("Rome", "London", 40), ("Paris", "Oslo", 10)]
+FLOWS = [("London", "Rome", 21.3), ("Rome", "Paris", 11.8), ("Oslo", "London", 2.5)]
+
+
+def workbook(path: Path, sheets: dict[str, list[tuple[object, ...]]]) -> Path:
+    book = openpyxl.Workbook()
+    book.remove(book.active)  # type: ignore[arg-type]
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+WORDS = {
+    "From, To": ("Circuits", ("From", "To", "Bandwidth (Gbps)"), "Traffic matrix", "Peak Gbps"),
+    "A-end, Z-end": ("Links", ("A-end", "Z-end", "Capacity [Gbit/s]"), "Flows", "demand_gbps"),
+    "u, v": ("Edges", ("u", "v", "bw_gbps"), "TM", "Volume (Gbit/s)"),
+    "nodes 1 and 2": ("Interfaces", ("Node 1", "Node 2", "Link speed, Gb/s"), "Demand", "p95 (Gb/s)"),
+    "local": ("Trunks", ("Local router", "Remote router", "Speed Gbps"), "Commodities", "Load (Gbps)"),
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_names_that_others_give_to_sheets_and_columns(words: str, tmp_path: Path) -> None:
+    links, header, demands, amount = WORDS[words]
+    rows = {links: [header, *CIRCUITS], demands: [("Source", "Destination", amount), *FLOWS]}
+    written = write_scenario([workbook(tmp_path / "net.xlsx", rows)])
+    assert written.system.name == "traffic"
+    tables = load(written.path).make_problem().to_tables()
+    for table, ends, amounts in (("links", CIRCUITS, "capacity_mbps"), ("demands", FLOWS, "rate_mbps")):
+        found = tables[table].head(len(ends))  # opposite links come after the rows
+        assert found.iloc[:, :2].to_numpy().tolist() == [list(row[:2]) for row in ends]
+        assert found[amounts].tolist() == pytest.approx([row[2] * 1000 for row in ends])
+    opposite = tables["links"].iloc[len(CIRCUITS) :]
+    assert opposite[["head", "tail"]].to_numpy().tolist() == [list(row[:2]) for row in CIRCUITS]
+
+
+def test_a_matrix_below_a_title_is_the_same_problem_as_rows(tmp_path: Path) -> None:
+    cities = ["London", "Oslo", "Paris", "Rome"]
+    amounts = {(source, target): rate for source, target, rate in FLOWS}
+    matrix = [
+        ("Source", *cities),
+        *((one, *(amounts.get((one, other)) for other in cities)) for one in cities),
+    ]
+    sheets = {"Circuits": [("Backbone 2026",), (), ("From", "To", "Bandwidth (Gbps)"), *CIRCUITS]}
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        written = write_scenario([workbook(tmp_path / "net.xlsx", {**sheets, "Traffic matrix": matrix})])
+    assert any("entries are in Gbit/s, as columns of the other tables are" in note for note in notes)
+    demands = load(written.path).make_problem().to_tables()["demands"]
+    found = {(one, other): rate for one, other, rate in demands.iloc[:, :3].itertuples(index=False)}
+    assert found == pytest.approx({pair: rate * 1000 for pair, rate in amounts.items()})
+    written.path.unlink()
+    other = write_scenario([tmp_path / "net.xlsx"], units={"demands": "Mbit/s"})
+    demands = load(other.path).make_problem().to_tables()["demands"]
+    assert demands["rate_mbps"].sum() == pytest.approx(sum(amounts.values()))
+
+
+@pytest.mark.parametrize("answer", [True, False, None])
+def test_whether_a_row_is_a_line_both_ways_is_asked_set_or_assumed(
+    answer: bool | None, tmp_path: Path
+) -> None:
+    rows = {"Circuits": [("From", "To", "capacity_gbps"), *CIRCUITS]}
+    rows["Demands"] = [("From", "To", "rate_gbps"), *FLOWS]
+    book = workbook(tmp_path / "net.xlsx", rows)
+    asked: list[str] = []
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        written = write_scenario([book], ask=lambda one: asked.append(one.text) or answer)
+    assert len(asked) == 1
+    is_said = [note for note in notes if "--set problem.both_directions=false" in note]
+    assert len(is_said) == (answer is None)
+    # Oslo has no row that starts there, so that rows cannot be one way only
+    assert len(load(written.path).make_problem().links) == (4 if answer is False else 8)
+    written.path.unlink()
+    with observe_notes(notes.append):
+        other = write_scenario(
+            [book], settings={"both_directions": False}, ask=lambda _: pytest.fail("asked")
+        )
+    assert len(load(other.path).make_problem().links) == 4
+
+
+def test_rows_for_both_ways_are_no_question(tables: Path) -> None:
+    written = write_scenario([tables], columns=ENDS, ask=lambda _: pytest.fail("asked"))
+    assert len(load(written.path).make_problem().links) == len(LINKS)
+
+
+def test_the_options_that_an_error_names_work_as_they_are(tmp_path: Path) -> None:
+    book = workbook(
+        tmp_path / "net.xlsx",
+        {
+            "Sheet1": [("Here", "There", "Pipe"), *CIRCUITS],
+            "Sheet2": [("From", "To", "Peak"), *FLOWS],
+        },
+    )
+    done = planner("new", "scenario", book, "--system", "traffic")
+    assert done.code == 1
+    options = re.findall(r"--(table|column) '?([^'= ]+)='?([^']+)'", done.err)
+    assert ("column", "links.capacity_mbps", "NAME") in options
+    assert ("column", "demands.rate_gbps", "Peak") in options
+    names = {"links.tail": "Here", "links.head": "There", "links.capacity_mbps": "Pipe"}
+    words: list[str] = []
+    for option, key, value in options:
+        if key != "demands.rate_mbps":  # the other reading
+            words += [f"--{option}", f"{key}={names.get(key, value)}"]
+    done = planner("new", "scenario", book, "--system", "traffic", *words)
+    assert done.code == 0, done.err
+    tables = load(tmp_path / "scenario.toml").make_problem().to_tables()
+    assert tables["demands"]["rate_mbps"].tolist() == pytest.approx([row[2] * 1000 for row in FLOWS])
+    assert tables["links"]["capacity_mbps"].tolist()[:4] == [100, 40, 40, 10]
+
+
+def test_other_systems_are_recognized_by_the_words_of_others(tmp_path: Path) -> None:
+    stores = {
+        "Servers": [("Server", "Throughput (kops)", "RAM (GB)"), ("n1", 10, 64)],
+        "Customers": [("Customer", "Weight", "mix"), ("web", 1, "elastic")],
+        "Shards": [("Customer", "Shard", "Load (kops)", "Size (GB)"), ("web", "p1", 3, 5)],
+    }
+    written = write_scenario([workbook(tmp_path / "store.xlsx", stores)], tmp_path / "store.toml")
+    assert written.system.name == "fairshare"
+    assert written.problem.to_tables()["partitions"]["demand_kops"].tolist() == [3]
+    (tmp_path / "samples.csv").write_text(
+        "timestamp,country,Bandwidth (Gbps)\n2026-01-01 00:00,FR,1.5\n2026-01-01 00:05,FR,2\n"
+    )
+    (tmp_path / "prices.csv").write_text(
+        "Provider,country,billing,USD per Mbps,capacity_gbps\nx,FR,peak,1.5,10\n"
+    )
+    files = [tmp_path / "samples.csv", tmp_path / "prices.csv"]
+    written = write_scenario(files, tmp_path / "cdn.toml")
+    assert written.system.name == "contracts"
+    assert written.problem.to_tables()["traffic"]["traffic_mbps"].tolist() == [1500, 2000]
+
+
+def test_rows_for_each_direction_of_lines_to_buy_for_are_asked_about_and_an_option_answers(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "circuits.csv").write_text("From,To,Bandwidth (Gbps)\na,b,10\nb,a,10\n")
+    (tmp_path / "demands.csv").write_text("source,target,rate_gbps\na,b,15\n")
+    (tmp_path / "modules.csv").write_text("module,capacity_gbps,Price\n10G,10,1\n")
+    asked: list[str] = []
+    written = write_scenario(
+        [tmp_path], system="capacity", ask=lambda one: asked.append(one.parameter) or "directed"
+    )
+    assert asked == ["direction"]
+    assert load(written.path).make_problem().direction == "directed"
+    written.path.unlink()
+    written = write_scenario([tmp_path], system="capacity", settings={"direction": "bidirected"})
+    assert load(written.path).make_problem().direction == "bidirected"

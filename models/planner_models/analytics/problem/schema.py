@@ -53,9 +53,10 @@ def _usd_per_gb() -> pa.Column:
 
 SITES: Final = Table(
     name="sites",
+    other_names=("datacenters", "locations"),
     about="a place where data is generated and stored, with an uplink to its point of presence",
     columns={
-        "site": label("name of the site"),
+        "site": label("name of the site", other_names=("datacenter", "data center", "location", "name")),
         "pop": label("point of presence that its uplink ends at"),
         "uplink_mbps": _mbps("capacity of its uplink, where table bandwidth has none, Mbit/s"),
         "weight": number(
@@ -82,7 +83,7 @@ POPS: Final = Table(
     name="pops",
     about="a point of presence, with an uplink to the datacenter that answers queries",
     columns={
-        "pop": label("name of the point of presence"),
+        "pop": label("name of the point of presence", other_names=("point of presence", "name")),
         "uplink_mbps": _mbps("capacity of its uplink, where table bandwidth has none, Mbit/s"),
         "merges": choice("whether it can merge the cells of its sites", ("yes", "no")),
         "usd_per_gb": _usd_per_gb(),
@@ -101,6 +102,7 @@ INTERVALS: Final = Table(
 )
 BANDWIDTH: Final = Table(
     name="bandwidth",
+    other_names=("uplinks", "link capacity"),
     about="capacity of an uplink in an interval; a link that is named has a row for each interval",
     columns={
         "link": label("site or point of presence of the uplink"),
@@ -122,6 +124,7 @@ CUBES: Final = Table(
 )
 VOLUME: Final = Table(
     name="volume",
+    other_names=("data", "data volume", "volumes"),
     about="data that a site generates in an interval; no row: none",
     columns={
         "site": label("site"),

@@ -36,22 +36,24 @@ UNITS: Final = {"GB": 3600 / 8000, "TB": 3600 / 8_000_000, "GiB": 3600e6 / 8 / 2
 """Traffic of one Mbit/s in an hour, in each unit that costs may be given per."""
 
 KIND: Final = {
-    "location": label("place of the clients"),
-    "isp": label("network of the clients"),
-    "content": label("requested content"),
+    "location": label("place of the clients", other_names=("city", "place", "metro")),
+    "isp": label("network of the clients", other_names=("asn", "as number", "network", "operator", "as")),
+    "content": label("requested content", other_names=("video", "title", "object")),
     "bitrate_kbps": bitrate("average bitrate of each client, kbit/s"),
 }
 CLIENTS: Final = Table(
     name="clients",
+    other_names=("viewers", "sessions", "demand", "requests"),
     about="clients that request the same content at the same bitrate from the same place and network; "
     "equal rows are added up",
     columns={**KIND, "clients": count("number of clients")},
 )
 LOCATIONS: Final = Table(
     name="locations",
+    other_names=("cities", "places"),
     about="a place where clients or clusters are",
     columns={
-        "location": label("name of the place"),
+        "location": label("name of the place", other_names=("city", "place", "metro")),
         "country": label("country code of two letters (ISO 3166)"),
         "latitude": number("degrees north", at_least=-90, at_most=90, confused_with="longitude"),
         "longitude": number("degrees east", at_least=-180, at_most=180),
@@ -60,9 +62,10 @@ LOCATIONS: Final = Table(
 )
 CLUSTERS: Final = Table(
     name="clusters",
+    other_names=("servers", "sites", "pops"),
     about="servers of one CDN in one place",
     columns={
-        "cluster": label("name of the cluster"),
+        "cluster": label("name of the cluster", other_names=("server", "site", "pop")),
         "cdn": label("CDN that owns it"),
         "location": label("place of the cluster"),
         "capacity_mbps": number("capacity, Mbit/s", at_least=0, at_most=MOST_MBPS, usual=(0.1, 1e9)),

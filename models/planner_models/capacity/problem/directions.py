@@ -12,6 +12,7 @@ from typing import Final
 import pandas as pd
 
 from planner.contract.notes import add_note
+from planner.contract.questions import OpenQuestion
 from planner.contract.tables import file_name, row_name, shorten_faults
 from planner.errors import InputError
 from planner_models.capacity.problem.problem import CapacityPlanning, Direction, name_by_ends
@@ -48,6 +49,26 @@ def settle_direction(problem: CapacityPlanning, direction: Direction | None) -> 
                 'direction, say problem.direction = "directed"'
             )
     add_note(_describe_sharing(problem))
+
+
+def ask_direction(problem: CapacityPlanning) -> list[OpenQuestion]:
+    """Return the question what a row of links is, where every one of them has its opposite."""
+    frames = (getattr(problem, name) for name in LINK_TABLES)
+    if problem.states_direction or not any(
+        frame is not None and len(frame) and _count_opposites(frame) == len(frame) for frame in frames
+    ):
+        return []
+    return [
+        OpenQuestion(
+            parameter="direction",
+            text="what is a row of the table links, of which every one has its opposite",
+            answers={
+                "directed": "one direction of a line",
+                "undirected": "a line, whose capacity both directions share",
+                "bidirected": "a line, whose capacity each direction has",
+            },
+        )
+    ]
 
 
 def _count_opposites(frame: pd.DataFrame) -> int:

@@ -7,6 +7,7 @@ from typing import Final
 import pandera.pandas as pa
 
 from planner.contract.tables import Table, choice, label, number
+from planner_models.networks import table_names
 from planner_models.networks.classes import CLASSES as NETWORK_CLASSES
 from planner_models.networks.classes import MOST_PRIORITY
 from planner_models.networks.nodes import NODE_COLUMNS
@@ -67,6 +68,7 @@ LINK_COSTS: Final = {
 }
 NODES: Final = Table(
     name="nodes",
+    other_names=table_names.NODES,
     about="a place where traffic starts, ends or is switched",
     columns={
         **NODE_COLUMNS,
@@ -75,6 +77,7 @@ NODES: Final = Table(
 )
 LINKS: Final = Table(
     name="links",
+    other_names=table_names.LINKS,
     about="a link between two nodes, with the capacity that it has today; two rows with the same ends are "
     "parallel links",
     columns={
@@ -88,6 +91,7 @@ LINKS: Final = Table(
 )
 CANDIDATES: Final = Table(
     name="candidates",
+    other_names=("candidate links", "possible links", "new links"),
     about="a link that can be built: it has no capacity until modules are bought",
     columns={
         **ENDS,
@@ -104,9 +108,12 @@ CANDIDATES: Final = Table(
 )
 MODULES: Final = Table(
     name="modules",
+    other_names=("line cards", "upgrades", "capacity modules", "module types", "optics"),
     about="a unit of capacity that can be bought, for one link or for all",
     columns={
-        "module": label("its name, such as 10G"),
+        "module": label(
+            "its name, such as 10G", other_names=("type", "name", "line card", "optic", "module type")
+        ),
         "capacity_mbps": number(
             "capacity that it adds, Mbit/s",
             more_than=0,
@@ -114,7 +121,13 @@ MODULES: Final = Table(
             least=LEAST_MBPS,
             usual=(0.1, 1e8),
         ),
-        "cost": number("cost of one", at_least=0, at_most=MOST_COST, least=LEAST_COST),
+        "cost": number(
+            "cost of one",
+            other_names=("price", "capex", "unit cost", "unit price", "list price"),
+            at_least=0,
+            at_most=MOST_COST,
+            least=LEAST_COST,
+        ),
         "cost_per_km": _cost("cost of one for each kilometre of the link, beside `cost`"),
         "max_count": number(
             "most of them on a link; blank: any number",
@@ -134,6 +147,7 @@ MODULES: Final = Table(
 )
 DEMANDS: Final = Table(
     name="demands",
+    other_names=table_names.DEMANDS,
     about="traffic from one node to another that must fit",
     columns={
         "source": label("node where it starts"),

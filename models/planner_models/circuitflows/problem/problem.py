@@ -48,9 +48,10 @@ MOST_COUNT: Final = 1_000_000  # of hosts in a rack, and of packets that a place
 
 RACKS: Final = Table(
     name="racks",
+    other_names=("tors", "nodes"),
     about="a rack, and the rates of its links, each way",
     columns={
-        "rack": label("name"),
+        "rack": label("name", other_names=("tor", "node", "name")),
         "hosts": number("hosts in it", at_least=1, at_most=MOST_COUNT, whole=True),
         **LINKS,
     },

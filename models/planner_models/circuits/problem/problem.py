@@ -38,15 +38,18 @@ from planner_models.circuits.problem.racks import (
     Racks,
     find_misfits,
 )
+from planner_models.networks import table_names
 
 RACKS: Final = Table(
     name="racks",
+    other_names=("tors", "nodes", "top of rack switches"),
     about="a rack, and the rates of its links to the two switches, each way",
-    columns={"rack": label("name of the rack"), **LINKS},
+    columns={"rack": label("name of the rack", other_names=("tor", "node", "name")), **LINKS},
     key=("rack",),
 )
 DEMANDS: Final = Table(
     name="demands",
+    other_names=table_names.DEMANDS,
     about="data to be sent from one rack to another",
     columns={**END_COLUMNS, "bits": number("amount, bits", at_least=0, at_most=MOST_BITS)},
     key=ENDS,

@@ -37,8 +37,9 @@ MOST_SWITCHES: Final = 64
 
 RACKS: Final = Table(
     name="racks",
+    other_names=("tors", "nodes"),
     about="a rack, and the rates of its links to each circuit switch and to the packet switch, each way",
-    columns={"rack": label("name of the rack"), **LINKS},
+    columns={"rack": label("name of the rack", other_names=("tor", "node", "name")), **LINKS},
     key=("rack",),
 )
 COFLOWS: Final = Table(

@@ -40,17 +40,20 @@ MOST_PRICE: Final = 1e6
 LEAST_PRICE: Final = 1e-6
 MOST_GB: Final = 1e15
 OTHER_PRICES: Final = ("price_per", "cost_per", "rate_per", "usd_per", "eur_per")
+CDN_NAMES: Final = ("provider", "vendor", "supplier", "carrier", "network")
+REGION_NAMES: Final = ("country", "market", "geography", "geo", "location", "territory")
 OTHER_VOLUMES: Final = ("from", "over", "threshold", "tier")
 
 TRAFFIC: Final = Table(
     name="traffic",
+    other_names=("samples", "usage", "demand", "volumes", "measurements", "utilization"),
     about="traffic of the clients of a region in one window; all windows have the same length",
     columns={
         "window": window(
             "number of the window, such as 1, 2, 3, or its time; a window without rows is left out",
             other_names=("time", "timestamp", "date", "datetime", "date time", "start", "interval", "period"),
         ),
-        "region": label("region of the clients, such as a country"),
+        "region": label("region of the clients, such as a country", other_names=REGION_NAMES),
         "traffic_mbps": number(
             "traffic that CDNs must carry, Mbit/s",
             at_least=0,
@@ -74,10 +77,11 @@ TRAFFIC: Final = Table(
 )
 CONTRACTS: Final = Table(
     name="contracts",
+    other_names=("terms", "prices", "price list", "agreements", "cdns"),
     about="terms on which a CDN carries traffic of a region; each contract has a bill of its own",
     columns={
-        "cdn": label("CDN"),
-        "region": label("region of the clients"),
+        "cdn": label("CDN", other_names=CDN_NAMES),
+        "region": label("region of the clients", other_names=REGION_NAMES),
         "billing": choice(
             "traffic that is billed: the mean, the 95th percentile or the peak of the windows", BILLING
         ),
@@ -114,10 +118,11 @@ CONTRACTS: Final = Table(
 )  # fmt: skip
 TIERS: Final = Table(
     name="tiers",
+    other_names=("price tiers", "volume tiers", "discounts", "volume discounts"),
     about="price of billed traffic above a volume; below the first tier the contract's price applies",
     columns={
-        "cdn": label("CDN of the contract"),
-        "region": label("region of the contract"),
+        "cdn": label("CDN of the contract", other_names=CDN_NAMES),
+        "region": label("region of the contract", other_names=REGION_NAMES),
         "above_mbps": number(
             "billed traffic from which the price applies, Mbit/s", more_than=0, at_most=MOST_MBPS,
             least=LEAST_MBPS, optional=True, may_be_blank=True, other_names=OTHER_VOLUMES,
@@ -143,7 +148,7 @@ SWITCHING: Final = Table(
     about="limit of the traffic that may change its CDN between consecutive windows; regions without a "
     "row have none",
     columns={
-        "region": label("region of the clients"),
+        "region": label("region of the clients", other_names=REGION_NAMES),
         "max_moved_percent": number(
             "most traffic that changes its CDN from a window to the next, beyond what demand changes, in "
             "percent of the lower traffic of the two", at_least=0, at_most=100,

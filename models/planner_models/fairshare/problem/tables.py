@@ -22,6 +22,9 @@ MOST_PLACES: Final = 500_000_000
 """Of partitions and nodes, where rules say which are possible."""
 MOST_OUTSTANDING: Final = 1_000_000
 MOST_S: Final = 1e9
+NODE_NAMES: Final = ("server", "host", "machine", "instance", "hostname")
+TENANT_NAMES: Final = ("customer", "user", "client", "account", "application")
+PARTITION_NAMES: Final = ("shard", "key range", "slice", "bucket", "tablet")
 MOST_KOPS: Final = 1e9
 LEAST_KOPS: Final = 1e-6
 MOST_GB: Final = 1e9
@@ -33,9 +36,10 @@ LEAST_CAPACITY: Final = 1e-9
 
 NODES: Final = Table(
     name="nodes",
+    other_names=("servers", "hosts", "machines"),
     about="servers of the store",
     columns={
-        "node": label("server"),
+        "node": label("server", other_names=NODE_NAMES),
         "rate_kops": number(
             "requests that it serves in a millisecond, thousands per second", more_than=0,
             at_most=MOST_KOPS, least=LEAST_KOPS,
@@ -53,9 +57,10 @@ NODES: Final = Table(
 )  # fmt: skip
 TENANTS: Final = Table(
     name="tenants",
+    other_names=("customers", "users"),
     about="customers that share the store",
     columns={
-        "tenant": label("customer"),
+        "tenant": label("customer", other_names=TENANT_NAMES),
         "weight": number(
             "part of the store that it is due, relative to the weights of others", more_than=0,
             at_most=MOST_WEIGHT, least=LEAST_WEIGHT,
@@ -81,10 +86,13 @@ TENANTS: Final = Table(
 )  # fmt: skip
 PARTITIONS: Final = Table(
     name="partitions",
+    other_names=("shards", "keyspaces"),
     about="parts of the tenants' data, with the requests for them",
     columns={
-        "tenant": label("tenant that owns it"),
-        "partition": label("name of the partition, of its own within the tenant"),
+        "tenant": label("tenant that owns it", other_names=TENANT_NAMES),
+        "partition": label(
+            "name of the partition, of its own within the tenant", other_names=PARTITION_NAMES
+        ),
         "demand_kops": number(
             "requests for it, thousands per second", at_least=0, at_most=MOST_KOPS, least=LEAST_KOPS
         ),
@@ -96,7 +104,7 @@ RESOURCES: Final = Table(
     name="resources",
     about="further resources of nodes, beside requests",
     columns={
-        "node": label("server"),
+        "node": label("server", other_names=NODE_NAMES),
         "resource": label("resource, such as CPU"),
         "capacity": number(
             "how much of it is used up in a second", more_than=0, at_most=MOST_CAPACITY, least=LEAST_CAPACITY
@@ -109,7 +117,7 @@ USES: Final = Table(
     name="uses",
     about="use of these resources by requests",
     columns={
-        "tenant": label("tenant"),
+        "tenant": label("tenant", other_names=TENANT_NAMES),
         "resource": label("resource"),
         "per_op": number(
             "use by a thousand requests of the tenant", at_least=0, at_most=MOST_CAPACITY,
@@ -121,11 +129,12 @@ USES: Final = Table(
 )  # fmt: skip
 PLACED: Final = Table(
     name="placed",
+    other_names=("replicas", "placement"),
     about="replicas where they are now, from which moves are counted",
     columns={
-        "tenant": label("tenant"),
-        "partition": label("partition"),
-        "node": label("node that has a replica"),
+        "tenant": label("tenant", other_names=TENANT_NAMES),
+        "partition": label("partition", other_names=PARTITION_NAMES),
+        "node": label("node that has a replica", other_names=NODE_NAMES),
     },
     key=("tenant", "partition", "node"),
     may_be_empty=True,
@@ -134,9 +143,9 @@ PINNED: Final = Table(
     name="pinned",
     about="replicas that must be on a node",
     columns={
-        "tenant": label("tenant; * for any"),
-        "partition": label("partition; * for any of the tenant"),
-        "node": label("node that must have a replica"),
+        "tenant": label("tenant; * for any", other_names=TENANT_NAMES),
+        "partition": label("partition; * for any of the tenant", other_names=PARTITION_NAMES),
+        "node": label("node that must have a replica", other_names=NODE_NAMES),
     },
     key=("tenant", "partition", "node"),
     may_be_empty=True,
@@ -145,9 +154,9 @@ FORBIDDEN: Final = Table(
     name="forbidden",
     about="nodes that may have no replica",
     columns={
-        "tenant": label("tenant; * for any"),
-        "partition": label("partition; * for any of the tenant"),
-        "node": label("node; * for any"),
+        "tenant": label("tenant; * for any", other_names=TENANT_NAMES),
+        "partition": label("partition; * for any of the tenant", other_names=PARTITION_NAMES),
+        "node": label("node; * for any", other_names=NODE_NAMES),
     },
     key=("tenant", "partition", "node"),
     may_be_empty=True,
@@ -157,8 +166,11 @@ EVENTS: Final = Table(
     about="changes of demand in a simulation",
     columns={
         "at_s": number("time of the change", at_least=0, at_most=MOST_S),
-        "tenant": label("tenant"),
-        "partition": label("partition; * for the tenant's whole demand, in unchanged proportions"),
+        "tenant": label("tenant", other_names=TENANT_NAMES),
+        "partition": label(
+            "partition; * for the tenant's whole demand, in unchanged proportions",
+            other_names=PARTITION_NAMES,
+        ),
         "demand_kops": number(
             "requests from then on, thousands per second", at_least=0, at_most=MOST_KOPS, least=LEAST_KOPS
         ),

@@ -7,21 +7,27 @@ from typing import Any, Final
 import pandas as pd
 
 from planner.contract.tables import Table, label, number
+from planner_models.networks import table_names
 
 MOST_MBPS: Final = 1e9  # 1 Pbit/s, above every link; limits for all quantities keep sums exact
 MOST_KBPS: Final = 1e7  # 10 Gbit/s, above uncompressed video of every format
 MOST_COST: Final = 1e9
 MOST_PRIORITY: Final = 1e9
+CHANNEL_NAMES: Final = ("stream", "video", "title", "event")
 MOST_CLIENTS: Final = 1e10  # above the world's population; means may be fractions
 MOST_MS: Final = 1e6
 MOST_S: Final = 1e10  # three centuries
 
 CLUSTERS: Final = Table(
     name="clusters",
+    other_names=("nodes", "servers", "sites"),
     about="a cluster of servers, or a client group (the clients of one city and AS), and its tier",
     columns={
-        "cluster": label("its name"),
-        "tier": label("its tier, e.g. source, reflector, edge, group; links give the order of the tiers"),
+        "cluster": label("its name", other_names=("server", "node", "site", "name", "location")),
+        "tier": label(
+            "its tier, e.g. source, reflector, edge, group; links give the order of the tiers",
+            other_names=("layer", "level", "role"),
+        ),
         "latitude": number(
             "degrees north", at_least=-90, at_most=90, optional=True, confused_with="longitude"
         ),
@@ -31,6 +37,7 @@ CLUSTERS: Final = Table(
 )
 LINKS: Final = Table(
     name="links",
+    other_names=table_names.LINKS,
     about="a one-way overlay link from a cluster to one of the next tier",
     columns={
         "tail": label("cluster that sends"),
@@ -47,9 +54,10 @@ LINKS: Final = Table(
 )
 OBJECTS: Final = Table(
     name="objects",
+    other_names=("channels", "videos", "streams"),
     about="a video object: a channel at one of its bitrates",
     columns={
-        "channel": label("its channel"),
+        "channel": label("its channel", other_names=CHANNEL_NAMES),
         "bitrate_kbps": number("its bitrate, kbit/s", more_than=0, at_most=MOST_KBPS, usual=(5, 1e6)),
         "priority": number(
             "value of serving it to one client",
@@ -63,12 +71,23 @@ OBJECTS: Final = Table(
 )
 REQUESTS: Final = Table(
     name="requests",
+    other_names=("viewers", "demands", "demand", "clients"),
     about="clients of one group that request a channel at a bitrate",
     columns={
-        "group": label("client group that requests"),
-        "channel": label("requested channel"),
+        "group": label(
+            "client group that requests",
+            other_names=("client group", "audience", "viewer group", "city", "edge group"),
+        ),
+        "channel": label("requested channel", other_names=CHANNEL_NAMES),
         "bitrate_kbps": number("requested bitrate, kbit/s", more_than=0),
-        "clients": number("number of clients", more_than=0, at_most=MOST_CLIENTS, optional=True, default=1.0),
+        "clients": number(
+            "number of clients",
+            other_names=("viewers", "number of clients", "number of viewers", "users", "audience size"),
+            more_than=0,
+            at_most=MOST_CLIENTS,
+            optional=True,
+            default=1.0,
+        ),
         "lowest_kbps": number(
             "lowest bitrate of the channel that they accept in place of the requested one, kbit/s; default: "
             "the requested one",
@@ -89,7 +108,10 @@ REQUESTS: Final = Table(
 HOLDERS: Final = Table(
     name="holders",
     about="a source that has a channel; channels without a row are at every source",
-    columns={"channel": label("the channel"), "source": label("cluster of the first tier")},
+    columns={
+        "channel": label("the channel", other_names=CHANNEL_NAMES),
+        "source": label("cluster of the first tier"),
+    },
     key=("channel", "source"),
     may_be_empty=True,
 )

@@ -33,6 +33,7 @@ from planner_models.circuits.problem.racks import (
     MOST_US,
     Racks,
 )
+from planner_models.networks import table_names
 from planner_models.rotors.problem.rotation import Rotation, make_rotation
 
 MOST_RACKS: Final = 128
@@ -40,15 +41,17 @@ MOST_SWITCHES: Final = 64
 
 RACKS: Final = Table(
     name="racks",
+    other_names=("tors", "nodes", "top of rack switches"),
     about="a rack, and the rate of its link to each circuit switch, each way",
     columns={
-        "rack": label("name of the rack"),
+        "rack": label("name of the rack", other_names=("tor", "node", "name")),
         **{name: LINKS[name] for name in ("circuit_mbps", "failed")},
     },
     key=("rack",),
 )
 DEMANDS: Final = Table(
     name="demands",
+    other_names=table_names.DEMANDS,
     about="steady traffic from one rack to another",
     columns={
         **END_COLUMNS,

@@ -24,6 +24,7 @@ from planner.contract.tables import (
 )
 from planner.errors import InputError, did_you_mean
 from planner.io.in_memory import take_tables
+from planner_models.networks import table_names
 
 MOST_BLOCKS: Final = 256
 MOST_PORTS: Final = 10_000
@@ -34,11 +35,17 @@ TARGETS: Final = ("source", "target")
 
 BLOCKS: Final = Table(
     name="blocks",
+    other_names=("pods", "aggregation blocks"),
     about="a block of the fabric, such as a pod, with ports to optical circuit switches",
     columns={
-        "block": label("its name"),
+        "block": label("its name", other_names=("pod", "name", "aggregation block")),
         "ports": number(
-            "ports for links to other blocks", at_least=0, at_most=MOST_PORTS, whole=True, usual=(1, 10_000)
+            "ports for links to other blocks",
+            other_names=("port count", "number of ports", "radix", "uplinks"),
+            at_least=0,
+            at_most=MOST_PORTS,
+            whole=True,
+            usual=(1, 10_000),
         ),
         "port_mbps": number(
             "rate of a port each way, Mbit/s; a link has that of the slower of its ends",
@@ -52,6 +59,7 @@ BLOCKS: Final = Table(
 )
 DEMANDS: Final = Table(
     name="demands",
+    other_names=table_names.DEMANDS,
     about="traffic from one block to another that the links must carry for the coming hours",
     columns={
         "source": label("block where it starts"),

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools
+from planner.contract.questions import OpenQuestion
 from planner_models.traffic.problem.duplex_lines import pair_links
 
 if TYPE_CHECKING:
@@ -40,12 +41,7 @@ def find_one_way_doubt(problem: Traffic, where: str) -> str | None:
 
     where  name of the links' file
     """
-    if not lacks_opposite(problem).all():
-        return None
-    lost = problem.unreachable
-    if not lost.any():
-        return None
-    found = int((lost & ~add_opposites(problem).unreachable).sum())
+    found = _count_against_rows(problem)
     if found == 0:
         return None
     demands = "1 demand has" if found == 1 else f"{found:,} demands have"
@@ -53,3 +49,33 @@ def find_one_way_doubt(problem: Traffic, where: str) -> str | None:
         f"warning: {where}: no row has an opposite one, and {demands} no path against the direction of the "
         "rows; if each row is a line both ways, say problem.both_directions = true"
     )
+
+
+def ask_directions(problem: Traffic) -> list[OpenQuestion]:
+    """Return the question whether rows are lines both ways, where no link of several has an opposite one."""
+    if len(problem.links) < 2 or not lacks_opposite(problem).all():
+        return []
+    lost = _count_against_rows(problem)
+    count = f"{lost:,} of {len(problem.demands):,} demands"
+    return [
+        OpenQuestion(
+            parameter="both_directions",
+            text="is each row of the table links a line in both directions",
+            answers={
+                True: "each row of links is a line both ways",
+                False: "each row of links is one way only",
+            },
+            assumed=lost > 0,
+            reason=f"no row has an opposite one, and {count} have a path only against their direction"
+            if lost
+            else "all demands that have a path have one in the direction of the rows",
+        )
+    ]
+
+
+def _count_against_rows(problem: Traffic) -> int:
+    """Return the number of demands with a path only against the rows; 0 where a link has an opposite one."""
+    lost = problem.unreachable
+    if not lost.any() or not lacks_opposite(problem).all():
+        return 0
+    return int((lost & ~add_opposites(problem).unreachable).sum())

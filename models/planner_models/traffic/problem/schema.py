@@ -7,6 +7,7 @@ from typing import Final
 import pandera.pandas as pa
 
 from planner.contract.tables import Table, label, number
+from planner_models.networks import table_names
 from planner_models.networks.classes import CLASSES
 from planner_models.networks.nodes import NODE_COLUMNS
 from planner_models.traffic.problem.failure_sets import FAILURES
@@ -35,6 +36,7 @@ def rate_column(about: str, *, usual: tuple[float, float] | None = None) -> pa.C
 
 NODES: Final = Table(
     name="nodes",
+    other_names=table_names.NODES,
     about="a place where traffic starts, ends or is switched",
     columns={
         **NODE_COLUMNS,
@@ -45,6 +47,7 @@ NODES: Final = Table(
 NODES.columns["group"].required = False
 LINKS: Final = Table(
     name="links",
+    other_names=table_names.LINKS,
     about="a one-way link; two rows with the same ends are parallel links",
     columns={
         "tail": label("node where it starts"),
@@ -90,6 +93,7 @@ LINKS: Final = Table(
 )
 DEMANDS: Final = Table(
     name="demands",
+    other_names=table_names.DEMANDS,
     about="traffic from one node to another",
     columns={
         "source": label("node where it starts"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from planner.contract.tables import Table, choice, label, number
+from planner_models.networks import table_names
 
 MOST_RULES: Final = 1e8
 MOST_FLOWS: Final = 1e12
@@ -23,9 +24,10 @@ GUARANTEES: Final = (NO_GUARANTEE, NO_LOOP, NO_BLACK_HOLE, WAYPOINT, PER_PACKET,
 
 SWITCHES: Final = Table(
     name="switches",
+    other_names=("nodes", "routers", "devices"),
     about="a switch, and how many rules it holds",
     columns={
-        "switch": label("its name"),
+        "switch": label("its name", other_names=("node", "router", "device", "name")),
         "rule_capacity": number(
             "most rules that its table holds; absent or blank: no limit",
             at_least=0,
@@ -54,6 +56,7 @@ SWITCHES: Final = Table(
 )
 LINKS: Final = Table(
     name="links",
+    other_names=table_names.LINKS,
     about="a link from one switch to another",
     columns={
         "from": label("switch where it starts"),
@@ -73,6 +76,7 @@ LINKS: Final = Table(
 )
 CLASSES: Final = Table(
     name="classes",
+    other_names=("flows", "traffic classes"),
     about="packets that the same rules forward, such as all packets to one destination",
     columns={
         "class": label("its name"),

@@ -54,7 +54,9 @@ BAD: dict[str, tuple[dict[str, str | bytes], list[str]]] = {
         [
             (
                 "links.csv: column 'capacity' names no unit: call it capacity_mbps where it is in Mbit/s, or "
-                "give it its own unit, such as capacity_gbps"
+                "give it its own unit, such as capacity_gbps; or write [problem.columns.links] "
+                'capacity_mbps = "capacity" for Mbit/s, or write [problem.columns.links] '
+                'capacity_gbps = "capacity" for Gbit/s'
             ),
         ],
     ),

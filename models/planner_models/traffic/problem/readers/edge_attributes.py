@@ -11,9 +11,10 @@ from typing import Final
 import pandas as pd
 
 from planner.arrays import Floats
-from planner.contract.columns import list_some, other_names
+from planner.contract.columns import list_some
 from planner.contract.notes import add_note
 from planner.contract.readings import assume_absent, describe, readings_of
+from planner.contract.synonyms import other_names
 from planner.contract.units import plain, split_unit, unit_of
 from planner_models.traffic.problem.readers.file_errors import FileErrors, shorten
 from planner_models.traffic.problem.readers.table_building import (

@@ -1,0 +1,99 @@
+"""Names that people give to quantities and to tables, beside ours: `Bandwidth` for a capacity.
+
+A quantity is found by such a name only with a unit of its own dimension, so that `Bandwidth (Gbit/s)` is a
+capacity and `Bandwidth cost` is none. What a single column is called beside that, its declaration says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from planner.contract.units import plain, unit_of
+
+if TYPE_CHECKING:
+    from planner.contract.tables import Table
+
+SIZES_OF_LINKS: Final = (
+    *("bandwidth", "bw", "speed", "capacity", "cap"),
+    *(f"{what} {size}" for what in ("link", "line", "port", "interface", "circuit", "total", "max")
+      for size in ("bandwidth", "speed", "capacity", "rate")),
+)  # fmt: skip
+AMOUNTS_OF_TRAFFIC: Final = (
+    *("rate", "demand", "traffic", "volume", "load", "bandwidth", "bw", "throughput", "flow", "value"),
+    *("amount", "offered", "offered load", "requested", "requirement", "reserved", "reservation"),
+    *(f"{statistic}{noun}" for statistic in ("peak", "max", "average", "avg", "mean", "busy hour", "p95",
+      "95th percentile") for noun in ("", " rate", " demand", " traffic", " load", " volume")),
+    *(f"{noun} {word}" for noun in ("traffic", "demand") for word in ("rate", "volume", "peak", "value")),
+)  # fmt: skip
+DELAYS: Final = ("latency", "delay", "one way delay", "one way latency", "propagation delay", "link delay")
+OTHER_NAMES: Final[Mapping[tuple[str, str], Sequence[str]]] = {
+    ("capacity", "rate"): SIZES_OF_LINKS,
+    ("uplink", "rate"): (*SIZES_OF_LINKS, "uplink capacity", "uplink bandwidth", "uplink speed"),
+    ("port", "rate"): SIZES_OF_LINKS,
+    ("rate", "rate"): AMOUNTS_OF_TRAFFIC,
+    ("traffic", "rate"): AMOUNTS_OF_TRAFFIC,
+    ("bitrate", "rate"): ("bit rate", "rate", "video rate", "encoding rate", "bandwidth"),
+    ("latency", "time"): DELAYS,
+    ("delay", "time"): DELAYS,
+    ("max_latency", "time"): tuple(f"{most} {delay}" for most in ("max", "maximum") for delay in DELAYS),
+    ("length", "distance"): ("distance", "fibre length", "fiber length", "route length", "span length"),
+    ("arrival", "time"): ("arrival time", "start", "start time", "release", "release time"),
+    ("start", "time"): ("start time", "arrival", "arrival time"),
+    ("rate", "requests"): ("throughput", "capacity", "max rate", "request rate"),
+    ("demand", "requests"): ("load", "rate", "requests", "throughput", "request rate"),
+    ("memory", "data"): ("ram", "mem", "storage", "capacity", "disk"),
+    ("size", "data"): ("data", "volume", "storage", "memory", "data size"),
+}
+"""Other names of the columns of a stem and a dimension."""
+
+
+def other_names(table: Table, ours: str) -> Sequence[str]:
+    """Return the names, without unit, that other tools give to one of our columns.
+
+    Those that are names of other columns of the table, with a unit of the same dimension, are none.
+    """
+    declared: Sequence[str] = (table.columns[ours].metadata or {}).get("other_names", ())
+    stem, unit = unit_of(ours)
+    usual = OTHER_NAMES.get((stem, unit.dimension), ()) if unit is not None else ()
+    if not usual:
+        return declared
+    taken = {plain(stem)} | {
+        plain(name) for other in table.columns for name in _own_names(table, other, ours)
+    }
+    return (*declared, *(name for name in usual if plain(name) not in taken))
+
+
+def _own_names(table: Table, other: str, ours: str) -> Iterable[str]:
+    """Yield the names of another column that may be meant in place of one of ours."""
+    if other == ours:
+        return
+    stem, unit = unit_of(other)
+    yield from (other, stem)
+    if unit is not None and unit.dimension == unit_of(ours)[1].dimension:  # type: ignore[union-attr]
+        yield from (table.columns[other].metadata or {}).get("other_names", ())
+
+
+def names_called(table: Table, others: Iterable[Table], given: Collection[str]) -> list[str]:
+    """Return the given names of files or sheets that are a table's; more than one where that is not clear.
+
+    A table's own name goes first, then its other names, where they are not the name of another table.
+    Case, punctuation and a plural s do not matter for other names.
+    """
+    exact = [name for name in given if plain(name) == plain(table.name)]
+    if exact:
+        return exact
+    own = {plain(other.name) for other in others}
+    return [name for name in given if plain(name) not in own and is_called(table, name)]
+
+
+def is_called(table: Table, name: str) -> bool:
+    """Return whether a file or sheet has a table's name, or another name of it."""
+    return plain(name) == plain(table.name) or _singular(name) in map(
+        _singular, (table.name, *table.other_names)
+    )
+
+
+def _singular(name: str) -> str:
+    letters = plain(name)
+    return letters[:-1] if letters.endswith("s") and not letters.endswith("ss") else letters

@@ -1,0 +1,143 @@
+"""What is read of users' files: each of their columns beside ours, with its unit, for a short table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planner.contract.columns import ColumnMatch, format_factor
+from planner.contract.tables import Table
+from planner.contract.units import Unit, split_unit, unit_of
+from planner.io.matrices import find_entry_unit, read_ends
+from planner.io.recognition import Mappings, Sheet, match_sheet
+
+if TYPE_CHECKING:
+    from planner.contract.system import System
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadColumn:
+    """A column of a file as it is read.
+
+    given  its name in the file
+    ours   our name with that of the table, such as links.tail; "" where it is not read
+    unit   its unit, and the factor to ours; "" for a column without a unit
+    """
+
+    sheet: str
+    given: str
+    ours: str
+    unit: str = ""
+
+
+def list_read_columns(
+    system: System, chosen: Mapping[str, Sheet], mappings: Mappings, units: Mapping[str, str]
+) -> list[ReadColumn]:
+    """Return the columns of the sheets of tables, those that are read first.
+
+    units  of the entries of matrices that name none, by table
+    """
+    columns: list[ReadColumn] = []
+    for name, sheet in chosen.items():
+        table = system.problem.table_by_name[name]
+        match = match_sheet(sheet, table, mappings.get(name))
+        if is_matrix(sheet, match):
+            columns += _list_parts(sheet, table, units.get(name))
+        else:
+            columns += _list_columns(sheet, table, match, mappings.get(name, {}))
+    return columns
+
+
+def is_matrix(sheet: Sheet, match: ColumnMatch) -> bool:
+    """Return whether the match of a sheet is that of a matrix, whose columns are no names of ours."""
+    return not set(match.names.values()) <= {name for names in sheet.columns for name in names}
+
+
+def _list_parts(sheet: Sheet, table: Table, unit: str | None) -> Iterator[ReadColumn]:
+    """Yield the names of rows, those of columns, and the entries of a matrix."""
+    source, target, amount = table.required_columns
+    named, ours = entry_unit(sheet, table), unit_of(amount)[1]
+    rows, columns = ("rows", "columns") if read_ends(next(iter(sheet.widest), ""))[0] else ("columns", "rows")
+    symbol = unit or (named or ours).symbol  # type: ignore[union-attr]
+    for given, name, text in ((rows, source, ""), (columns, target, ""), ("entries", amount, symbol)):
+        yield ReadColumn(sheet=sheet.name, given=f"({given})", ours=f"{table.name}.{name}", unit=text)
+
+
+def _list_columns(
+    sheet: Sheet, table: Table, match: ColumnMatch, mapping: Mapping[str, str]
+) -> Iterator[ReadColumn]:
+    for ours, given in match.names.items():
+        yield ReadColumn(
+            sheet=sheet.name,
+            given=given,
+            ours=f"{table.name}.{ours}",
+            unit=_describe_unit(ours, given, match, is_mapped=given in mapping.values()),
+        )
+    for given in match.ignored:
+        yield ReadColumn(sheet=sheet.name, given=given, ours="")
+
+
+def _describe_unit(ours: str, given: str, match: ColumnMatch, *, is_mapped: bool) -> str:
+    """Return the unit of a column of a file, with the factor to ours."""
+    unit = unit_of(ours)[1]
+    if unit is None:
+        return ""
+    named = named_unit(given, unit)
+    if named is None and not is_mapped:
+        return "in each cell"
+    factor = format_factor(match.factors.get(ours))
+    return (named or unit).symbol + (f", {factor[2:-1]}" if factor else "")
+
+
+def named_unit(given: str, ours: Unit) -> Unit | None:
+    """Return the unit of the dimension of ours that a name says; None where it says none, or is not clear."""
+    for _, units in split_unit(given):
+        fitting = [one for one in units if one.dimension == ours.dimension]
+        if len(fitting) == 1:
+            return fitting[0]
+    return None
+
+
+def entry_unit(sheet: Sheet, table: Table) -> Unit | None:
+    """Return the unit that a matrix names; None where it names none."""
+    return find_entry_unit(table, sheet.file(), next(iter(sheet.widest), ""))
+
+
+def assume_units(
+    system: System, chosen: Mapping[str, Sheet], mappings: Mappings, given: Collection[str] = ()
+) -> dict[str, Unit]:
+    """Return the unit of each matrix that names none, by table: the one that all other tables name.
+
+    given  tables of matrices whose unit the user says
+    """
+    units = {}
+    for name, sheet in chosen.items():
+        table = system.problem.table_by_name[name]
+        is_open = name not in given and is_matrix(sheet, match_sheet(sheet, table, mappings.get(name)))
+        if is_open and entry_unit(sheet, table) is None:
+            unit = find_shared_unit(system, chosen, mappings, table.required_columns[2])
+            if unit is not None:
+                units[name] = unit
+    return units
+
+
+def assume_entries(sheet: Sheet, unit: Unit) -> str:
+    """Return the note that a matrix is assumed to have the unit of the other tables."""
+    return f"assumed: {sheet.name}: entries are in {unit.symbol}, as columns of the other tables are"
+
+
+def find_shared_unit(
+    system: System, chosen: Mapping[str, Sheet], mappings: Mappings, ours: str
+) -> Unit | None:
+    """Return the one unit that the columns of all other tables name, of the dimension of ours; else None."""
+    unit = unit_of(ours)[1]
+    assert unit is not None
+    tables = system.problem.table_by_name
+    found = set()
+    for name, sheet in chosen.items():
+        match = match_sheet(sheet, tables[name], mappings.get(name))
+        if not is_matrix(sheet, match):
+            named = [named_unit(given, unit) for one, given in match.names.items() if unit_of(one)[1]]
+            found |= {one for one in named if one is not None}
+    return found.pop() if len(found) == 1 else None

@@ -1,0 +1,197 @@
+"""Choice of the system that files are of, and of the sheet of each table; what is missing is said once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from planner.contract.columns import resolve_column
+from planner.contract.notes import add_note
+from planner.errors import InputError, did_you_mean
+from planner.formatting import few
+from planner.io.recognition import Mappings, Reading, Sheet, list_sheets, match_sheet, read_as, recognize
+from planner.scenarios.catalogue import find_system, system_names
+
+if TYPE_CHECKING:
+    from planner.contract.system import System
+    from planner.contract.tables import Table
+
+OPTION: Final = "--column"
+"""Option that maps a column, in advice."""
+
+
+def list_all_sheets(files: Sequence[Path], folders: set[Path]) -> list[Sheet]:
+    """Return the sheets of files; what cannot be read is a fault of a file that was named.
+
+    folders  those that were named in place of their files
+    """
+    sheets: list[Sheet] = []
+    faults = []
+    for file in files:
+        for sheet in list_sheets(file):
+            if not sheet.fault:
+                sheets.append(sheet)
+            elif file.parent.resolve() in folders:
+                add_note(f"{sheet.fault}; left out")
+            else:
+                faults.append(sheet.fault)
+    if faults:
+        raise InputError(*faults)
+    if not sheets:
+        raise InputError("no file has a table")
+    return sheets
+
+
+def recognize_system(sheets: Sequence[Sheet], mappings: Mappings, tables: Mapping[str, str]) -> System:
+    """Return the system whose tables the sheets are.
+
+    raises  InputError where several fit, and where none does: with all that the nearest one lacks
+    """
+    systems = [find_system(name) for name in system_names()]
+    named = {*tables, *mappings}
+    systems = [one for one in systems if named <= one.problem.table_by_name.keys()] or systems
+    recognition = recognize(sheets, systems, mappings)
+    whole = [one for one in recognition.readings if _is_whole(one, tables)]
+    if recognition.system in {one.system for one in whole}:
+        return find_system(str(recognition.system))
+    if len(whole) == 1:
+        return find_system(whole[0].system)
+    names = ", ".join(sheet.name for sheet in sheets)
+    if whole:
+        options = " or ".join(f"--system {one.system}" for one in whole)
+        raise InputError(f"{names}: may be tables of several systems; say {options}")
+    has = [f"{sheet.name}: has columns {few(sheet.widest)}" for sheet in sheets]
+    nearest = _nearest_system(sheets, systems, mappings)
+    if nearest is None:
+        systems_text = f"say --system NAME, one of: {', '.join(one.name for one in systems)}"
+        raise InputError(f"{names}: are not all tables of any system", *has, systems_text)
+    try:
+        choose_sheets(sheets, nearest, tables, mappings)
+        lacks: tuple[str, ...] = ()
+    except InputError as error:
+        lacks = error.faults
+    raise InputError(
+        f"{names}: are not all tables of any system; nearest is {nearest.name} (--system {nearest.name})",
+        *(line for line in has if not any(line.partition(": has")[0] in lack for lack in lacks)),
+        *lacks,
+    )
+
+
+def _is_whole(reading: Reading, tables: Mapping[str, str]) -> bool:
+    """Return whether sheets with all their columns are the required tables of a system."""
+    return set(reading.missing) <= set(tables) and not any(choice.lacks for choice in reading.choices)
+
+
+def _nearest_system(sheets: Sequence[Sheet], systems: Sequence[System], mappings: Mappings) -> System | None:
+    """Return the system with the largest share of its required columns in the sheets; None where all are 0.
+
+    A table that a sheet is by its name counts as a column.
+    """
+    shares = {}
+    for system in systems:
+        kind = system.problem
+        required = [table for table in kind.tables if table.name not in kind.optional_tables]
+        total = sum(len(table.required_columns) + 1 for table in required)
+        found = 0
+        for table in required:
+            matches = [match_sheet(sheet, table, mappings.get(table.name)) for sheet in sheets]
+            found += max(sum(ours in match.names for ours in table.required_columns) for match in matches)
+            found += any(sheet.is_named(table, kind.tables) for sheet in sheets)
+        shares[system.name] = found / max(total, 1)
+    nearest = max(shares, key=lambda name: shares[name])
+    return find_system(nearest) if shares[nearest] > 0 else None
+
+
+def check_names(system: System, tables: Mapping[str, str], mappings: Mappings) -> None:
+    """Raise InputError for tables and columns that the system does not have."""
+    declared = system.problem.table_by_name
+    faults = [
+        f"--table {name}: {system.name} has no such table" + did_you_mean(name, declared)
+        for name in tables
+        if name not in declared
+    ]
+    for name, columns in mappings.items():
+        if name not in declared:
+            faults.append(f"{OPTION} {name}: {system.name} has no such table" + did_you_mean(name, declared))
+            continue
+        faults += [
+            f"{OPTION} {name}.{ours}: {name} has no such column" + did_you_mean(ours, declared[name].columns)
+            for ours in columns
+            if resolve_column(declared[name], ours) is None
+        ]
+    if faults:
+        raise InputError(*faults)
+
+
+def choose_sheets(
+    sheets: Sequence[Sheet], system: System, tables: Mapping[str, str], mappings: Mappings
+) -> dict[str, Sheet]:
+    """Return the sheet of each table; raise InputError with all that is missing or in doubt, and its options.
+
+    tables  name of the file or sheet by table, as the user says
+    """
+    chosen = {name: _named_sheet(sheets, name, text) for name, text in tables.items()}
+    remaining = [sheet for sheet in sheets if sheet not in chosen.values()]
+    reading = read_as(remaining, system, mappings, given=chosen)
+    declared = system.problem.table_by_name
+    faults: list[str] = []
+    unused: list[Sheet] = []
+    for sheet, choice in zip(remaining, reading.choices, strict=True):
+        table = choice.table or _table_called(
+            sheet, [one for one in declared.values() if one.name not in chosen]
+        )
+        if table is not None:
+            chosen[table] = sheet
+        elif len(choice.fitting) > 0:
+            options = " or ".join(f"--table {name}='{sheet.name}'" for name in choice.fitting)
+            faults.append(f"{sheet.name}: may be the table {' or '.join(choice.fitting)}; say {options}")
+        else:
+            unused.append(sheet)
+    chosen = {name: chosen[name] for name in declared if name in chosen}
+    for name, sheet in chosen.items():
+        faults += _column_faults(sheet, declared[name], mappings)
+    faults += [
+        _missing_fault(system, declared[name], unused) for name in reading.missing if name not in chosen
+    ]
+    if faults:
+        raise InputError(*faults)
+    for sheet in unused:
+        add_note(f"{sheet.name}: is no table of {system.name}, left out")
+    return chosen
+
+
+def _table_called(sheet: Sheet, tables: Sequence[Table]) -> str | None:
+    """Return the first table of a sheet's name of which it has a column; None for none."""
+    return next(
+        (one.name for one in tables if sheet.is_named(one, tables) and match_sheet(sheet, one).names), None
+    )
+
+
+def _column_faults(sheet: Sheet, table: Table, mappings: Mappings) -> list[str]:
+    """Return what is wrong with the columns of a sheet, and how those of other names are mapped."""
+    match = match_sheet(sheet, table, mappings.get(table.name), option=OPTION)
+    return list(match.faults)
+
+
+def _missing_fault(system: System, table: Table, unused: Sequence[Sheet]) -> str:
+    """Return the fault of a required table that no sheet is, and the options for a sheet that is no table."""
+    text = f"no file is the table {table.name} of {system.name} ({', '.join(table.required_columns)})"
+    if not unused:
+        return f"{text}: name a further file or sheet that is"
+    sheet = unused[0]
+    options = [f"--table {table.name}='{sheet.name}'"]
+    options += [f"{OPTION} '{table.name}.{ours}=NAME'" for ours in table.required_columns]
+    return f"{text}: name a further file, or say {' '.join(options)}"
+
+
+def _named_sheet(sheets: Sequence[Sheet], table: str, text: str) -> Sheet:
+    """Return the sheet of which a user gives the file, the sheet or both."""
+    found = [one for one in sheets if text in (one.name, str(one.path), one.path.name, one.sheet, one.stem)]
+    exact = [one for one in found if text == one.name] or found
+    if len(exact) == 1:
+        return exact[0]
+    names = [one.name for one in exact or sheets]
+    if exact:
+        raise InputError(f"--table {table}={text}: may be {' or '.join(names)}; name one of them")
+    raise InputError(f"--table {table}={text}: no such file or sheet" + did_you_mean(text, names))
