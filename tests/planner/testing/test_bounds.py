@@ -85,3 +85,14 @@ def test_a_run_is_named_with_what_was_asked() -> None:
     run = run_of(1.0, None)
     given = replace(run, entry=replace(run.entry, parameters={"paths": 4}), options=Options(service="all"))
     assert (describe(run), describe(given)) == ("own", "own(paths=4, service=all)")
+
+
+@pytest.mark.parametrize(("sent_mbps", "is_beaten"), [(1.0, False), (3.0, True)])
+def test_a_bound_of_another_metric_covers_plans_that_reach_as_much(sent_mbps: float, is_beaten: bool) -> None:
+    """A plan that sends less loses less, which beats no bound on the loss of plans that deliver as much."""
+    full = run_of(4.0, 4.0)
+    assert full.decision is not None
+    proof = replace(full.proof, metric="lost_mbps", objective=1.0, bound=1.0)
+    bounding = replace(full, decision=replace(full.decision, proof=proof))
+    with pytest.raises(AssertionError, match="lost_mbps") if is_beaten else nullcontext():
+        check_bounds([bounding, run_of(sent_mbps, None)])

@@ -11,6 +11,7 @@ from pydantic import Field
 from planner import clock
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
+from planner.errors import InputError
 from planner.options import Options
 from planner_models.circuitflows.designs import operation
 from planner_models.circuitflows.plan.metrics import measure
@@ -65,6 +66,8 @@ def run_tuned_queues(
         for low, high, lead in itertools.product(small, large, early)
         if low <= high
     }
+    if not settings:
+        raise InputError(f"large: no size is at least the smallest of small, {min(small)} packets")
     fixed = {"shifts": rings, "alpha": alpha, "beta": beta}
     trials: list[tuple[float, float, dict[str, float]]] = []
     start, trying = clock.now(), operation.limited(options, operation.share_of(options, TRIAL_SHARE))
