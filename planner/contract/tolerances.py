@@ -21,6 +21,8 @@ from planner.arrays import Bools, Floats
 
 RELATIVE: Final = 1e-6
 """Largest violation that a design may leave, relative to the limit."""
+EXACT: Final = 1e-9
+"""The same, where plans are made of given numbers as they are, and only their sums and products round."""
 MARGIN: Final = 1.001
 """Factor by which a check allows more than a design may leave."""
 ROUNDING: Final = 1e-12
@@ -31,7 +33,7 @@ def allowance(limit: ArrayLike, terms: ArrayLike = 0.0, *, relative: float = REL
     """Return by how much amounts may differ from limits, in their shape and unit; 0 for limits of inf.
 
     terms     sum of the absolute terms that an amount was computed from, in the unit of the limit
-    relative  for limits that are kept more exactly than by a solver, such as sums of given numbers
+    relative  for limits that are kept more exactly than by a solver, such as EXACT
     """
     size = np.abs(np.asarray(limit, float))
     size = np.where(np.isfinite(size), size, 0.0)
@@ -55,7 +57,9 @@ def falls_short(
 
 
 def differs(one: ArrayLike, other: ArrayLike, terms: ArrayLike = 0.0, *, relative: float = RELATIVE) -> Bools:
-    """Return whether amounts differ by more than the allowance of the larger; see `allowance`."""
+    """Return whether amounts differ by more than the allowance of the larger one, or one of them is NaN."""
     first, second = np.asarray(one, float), np.asarray(other, float)
     larger = np.maximum(np.abs(first), np.abs(second))
-    return np.asarray(np.abs(first - second) > allowance(larger, terms, relative=relative))
+    with np.errstate(invalid="ignore"):  # inf - inf
+        is_near = np.abs(first - second) <= allowance(larger, terms, relative=relative)
+    return np.asarray(~(is_near | (first == second)))

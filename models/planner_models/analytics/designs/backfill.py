@@ -15,7 +15,8 @@ from planner.options import Options
 from planner_models.analytics.designs import branching, prices, search
 from planner_models.analytics.designs.choices import IMPOSSIBLE, Choices, Interval, Separate, Shared
 from planner_models.analytics.designs.decision import decide
-from planner_models.analytics.designs.shortage import explain_shortage
+from planner_models.analytics.designs.shedding import SCOPE as LEFT_OUT
+from planner_models.analytics.designs.shedding import fit_interval
 from planner_models.analytics.designs.time_prices import Waiting, find_time_prices
 from planner_models.analytics.plan.backfill import tabulate_kept
 from planner_models.analytics.plan.metrics import measure
@@ -111,10 +112,9 @@ def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
     choices = Choices(problem, must_answer=options.service == "all")
     own_prices: list[Floats] = []
     for t in range(len(problem.interval_numbers)):
-        interval = choices.interval(t)
-        short = _prove_shortage(problem, interval, t, options)
-        if short is not None:
-            return short
+        interval, reason = fit_interval(choices, t)
+        if reason is not None:
+            return _refuse(reason)
         own_prices.append(prices.find_prices(interval, own_prices[-1] if own_prices else None).price)
     waiting = Waiting(problem, choices)
     found = find_time_prices(problem, waiting, np.array(own_prices))
@@ -136,18 +136,14 @@ def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
         bound=bound,
         metric="total_value",
         backend=BACKEND,
-        bound_scope=SCOPE,
+        bound_scope=f"{SCOPE}, {LEFT_OUT}" if choices.shortages else SCOPE,
+        reasons=best.proof.reasons,
     )
-    return Decision(plan=best.plan, proof=proof)
+    return Decision(plan=best.plan, proof=proof, guarantees=best.guarantees)
 
 
-def _prove_shortage(
-    problem: Analytics, interval: Interval, t: int, options: Options
-) -> Decision[Levels] | None:
-    """Return the decision that there is no plan for an interval; None where no shortage proves it."""
-    reason = explain_shortage(problem, interval, t, must_answer=options.service == "all")
-    if reason is None:
-        return None
+def _refuse(reason: str) -> Decision[Levels]:
+    """Return the decision that there is no plan."""
     return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,)))
 
 
@@ -171,10 +167,9 @@ def _send(
     pool: list[Candidate] = []
     price: Floats | None = None
     for t in range(len(problem.interval_numbers)):
-        new = choices.interval(t)
-        short = _prove_shortage(problem, new, t, options)
-        if short is not None:
-            return short
+        new, reason = fit_interval(choices, t)
+        if reason is not None:
+            return _refuse(reason)
         pool = [one for one in pool if _is_in_window(problem, one.k, t)]
         capacity = problem.capacity_bytes[t]
         offering = [] if order == "after" else [one for one in pool if one.is_offered(t)]
@@ -200,7 +195,9 @@ def _send(
         answers, added = found.answers[:own], found.added[:, :sites]
         chosen.append(choices.to_levels(new, answers, added))
         pool.append(_start_candidate(problem, choices, t, answers, added, waiting))
-    decision = decide(problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price)
+    decision = decide(
+        problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price, choices=choices
+    )
     if decision.plan is None:
         return decision
     numbers, names = problem.interval_numbers, problem.level_names
@@ -213,7 +210,7 @@ def _send(
     )
     plan = replace(decision.plan, backfill=table)
     plan = replace(plan, kept=tabulate_kept(problem, read_backfill(problem, plan)))
-    return Decision(plan=plan, proof=decision.proof)
+    return Decision(plan=plan, proof=decision.proof, guarantees=decision.guarantees)
 
 
 def _in_bytes(choices: Choices, k: int) -> Interval:

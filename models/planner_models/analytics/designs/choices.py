@@ -59,13 +59,34 @@ class Choices:
     """
 
     def __init__(self, problem: Analytics, *, must_answer: bool = False) -> None:
-        self.problem = problem
+        self.problem, self.must_answer = problem, must_answer
         taking_part = problem.has_data.any(axis=0) & (problem.source_of < 0)
         self.shared = np.flatnonzero(~problem.is_sum & taking_part)
         self.separate = np.flatnonzero(problem.is_sum & taking_part)
         self._per_record = problem.level_column("bytes_per_record")
         self._per_cell = problem.level_column("bytes_per_cell")
         self._may_answer = problem.may_answer & ~(problem.is_none & must_answer)
+        self._left_out: dict[int, tuple[Ints, Bools]] = {}
+        self.shortages: list[str] = []
+
+    def leave_out(self, k: int, query: Ints, of_site: Bools, reason: str) -> None:
+        """Leave out answers of interval k.
+
+        query    of those with one answer for all sites
+        of_site  (S, n) of each site to queries with values that add up
+        reason   why not all fit
+        """
+        self._left_out[k] = query, of_site
+        self.shortages.append(reason)
+
+    def without_left_out(self, chosen: Ints) -> Ints:
+        """Return levels (K, S, Q) in which answers that are left out have none, -1."""
+        chosen = chosen.copy()
+        for k, (query, of_site) in self._left_out.items():
+            chosen[k, :, query] = -1
+            site, place = np.nonzero(of_site)
+            chosen[k, site, self.separate[place]] = -1
+        return chosen
 
     @cached_property
     def _makes(self) -> Bools:
@@ -127,6 +148,10 @@ class Choices:
         value = np.where(possible, problem.level_value_usd[own], IMPOSSIBLE)
         value = np.where(problem.is_asked[k, own][:, None], value, self._not_asked)
         use = load / np.where(capacity > 0, capacity, 1.0)
+        if k in self._left_out:
+            is_out = np.isin(own, self._left_out[k][0])
+            value = np.where(is_out[:, None], self._not_asked, value)
+            use = np.where(is_out[:, None, None], 0.0, use)
         return Shared(own, value, np.ascontiguousarray(use), sends)
 
     def _separate_of(self, k: int, capacity: Floats, pop_capacity: Floats) -> Separate:
@@ -143,6 +168,10 @@ class Choices:
         use = np.where(has, size, 0.0) / np.where(capacity > 0, capacity, 1.0)[:, None, None]
         of_pop_use = np.where(has, on_pop, 0.0) / np.where(of_pop > 0, of_pop, 1.0)[:, None, None]
         value = np.where(has, value, self._not_asked)
+        if k in self._left_out:
+            is_out = self._left_out[k][1][:, :, None]
+            value = np.where(is_out, self._not_asked, value)
+            use, of_pop_use = np.where(is_out, 0.0, use), np.where(is_out, 0.0, of_pop_use)
         return Separate(own, *(np.ascontiguousarray(array) for array in (value, use, of_pop_use)))
 
     def to_levels(self, interval: Interval, answers: Ints, added: Ints) -> Ints:

@@ -18,6 +18,17 @@ from planner_models.analytics.problem.problem import Analytics
 
 RULES_ONLY: Final = frozenset({"rules"})
 """Guarantees of designs that overload uplinks: sites only send levels that they may send."""
+BUT_ANSWERS: Final = frozenset({"capacity", "error", "storage", "rules"})
+"""Guarantees of plans that leave out answers, as uplinks carry not even the coarsest levels of all."""
+
+
+def say_shortages(choices: Choices) -> tuple[str, ...]:
+    """Return why answers are left out, one sentence; none where they are not."""
+    count = len(choices.shortages)
+    if not count:
+        return ()
+    more = f" (and {count - 1} more intervals)" if count > 1 else ""
+    return (f"answers are left out, as not all fit: {choices.shortages[0]}{more}",)
 
 
 def decide(
@@ -28,16 +39,24 @@ def decide(
     backend: str = "rule",
     guarantees: frozenset[str] | None = RULES_ONLY,
     price: Floats | None = None,
+    choices: Choices | None = None,
 ) -> Decision[Levels]:
     """Return the decision for chosen levels (K, S, Q); its objective value has no bound.
 
-    price  (S + G,) price of each uplink in the last interval, USD
+    price    (S + G,) price of each uplink in the last interval, USD
+    choices  that the levels are of, which may leave answers out
     """
+    reasons: tuple[str, ...] = ()
+    if choices is not None and choices.shortages:
+        chosen, guarantees = choices.without_left_out(chosen), BUT_ANSWERS
+        reasons = say_shortages(choices)
     chosen = follow_sources(problem, chosen)
     figures = measure_levels(problem, chosen)
     if options.service == "all" and (figures["no_data_loss"] or figures["late_loss"]):
         return Decision(plan=None, proof=_prove_short(problem, figures))
-    proof = Proof(status=Status.FEASIBLE, objective=figures["value"], metric="value", backend=backend)
+    proof = Proof(
+        status=Status.FEASIBLE, objective=figures["value"], metric="value", backend=backend, reasons=reasons
+    )
     return Decision(plan=make_plan(problem, chosen, price), proof=proof, guarantees=guarantees)
 
 

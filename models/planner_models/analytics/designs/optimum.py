@@ -16,9 +16,10 @@ from planner.contract.proof import OPTIMAL_GAP, Proof, Status, relative_gap
 from planner.options import Options, Service
 from planner_models.analytics.designs import branching, prices
 from planner_models.analytics.designs.choices import Choices, Interval
+from planner_models.analytics.designs.decision import BUT_ANSWERS, say_shortages
 from planner_models.analytics.designs.program import build_interval
 from planner_models.analytics.designs.program import build_model as build_program
-from planner_models.analytics.designs.shortage import explain_shortage
+from planner_models.analytics.designs.shedding import SCOPE, fit_interval, leave_out
 from planner_models.analytics.plan.plan import Levels, make_plan
 from planner_models.analytics.problem.problem import Analytics, find_rows
 
@@ -74,22 +75,26 @@ def plan(
     last = _start_from(problem, choices, previous)
     is_cut = False
     for k in range(len(problem.interval_numbers)):
-        interval = choices.interval(k)
-        reason = explain_shortage(problem, interval, k, must_answer=must_answer)
+        interval, reason = fit_interval(choices, k)
         if reason is not None:
             return Decision(
                 plan=None, proof=Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
             )
         left = until - clock.now()
         is_cut = is_cut or left <= 0
-        last = plan_interval(choices, interval, last, method=method, options=options, left_s=left)
+        before = last
+        last = plan_interval(choices, interval, before, method=method, options=options, left_s=left)
+        is_infeasible = last.chosen is None and last.bound is None and not must_answer
+        if is_infeasible and leave_out(choices, k, _say_none_fits(problem, k)):
+            interval = choices.interval(k)
+            last = plan_interval(choices, interval, before, method=method, options=options, left_s=left)
         if last.chosen is None:
             return Decision(plan=None, proof=_prove_none(problem, k, last))
         chosen.append(last.chosen)
         bound = None if bound is None or last.bound is None else bound + last.bound
         backend = last.backend if last.backend != BACKEND else backend
     assert last is not None
-    made = make_plan(problem, np.array(chosen), last.price)
+    made = make_plan(problem, choices.without_left_out(np.array(chosen)), last.price)
     value = float(made.answers["value_usd"].sum())
     gap = relative_gap(value, bound)
     wanted = OPTIMAL_GAP if options.gap is None else options.gap
@@ -102,8 +107,10 @@ def plan(
         metric="value",
         backend=backend,
         is_cut=is_cut,
+        bound_scope=SCOPE if choices.shortages and bound is not None else None,
+        reasons=say_shortages(choices),
     )
-    return Decision(plan=made, proof=proof)  # fmt: skip
+    return Decision(plan=made, proof=proof, guarantees=BUT_ANSWERS if choices.shortages else None)
 
 
 def read_prices(problem: Analytics, previous: Decision[Levels] | None) -> Floats | None:
@@ -207,10 +214,17 @@ def build_model(
     return build_program(problem, service=service).describe(about, metric="value", unit="USD")
 
 
+def _say_none_fits(problem: Analytics, k: int) -> str:
+    return (
+        f"interval {problem.interval_numbers[k]:g}: no choice of levels answers all queries that need an "
+        "answer within all capacities"
+    )
+
+
 def _prove_none(problem: Analytics, k: int, planned: Planned) -> Proof:
     name = f"interval {problem.interval_numbers[k]:g}"
     if planned.bound is None:
-        reason = f"{name}: no choice of levels answers all queries that need an answer within all capacities"
+        reason = _say_none_fits(problem, k)
         return Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,), backend=planned.backend)
     reason = f"{name}: no plan found"
     return Proof(status=Status.UNDECIDED, metric="value", reasons=(reason,), backend=planned.backend)

@@ -14,7 +14,7 @@ from planner_models.analytics.designs import prices, search
 from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.decision import decide
 from planner_models.analytics.designs.optimum import plan, read_prices
-from planner_models.analytics.designs.shortage import explain_shortage
+from planner_models.analytics.designs.shedding import fit_interval
 from planner_models.analytics.information.signalling import PRICE_ROUNDS, PROPOSALS
 from planner_models.analytics.plan.plan import Levels
 from planner_models.analytics.problem.problem import Analytics
@@ -46,8 +46,7 @@ def choose_by_prices(
     choices = Choices(problem, must_answer=options.service == "all")
     chosen, price = [], read_prices(problem, previous)
     for k in range(len(problem.interval_numbers)):
-        interval = choices.interval(k)
-        reason = explain_shortage(problem, interval, k, must_answer=options.service == "all")
+        interval, reason = fit_interval(choices, k)
         if reason is not None:
             proof = Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
             return Decision(plan=None, proof=proof)
@@ -57,4 +56,6 @@ def choose_by_prices(
             return plan(problem, options=options)  # where rules leave few levels, repair may fail
         price = priced.price
         chosen.append(choices.to_levels(interval, found.answers, found.added))
-    return decide(problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price)
+    return decide(
+        problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price, choices=choices
+    )

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.contract.tolerances import EXACT
 from planner.options import Service
 from planner_models.analytics.designs.choices import Choices, Interval
 from planner_models.analytics.problem.problem import Analytics
@@ -33,9 +34,13 @@ class IntervalProgram(NamedTuple):
 
 
 def build_interval(interval: Interval) -> IntervalProgram:
-    """Build the program: one level for each shared query, and for each site of a separate one."""
+    """Build the program: one level for each shared query, and for each site of a separate one.
+
+    Levels that exceed an uplink alone are no choices.
+    """
     shared, separate = interval.shared, interval.separate
-    may, own_may = np.isfinite(shared.value), np.isfinite(separate.value)
+    may = np.isfinite(shared.value) & (shared.use <= 1 + EXACT).all(axis=2)
+    own_may = np.isfinite(separate.value) & (separate.use <= 1 + EXACT) & (separate.pop_use <= 1 + EXACT)
     sites = len(interval.pop_of)
     site, query, _ = np.nonzero(own_may)
     count, own_count = int(may.sum()), len(site)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
+from planner.contract.tolerances import differs, exceeds
 from planner.errors import PlanRejected
 from planner_models.analytics.plan.answers import find_answers, find_loads, follow_sources
-from planner_models.analytics.plan.backfill import find_kept, find_late_loads, tabulate_kept
+from planner_models.analytics.plan.backfill import find_kept, find_late_loads, find_sizes, tabulate_kept
 from planner_models.analytics.plan.merging import require_merged
 from planner_models.analytics.plan.plan import Levels, read_backfill, read_levels, tabulate_answers
 from planner_models.analytics.problem.problem import Analytics
-
-TOLERANCE: Final = 1e-6  # relative
 
 
 def check(problem: Analytics, plan: Levels) -> Violations:
@@ -25,7 +23,7 @@ def check(problem: Analytics, plan: Levels) -> Violations:
 
     capacity  an uplink has more bytes than it carries in the interval
     error     an answer has a larger error than its query allows
-    answered  a query without a level of operator none has no answer
+    answered  a query without a level of operator none, or a site that may not use it, has no answer
     storage   a site keeps more data, to send it later, than it can store
     rules     a site sends a level that tables `pinned` or `forbidden` rule out
 
@@ -47,22 +45,23 @@ def check(problem: Analytics, plan: Levels) -> Violations:
         problem.link_names,
         both / 1e9,
         capacity / 1e9,
-        both > capacity * (1 + TOLERANCE) + TOLERANCE,
+        exceeds(both, capacity),
         "GB",
     )
     kept = find_kept(problem, late)
     stored = np.broadcast_to(problem.storage_bytes, kept.shape)
-    over = kept > stored * (1 + TOLERANCE) + TOLERANCE
+    over = exceeds(kept, stored, find_sizes(problem, late).sum())
     found += _places(problem, "storage", problem.site_names, kept / 1e9, stored / 1e9, over, "GB")
     if "error_at_most" in problem.queries:
         most = problem.queries["error_at_most"].to_numpy(float)
         allowed = np.broadcast_to(most, answers.error.shape)
-        over = answers.error > allowed * (1 + TOLERANCE) + 1e-12
+        over = exceeds(answers.error, allowed)
         found += _places(problem, "error", problem.query_names, answers.error, allowed, over, "")
+    must_send = problem.has_data & ~(problem.is_none & problem.may_send).any(axis=2)  # (S, Q)
     required = ~problem.is_none.any(axis=1) & problem.has_data.any(axis=0)
     left = required & ~answers.is_answered & problem.is_asked
-    for query in np.flatnonzero(required & problem.is_sum).tolist():
-        sites = problem.has_data[:, query]
+    for query in np.flatnonzero(must_send.any(axis=0)).tolist():
+        sites = must_send[:, query]
         left[:, query] |= (chosen[:, sites, query] < 0).any(axis=1) & problem.is_asked[:, query]
     found += _places(
         problem, "answered", problem.query_names, np.zeros(left.shape), np.ones(left.shape), left, "answers"
@@ -141,7 +140,7 @@ def _require_answers(plan: Levels, expected: pd.DataFrame) -> None:
             )
     for column in ("error", "value_usd"):
         one, other = (frame[column].to_numpy(float) for frame in keys)
-        differ = ~np.isclose(one, other, rtol=TOLERANCE, atol=1e-9, equal_nan=True)
+        differ = differs(one, other) & ~(np.isnan(one) & np.isnan(other))
         if differ.any():
             place = int(np.argmax(differ))
             row = keys[1].iloc[place]
@@ -158,7 +157,7 @@ def _require_kept(plan: Levels, expected: pd.DataFrame) -> None:
     both = expected.astype({"query": str, "site": str}).merge(
         given, on=keys, how="outer", suffixes=("", "_given")
     )
-    differ = ~np.isclose(both["gb"].to_numpy(float), both["gb_given"].to_numpy(float), rtol=TOLERANCE, atol=0)
+    differ = differs(both["gb"].to_numpy(float), both["gb_given"].to_numpy(float))
     if differ.any():
         row = both.iloc[int(np.argmax(differ))]
         raise PlanRejected(

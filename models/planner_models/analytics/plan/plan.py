@@ -261,14 +261,17 @@ def read_backfill(problem: Analytics, plan: Levels) -> Late:
 
 
 def read_levels(problem: Analytics, plan: Levels) -> Ints:
-    """Return the chosen levels of a plan, (K, S, Q); where it has no row, the level of operator none, or -1.
+    """Return the chosen levels of a plan, (K, S, Q).
+
+    Where it has no row, that is the level of operator none, where it may be used, or -1.
 
     raises  PlanRejected for names and intervals that there are none of
     """
     frame = plan.levels
-    none = np.where(problem.is_none.any(axis=1), problem.is_none.argmax(axis=1), -1)
-    chosen = np.empty((len(problem.interval_numbers), len(problem.site_names), len(none)), dtype=np.int64)
-    chosen[:] = none
+    none = problem.is_none.argmax(axis=1)
+    may_be_none = (problem.may_send & problem.is_none).any(axis=2)  # (S, Q)
+    chosen = np.empty((len(problem.interval_numbers), *may_be_none.shape), dtype=np.int64)
+    chosen[:] = np.where(may_be_none, none, -1)
     if not len(frame):
         return chosen
     interval = problem.find_intervals(frame)

@@ -190,9 +190,9 @@ def test_one_coarse_site_makes_all_answers_coarse_and_frees_bytes_elsewhere() ->
     assert measure(problem, local.plan, None)["wasted_percent"] == pytest.approx(100 * 800 / 2400)
 
 
-def test_queries_that_need_an_answer_and_do_not_fit_are_infeasible() -> None:
+def test_queries_that_need_an_answer_and_do_not_fit_are_infeasible_where_all_are_to_be_served() -> None:
     problem = make(none=False, uplink_mbps=1e-5)
-    proof = optimum.plan(problem).proof
+    proof = optimum.plan(problem, options=Options(service="all")).proof
     assert proof.status is Status.INFEASIBLE
     assert proof.reasons[0].startswith("interval 1: the uplink of 's0' carries")
     strict = make(uplink_mbps=1e-5)
