@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
+from planner.contract.tolerances import EXACT, exceeds
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.brokering.plan.plan import Assignment
 from planner_models.brokering.problem import restrictions
 from planner_models.brokering.problem.problem import Brokering
-
-TOLERANCE: Final = 1e-9  # of a cluster's capacity: clients are whole, so only sums round
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -256,5 +255,4 @@ def _rule_violations(limit: str, plan: Assignment, rows: Bools) -> Violations:
 def is_overloaded(problem: Brokering, load_mbps: Floats) -> Bools:
     """Return which clusters serve this broker's clients and have more load than capacity, (C,)."""
     total = load_mbps + problem.background_mbps
-    slack = TOLERANCE * np.maximum(total, 1.0)
-    return (load_mbps > 0) & (total > problem.capacity_mbps + slack)
+    return (load_mbps > 0) & exceeds(total, problem.capacity_mbps, relative=EXACT)

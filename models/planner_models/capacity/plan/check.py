@@ -17,6 +17,7 @@ import pandas as pd
 
 from planner.arrays import Floats, Ints
 from planner.contract.plan import Violations
+from planner.contract.tolerances import allowance, differs, exceeds
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.capacity.plan.module_limits import largest_capacity
 from planner_models.capacity.plan.plan import Purchases
@@ -25,7 +26,6 @@ from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.networks.node_lists import parse_nodes
 from planner_models.networks.nodes import find_names
 
-TOLERANCE: Final = 1e-6
 PRECISION: Final = 1e-7
 """Share of the largest demand by which flows may miss balance."""
 
@@ -86,7 +86,7 @@ def evaluate(problem: CapacityPlanning, plan: Purchases) -> Evaluation:
     )
     shed = shed_by_state(problem, capacity)
     left_out = np.maximum(problem.rate_mbps - sent, 0.0)
-    left_out = np.where(left_out > TOLERANCE * problem.rate_mbps, left_out, 0.0).sum(axis=1)
+    left_out = np.where(left_out > allowance(problem.rate_mbps), left_out, 0.0).sum(axis=1)
     cut = (problem.rate_mbps * problem.cut_off[0]).sum(axis=1)
     shed += cut[:, None]
     shed[:, 0] = np.maximum(shed[:, 0], left_out)
@@ -153,7 +153,7 @@ def read_counts(problem: CapacityPlanning, plan: Purchases) -> Floats:
 
 def _require(where: str, column: str, given: float, right: float) -> None:
     """Raise PlanRejected where a figure is not the one that follows from the problem."""
-    if not abs(given - right) <= TOLERANCE * max(abs(right), 1e-9):
+    if differs(given, right):
         raise PlanRejected(f"{where}: {column} is {given:,.10g}, must be {right:,.10g}")
 
 
@@ -189,7 +189,7 @@ def _add_costs(problem: CapacityPlanning, plan: Purchases) -> tuple[float, float
             setup = (setup + (per_km * float(length[line]) if per_km else 0.0)) * price
             setup_total += setup
             setup_of.iloc[year[row] * len(lines) + line] -= setup
-    wrong = np.flatnonzero((setup_of.abs() > TOLERANCE * max(setup_total, 1e-9)).to_numpy())
+    wrong = np.flatnonzero(setup_of.abs().to_numpy() > allowance(setup_total))
     if len(wrong):
         name = problem.names[int(wrong[0]) % len(lines)]
         raise PlanRejected(f"purchases: setup_cost of link {name} is not what its first purchase costs")
@@ -314,7 +314,7 @@ def _sent(problem: CapacityPlanning, plan: Purchases, net: Floats, in_tunnels: F
                 f"unserved row {row + 1}: there is no demand from {frame['source'].iloc[row]} to "
                 f"{frame['target'].iloc[row]}"
             )
-        if unserved[year[row], place] or not 0 < rate <= wanted[year[row], place] * (1 + TOLERANCE):
+        if unserved[year[row], place] or not rate > 0 or exceeds(rate, wanted[year[row], place]):
             raise PlanRejected(f"unserved row {row + 1}: rate_mbps is {rate:g}, is no part of the demand")
         unserved[year[row], place] = rate
     sent = np.zeros((years, demands))
@@ -383,7 +383,7 @@ def check(problem: CapacityPlanning, plan: Purchases) -> Violations:
     for place, year in enumerate(problem.year_numbers):
         suffix = f" in {year}" if problem.years is not None else ""
         full = done.capacity[place][done.row_line]
-        over = np.flatnonzero(done.load[place] > full * (1 + TOLERANCE) + TOLERANCE * 1e-3)
+        over = np.flatnonzero(exceeds(done.load[place], full))
         found += Violations.of(
             "capacity",
             where=[names[done.row_line[row]] + suffix for row in over.tolist()],
@@ -436,7 +436,7 @@ def _exceeded_limits(problem: CapacityPlanning, done: Evaluation) -> Violations:
 def _exceeded_budget(problem: CapacityPlanning, done: Evaluation) -> Violations:
     """Return whether purchases cost more than the budget."""
     budget = problem.budget
-    if budget is None or done.purchase_cost <= budget * (1 + TOLERANCE):
+    if budget is None or not exceeds(done.purchase_cost, budget):
         return Violations()
     return Violations.of(
         "budget", where=["all purchases"], amount=done.purchase_cost, allowed=budget, unit=""

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.plan import Violations
+from planner.contract.tolerances import differs, exceeds, falls_short
 from planner.errors import PlanRejected
 from planner_models.circuitflows.plan.plan import Operation, target_racks
 from planner_models.circuitflows.problem.problem import FlowsInTime
-from planner_models.circuits.plan.check import TOLERANCE, report_days, require_matchings, require_racks
+from planner_models.circuits.plan.check import report_days, require_matchings, require_racks
 from planner_models.circuits.problem.racks import ENDS
 
 
@@ -55,15 +56,15 @@ def _times(problem: FlowsInTime, days: pd.DataFrame) -> Violations:
     number, start, lasts = (days[name].to_numpy(float) for name in ("day", "start_us", "duration_us"))
     night, shortest, horizon = (problem.of(f"{name}_us") for name in ("night", "shortest_day", "horizon"))
     gap = start - np.concatenate([[0.0], (start + lasts)[:-1]])[: len(start)]
-    slack = TOLERANCE * problem.of("week_us")
-    found = report_days("night", gap, gap < night - slack, night, number)
-    found += report_days("shortest_day", lasts, lasts < shortest - slack, shortest, number)
-    return found + report_days("horizon", start, start >= horizon + slack, horizon, number)
+    found = report_days("night", gap, falls_short(gap, night, start), night, number)
+    found += report_days("shortest_day", lasts, falls_short(lasts, shortest, start), shortest, number)
+    late = (start >= horizon) & differs(start, horizon)
+    return found + report_days("horizon", start, late, horizon, number)
 
 
 def _rates(problem: FlowsInTime, packet_mbps: float) -> Violations:
     """Return the violations of the rates of links to the packet switch."""
-    over = packet_mbps > problem.packet_mbps * (1 + TOLERANCE)
+    over = exceeds(packet_mbps, problem.packet_mbps)
     return Violations.of(
         "packet_rate",
         where=[str(name) for name in problem.names[over]],

@@ -10,14 +10,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.contract.plan import Violations
+from planner.contract.tolerances import EXACT, allowance, differs, exceeds, falls_short
 from planner.errors import PlanRejected
 from planner_models.circuits.plan.plan import Schedule, port_map
 from planner_models.circuits.problem.packet_switch import fill_links
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import ENDS, Racks
 
-TOLERANCE: Final = 1e-6
-PRECISION: Final = 1e-8  # of differences, relative to what is wanted
+LEFT: Final = 10 * EXACT
+"""Share of what is wanted by which the amount that is left may differ: plans leave rests below EXACT out."""
 PORT_KEY: Final = ("start_us", "input_port", "switch")
 
 
@@ -44,7 +45,7 @@ class Carried:
             packets = np.where(np.outer(problem.packet_mbps > 0, problem.packet_mbps > 0), packets, 0.0)
         else:
             budget = problem.packet_mbps * problem.window_us
-            if any((packets.sum(axis=axis) > budget * (1 + TOLERANCE)).any() for axis in (0, 1)):
+            if any(exceeds(packets.sum(axis=axis), budget).any() for axis in (0, 1)):
                 source, target = np.nonzero(packets)
                 fitting = fill_links(source, target, packets[source, target], budget)
                 packets = np.zeros_like(packets)
@@ -114,9 +115,9 @@ def _require_port_map(problem: Circuits, ports: pd.DataFrame, configurations: pd
     order, wanted_order = (np.lexsort([frame[key] for key in PORT_KEY]) for frame in (ports, expected))
     given = ports[columns].to_numpy(float)[order]
     wanted = expected.to_numpy(float)[wanted_order]
-    differs = ~np.isclose(given, wanted, rtol=1e-9, atol=TOLERANCE)
-    if differs.any():
-        place, column = (int(found[0]) for found in np.nonzero(differs))
+    wrong = differs(given, wanted)
+    if wrong.any():
+        place, column = (int(found[0]) for found in np.nonzero(wrong))
         row = int(order[place])
         raise PlanRejected(
             f"ports row {row + 1}: {columns[column]} is {given[place, column]:g}, "
@@ -210,20 +211,17 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
     """
     done = derive_carried(problem, plan)
     window = problem.window_us
-    slack = TOLERANCE * max(float(done.end_us.max(initial=0.0)), problem.night_us, 1e-9)
-    gap = done.dark_us
-    found = report_days("night", gap, gap < problem.night_us - slack, problem.night_us)
-    lasts = done.end_us - done.start_us
-    found += report_days(
-        "shortest_day", lasts, lasts < problem.shortest_day_us - slack, problem.shortest_day_us
-    )
+    gap, lasts = done.dark_us, done.end_us - done.start_us
+    found = report_days("night", gap, falls_short(gap, problem.night_us, done.start_us), problem.night_us)
+    short = falls_short(lasts, problem.shortest_day_us, done.end_us)
+    found += report_days("shortest_day", lasts, short, problem.shortest_day_us)
     wanted, served = problem.bits, done.circuit_bits + done.packet_bits
     if window is not None:
-        found += report_days("window", done.end_us, done.end_us > window + slack, window)
+        found += report_days("window", done.end_us, exceeds(done.end_us, window), window)
         budget = problem.packet_mbps * window
         for axis, way in ((1, "from"), (0, "to")):
             load = done.packet_bits.sum(axis=axis)
-            over = np.flatnonzero(load > budget * (1 + TOLERANCE))
+            over = np.flatnonzero(exceeds(load, budget))
             found += Violations.of(
                 "packet",
                 where=[f"{way} {problem.names[i]}" for i in over],
@@ -231,17 +229,16 @@ def check(problem: Circuits, plan: Schedule) -> Violations:
                 allowed=budget[over],
                 unit="bits",
             )
-    tolerance = TOLERANCE * np.maximum(wanted, 1.0)
-    found += _pairs(problem, "demand", served > wanted + tolerance, served)
+    found += _pairs(problem, "demand", exceeds(served, wanted), served)
     listed = None if plan.unserved is None else _sum_pairs(problem, plan.unserved, "unserved")
     if window is None:
         known = served if listed is None else served + listed
-        found += _pairs(problem, "coverage", known < wanted - tolerance, served)
+        found += _pairs(problem, "coverage", falls_short(known, wanted), served)
     if listed is not None:
         left = np.maximum(wanted - served, 0.0) + problem.unreachable_bits
-        found += _pairs(
-            problem, "unserved", np.abs(listed - left) > PRECISION * np.maximum(wanted, 1.0), listed, left
-        )
+        # what is left is the difference of what is wanted and served, exact relative to these
+        wrong = np.abs(listed - left) > allowance(wanted + problem.unreachable_bits, relative=LEFT)
+        found += _pairs(problem, "unserved", wrong, listed, left)
     return found
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.contract.metrics import Metric
-from planner_models.circuits.plan.check import TOLERANCE, derive_carried
+from planner.contract.tolerances import allowance
+from planner_models.circuits.plan.check import derive_carried
 from planner_models.circuits.plan.coflow_completion import completion_times_us
 from planner_models.circuits.plan.plan import Schedule, served_rate
 from planner_models.circuits.problem.problem import Circuits
@@ -72,7 +73,7 @@ def measure(problem: Circuits, plan: Schedule, previous: Schedule | None) -> dic
         "circuit_share": float(done.circuit_bits.sum()) / wanted if wanted > 0 else None,
         "served_bits": float(served.sum()),
         "unserved_bits": max(left, 0.0),
-        "done_us": end if left <= TOLERANCE * wanted else None,
+        "done_us": end if left <= float(allowance(wanted)) else None,
         "configurations": float(len(done.start_us)),
         "duty_cycle": up / (whole * problem.switches) if whole else None,
         "circuit_utilization": float(done.circuit_bits.sum()) / most if most > 0 else None,

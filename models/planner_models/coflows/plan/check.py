@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.contract.plan import Violations
+from planner.contract.tolerances import ROUNDING, falls_short
 from planner.errors import PlanRejected
 from planner_models.coflows.plan.completion import replay
 from planner_models.coflows.plan.plan import Service, find_coflows, find_flows
 from planner_models.coflows.problem.problem import CoflowsInTime, Floats, Ints
-
-TOLERANCE_MS: Final = 1e-6
-"""Time that is none, ms."""
-TOLERANCE_SHARE: Final = 1e-12
-"""Share of a time that is rounding: times of hours are no reason to ignore set-up times of microseconds."""
 
 
 def check(problem: CoflowsInTime, plan: Service) -> Violations:
@@ -82,10 +76,11 @@ def find_setups(
 def _check_ports(problem: CoflowsInTime, flow: Ints, start: Floats, end: Floats, switch: Ints) -> Violations:
     """Return the circuits that use a busy port, or that carry before they can be set up."""
     free, stays = find_setups(problem, flow, start, end, switch)
-    slack = TOLERANCE_MS + TOLERANCE_SHARE * np.abs(start)
-    twice = start < free - slack
-    least = free + np.where(stays, 0.0, problem.setup_ms)
-    early = ~twice & (start < least - slack)
+    # times of hours are no reason to ignore set-up times of microseconds: only their sum is rounded
+    twice = falls_short(start - free, 0.0, start)
+    setup = np.where(stays, 0.0, problem.setup_ms)
+    least = free + setup
+    early = ~twice & falls_short(start - free, setup, start)
     return Violations.of(
         "ports", where=_name(problem, flow[twice]), amount=start[twice], allowed=free[twice], unit="ms"
     ) + Violations.of(
@@ -96,7 +91,7 @@ def _check_ports(problem: CoflowsInTime, flow: Ints, start: Floats, end: Floats,
 def _check_arrivals(problem: CoflowsInTime, flow: Ints, start: Floats) -> Violations:
     """Return the circuits that carry before their coflow arrives."""
     arrival = problem.arrival_ms[problem.coflow[flow]]
-    early = start < arrival - TOLERANCE_MS - TOLERANCE_SHARE * arrival
+    early = falls_short(start, arrival, relative=ROUNDING)
     return Violations.of(
         "arrival", where=_name(problem, flow[early]), amount=start[early], allowed=arrival[early], unit="ms"
     )

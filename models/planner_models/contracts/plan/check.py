@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.contract.plan import Violations
+from planner.contract.tolerances import allowance, exceeds, falls_short
 from planner_models.contracts.plan.plan import Loads, read_loads
 from planner_models.contracts.problem.problem import Month
-
-TOLERANCE: Final = 1e-6  # relative to the traffic of the region in the window
 
 
 def region_loads(problem: Month, load_mbps: Floats) -> Floats:
@@ -48,22 +45,21 @@ def check(problem: Month, plan: Loads) -> Violations:
     load = read_loads(problem, plan)
     traffic = problem.traffic_mbps
     demand = traffic[:, problem.region]
-    slack = TOLERANCE * np.maximum(demand, 1.0)
     shares = {name: problem.column(name) * demand for name in ("min_share", "max_share")}
     capacity = np.broadcast_to(problem.column("capacity_mbps"), load.shape)
     least = np.minimum(shares["min_share"], np.minimum(capacity, shares["max_share"]))
-    found = _places(problem, "capacity", load, capacity, load > capacity + slack)
-    found += _places(problem, "max_share", load, shares["max_share"], load > shares["max_share"] + slack)
-    found += _places(problem, "min_share", load, least, load < least - slack)
-    together, slack = region_loads(problem, load), TOLERANCE * np.maximum(traffic, 1.0)
-    servable = problem.servable_mbps
-    found += _regions(problem, "traffic", together, traffic, together > traffic + slack)
-    found += _regions(problem, "served", together, servable, together < servable - slack)
+    found = _places(problem, "capacity", load, capacity, exceeds(load, capacity))
+    found += _places(problem, "max_share", load, shares["max_share"], exceeds(load, shares["max_share"]))
+    found += _places(problem, "min_share", load, least, falls_short(load, least))
+    together, servable = region_loads(problem, load), problem.servable_mbps
+    found += _regions(problem, "traffic", together, traffic, exceeds(together, traffic))
+    found += _regions(problem, "served", together, servable, falls_short(together, servable))
     moved = moved_mbps(problem, load)
     common = np.minimum(together[:-1], together[1:])
     allowed = problem.moved_share * common
-    is_limited = problem.moved_share < 1
-    return found + _regions(problem, "moved", moved, allowed, is_limited & (moved > allowed + 10 * slack[1:]))
+    # what moves is the difference of two windows' traffic, each kept relative to itself
+    over = (problem.moved_share < 1) & (moved > allowed + allowance(together[:-1] + together[1:]))
+    return found + _regions(problem, "moved", moved, allowed, over)
 
 
 def _places(problem: Month, limit: str, load: Floats, allowed: Floats, broken: Bools) -> Violations:

@@ -21,7 +21,7 @@ from planner_models.fairshare.plan.plan import (
     make_plan,
     place_as,
 )
-from planner_models.fairshare.plan.service import Served
+from planner_models.fairshare.plan.service import Served, fit_rates
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 from planner_models.fairshare.problem.validation import find_memory_shortage
 
@@ -55,14 +55,14 @@ def decide(
 
     bound  least share that no plan of `scope` exceeds; None for unknown
     """
-    fair = fair_share_kops(problem)
-    rate = add_up(problem.tenant[replicas.partition], weights=served.kops, minlength=len(problem.tenants))
+    fair, kops = fair_share_kops(problem), fit_rates(problem, replicas, served.kops)
+    rate = add_up(problem.tenant[replicas.partition], weights=kops, minlength=len(problem.tenants))
     if options.service == "all":
         short = _prove_short(problem, replicas, rate, bound if scope is None else None)
         if short is not None:
             return Decision(plan=None, proof=short)
     plan = make_plan(
-        problem, replicas, served.kops, served.split, weight, fair_share_kops=fair, queueing=queueing,
+        problem, replicas, kops, served.split, weight, fair_share_kops=fair, queueing=queueing,
         replica_choice=replica_choice,
     )  # fmt: skip
     objective = least_share(rate, fair)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
+from planner.contract.tolerances import differs, exceeds
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.plan import Content, Sharing, read_plan
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 
-TOLERANCE: Final = 1e-6
 Numbers = Floats | Ints
 
 
@@ -111,7 +110,7 @@ def _check_places(problem: SharedStore, content: Content) -> Violations:
 def _check_rates(problem: SharedStore, content: Content) -> Violations:
     partition, node = content.replicas
     served = add_up(partition, weights=content.kops, minlength=len(problem.partitions))
-    rows = np.flatnonzero(served > problem.demand_kops + TOLERANCE * np.maximum(problem.demand_kops, 1e-3))
+    rows = np.flatnonzero(exceeds(served, problem.demand_kops))
     found = Violations.of(
         "demand",
         where=_names(problem, rows),
@@ -121,7 +120,7 @@ def _check_rates(problem: SharedStore, content: Content) -> Violations:
     )
     total = add_up(problem.tenant, weights=served, minlength=len(problem.tenants))
     due = problem.share_of_tenant * total[problem.tenant]
-    apart = np.abs(served - due) > TOLERANCE * np.maximum(total[problem.tenant], 1e-3)
+    apart = differs(served, due)
     rows = np.flatnonzero(apart & problem.is_fixed[problem.tenant])
     found += Violations.of(
         "mix", where=_names(problem, rows), amount=served[rows], allowed=due[rows], unit="kops"
@@ -154,7 +153,7 @@ def _check_sums(problem: SharedStore, content: Content, plan: Sharing) -> Violat
         (whole, list(map(str, whole.index))),
     ):
         amount, allowed = table["stated"].to_numpy(float), table["sum"].to_numpy(float)
-        rows = np.flatnonzero(np.abs(amount - allowed) > TOLERANCE * np.maximum(allowed, 1e-3))
+        rows = np.flatnonzero(differs(amount, allowed))
         found += Violations.of(
             "shares",
             where=[words[row] for row in rows],
@@ -176,7 +175,7 @@ def _check_levels(problem: SharedStore, plan: Sharing) -> Violations:
         (columns["fair_share_kops"], fair, "kops of fair share"),
         (columns["level"], level, "of the fair share"),
     ):
-        rows = np.flatnonzero(np.abs(stated - right) > TOLERANCE * np.maximum(right, 1e-3))
+        rows = np.flatnonzero(differs(stated, right))
         where = [str(names.iloc[row]) for row in rows]
         found += Violations.of("shares", where=where, amount=stated[rows], allowed=right[rows], unit=unit)
     return found
@@ -191,7 +190,7 @@ def _tenants(problem: SharedStore, limit: str, amount: Numbers, allowed: Numbers
 
 
 def _over(limit: str, names: Sequence[str], amount: Numbers, allowed: Numbers, unit: str) -> Violations:
-    rows = np.flatnonzero(amount > allowed + TOLERANCE * np.maximum(allowed, 1e-3))
+    rows = np.flatnonzero(exceeds(amount, allowed))
     return Violations.of(
         limit,
         where=[names[row] for row in rows.tolist()],

@@ -17,6 +17,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.compiled import njit
+from planner.contract.tolerances import EXACT
 from planner_models.fairshare.plan.plan import (
     FAIR_QUEUING,
     FIRST_COME,
@@ -261,6 +262,25 @@ class Served(NamedTuple):
 
     kops: Floats
     split: Floats
+
+
+def fit_rates(problem: SharedStore, replicas: Replicas, kops: Floats) -> Floats:
+    """Return rates of replicas (K,) with which no node exceeds a capacity by the rounding of all rates.
+
+    The rounding of a solver is relative to the capacity of all nodes, which may be far more than that of one.
+    Tenants of fixed mix are reduced at all nodes alike. A larger excess is no rounding, and stays.
+    """
+    node, tenant = replicas.node, problem.tenant[replicas.partition]
+    share = np.ones(len(problem.nodes))
+    for r, capacity in enumerate(problem.capacity.T):
+        load = add_up(node, weights=kops * problem.per_op[tenant, r], minlength=len(share))
+        is_rounding = (load > capacity) & (load - capacity <= EXACT * capacity.sum())
+        np.divide(capacity, load, out=load, where=is_rounding)
+        share = np.where(is_rounding, np.minimum(share, load), share)
+    of_tenant = np.ones(len(problem.tenants))
+    uses = kops > 0
+    np.minimum.at(of_tenant, tenant[uses], share[node[uses]])
+    return np.asarray(kops * np.where(problem.is_fixed[tenant], of_tenant[tenant], share[node]))
 
 
 def split_evenly(replicas: Replicas, partitions: int) -> Floats:

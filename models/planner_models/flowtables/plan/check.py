@@ -15,6 +15,7 @@ import numpy as np
 
 from planner.arrays import Ints
 from planner.contract.plan import Violations
+from planner.contract.tolerances import EXACT, exceeds
 from planner_models.flowtables.plan.layout import read_groups
 from planner_models.flowtables.plan.plan import Cache, read_plan
 from planner_models.flowtables.problem.fields import Cube, Words
@@ -86,7 +87,7 @@ def check(problem: FlowTables, plan: Cache) -> Violations:
             "flow_limit", where=["cache"], amount=[entries], allowed=most, unit="entries"
         )
     time_s, most_s = entries * problem.cost("revalidate_us") / 1e6, problem.cost("revalidate_s")
-    if time_s > most_s * (1 + 1e-9):
+    if exceeds(time_s, most_s, relative=EXACT):
         violations += Violations.of(
             "revalidation", where=["cache"], amount=[time_s], allowed=most_s, unit="s"
         )

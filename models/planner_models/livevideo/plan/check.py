@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
+from planner.contract.tolerances import EXACT, differs, exceeds
 from planner.errors import PlanRejected
 from planner_models.livevideo.plan.plan import Trees, find_received, plan_rows
 from planner_models.livevideo.problem.problem import LiveVideo
-
-TOLERANCE: Final = 1e-9  # relative to a link's capacity: only sums of bitrates need rounding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +50,7 @@ def check(problem: LiveVideo, plan: Trees) -> Violations:
     found = compute_delivery(problem, plan)
     require_true_lists(problem, plan, found.served)
     load, capacity = found.load_mbps, problem.capacity_mbps
-    over = np.flatnonzero(load > capacity * (1 + TOLERANCE))
+    over = np.flatnonzero(is_overloaded(problem, load))
     violations = Violations.of(
         "capacity",
         where=[problem.link_labels[link] for link in over],
@@ -82,6 +80,11 @@ def check(problem: LiveVideo, plan: Trees) -> Violations:
     return violations + Violations.of(
         "pinned", where=where, amount=np.zeros(len(where)), allowed=np.ones(len(where)), unit=""
     )
+
+
+def is_overloaded(problem: LiveVideo, load_mbps: Floats) -> Bools:
+    """Return which links have more load than capacity, (L,)."""
+    return exceeds(load_mbps, problem.capacity_mbps, relative=EXACT)
 
 
 def compute_delivery(problem: LiveVideo, plan: Trees) -> Delivery:
@@ -122,7 +125,7 @@ def compute_delivery(problem: LiveVideo, plan: Trees) -> Delivery:
         raise PlanRejected(f"trees row {row + 1}: {name} {why} {problem.object_labels[item[row]]}")
     load = np.bincount(link, weights=problem.bitrate_mbps[item], minlength=len(problem.links))
     received = find_received(problem, receives)
-    over = load > problem.capacity_mbps * (1 + TOLERANCE)
+    over = is_overloaded(problem, load.astype(float))
     arrivals = _arrivals_without_overload(problem, item, link, over) if over.any() else receives
     return Delivery(
         object=item,
@@ -154,7 +157,7 @@ def require_true_lists(problem: LiveVideo, plan: Trees, served: Bools) -> None:
                 f"unserved row {row + 1}: a tree reaches {_request_label(problem, rows[row])}, must be absent"
             )
         clients, true = plan.unserved["clients"].to_numpy(float), problem.clients[rows]
-        wrong = np.abs(clients - true) > TOLERANCE * true
+        wrong = differs(clients, true, relative=EXACT)
         if wrong.any():
             row = int(np.argmax(wrong))
             raise PlanRejected(f"unserved row {row + 1}: clients is {clients[row]:g}, must be {true[row]:g}")

@@ -11,7 +11,7 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.contract.drawing import Distribution, Drawing, NetworkMap
 from planner.io.in_memory import to_graph
-from planner_models.livevideo.plan.check import TOLERANCE, compute_delivery
+from planner_models.livevideo.plan.check import compute_delivery, is_overloaded
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.problem.drawing import CLUSTER, LINK, draw_network, find_coordinates, name_links
 from planner_models.livevideo.problem.problem import LiveVideo
@@ -35,7 +35,7 @@ def draw(problem: LiveVideo, plan: Trees) -> Sequence[Drawing]:
     found = compute_delivery(problem, plan)
     load, full = found.load_mbps, problem.capacity_mbps
     # a link that is full but for rounding is not overloaded
-    load = np.where(load <= full * (1 + TOLERANCE), np.minimum(load, full), load)
+    load = np.where(is_overloaded(problem, load), load, np.minimum(load, full))
     percent = 100 * problem.utilization(load)
     level = problem.level[problem.tail]
     lost = np.where(found.intact >= 0, 0.0, problem.clients)

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.arrays import Floats
 from planner.contract.metrics import Headline, Metric
-from planner_models.livevideo.plan.check import TOLERANCE, Delivery, compute_delivery, received_mbps
+from planner_models.livevideo.plan.check import Delivery, compute_delivery, is_overloaded, received_mbps
 from planner_models.livevideo.plan.plan import Trees, diff, moved_objects
 from planner_models.livevideo.problem.problem import LiveVideo
 
@@ -106,7 +106,7 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
         "requests_served": 100 * float(intact.mean()) if len(intact) else None,
         "traffic_mbps": float(found.load_mbps.sum()),
         "source_load": float(found.load_mbps[core].sum()) / core_mbps if core_mbps else None,
-        "overloaded_links": float((found.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)).sum()),
+        "overloaded_links": float(is_overloaded(problem, found.load_mbps).sum()),
         "mean_latency_ms": _weighted_mean(delay_ms, clients[intact]),
         "join_s": _weighted_median(_join_s(problem, plan, found, delay_ms, narrowest_mbps), clients[intact]),
         "moved_objects": None if previous is None else float(len(moved_objects(previous, plan))),

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
 from planner.contract.plan import Violations
+from planner.contract.tolerances import allowance, exceeds, falls_short
 from planner.errors import PlanRejected
 from planner_models.circuits.problem.racks import ENDS
 from planner_models.rotors.plan.expander import ExpanderLoad, load_expander
 from planner_models.rotors.plan.plan import Paths, Routing
 from planner_models.rotors.plan.timetable import ROTATION, SAME_TIME, Timetable, rotate
 from planner_models.rotors.problem.problem import RotorNetwork
-
-TOLERANCE: Final = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,9 +106,7 @@ def read_timetable(problem: RotorNetwork, plan: Routing) -> Timetable:
     frame = plan.circuits
     source, target = _require_pairs(problem, frame, "circuits")
     start, end = (frame[name].to_numpy(float) for name in ("start_us", "end_us"))
-    bad = ~(np.isfinite(start) & np.isfinite(end) & (start >= 0) & (start < end)) | (
-        end > period * (1 + TOLERANCE)
-    )
+    bad = ~(np.isfinite(start) & np.isfinite(end) & (start >= 0) & (start < end)) | (exceeds(end, period))
     if bad.any():
         row = int(np.argmax(bad))
         raise PlanRejected(
@@ -139,7 +135,7 @@ def read_timetable(problem: RotorNetwork, plan: Routing) -> Timetable:
 def _require_rotation(problem: RotorNetwork, timetable: Timetable) -> None:
     """Raise PlanRejected unless the circuits are those of the rotor switches' rotation."""
     wanted = rotate(problem)
-    close = TOLERANCE * wanted.period_us
+    close = float(allowance(wanted.period_us))
 
     def rows(one: Timetable) -> Floats:
         columns = np.stack([one.switch, one.source, one.target, one.start, one.end]).astype(float)
@@ -205,22 +201,21 @@ def check(problem: RotorNetwork, plan: Routing) -> Violations:
     """
     done = evaluate(problem, plan)
     found = _check_circuits(problem, done.timetable)
-    unit = float(problem.circuit_mbps.max())
-    slack = TOLERANCE * unit
     limits = (
         ("capacity", done.load, done.capacity),
         ("demand", done.delivered, problem.demand_mbps),
         ("urgent", done.at_once, problem.urgent_mbps),
     )
     for name, amount, allowed in limits:
-        found += _exceeded(problem, name, amount, allowed, slack)
+        found += _of_pairs(problem, name, exceeds(amount, allowed, amount), amount, allowed)
     left = problem.offered_mbps - done.delivered
-    differs = np.abs(done.unserved - left) > slack
-    found += _of_pairs(problem, "unserved", differs, done.unserved, left)
+    # what is left is a difference, exact relative to the demand
+    wrong = np.abs(done.unserved - left) > allowance(problem.offered_mbps, done.delivered)
+    found += _of_pairs(problem, "unserved", wrong, done.unserved, left)
     if done.at_once.any():
         lost = (done.at_once > 0) & ~done.expander.is_connected
         found += _of_pairs(problem, "instant", lost, done.at_once, np.zeros_like(left))
-        if done.expander.peak_share > 1 + TOLERANCE and done.expander.peak_pair is not None:
+        if exceeds(done.expander.peak_share, 1.0) and done.expander.peak_pair is not None:
             found += Violations.of(
                 "instant",
                 where=[problem.name_ends(*(np.array([row]) for row in done.expander.peak_pair))[0]],
@@ -229,11 +224,6 @@ def check(problem: RotorNetwork, plan: Routing) -> Violations:
                 unit="of its rate in an interval",
             )
     return found
-
-
-def _exceeded(problem: RotorNetwork, name: str, amount: Floats, allowed: Floats, slack: float) -> Violations:
-    """Return the pairs of racks whose amount exceeds what is allowed."""
-    return _of_pairs(problem, name, amount > allowed * (1 + TOLERANCE) + slack, amount, allowed)
 
 
 def _of_pairs(
@@ -264,7 +254,6 @@ def _check_circuits(problem: RotorNetwork, timetable: Timetable) -> Violations:
         unit="circuits",
     )
     night = problem.night_us if timetable.kind == ROTATION else problem.schedule_night_us
-    slack = TOLERANCE * max(timetable.period_us, 1.0)
     for switch in np.unique(timetable.switch).tolist():
         rows = np.flatnonzero(timetable.switch == switch)
         days = _group_days(timetable, rows)
@@ -283,7 +272,7 @@ def _check_circuits(problem: RotorNetwork, timetable: Timetable) -> Violations:
                     break
             before = place - 1
             gap = starts[place] - ends[before] + (timetable.period_us if place == 0 else 0.0)
-            if set(pairs) != set(days[before][2]) and gap < night - slack:
+            if set(pairs) != set(days[before][2]) and falls_short(gap, night, timetable.period_us):
                 found += Violations.of(
                     "night",
                     where=[f"switch {switch + 1} before {start:g} us"],

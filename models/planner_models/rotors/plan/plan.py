@@ -16,7 +16,7 @@ from planner_models.rotors.plan.timetable import ROTATION, SCHEDULE, Timetable
 from planner_models.rotors.problem.problem import MOST_SWITCHES, RotorNetwork
 
 LEAST_RATE: Final = 1e-9
-"""Rate below which traffic is rounding, as a share of the fastest link."""
+"""Rate below which traffic is rounding, as a share of the demand."""
 
 PERIOD: Final = Table(
     name="period",
@@ -128,12 +128,12 @@ def make_plan(
 ) -> Routing:
     """Return the plan of circuits, traffic that waits for them, and (n, n) traffic that does not wait."""
     racks = len(problem.racks)
-    least = LEAST_RATE * float(problem.circuit_mbps.max())
-    kept = paths.rate > least
+    least = LEAST_RATE * problem.offered_mbps
+    kept = paths.rate > least[paths.source, paths.target]
     paths = Paths(paths.source[kept], paths.via[kept], paths.target[kept], paths.rate[kept])
     at_once = np.zeros((racks, racks)) if expander is None else np.where(expander > least, expander, 0.0)
     left = problem.offered_mbps - paths.delivered(racks) - at_once
-    left[left <= np.maximum(10 * least, 1e-9 * problem.offered_mbps)] = 0.0
+    left[left <= 100 * least] = 0.0  # of several paths
     via = np.where(paths.via == paths.source, "", problem.names[paths.via])
     return Routing(
         period=pd.DataFrame({"kind": [timetable.kind], "period_us": [timetable.period_us]}),

@@ -35,6 +35,7 @@ from planner_models.traffic.problem.problem import Traffic
 Fairness = Literal["proportional", "max-min"]
 
 DEFAULT_GAP: Final = 1e-4  # relative, where options give none
+LEAST_SHARE: Final = 1e-300  # whose logarithm is finite
 MAX_ROUNDS: Final = 300  # each round adds tangents, and routes where they are found as needed
 TANGENT_ERROR: Final = 0.1  # of the gap: a demand whose tangents are nearer to its utility gets no more
 INITIAL_TANGENTS: Final = (
@@ -114,7 +115,7 @@ def _solve_proportional(
     share = np.tile(np.array(INITIAL_TANGENTS), (count, 1))
     demand = np.repeat(np.arange(count), len(INITIAL_TANGENTS))
     points = share.ravel()
-    best: tuple[float, Floats, Callable[[Floats], Routing]] | None = None
+    best: tuple[float, Floats, Callable[[Floats], tuple[Routing, Floats]]] | None = None
     bound = np.inf
     last: Solution | None = None
     for _ in range(MAX_ROUNDS):
@@ -147,6 +148,10 @@ def _solve_proportional(
         proof = _without_plan(last, finite, None if routes is None else routes.scope)
         return Decision(plan=None, proof=replace(proof, seconds=clock.now() - start))
     value, found, make_plan = best
+    served = np.zeros(len(problem.demands))
+    served[wanted] = found * rate
+    plan, served = make_plan(served)
+    value = float(np.exp(np.log(np.maximum(served[wanted] / rate, LEAST_SHARE)).mean()))
     proven = finite is not None and finite - value <= _gap(options) * finite
     proof = Proof(
         status=Status.OPTIMAL if proven else Status.FEASIBLE,
@@ -157,9 +162,7 @@ def _solve_proportional(
         seconds=clock.now() - start,
         backend=None if last is None else last.backend,
     )
-    served = np.zeros(len(problem.demands))
-    served[wanted] = found * rate
-    return Decision(plan=make_plan(served), proof=proof, guarantees=frozenset({"capacity"}))
+    return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity"}))
 
 
 def _without_plan(last: Solution | None, bound: float | None, scope: str | None) -> Proof:
@@ -203,12 +206,13 @@ def _largest_surplus(price: Floats) -> float:
 class _Network(NamedTuple):
     """The linear program of the largest total flow: flows, then the rate served of each demand.
 
-    make_plan  the plan of a solution with the rates (K,) that demands are served
+    make_plan  the plan of a solution with the rates (K,) that demands are served, and these rates, reduced
+               where rounding of the solver exceeds capacities
     """
 
     program: LinearProgram
     flows: int
-    make_plan: Callable[[Floats, Floats], Routing]
+    make_plan: Callable[[Floats, Floats], tuple[Routing, Floats]]
 
 
 def _make_network(problem: Traffic, routes: RouteChoice | None, before: _Network | None) -> _Network:
@@ -264,26 +268,47 @@ def _tangent_program(network: _Network, rate: Floats, demand: Ints, point: Float
     )
 
 
-def _plan_over_links(problem: Traffic, flow_mbps: sp.coo_array, served: Floats) -> Routing:
-    """Return the plan that serves exactly these rates with the split ratios of the solver's flow."""
+def _plan_over_links(problem: Traffic, flow_mbps: sp.coo_array, served: Floats) -> tuple[Routing, Floats]:
+    """Return the plan that serves these rates with the split ratios of the solver's flow, and the rates.
+
+    Both are reduced where rounding of the solver exceeds capacities.
+    """
     flow = flow_mbps.copy()
     flow.data[flow.data <= 1e-9 * problem.rate_mbps.max()] = 0.0
     ratios = split_ratios.complete_ratios(
         problem, split_ratios.compute_ratios(problem, cycle_removal.remove_cycles(problem, flow))
     )
-    return routing.routing_by_demand(problem, split_ratios.apply_ratios(problem, ratios, served))
+    share = _fitting_shares(problem, split_ratios.apply_ratios(problem, ratios, served))
+    served = share * served
+    return routing.routing_by_demand(problem, split_ratios.apply_ratios(problem, ratios, served)), served
 
 
-def _plan_over_paths(problem: Traffic, paths: CandidatePaths, x: Floats, served: Floats) -> Routing:
-    """Return the plan that serves exactly these rates with the shares of paths of the solver's flow."""
+def _plan_over_paths(
+    problem: Traffic, paths: CandidatePaths, x: Floats, served: Floats
+) -> tuple[Routing, Floats]:
+    """Return the plan that serves these rates with the shares of paths of the solver's flow, and the rates.
+
+    Both are reduced where rounding of the solver exceeds capacities.
+    """
     flow = np.where(x > 1e-9 * problem.rate_mbps[paths.demand], x, 0.0)
     total = sum_by_index(paths.demand, flow, len(problem.demands))
     rate = flow * (served / np.where(total > 0, total, 1.0))[paths.demand]
     by_demand = sp.csr_array(
         (rate, (paths.demand, np.arange(len(rate)))), shape=(len(problem.demands), len(rate))
     )
-    table = path_flow_program.route_table(problem, paths, rate)
-    return routing.routing_by_demand(problem, by_demand @ paths.uses, table)
+    share = _fitting_shares(problem, by_demand @ paths.uses)
+    flow = sp.csr_array(sp.diags_array(share) @ by_demand @ paths.uses)
+    table = path_flow_program.route_table(problem, paths, share[paths.demand] * rate)
+    return routing.routing_by_demand(problem, flow, table), share * served
+
+
+def _fitting_shares(problem: Traffic, flow_mbps: sp.csr_array) -> Floats:
+    """Return the share of each demand's flow (K, E) with which no link exceeds its capacity, (K,)."""
+    load, capacity = np.asarray(flow_mbps.sum(axis=0)).ravel(), problem.capacity_mbps
+    excess = np.ones(len(capacity))
+    np.divide(load, capacity, out=excess, where=load > capacity)
+    on_links = sp.csr_array((flow_mbps != 0) * excess[None, :])
+    return np.asarray(1.0 / np.maximum(on_links.max(axis=1).toarray(), 1.0)).ravel()
 
 
 def _gap(options: Options) -> float:

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
+from planner.contract.tolerances import exceeds, falls_short
 from planner.errors import PlanRejected
 from planner_models.updates.plan.flows import expiry_lives
 from planner_models.updates.plan.plan import (
@@ -49,7 +50,6 @@ from planner_models.updates.problem.schema import (
     WAYPOINT,
 )
 
-TOLERANCE: Final = 1e-6
 SAMPLES: Final = 32
 SAMPLE_SEED: Final = 0
 ASKS: Final = {
@@ -156,7 +156,7 @@ class Evaluation:
         start = np.maximum.accumulate(np.where(is_first, place, 0))
         needs = self.problem.path_ms[one] * 1e-3
         gap = self.start_s[step] - self.end_s[step[before]]
-        short = (before >= start) & (gap < needs * (1 - TOLERANCE) - 1e-9)
+        short = (before >= start) & falls_short(gap, needs, self.start_s[step])
         rows = zip(step[short], one[short], gap[short], needs[short], strict=True)
         return [(int(at), int(name), float(given), float(need)) for at, name, given, need in rows]
 
@@ -294,7 +294,8 @@ def keeps_flows(done: Evaluation, one: int) -> bool:
     lives = expiry_lives(problem.flows[one], done.ops.parts[inner][done.ops.action[inner] == SPLIT])
     if lives is None:
         return False
-    return bool(waited >= lives * problem.flow_life_s[one] * (1 - TOLERANCE) - 1e-9)
+    needs = lives * problem.flow_life_s[one]
+    return not falls_short(waited, needs, done.start_s[done.steps[groups[flip]]])
 
 
 def _load_links(done: Evaluation) -> dict[int, Floats]:
@@ -394,11 +395,10 @@ def check(problem: Update, plan: UpdatePlan) -> Violations:
         unit="rules",
     )
     limit = problem.load_limit_mbps
-    slack = TOLERANCE * np.where(np.isfinite(limit), limit, 0.0)
     heavy = [
         (step, int(link), float(load[link]))
         for step, load in done.loads.items()
-        for link in np.flatnonzero(load > limit + slack)
+        for link in np.flatnonzero(exceeds(load, limit))
     ]
     found += Violations.of(
         "links",
@@ -469,7 +469,7 @@ def _check_times(done: Evaluation) -> Violations:
         mine = done.ops.step == step
         needed = work_s(done.problem, done.ops.slot[mine], done.ops.parts[mine])
         given = float(done.end_s[step] - done.start_s[step])
-        if given < needed * (1 - TOLERANCE) - 1e-9:
+        if falls_short(given, needed, done.end_s[step]):
             rows.append((step, given, needed))
     return Violations.of(
         "time",

@@ -15,9 +15,10 @@ from planner.contract.design import Design
 from planner.contract.drawing import Curve
 from planner.contract.metrics import Headline, less
 from planner.contract.simulation import Simulation, SimulationResult
+from planner.contract.tolerances import exceeds
 from planner.options import Options
 from planner_models.updates.information.realize import realize
-from planner_models.updates.plan.check import TOLERANCE, Evaluation, evaluate
+from planner_models.updates.plan.check import Evaluation, evaluate
 from planner_models.updates.plan.plan import DRAIN, S_PER_MS, UpdatePlan, as_network, read_shares
 from planner_models.updates.problem.problem import Update
 from planner_models.updates.simulation.forwarding import Course, Events, play
@@ -193,7 +194,7 @@ def _find_overload(problem: Update, course: Course, end_s: float) -> tuple[tuple
     load = problem.link_loads[0][link] + total - base
     until = np.append(time_s[1:], end_s)
     until[np.append(first[1:] - 1, len(link) - 1)] = end_s
-    over: Bools = (load > limit[link] * (1 + TOLERANCE)) & (until > time_s)
+    over: Bools = exceeds(load, limit[link]) & (until > time_s)
     excess = float(((load[over] - limit[link[over]]) * (until - time_s)[over]).sum())
     return (time_s[over], until[over]), excess
 

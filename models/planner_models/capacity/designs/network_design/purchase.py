@@ -7,6 +7,8 @@ import numpy as np
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.network import Floats
 
+ROUNDING = 1e-7
+"""Share of a required capacity that is rounding of a solver."""
 MAX_STEPS = 2000
 """Combinations of modules of one link that are tried; the best of them is bought."""
 
@@ -30,9 +32,9 @@ class Purchase:
         return counts
 
     def _cheapest_on(self, edge: int, needed: float) -> Floats | None:
-        key = (edge, round(needed, 7))
+        key = (edge, float(f"{needed:.7g}"))
         if key not in self._bought:
-            self._bought[key] = self._search(edge, needed - 1e-7 * max(1.0, needed))
+            self._bought[key] = self._search(edge, needed * (1 - ROUNDING))
         return self._bought[key]
 
     def _search(self, edge: int, needed: float) -> Floats | None:
@@ -48,6 +50,7 @@ class Purchase:
             chosen[enough[cost[enough].argmin()]] = 1.0
             return chosen
         order = np.argsort(cost / size, kind="stable")
+        ratios = [*(cost / size)[order].tolist(), np.inf]
         best: list[float] = [np.inf]
         best_counts: list[Floats | None] = [None]
         steps = [0]
@@ -64,6 +67,11 @@ class Purchase:
             if spent + rest * cost[kind] / size[kind] >= best[0]:
                 return
             for number in range(int(min(limit[kind], np.ceil(rest / size[kind]))), -1, -1):
+                left = rest - number * size[kind]
+                # fewer of this kind leave more for dearer ones: no smaller number is better
+                is_worse = left > 0 and spent + number * cost[kind] + left * ratios[position + 1] >= best[0]
+                if is_worse or steps[0] > MAX_STEPS:
+                    break
                 counts[kind] = number
                 descend(position + 1, rest - number * size[kind], spent + number * cost[kind], counts)
             counts[kind] = 0.0

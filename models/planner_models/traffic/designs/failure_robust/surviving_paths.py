@@ -159,5 +159,13 @@ def fit_reservations(problem: Traffic, paths: CandidatePaths, reserved_mbps: Flo
     """Return the reservations of paths, (P,), without those that are rounding, and fitted into capacities."""
     is_rounding = reserved_mbps <= LEAST_RESERVED * problem.rate_mbps[paths.demand]
     reserved = np.where(is_rounding, 0.0, reserved_mbps)
-    load = paths.uses.T @ reserved
-    return reserved / max(1.0, float((load / problem.capacity_mbps).max(initial=0.0)))
+    excess, capacity = np.ones(len(problem.links)), problem.capacity_mbps
+    np.divide(paths.uses.T @ reserved, capacity, out=excess, where=capacity > 0)
+    excess = np.maximum(excess, 1.0)
+    return np.asarray(reserved / largest_on_paths(paths, excess))
+
+
+def largest_on_paths(paths: CandidatePaths, value: Floats) -> Floats:
+    """Return the largest value of the links of each path, (P,); `value` is (E,), at least 0."""
+    on_links = sp.csr_array((paths.uses != 0) * value[None, :])
+    return np.asarray(on_links.max(axis=1).toarray(), dtype=float).ravel()

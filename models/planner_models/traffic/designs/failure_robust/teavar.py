@@ -20,6 +20,7 @@ source  Bogle et al., "TEAVAR: striking the right utilization-availability balan
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -44,6 +45,7 @@ from planner_models.traffic.designs.failure_robust.surviving_paths import (
     choose_paths,
     find_hits,
     fit_reservations,
+    largest_on_paths,
 )
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.restricted_routes.candidates import describe_lack, describe_paths
@@ -253,9 +255,22 @@ class _Search:
         best = first.x if second.x is None else second.x
         return first, best[:count] * self._unit
 
+    @cached_property
+    def _unit(self) -> Floats:
+        """(P,) unit of each path's reservation, Mbit/s: the most that it can be of use.
+
+        It is the smaller of its demand and of its smallest capacity, so that no coefficient exceeds 1,
+        whatever the magnitudes of demands and capacities.
+        """
+        per_mbps = largest_on_paths(self.paths, self._per_capacity)
+        rate = self.problem.rate_mbps[self.paths.demand]
+        return np.asarray(rate / np.maximum(rate * per_mbps, 1.0))
+
     @property
-    def _unit(self) -> float:
-        return float(self.problem.capacity_mbps.max())
+    def _per_capacity(self) -> Floats:
+        """(E,) 1 over each capacity; 0 for links that are down."""
+        capacity = self.problem.capacity_mbps
+        return np.divide(1.0, capacity, out=np.zeros(len(capacity)), where=capacity > 0)
 
     def _program(self, most_risk: float | None) -> LinearProgram:
         """Return the program of least risk; or, under a limit on the risk, that of the most traffic.
@@ -267,15 +282,18 @@ class _Search:
         demands = len(self.rate)
         at_risk, excess = count + losses, count + losses + 1
         width = excess + scenarios + 1
-        served = sp.csr_array(sp.diags_array(self._unit / self.rate[self.owner]) @ self.survives)
+        load = sp.csr_array(
+            sp.diags_array(self._per_capacity) @ self.paths.uses.T @ sp.diags_array(self._unit)
+        )
+        served = sp.diags_array(1.0 / self.rate[self.owner]) @ self.survives @ sp.diags_array(self._unit)
         rows = [
             Rows(
                 "capacity",
-                _widen(sp.csr_array(self.paths.uses.T), width),
-                upper=self.problem.capacity_mbps / self._unit,
+                _widen(load, width),
+                upper=1.0,
                 labels=lambda: self.problem.link_labels,
             ),
-            Rows("lost", _widen(sp.hstack([served, sp.eye_array(losses)]), width), lower=1.0),
+            Rows("lost", _widen(sp.csr_array(sp.hstack([served, sp.eye_array(losses)])), width), lower=1.0),
         ]
         if self.kind == "largest":
             rows += self._rows_of_largest(width, count, at_risk, excess)
