@@ -19,6 +19,7 @@ from planner.runs.run import Run
 from planner.scenarios.scenario import Entry
 
 TOLERANCE: Final = 1e-6
+OPTIONS: Final = Options(threads=1, seed=1)
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,17 @@ class Case:
 
 
 Cases = Iterator[tuple[str, Callable[[], None]]]
+
+
+def run_cases(system: System, cases: Sequence[Case]) -> None:
+    """Run tests of a system; raise AssertionError that lists all that failed, one line each."""
+    failures = []
+    for case in cases:
+        try:
+            case.run()
+        except Exception as error:  # a test fails by any error
+            failures.append(f"{case.name}: {type(error).__name__}: {error}")
+    assert not failures, f"system '{system.name}' fails:\n" + "\n".join(failures)
 
 
 class Runs:

@@ -30,7 +30,7 @@ def plan_cases(system: System, runs: Runs) -> Cases:
     """Yield the tests of the plans of every design on one problem."""
     for design in system.designs:
         name = design.name
-        yield f"{name}: decides, and its plan keeps what it claims", partial(_check_run, runs, name)
+        yield f"{name}: decides, and its plan keeps what it claims", partial(check_run, runs, name)
         yield f"{name}: its plan's tables make the same plan again", partial(_check_plan_tables, runs, name)
         yield f"{name}: decides the same again", partial(_check_replay, runs, name)
         yield f"{name}: the number of threads changes nothing", partial(_check_threads, runs, name)
@@ -47,7 +47,8 @@ def plan_cases(system: System, runs: Runs) -> Cases:
         yield "the reference model has the optimum", partial(_check_formulation, runs)
 
 
-def _check_run(runs: Runs, name: str) -> None:
+def check_run(runs: Runs, name: str) -> None:
+    """Check that a design decides, that its plan keeps what it claims, and that its metrics are finite."""
     run = runs.of(name)  # raises PlanRejected where the plan breaks a guarantee or its objective is wrong
     if run.entry.design.is_bound:
         assert run.plan is None, "a design that is declared to bound only returns a plan"

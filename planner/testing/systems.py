@@ -16,19 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from planner.contract.system import System
 from planner.options import Options
-from planner.testing.cases import Case, Runs, tiny_problem
+from planner.testing.cases import OPTIONS, Case, Runs, run_cases, tiny_problem
 from planner.testing.declarations import declaration_cases
 from planner.testing.plans import plan_cases
 from planner.testing.problems import problem_cases
 from planner.testing.searches import search_cases
 from planner.testing.table_forms import answer_cases, table_cases
 from planner.testing.verbs import verb_cases
-
-OPTIONS: Final = Options(threads=1, seed=1)
 
 
 def check_system(
@@ -44,13 +42,7 @@ def check_system(
     parameters  of designs, by their names, where their defaults take too long
     raises      AssertionError that lists all the tests that failed, one line each
     """
-    failures = []
-    for case in conformance_cases(system, problems=problems, parameters=parameters, options=options):
-        try:
-            case.run()
-        except Exception as error:  # a test fails by any error
-            failures.append(f"{case.name}: {type(error).__name__}: {error}")
-    assert not failures, f"system '{system.name}' fails:\n" + "\n".join(failures)
+    run_cases(system, conformance_cases(system, problems=problems, parameters=parameters, options=options))
 
 
 def conformance_cases(
