@@ -27,6 +27,7 @@ def solve(model: LinearProgram, options: Options = Options()) -> Solution:
             where the solver crashes, refuses its licence or rejects the model
     """
     from planner.backends.infeasibility import contradictory_limits
+    from planner.backends.row_scaling import find_factors, scale_rows, unscale_duals
 
     started = time.perf_counter()
     if faults := model_faults(model, options):
@@ -36,7 +37,13 @@ def solve(model: LinearProgram, options: Options = Options()) -> Solution:
     elif model.shape[1] == 0:
         solution = _solve_without_variables(model, options)
     else:
-        solution = _solve_decisively(find_backend(options.backend.partition(":")[0]).load(), model, options)
+        implementation = find_backend(options.backend.partition(":")[0]).load()
+        factors = find_factors(model)
+        if factors is None:
+            solution = _solve_decisively(implementation, model, options)
+        else:
+            solution = _solve_decisively(implementation, scale_rows(model, factors), options)
+            solution = unscale_duals(solution, factors)
         if solution.status is Status.INFEASIBLE:
             left_s = _time_left_s(options, started)
             solution = _explain_infeasibility(solution, model, min(EXPLANATION_LIMIT_S, left_s))
