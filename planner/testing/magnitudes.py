@@ -24,6 +24,7 @@ from planner.arrays import Bools, Floats
 from planner.contract.system import System
 from planner.contract.tables import Table
 from planner.contract.units import is_per_unit, unit_of
+from planner.errors import InputError
 from planner.options import Options
 from planner.testing.bounds import check_bounds
 from planner.testing.cases import OPTIONS, Case, Runs, run_cases
@@ -95,8 +96,11 @@ def check_bounds_of_answers(runs: Runs) -> None:
 
 
 def check_answer(runs: Runs, name: str) -> None:
-    """Check that a design has a plan that keeps what it claims, or a bound."""
-    check_run(runs, name)
+    """Check that a design has a plan that keeps what it claims, or a bound, or refuses what is too much."""
+    try:
+        check_run(runs, name)
+    except InputError:  # such as more packets than can be simulated
+        return
     run = runs.of(name)
     has_answer = run.plan is not None or run.proof.bound is not None
     assert has_answer, f"no plan and no bound: {run.proof.status}, {'; '.join(run.proof.reasons)}"
