@@ -152,17 +152,24 @@ def route(
         objective=value,
         bound=bound,
         metric="max_utilization",
-        bound_scope=_scope(max_segments, via),
+        bound_scope=_scope(max_segments, via, most_intermediate_nodes, most_moved_demands),
         backend="local search and column generation",
     )
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"demand"}))
 
 
-def _scope(max_segments: int, via: tuple[str, ...]) -> str:
+def _scope(
+    max_segments: int, via: tuple[str, ...], most_nodes: int | None, most_moved_demands: int | None
+) -> str:
+    """Return the plans that the bound covers: those of the limits on segments, nodes and changes."""
     if max_segments == 1:
         return "shortest paths"
-    through = " through the given nodes" if via else ""
-    return f"paths of at most {max_segments} segments{through}"
+    scope = f"paths of at most {max_segments} segments" + (" through the given nodes" if via else "")
+    if most_nodes is not None:
+        scope += f", through the selected intermediate nodes (at most {most_nodes})"
+    if most_moved_demands is not None:
+        scope += f", in plans that move at most {most_moved_demands} demands"
+    return scope
 
 
 def _require_size(problem: Traffic) -> None:

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 
 from planner import Options
 from planner.errors import InputError, PlanRejected
-from planner_models.traffic import Routing, Traffic, check, measure
+from planner_models.traffic import SYSTEM, Routing, Traffic, check, measure
 from planner_models.traffic.designs import ecmp, optimum
 from planner_models.traffic.designs.segment_routing import segment_routing
 from planner_models.traffic.plan.plan import routing_from_tables
@@ -217,6 +217,25 @@ def test_only_the_given_nodes_are_intermediate() -> None:
     plan, _, _ = plan_of(problem, most_intermediate_nodes=2, rounds=2)
     assert plan.segments is not None
     assert len({json.loads(text)[0] for text in plan.segments["segments"]}) <= 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "scope"),
+    [
+        ({"most_intermediate_nodes": 0}, "through the selected intermediate nodes (at most 0)"),
+        ({"most_moved_demands": 0}, "in plans that move at most 0 demands"),
+    ],
+)
+def test_a_bound_under_limits_names_them(limit: dict[str, int], scope: str) -> None:
+    """Without a detour, the narrow link of a ring carries 3 times its capacity; detours need 1 times."""
+    assert SYSTEM.problem.sample is not None
+    problem = SYSTEM.problem.sample()
+    free, limited = segment_routing.route(problem).proof, segment_routing.route(problem, **limit).proof
+    assert free.objective == pytest.approx(1.0)
+    assert limited.objective == pytest.approx(3.0)
+    assert limited.bound is not None
+    assert limited.bound > 1.0
+    assert limited.bound_scope == f"paths of at most 2 segments, {scope}"
 
 
 def test_a_plan_within_one_percent_of_its_bound() -> None:
