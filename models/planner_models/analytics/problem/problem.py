@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
+from planner.contract.notes import add_note
 from planner.contract.tables import collect_tables, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
@@ -75,8 +76,11 @@ class Analytics:
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Analytics:
-        """Return the problem in its tables."""
-        return cls(**take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
+        """Return the problem in its tables, with a note on intervals in which no site has data."""
+        problem = cls(**take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
+        if (doubt := validation.describe_empty_intervals(problem)) is not None:
+            add_note(doubt)
+        return problem
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pandas as pd
 
+from planner.contract.columns import list_some
 from planner.contract.notes import add_note
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
@@ -104,6 +105,17 @@ def _find_faulty_times(problem: Analytics) -> Iterator[str]:
         file_name(queries, "queries"),
         "of deadlines",
     )
+
+
+def describe_empty_intervals(problem: Analytics) -> str | None:
+    """Return a warning that names intervals of which table `volume` has no row; None where it has all."""
+    present = set(problem.volume["interval"])
+    empty = [f"{number:g}" for number in problem.interval_numbers.tolist() if number not in present]
+    if not present or not empty:
+        return None
+    shown = list_some(empty)
+    where = file_name(problem.volume, "volume")
+    return f"warning: {where}: no site has a row of interval {shown}: read as no data; else add its rows"
 
 
 def report_unknown_intervals(problem: Analytics, frame: pd.DataFrame, table: str) -> list[str]:

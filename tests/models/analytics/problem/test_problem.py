@@ -126,3 +126,27 @@ def test_adjustments() -> None:
     assert changed.capacity_mbps[:, 2].tolist() == [5.0, 0.0, 5.0]
     with pytest.raises(InputError, match="fail_links: 'x' is neither a site nor a point of presence"):
         adjust(problem, fail_links=("x",))
+
+
+def test_an_interval_without_data_at_any_site_is_said_and_numbers_may_have_any_step() -> None:
+    given = tables(intervals=3)
+    numbers = sorted(given["intervals"]["interval"].unique())
+    assert len(numbers) > 1
+
+    def notes_of(changed: Tables) -> list[str]:
+        notes: list[str] = []
+        with observe_notes(notes.append):
+            Analytics.from_tables(changed)
+        return [note for note in notes if "no site has a row" in note]
+
+    full = given["volume"]
+    assert not set(numbers) - set(full["interval"])
+    assert not notes_of(given)
+    given["volume"] = full[full["interval"] != numbers[-1]]
+    (note,) = notes_of(given)
+    assert note.startswith(f"warning: volume: no site has a row of interval {numbers[-1]:g}: read as no data")
+    by_five = {
+        name: frame.assign(interval=frame["interval"] * 5) if "interval" in frame else frame
+        for name, frame in tables(intervals=3).items()
+    }
+    assert not notes_of(by_five)
