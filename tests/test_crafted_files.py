@@ -111,6 +111,13 @@ def test_what_unpacks_to_more_than_the_limit_is_refused(
     assert fault(tmp_path / "links.json") == "links.json: has over 1 MiB; use Parquet"
 
 
+def test_a_text_of_json_is_no_longer_than_a_line(tmp_path: Path) -> None:
+    rows = [{"tail": "a", "head": "b", "capacity_mbps": 1}, {"tail": "x" * (2 << 20), "head": "b"}]
+    (tmp_path / "links.json").write_text(json.dumps(rows))
+    message = "links.json row 2: tail has 2,097,152 letters, must have at most 1,048,576"
+    assert fault(tmp_path / "links.json") == message
+
+
 @pytest.mark.parametrize("ending", ["csv.bz2", "csv.xz", "csv.zst", "zip", "tar", "7z", "pkl"])
 def test_other_archives_are_not_read(tmp_path: Path, ending: str) -> None:
     (tmp_path / f"links.{ending}").write_bytes(b"x")

@@ -14,10 +14,11 @@ from concurrent import futures
 import pytest
 from pebble import ProcessExpired, ProcessPool
 
-from tests.fuzzing.running import run_case
+from tests.fuzzing.running import FIRST_CRAFTED, run_case
 
 CASES = int(os.environ.get("PLANNER_FUZZ_CASES") or 10_000)
 FAST_CASES = 25
+FAST_CRAFTED = 10
 FORMER_FAULTS = (1895, 9132)
 """Cases that once ended in an internal error.
 
@@ -45,11 +46,13 @@ def faults_of(cases: Iterable[int], workers: int) -> list[str]:
 
 
 def test_a_few_hostile_cases() -> None:
-    assert not faults_of([*range(FAST_CASES), *FORMER_FAULTS], workers=1)
+    crafted = range(FIRST_CRAFTED, FIRST_CRAFTED + FAST_CRAFTED)
+    assert not faults_of([*range(FAST_CASES), *FORMER_FAULTS, *crafted], workers=1)
 
 
 @pytest.mark.slow(minutes=1)
 def test_many_hostile_cases() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    faults = faults_of(range(CASES), workers=cores)
+    crafted = range(FIRST_CRAFTED, FIRST_CRAFTED + CASES // 4)
+    faults = faults_of([*range(CASES), *crafted], workers=cores)
     assert not faults, f"{len(faults)} faults:\n" + "\n".join(faults[:100])

@@ -21,7 +21,7 @@ from planner.io.raw_table import (
     require_header,
     with_numbers,
 )
-from planner.io.text_files import open_as_utf8, require_file
+from planner.io.text_files import MAX_LINE_BYTES, open_as_utf8, require_file
 
 MAX_JSON_BYTES: Final = 1 << 29
 SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -43,6 +43,11 @@ def read_json(table: Table, file: TableFile) -> RawTable:
                 raise InputError(
                     f"{file.name} row {row}: {abbreviate(name)} is a list or an object, must be a value; "
                     'pandas writes plain rows by to_json(orient="records")'
+                )
+            if isinstance(value, str) and len(value) > MAX_LINE_BYTES:
+                limit = f"must have at most {MAX_LINE_BYTES:,}"
+                raise InputError(
+                    f"{file.name} row {row}: {abbreviate(name)} has {len(value):,} letters, {limit}"
                 )
     # a list without records has no names of columns either
     names = list(dict.fromkeys(name for record in records for name in record)) or list(table.columns)

@@ -21,7 +21,8 @@ from planner.errors import PlannerError
 from planner.io.layout import Layout
 from planner.scenarios.catalogue import find_system
 from tests import hostile
-from tests.fuzzing.bases import SCENARIOS, bases, documents
+from tests.fuzzing.bases import SCENARIOS, bases, documents, has_chosen_systems
+from tests.fuzzing.crafted import OF_BYTES, craft_tables
 from tests.fuzzing.faults import MAX_LINE, find_text_faults
 from tests.models.flowtables.problem import test_openflow
 from tests.models.flowtables.problem import test_readers as test_classbench
@@ -120,13 +121,28 @@ def of_tables(draw: random.Random, folder: Path) -> Command:
     return command + (["--out", "out"] if draw.random() < 0.3 else [])
 
 
+def of_crafted(draw: random.Random, folder: Path) -> Command:
+    """Give a reader a file that was made to stop it; check the scenario that reads it."""
+    if has_chosen_systems() or draw.random() < 0.7:
+        base = draw.choice(bases())
+        for name, content in craft_tables(draw, base.tables).items():
+            (folder / name).write_bytes(content)
+        (folder / "s.toml").write_text(scenario_of_tables(base.system))
+        return ["check", "s.toml"]
+    return _read_file(draw, folder, draw.choice(OF_BYTES))
+
+
 def of_files(draw: random.Random, folder: Path) -> Command:
     """Damage the file of a reader; check the scenario that reads it."""
+    return _read_file(draw, folder, hostile.damage_bytes)
+
+
+def _read_file(draw: random.Random, folder: Path, damage: Callable[[random.Random, bytes], bytes]) -> Command:
     name, content, problem = draw.choice(_files())
     for other, text in NETWORK.items():
         (folder / other).write_text(text)
     if draw.random() < 0.95:
-        content = hostile.damage_bytes(draw, content)
+        content = damage(draw, content)
     (folder / name).write_bytes(content)
     document = {"system": problem.pop("system"), "problem": {**problem, "path": name}}
     if name == "net.graph":

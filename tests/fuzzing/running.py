@@ -16,7 +16,7 @@ import numpy as np
 
 from tests.commands import planner
 from tests.fuzzing.bases import bases, documents, has_chosen_systems
-from tests.fuzzing.cases import KINDS
+from tests.fuzzing.cases import KINDS, of_crafted
 from tests.fuzzing.faults import MAX_OUTPUT, find_control_characters, find_text_faults
 from tests.fuzzing.sandbox import Sandbox, limit_memory
 
@@ -24,6 +24,8 @@ CODES: Final = (0, 1, 2, 3, 4, 5, 6)
 """Exit codes that a user can act on; 70 is a fault of planner."""
 OF_SYSTEMS: Final = ["tables", "scenarios", "plans", "uploads"]
 """Kinds of cases whose input is that of a system; the only kinds where systems are chosen."""
+FIRST_CRAFTED: Final = 1_000_000
+"""Cases from this number on are files that were made to stop a reader."""
 MAX_CPU_S: Final = 30.0
 """CPU time of a command, which may compile kernels."""
 
@@ -40,13 +42,16 @@ def run_case(number: int) -> list[str]:
     draw = random.Random(number)
     kinds = OF_SYSTEMS if has_chosen_systems() else list(KINDS)
     (kind,) = draw.choices(kinds, [KINDS[name][0] for name in kinds])
+    make = KINDS[kind][1]
+    if number >= FIRST_CRAFTED:
+        kind, make = "crafted", of_crafted
     faults: list[str] = []
     command: Any = None
     seconds = 0.0
     with _sandbox as folder:
         before = dict(np.geterr())
         try:
-            command = KINDS[kind][1](draw, folder)
+            command = make(draw, folder)
             if kind in ("addresses", "uploads"):
                 faults += command
             else:
