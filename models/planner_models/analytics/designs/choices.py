@@ -96,6 +96,12 @@ class Choices:
         return problem.refines[own].transpose(0, 2, 1)[..., None] & may[:, None]
 
     @cached_property
+    def _share_on_pop(self) -> Floats:
+        """(n, L, S) bytes on the uplink of a site's point of presence over those that the site sends."""
+        problem = self.problem
+        return problem.merged_share[problem.pop_of][:, self.shared].transpose(1, 2, 0)
+
+    @cached_property
     def _not_asked(self) -> Floats:
         """(L,) value of the levels of a query that is not asked, or of a site without its data."""
         nothing = np.full(self.problem.level_rows.shape[1], IMPOSSIBLE)
@@ -139,8 +145,7 @@ class Choices:
         least = np.where(self._has[:, None], least, 0.0)
         possible = np.isfinite(least).all(axis=2) & self._may_answer[own]
         least = np.where(np.isfinite(least), least, 0.0)
-        share = problem.merged_share[problem.pop_of][:, own].transpose(1, 2, 0)  # n, l, S
-        on_pop = least * np.take_along_axis(share, sends, axis=1)
+        on_pop = least * np.take_along_axis(self._share_on_pop, sends, axis=1)
         load = np.zeros((*least.shape[:2], sites + pops))
         load[..., :sites] = least
         np.add.at(np.moveaxis(load, 2, 0), problem.pop_of + sites, np.moveaxis(on_pop, 2, 0))

@@ -40,11 +40,13 @@ def decide(
     guarantees: frozenset[str] | None = RULES_ONLY,
     price: Floats | None = None,
     choices: Choices | None = None,
+    is_cut: bool = False,
 ) -> Decision[Levels]:
     """Return the decision for chosen levels (K, S, Q); its objective value has no bound.
 
     price    (S + G,) price of each uplink in the last interval, USD
     choices  that the levels are of, which may leave answers out
+    is_cut   whether a time limit ended the search
     """
     reasons: tuple[str, ...] = ()
     if choices is not None and choices.shortages:
@@ -55,7 +57,12 @@ def decide(
     if options.service == "all" and (figures["no_data_loss"] or figures["late_loss"]):
         return Decision(plan=None, proof=_prove_short(problem, figures))
     proof = Proof(
-        status=Status.FEASIBLE, objective=figures["value"], metric="value", backend=backend, reasons=reasons
+        status=Status.FEASIBLE,
+        objective=figures["value"],
+        metric="value",
+        backend=backend,
+        reasons=reasons,
+        is_cut=is_cut,
     )
     return Decision(plan=make_plan(problem, chosen, price), proof=proof, guarantees=guarantees)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
@@ -17,6 +17,7 @@ from planner.options import Options, Service
 from planner_models.analytics.designs import branching, prices
 from planner_models.analytics.designs.choices import Choices, Interval
 from planner_models.analytics.designs.decision import BUT_ANSWERS, say_shortages
+from planner_models.analytics.designs.interval_deadline import IntervalDeadline
 from planner_models.analytics.designs.program import build_interval
 from planner_models.analytics.designs.program import build_model as build_program
 from planner_models.analytics.designs.shedding import SCOPE, fit_interval, leave_out
@@ -69,18 +70,20 @@ def plan(
     """
     must_answer = options.service == "all"
     choices = Choices(problem, must_answer=must_answer)
-    until = np.inf if options.time_limit_s is None else clock.now() + options.time_limit_s
+    deadline = IntervalDeadline(options, len(problem.interval_numbers))
     chosen, backend = [], BACKEND
     bound: float | None = 0.0
     last = _start_from(problem, choices, previous)
     is_cut = False
     for k in range(len(problem.interval_numbers)):
+        deadline.start_interval()
         interval, reason = fit_interval(choices, k)
+        deadline.end_build()
         if reason is not None:
             return Decision(
                 plan=None, proof=Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
             )
-        left = until - clock.now()
+        left = deadline.search_s()
         is_cut = is_cut or left <= 0
         before = last
         last = plan_interval(choices, interval, before, method=method, options=options, left_s=left)
@@ -152,7 +155,7 @@ def plan_interval(
     """Plan one interval: prices, search, then the integer program.
 
     last    the interval before; None for the first
-    left_s  wall seconds that are left; without any, prices and answers of the interval before are repaired
+    left_s  seconds that are left; without any, prices and answers of the interval before are repaired
     """
     before = last is not None and last.chosen is not None
     if left_s > 0 or not before:

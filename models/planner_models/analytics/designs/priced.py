@@ -13,6 +13,7 @@ from planner.options import Options
 from planner_models.analytics.designs import prices, search
 from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.decision import decide
+from planner_models.analytics.designs.interval_deadline import IntervalDeadline
 from planner_models.analytics.designs.optimum import plan, read_prices
 from planner_models.analytics.designs.shedding import fit_interval
 from planner_models.analytics.information.signalling import PRICE_ROUNDS, PROPOSALS
@@ -39,23 +40,42 @@ def choose_by_prices(
     rounds. An uplink that is still overloaded makes the queries coarser that lose least by it; what is left
     goes to queries whose values add up. Then other answers are proposed, those first that cost least at the
     prices, and sites say what their other queries add beside them; the best proposal is taken. Of each
-    uplink, the part `headroom` is used, so that data is not late where bandwidth is less than is known.
+    uplink, the part `headroom` is used, so that data is not late where bandwidth is less than is known. Once
+    a time limit is near, prices stay those of the interval before, and no other answers are proposed.
     """
     if headroom < 1:
         problem = problem.with_capacity(problem.capacity_mbps * headroom, is_valid=True)
     choices = Choices(problem, must_answer=options.service == "all")
     chosen, price = [], read_prices(problem, previous)
+    deadline = IntervalDeadline(options, len(problem.interval_numbers))
+    is_cut = False
     for k in range(len(problem.interval_numbers)):
+        deadline.start_interval()
         interval, reason = fit_interval(choices, k)
+        deadline.end_build()
         if reason is not None:
             proof = Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
             return Decision(plan=None, proof=proof)
-        priced = prices.find_prices(interval, price, rounds=PRICE_ROUNDS)
-        found = search.find_choices(interval, priced, evaluations=PROPOSALS)
+        is_late = deadline.search_s() <= 0
+        is_cut = is_cut or is_late
+        if is_late and price is not None:
+            priced = prices.Priced(price, *prices.evaluate_bound(interval, price))
+        else:
+            priced = prices.find_prices(interval, price, rounds=PRICE_ROUNDS)
+        found = search.find_choices(interval, priced, evaluations=1 if is_late else PROPOSALS)
         if found.value == -np.inf:
-            return plan(problem, options=options)  # where rules leave few levels, repair may fail
+            return plan(
+                problem, options=deadline.remaining_options(options)
+            )  # where rules leave few levels, repair may fail
         price = priced.price
         chosen.append(choices.to_levels(interval, found.answers, found.added))
     return decide(
-        problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price, choices=choices
+        problem,
+        np.array(chosen),
+        options,
+        backend=BACKEND,
+        guarantees=None,
+        price=price,
+        choices=choices,
+        is_cut=is_cut,
     )

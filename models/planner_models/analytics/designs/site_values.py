@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.options import Options
@@ -25,8 +26,12 @@ Late = Annotated[
 def choose_by_own_value(
     problem: Analytics, *, headroom: Headroom = HEADROOM, options: Options = Options()
 ) -> Decision[Levels]:
-    """Let each site choose levels of most value on its own bandwidth, as if others sent the same levels."""
-    return decide(problem, _choose(problem, headroom, None), options)
+    """Let each site choose levels of most value on its own bandwidth, as if others sent the same levels.
+
+    Once a time limit is over, levels of the interval before stay.
+    """
+    chosen, is_cut = _choose(problem, headroom, None, options.deadline())
+    return decide(problem, chosen, options, is_cut=is_cut)
 
 
 def choose_by_coarsest(
@@ -39,19 +44,25 @@ def choose_by_coarsest(
     """Let each site choose as by its own value, with the coarsest level of other sites some intervals ago.
 
     A site reports the levels that it would choose by its own bandwidth, so that levels can become finer
-    again; levels finer than the coarsest of other sites have no more value to it than that one.
+    again; levels finer than the coarsest of other sites have no more value to it than that one. Once a time
+    limit is over, levels of the interval before stay.
     """
-    wanted = _choose(problem, headroom, None)
+    deadline = options.deadline()
+    wanted, _ = _choose(problem, headroom, None, options.share_time(0.5).deadline())
     coarsest = _coarsest_of_others(problem, wanted)
     known = np.full_like(coarsest, -1)
     known[late:] = coarsest[: len(coarsest) - late] if late < len(coarsest) else coarsest[:0]
-    return decide(problem, _choose(problem, headroom, known), options)
+    chosen, is_cut = _choose(problem, headroom, known, deadline)
+    return decide(problem, chosen, options, is_cut=is_cut)
 
 
-def _choose(problem: Analytics, headroom: float, known: Ints | None) -> Ints:
-    """Return the levels that each site chooses, (K, S, Q).
+def _choose(
+    problem: Analytics, headroom: float, known: Ints | None, deadline: float | None
+) -> tuple[Ints, bool]:
+    """Return the levels that each site chooses, (K, S, Q), and whether the deadline came before the last.
 
-    known  (K, S, Q) coarsest level of other sites for each query; -1 where unknown
+    known     (K, S, Q) coarsest level of other sites for each query; -1 where unknown
+    deadline  time of clock.now(); None: without
     """
     available = headroom * available_bytes(problem)
     per_record, per_cell = problem.level_column("bytes_per_record"), problem.level_column("bytes_per_cell")
@@ -61,6 +72,9 @@ def _choose(problem: Analytics, headroom: float, known: Ints | None) -> Ints:
     is_sent = problem.has_data & (problem.source_of < 0)
     chosen = np.empty((len(available), *is_sent.shape), dtype=np.int64)
     for k in range(len(available)):
+        if k and deadline is not None and clock.now() >= deadline:
+            chosen[k:] = chosen[k - 1]
+            return chosen, True
         records, cells = problem.find_volume(k)
         size = records[:, :, None] * per_record + cells[:, :, None] * per_cell
         useful = value
@@ -69,7 +83,7 @@ def _choose(problem: Analytics, headroom: float, known: Ints | None) -> Ints:
             useful = np.where(known[k][..., None] >= 0, np.minimum(value, of_known), value)
         useful = np.where(may, np.where(is_sent[..., None], useful, 0.0), IMPOSSIBLE)
         chosen[k] = fill_sites(useful, np.where(is_sent[..., None], size, 0.0), available[k])
-    return chosen
+    return chosen, False
 
 
 def _coarsest_of_others(problem: Analytics, wanted: Ints) -> Ints:

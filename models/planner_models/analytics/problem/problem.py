@@ -368,9 +368,9 @@ class Analytics:
             for row, names in enumerate(self.level_names)
             for place, name in enumerate(names)
         }
-        unique, code = np.unique(level.astype(str).to_numpy(object), return_inverse=True)
-        table = np.full((len(self.query_names) + 1, len(unique)), -1, dtype=np.int64)
-        for column, name in enumerate(unique.tolist()):
+        code, unique = pd.factorize(level)  # -1 for a missing name: the last column
+        table = np.full((len(self.query_names) + 1, len(unique) + 1), -1, dtype=np.int64)
+        for column, name in enumerate(unique.astype(str).tolist()):
             for row in range(len(self.query_names)):
                 table[row, column] = places.get((row, name), -1)
         return np.asarray(table[query, code])
