@@ -13,6 +13,7 @@ source  Kirkpatrick et al., Science 1983 (simulated annealing)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ SHORTAGE_SHARE: Final = 0.02  # of the largest traffic: a shortage whose square 
 SHORTAGE_PRICE: Final = 0.3  # of a shortage, in each window, beside that of its square; over a level's price
 FINAL_TEMPERATURE: Final = 1e-3  # times the price of a shortage of `SHORTAGE_SHARE`
 NEAR: Final = 0.6  # probability that a contract's new window is beside one that it has
+MOVES_PER_CALL: Final = 100_000  # between two looks at the clock
 EXCHANGE: Final = 0.4  # probability that a second contract takes the opposite exchange
 LARGEST_STEP: Final = 0.1  # of the highest level, in a move
 SMALLEST_STEP: Final = 1e-3
@@ -125,10 +127,18 @@ class _State(NamedTuple):
     places: Ints
 
 
-def choose(region: Region, level: Floats, schedule: Schedule, *, random: np.random.Generator) -> Annealed:
+def choose(
+    region: Region,
+    level: Floats,
+    schedule: Schedule,
+    *,
+    random: np.random.Generator,
+    time_left: Callable[[], float] | None = None,
+) -> Annealed:
     """Return free windows and billed levels, from levels (N,) at first.
 
-    schedule  `GIVEN_LEVELS` keeps the levels; `ALL` changes them too
+    schedule   `GIVEN_LEVELS` keeps the levels; `ALL` changes them too
+    time_left  function that returns the seconds left, after which the best choice so far is returned
     """
     limits = _find_limits(region, level)
     able = int((limits.slots > 0).sum())
@@ -136,8 +146,17 @@ def choose(region: Region, level: Floats, schedule: Schedule, *, random: np.rand
     if not able:
         return Annealed(limits.forced, first, np.inf)
     moves = min(schedule.moves_per_cell * limits.most.shape[0] * able, MOST_MOVES)
-    free, found, cost = _anneal(limits, first, moves, schedule, random)
-    return Annealed(limits.forced | free, found, float(cost))
+    state = _start(limits, first)
+    best = (state.free.copy(), state.level.copy())
+    unit = limits.square * (SHORTAGE_SHARE * limits.traffic.max()) ** 2
+    amounts = np.array([state.totals[2], schedule.initial_temperature * unit])
+    cooling = (FINAL_TEMPERATURE / schedule.initial_temperature) ** (1 / moves)
+    for turn in range(1, moves + 1, MOVES_PER_CALL):
+        turns = (turn, min(turn + MOVES_PER_CALL, moves + 1))
+        _anneal(limits, state, best, amounts, turns, cooling, unit, schedule, random)
+        if time_left is not None and time_left() <= 0:
+            break
+    return Annealed(limits.forced | best[0], best[1], float(amounts[0]))
 
 
 def _find_limits(region: Region, level: Floats) -> _Limits:
@@ -174,25 +193,23 @@ def _find_limits(region: Region, level: Floats) -> _Limits:
 
 
 @njit(cache=True)
-def _anneal(limits, level, moves, schedule, random):  # type: ignore[no-untyped-def]
-    """Return the free windows (W, N) and levels (N,) of least cost found, and the cost."""
-    state = _start(limits, level)
+def _anneal(limits, state, best, amounts, turns, cooling, unit, schedule, random):  # type: ignore[no-untyped-def]
+    """Run the moves of numbers turns[0] to turns[1] - 1; keep the choice of least cost.
+
+    best     free windows (W, N) and levels (N,) of least cost
+    amounts  (2,) least cost and temperature
+    """
     windows = len(state.excess)
-    best, best_level, least = state.free.copy(), state.level.copy(), state.totals[2]
-    unit = limits.square * (SHORTAGE_SHARE * limits.traffic.max()) ** 2
-    temperature = schedule.initial_temperature * unit
-    cooling = (FINAL_TEMPERATURE / schedule.initial_temperature) ** (1 / moves)
-    for turn in range(1, moves + 1):
-        temperature *= cooling
+    for turn in range(turns[0], turns[1]):
+        amounts[1] *= cooling
         if random.random() < schedule.level_moves / windows:
-            _move_levels(limits, state, temperature, random)
+            _move_levels(limits, state, amounts[1], random)
         else:
-            _move_windows(limits, state, turn, temperature, random)
-        if state.totals[2] < least - 1e-9 * unit:
-            least = state.totals[2]
-            best[:] = state.free
-            best_level[:] = state.level
-    return best, best_level, least
+            _move_windows(limits, state, turn, amounts[1], random)
+        if state.totals[2] < amounts[0] - 1e-9 * unit:
+            amounts[0] = state.totals[2]
+            best[0][:] = state.free
+            best[1][:] = state.level
 
 
 @njit(cache=True)

@@ -7,6 +7,7 @@ levels and the loads of contracts that are billed by the mean are a linear progr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -93,13 +94,20 @@ def is_complete(region: Region, filling: Filling) -> bool:
     return filling.missing <= FITS * max(float(region.traffic.max(initial=0.0)), 1.0)
 
 
-def complete(region: Region, level: Floats, options: Options) -> Filling | None:
+def complete(
+    region: Region, level: Floats, options: Options, *, time_left: Callable[[], float] | None = None
+) -> Filling | None:
     """Return a filling that carries all traffic, from levels raised to that end; None where none does.
 
     Levels rise together, by the same share of what is between them and the most loads. Then free windows are
-    kept, and a linear program lowers the levels again.
+    kept, and a linear program lowers the levels again. Where no time is left, the first that carry all stay.
+
+    time_left  function that returns the seconds left; None: any number
     """
     highest = region.level_limits[1]
+
+    def is_late() -> bool:
+        return time_left is not None and time_left() <= 0
 
     def attempt(middle: float) -> tuple[Filling, Bools]:
         raised = level + middle * (highest - level)
@@ -113,6 +121,8 @@ def complete(region: Region, level: Floats, options: Options) -> Filling | None:
             return None
         low, high = 0.0, 1.0
         for _ in range(RAISES):
+            if is_late():
+                return best
             middle = (low + high) / 2
             now, chosen = attempt(middle)
             if is_complete(region, now):
@@ -120,6 +130,10 @@ def complete(region: Region, level: Floats, options: Options) -> Filling | None:
                 best, is_free = (now, chosen) if now.cost <= best.cost else (best, is_free)
             else:
                 low = middle
+    if is_late():
+        return best
+    if time_left is not None:
+        options = replace(options, time_limit_s=max(time_left(), 1e-3))
     better = _solve_for_free_windows(region, levels_of(region, best.load), is_free, options)
     return best if better is None or better.cost >= best.cost else better
 

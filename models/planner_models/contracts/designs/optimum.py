@@ -25,6 +25,7 @@ from planner_models.contracts.designs import (
     switching,
 )
 from planner_models.contracts.designs.program import Region
+from planner_models.contracts.designs.rules import pour_commitments_first
 from planner_models.contracts.designs.shortage import prove_shortage
 from planner_models.contracts.plan.metrics import measure, unserved_price
 from planner_models.contracts.plan.plan import Loads, make_plan
@@ -36,8 +37,11 @@ FREE_SHARES: Final = (1.0, 0.97, 0.94, 0.92, 0.9, 0.88, 0.85, 0.8, 0.7, 0.5, 0.0
 """Parts of the free windows that the relaxation may use, for levels that leave fewer windows without a
 contract."""
 WORSE: Final = 1.05  # times the best cost: relaxations with fewer free windows are not tried beyond it
+RELAXED: Final = 0.5  # of the time limit, for what follows the relaxations
 KEPT: Final = 0.2  # of the time limit, for the loads after the search
 MOST_BINARIES: Final = 2_000  # windows times contracts up to which "auto" also solves the integer program
+LEAST_SOLVE_S: Final = 0.1  # time limit of a solver where less is left
+LATE_SOLVE_S: Final = 1.0  # time limit of the small program that gives a plan where no time is left
 CENT: Final = 0.01
 SAME_CENT: Final = 1e-9
 CENTS_LIMIT_S: Final = 5.0
@@ -139,16 +143,17 @@ def plan_region(region: Region, *, method: Method, options: Options, time_limit_
     """Plan one region, within its limit of switching where it has one."""
     if region.moved_share >= 1 or len(region.traffic) < 2 or not len(region.contracts):
         return _plan_freely(region, method=method, options=options, time_limit_s=time_limit_s)
-    until = clock.now() + max(time_limit_s, 1.0)
+    until = clock.now() + time_limit_s
     gap = DEFAULT_GAP if options.gap is None else options.gap
-    limited = replace(options, gap=min(gap, 1e-4), time_limit_s=max(time_limit_s / 4, 1.0))
+    limited = replace(options, gap=min(gap, 1e-4), time_limit_s=max(time_limit_s / 4, LEAST_SOLVE_S))
     if method == "exact":
         return _solve_exactly(region, limited, until)
+    free_until = clock.now() + time_limit_s / 4
     free = _plan_freely(
         switching.without_limit(region), method="search", options=options, time_limit_s=time_limit_s / 4
     )
     assert free.load is not None
-    if switching.is_within_limit(region, free.load):
+    if switching.is_within_limit(region, free.load) and clock.now() < free_until:
         return free
     bounds = (switching.find_bound(region, limited), free.bound)
     bound = max((one for one in bounds if one is not None), default=None)
@@ -177,21 +182,19 @@ def _best_of(region: Region, done: RegionDecision, exact: RegionDecision) -> Reg
 
 def _plan_freely(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:
     """Plan one region: levels from the relaxation, the integer program where small, search, and the bound."""
-    until = clock.now() + max(time_limit_s, 1.0)
+    until = clock.now() + time_limit_s
     if not len(region.contracts):
         return RegionDecision(np.zeros((len(region.traffic), 0)), 0.0, 0.0, "no contracts")
     gap = DEFAULT_GAP if options.gap is None else options.gap
-    relaxed = replace(options, gap=min(gap, 1e-4), time_limit_s=max(until - clock.now(), 1.0))
+    relaxed = replace(options, gap=min(gap, 1e-4), time_limit_s=max(until - clock.now(), LEAST_SOLVE_S))
     if method == "exact":
         return _solve_exactly(region, relaxed, until)
 
     def time_left() -> float:
         return until - clock.now()
 
-    levels, bound, backend = _rate_relaxations(region, relaxed, time_left)
-    nothing_free = np.zeros(region.most.shape, dtype=bool)  # only by rounding: the highest levels carry all
-    highest = free_windows.fill(region, region.level_limits[1], nothing_free)
-    best = free_windows.complete(region, levels[0], relaxed) or highest
+    levels, bound, backend = _rate_relaxations(region, relaxed, lambda: time_left() - RELAXED * time_limit_s)
+    best = _fill_first(region, levels[0], relaxed, time_left)
 
     def is_open() -> bool:
         return bound is None or best.cost > bound * (1 + gap) + CENT
@@ -212,7 +215,7 @@ def _plan_freely(region: Region, *, method: Method, options: Options, time_limit
     if bound is not None and is_open() and time_left() > 0:
         bound, other = _raise_bound(region, bound, best.cost / (1 + gap), relaxed, time_left)
         if other is not None and time_left() > 0:
-            best = _better(best, free_windows.complete(region, other, relaxed))
+            best = _better(best, free_windows.complete(region, other, relaxed, time_left=time_left))
     return RegionDecision(best.load, best.cost, bound, backend)
 
 
@@ -253,13 +256,32 @@ def _search_levels(
         if best.cost <= enough + CENT or time_left() <= 0:
             break
         found = free_windows.search(region, level, is_enough=lambda cost: cost <= enough, time_left=time_left)
-        best = _better(best, free_windows.complete(region, found, options))
+        best = _better(best, free_windows.complete(region, found, options, time_left=time_left))
     return best
 
 
 def _better(best: free_windows.Filling, other: free_windows.Filling | None) -> free_windows.Filling:
     """Return the filling of less cost."""
     return best if other is None or other.cost >= best.cost else other
+
+
+def _fill_first(
+    region: Region, level: Floats, options: Options, time_left: Callable[[], float]
+) -> free_windows.Filling:
+    """Return a filling that carries all traffic, from levels (N,); one of little work where time is over."""
+    nothing_free = np.zeros(region.most.shape, dtype=bool)  # only by rounding: the highest levels carry all
+    best = free_windows.fill(region, region.level_limits[1], nothing_free)
+    if time_left() > 0:
+        best = free_windows.complete(region, level, options, time_left=time_left) or best
+    if time_left() > 0:
+        return best
+    for load in (
+        pour_commitments_first(region),
+        switching.find_rising(region, replace(options, time_limit_s=LATE_SOLVE_S)),
+    ):
+        if load is not None:
+            best = _better(best, free_windows.Filling(load, 0.0, free_windows.load_cost(region, load)))
+    return best
 
 
 def _rate_relaxations(
@@ -276,11 +298,15 @@ def _rate_relaxations(
     master = burst_sets.MasterProgram(region, free_windows.SEARCH_GROUPS)
     for free_share in FREE_SHARES:
         built = program.build(region, free_share=free_share)
+        if free_share < 1.0:  # the first one gives the bound
+            options = replace(options, time_limit_s=max(time_left(), LEAST_SOLVE_S))
         solution = backends.solve(built.program, options)
         backend = solution.backend or backend
         if free_share == 1.0:
             bound = solution.bound
         if solution.x is None:
+            if time_left() <= 0:
+                break
             continue
         level = built.levels(solution.x)
         rated.append((master.rate(level), level))
@@ -296,7 +322,7 @@ def _rate_relaxations(
 def _solve_exactly(region: Region, options: Options, until: float) -> RegionDecision:
     """Solve the integer program of a region."""
     built = program.build(region, exact=True)
-    limited = replace(options, time_limit_s=max(until - clock.now(), 1.0))
+    limited = replace(options, time_limit_s=max(until - clock.now(), LEAST_SOLVE_S))
     solution = backends.solve(built.program, limited)
     backend = solution.backend or ""
     if solution.x is None:

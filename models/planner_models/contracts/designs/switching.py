@@ -71,7 +71,7 @@ def find_loads(
     time_left  function that returns the seconds left
     """
     steady = pour_commitments_first(region)
-    rising = _find_rising(region, options)
+    rising = find_rising(region, options)
     if rising is not None and free_windows.load_cost(region, rising) < free_windows.load_cost(region, steady):
         steady = rising
     best = steady
@@ -110,7 +110,7 @@ def _anneal_in_turns(
         if WORSE * cost < least[kind] < np.inf:
             continue
         start = level if kinds[kind] is annealing.GIVEN_LEVELS else first
-        chosen = annealing.choose(region, start, kinds[kind], random=randoms[kind])
+        chosen = annealing.choose(region, start, kinds[kind], random=randoms[kind], time_left=time_left)
         load = _solve(region, chosen.is_free, options)
         if load is None or not is_within_limit(region, load):
             continue
@@ -123,7 +123,7 @@ def _anneal_in_turns(
     return best
 
 
-def _find_rising(region: Region, options: Options) -> Floats | None:
+def find_rising(region: Region, options: Options) -> Floats | None:
     """Return loads (W, N) that each rise with the traffic, so that none moves; None where none are found.
 
     Free windows are those of most traffic, for every contract.

@@ -14,7 +14,9 @@ from planner import backends
 from planner.contract.proof import Status
 from planner.options import Options
 from planner_models.contracts import SYSTEM, Month, bill, check
-from planner_models.contracts.designs import optimum
+from planner_models.contracts.designs import free_windows, optimum
+from planner_models.contracts.designs.program import Region
+from planner_models.contracts.designs.rules import pour_commitments_first
 from planner_models.contracts.plan.plan import read_loads
 from planner_models.contracts.problem import generators
 from planner_models.contracts.problem.problem import MEAN, PEAK, PERCENTILE
@@ -219,3 +221,16 @@ def test_the_model_of_several_regions_has_the_sum_of_their_least_bills() -> None
     decision = optimum.plan(problem, options=EXACT)
     assert decision.proof.bound is not None
     assert solution.objective == pytest.approx(decision.proof.objective, rel=1e-4)
+
+
+def test_without_time_the_plan_is_no_dearer_than_to_pour_commitments_first() -> None:
+    problem = generators.month(clients=200, cdns=4, days=2, window_minutes=15, seed=2)
+    region = Region.of(problem, 0)
+    poured = free_windows.load_cost(region, pour_commitments_first(region))
+    decision = optimum.plan_region(region, method="search", options=Options(), time_limit_s=0.0)
+    assert decision.load is not None
+    assert decision.cost is not None
+    assert decision.cost <= poured * (1 + 1e-9)
+    left = region.traffic - decision.load.sum(axis=1)
+    assert left.max() <= 1e-6 * region.traffic.max()
+    assert free_windows.load_cost(region, decision.load) == pytest.approx(decision.cost)
