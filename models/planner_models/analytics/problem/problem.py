@@ -33,12 +33,14 @@ Windows keep what ad hoc queries read (`_stored`), which may lie before them.
 
 
 def find_rows(names: Sequence[str], column: pd.Series) -> Ints:
-    """Return the place of each value of a column among names, -1 for none; categories are looked up once."""
+    """Return the place of each value of a column among names, -1 for none; each value is looked up once."""
     index = pd.Index(list(names)) if len(names) else pd.Index([""])[:0]
     if isinstance(column.dtype, pd.CategoricalDtype):
         places = index.get_indexer(column.cat.categories.astype(str))
         return np.asarray(places[column.cat.codes.to_numpy()], dtype=np.int64)
-    return np.asarray(index.get_indexer(pd.Index(column.astype(str))), dtype=np.int64)
+    codes, unique = pd.factorize(column)  # -1 for a missing name: the last place
+    places = np.append(index.get_indexer(pd.Index(unique).astype(str)), -1)
+    return np.asarray(places[codes], dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
