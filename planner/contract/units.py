@@ -118,11 +118,18 @@ PER_UNIT: Final = re.compile(
 """A price of a unit: `Price ($/GB)`, `price per GB`, `cost_usd_per_gb`."""
 AMOUNTS: Final = ("rate", "data")
 """Dimensions of what has a price."""
+LONGEST_NAME: Final = 200
+"""Letters of a name up to which a unit is looked for: the time of the patterns grows with their cube."""
 CAMEL_CASE: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def split_unit(name: str) -> Iterator[tuple[str, tuple[Unit, ...]]]:
-    """Yield the ways to split a column's name into a stem and its unit, the clearest first."""
+    """Yield the ways to split a column's name into a stem and its unit, the clearest first.
+
+    A name of more than LONGEST_NAME letters has no unit.
+    """
+    if len(name) > LONGEST_NAME:
+        return
     for pattern in (BRACKETED, PHRASE):
         match = pattern.fullmatch(name)
         if match and (units := find_units(match["unit"])):

@@ -123,10 +123,10 @@ def arrow_columns(path: Path) -> list[str]:
 
     require_file(path)
     try:
-        schema = _open(path, path.name).schema
+        names = _open(path, path.name).schema.names
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise _describe(error, path, path.name) from None
-    return [name for name in schema.names if not ROW_NUMBERS.fullmatch(name)]
+    return [name for name in names if not ROW_NUMBERS.fullmatch(name)]
 
 
 def _describe(error: BaseException, path: Path, name: str) -> InputError:

@@ -245,11 +245,12 @@ def test_the_workbook_of_the_documentation(tmp_path: Path, monkeypatch: pytest.M
     page = (Path(__file__).parents[3] / "docs" / "howto" / "own_data.md").read_text(encoding="utf-8")
     shown = next(block for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "net.xlsx" in block)
     (command,) = re.findall(r"^planner (new scenario .*)$", page, re.MULTILINE)
-    lines = [("paris", "lyon", 1), ("paris", "lille", 1), ("lille", "lyon", 0.4)]
-    links = [[*ends, rate, "x"] for a, b, rate in lines for ends in ((a, b), (b, a))]
-    demands = [["From", "To", "Rate (Mbit/s)"], ["paris", "lyon", 1100], ["lille", "lyon", 250]]
+    # a path from a to e, two links beside it, and one from f: 11 of 30 pairs have a path along the rows
+    nodes = "abcdef"
+    links = [[*ends, 10, "x"] for ends in ("ab", "bc", "cd", "de", "ac", "bd", "fe")]
+    matrix = [["", *nodes], *([row, *(0 if row == column else 0.1 for column in nodes)] for row in nodes)]
     write = sheet(
-        ["A", "B", "Capacity (Gbit/s)", "Owner"], *links, name="Backbone", more={"Traffic": demands}
+        ["From", "To", "Bandwidth (Gbps)", "Owner"], *links, name="Circuits", more={"Traffic matrix": matrix}
     )
     monkeypatch.chdir(tmp_path)
     Path("mine").mkdir()
@@ -261,9 +262,9 @@ def test_the_workbook_of_the_documentation(tmp_path: Path, monkeypatch: pytest.M
     by_hand = tomllib.loads(shown)
     assert written["problem"] == by_hand["problem"]
     assert from_document(by_hand, name="s", folder=tmp_path / "mine").make_problem().size() == {
-        "nodes": 3,
-        "links": 6,
-        "demands": 2,
+        "nodes": 6,
+        "links": 14,
+        "demands": 30,
     }
 
 

@@ -275,8 +275,8 @@ VARIANTS: Final[Mapping[str, Variant]] = {
     ),
     "Excel without a sheet of that name": Variant(
         file="book.xlsx",
-        content=sheet(["made in March"], name="About", more={"Lines": [HEAD]}),
-        faults=("book.xlsx: has no sheet 'links'; did you mean 'Lines'?",),
+        content=sheet(["made in March"], name="About", more={"Linkz": [HEAD]}),
+        faults=("book.xlsx: has no sheet 'links'; did you mean 'Linkz'?",),
     ),
     "Excel with a sheet that the user names": Variant(
         file="book.xlsx",

@@ -42,7 +42,7 @@ def test_a_line_that_nothing_replaces_is_said_first() -> None:
         planner.explain(adjust(problem, failures="links"), design="optimum").explanation.sentences
     )
     assert "All demands fit" not in said
-    assert "1 of 1 failures cuts demands off, whatever is bought." in said
+    assert "1 of 1 failure cuts demands off, whatever is bought." in said
 
 
 def test_the_largest_cut_of_several_is_said() -> None:
