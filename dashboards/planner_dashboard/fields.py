@@ -35,10 +35,11 @@ def show_field(
     kinds = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
     may_be_none = len(kinds) < len(schema.get("anyOf", [schema]))
     kind = kinds[0] if kinds else schema
-    if len(kinds) == 1 and "enum" in kind:
-        choices = [*([None] if may_be_none else []), *kind["enum"]]
+    is_switch = len(kinds) == 1 and kind.get("type") == "boolean"
+    if len(kinds) == 1 and ("enum" in kind or (is_switch and may_be_none)):
+        choices = [*([None] if may_be_none else []), *kind.get("enum", [True, False])]
         return st.selectbox(options=choices, index=choices.index(value) if value in choices else 0, **given)
-    if len(kinds) == 1 and kind.get("type") == "boolean":
+    if is_switch:
         return st.toggle(value=bool(value), **given)
     if len(kinds) == 1 and kind.get("type") in ("integer", "number"):
         return _number(given, kind, value, may_be_none, upper)

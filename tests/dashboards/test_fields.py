@@ -70,6 +70,9 @@ def test_numbers_without_limits_have_a_number_field(annotation: str, default: fl
 def test_choices_switches_and_lists() -> None:
     assert form("Literal['a', 'b']", "b").selectbox[0].value == "b"
     assert form("bool", True).toggle[0].value is True
+    unset = form("bool | None", None).selectbox[0]
+    assert unset.value is None
+    assert unset.options == ["None", "True", "False"], "no value and false differ"
     listed = form("tuple[str, ...]", (), options=["x", "y"])
     listed.multiselect[0].select("y").run()
     assert listed.session_state["set"] == ("y",)

@@ -22,9 +22,13 @@ def adjust(
     problem: Traffic,
     *,
     both_directions: Annotated[
-        bool,
-        Field(description="each link without an opposite one gets one, for tables with a row for both ways"),
-    ] = False,
+        bool | None,
+        Field(
+            description="true: each link without an opposite one gets one, for tables with a row for both "
+            "ways; false: each row is one way only; none: the same, with a warning where no row has an "
+            "opposite one and demands lack a path"
+        ),
+    ] = None,
     scale: Annotated[
         float, Field(ge=0, allow_inf_nan=False, description="every demand's rate is multiplied by this")
     ] = 1.0,
@@ -68,7 +72,9 @@ def adjust(
     """
     if both_directions:
         problem = add_opposites(problem)
-    elif doubt := find_one_way_doubt(problem, file_name(problem.links, "links")):
+    elif both_directions is None and (
+        doubt := find_one_way_doubt(problem, file_name(problem.links, "links"))
+    ):
         add_note(doubt)
     problem = problem.scale_demands(scale).scale_capacity(capacity_scale)
     if class_shares:

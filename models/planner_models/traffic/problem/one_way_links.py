@@ -47,7 +47,8 @@ def find_one_way_doubt(problem: Traffic, where: str) -> str | None:
     demands = "1 demand has" if found == 1 else f"{found:,} demands have"
     return (
         f"warning: {where}: no row has an opposite one, and {demands} no path against the direction of the "
-        "rows; if each row is a line both ways, say problem.both_directions = true"
+        "rows; if each row is a line both ways, say problem.both_directions = true, else "
+        "false"
     )
 
 

@@ -97,6 +97,27 @@ def test_a_scenario_says_so(tmp_path: Path) -> None:
     result = planner.solve(tmp_path / "s.toml")
     assert result.metrics["delivered_mbps"] == pytest.approx(4_000)
     assert not any("both_directions" in note for note in notes_of(result.problem))  # it was obeyed
-    doubted = planner.solve(tmp_path / "s.toml", changes={"problem.both_directions": False})
+    doubted = planner.solve(tmp_path / "s.toml", changes={"problem.both_directions": None})
     (doubt,) = (note for note in notes_of(doubted.problem) if "both_directions" in note)
     assert doubt.startswith("warning: links.csv: no row has an opposite one")
+
+
+def test_an_explicit_answer_ends_the_doubt(tmp_path: Path) -> None:
+    """The warning asks for a value; the same problem, with the value that keeps it, has no warning."""
+    problem = network(ROWS, [("c", "a", 8.0)])
+    for answer in (True, False):
+        notes: list[str] = []
+        with observe_notes(notes.append):
+            adjusted = SYSTEM.problem.adjust(Traffic.from_tables(problem.to_tables()), both_directions=answer)
+        assert len(adjusted.links) == (8 if answer else 4)
+        assert bool(adjusted.unreachable.any()) != answer
+        assert not any("both_directions" in note for note in notes)
+    (tmp_path / "links.csv").write_text("tail,head,capacity_gbps\na,b,10\nb,c,10\n")
+    (tmp_path / "demands.csv").write_text("source,target,rate_gbps\nc,a,4\na,c,1\n")
+    text = 'system = "traffic"\n[problem]\nsource = "tables"\npath = "."\n[designs.ecmp]\n'
+    (tmp_path / "s.toml").write_text(text)
+    said = planner.solve(tmp_path / "s.toml")
+    assert any("problem.both_directions = true" in note for note in notes_of(said.problem))
+    answered = planner.solve(tmp_path / "s.toml", changes={"problem.both_directions": False})
+    assert not any("both_directions" in note for note in notes_of(answered.problem))
+    assert answered.metrics["delivered_mbps"] == said.metrics["delivered_mbps"] == pytest.approx(1_000)
