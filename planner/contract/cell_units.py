@@ -13,7 +13,7 @@ from planner.contract.units import Unit, find_units, unit_of
 from planner.formatting import counted
 
 AMOUNT: Final = re.compile(
-    r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\d\s.,+-].*?)\s*"
+    r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\d\s.,+-].*)"
 )
 BARE: Final = {"rate": "bit/s", "data": "B", "requests": "ops"}
 """Unit behind a prefix alone, such as `10G`, by dimension."""
@@ -66,7 +66,7 @@ def has_units(name: str, values: pd.Series) -> bool:
 
 def unclear_unit(name: str, text: str) -> str | None:
     """Return the readings of a text whose unit is unclear, such as `10 gb/s`; None where it is clear."""
-    unit, match = unit_of(name)[1], AMOUNT.fullmatch(text)
+    unit, match = unit_of(name)[1], AMOUNT.fullmatch(text.strip())
     if unit is None or match is None:
         return None
     fitting = [one for one in find_units(match["unit"]) if one.dimension == unit.dimension]
@@ -75,7 +75,7 @@ def unclear_unit(name: str, text: str) -> str | None:
 
 def _read_text(text: str, unit: Unit) -> tuple[float | None, tuple[str, str] | None]:
     """Return the amount of a text in a unit, and the prefix without unit with the unit it is taken for."""
-    match = AMOUNT.fullmatch(text)
+    match = AMOUNT.fullmatch(text.strip())
     if match is None:
         return None, None
     symbol = match["unit"]

@@ -17,7 +17,7 @@ FORMULA_START: Final = "([ \t\n\v\f\r\u00a0\u3000]*[=+@\uff1d\uff0b\uff0d\uff20-
 The letters themselves, not escapes of them: with these, pandas would try each cell in Python.
 """
 BEGINS: Final = re.compile(FORMULA_START)
-NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 def may_be_formula(text: str) -> bool:

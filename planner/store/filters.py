@@ -21,7 +21,7 @@ from planner.errors import InputError
 TOKEN: Final = re.compile(
     r"""\s*(?:
         (?P<text>'(?:[^']|'')*'|"[^"]*")
-      | (?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.:/+-]))
+      | (?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?![\w.:/+-]))
       | (?P<sign><=|>=|==|!=|<>|=|<|>)
       | (?P<mark>[(),])
       | (?P<word>[^\s()<>=!,'"]+)

@@ -80,7 +80,7 @@ def active_cells(frame: pd.DataFrame, name: str) -> list[str]:
     for column in frame:
         if pd.api.types.is_numeric_dtype(frame[column]):
             continue
-        texts = frame[column].astype(str)
+        texts = frame[column].dropna().astype(str)
         faults += [
             f"{name} row {int(row) + first}: {column} is '{texts[row][:40]}', must be a plain name"
             for row in texts.index[texts.map(_is_active).to_numpy(bool)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from planner.contract.cell_units import read_amounts, unclear_unit
 from planner.contract.columns import match_columns
 from planner.contract.notes import observe_notes
 from planner.contract.tables import Table, label, number, validate
@@ -115,6 +117,17 @@ def test_what_is_no_number_is_refused_with_what_to_write(column: str, value: Any
     with pytest.raises(InputError) as error:
         read(**{"arrival_s": [1.0], "name": ["a"], column: [value]})
     assert error.value.faults[0].startswith(f"t row 1: {column} is {fault}")
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 300_000 + "!", "1 M" + " " * 300_000 + "b", "." + "1" * 300_000 + ".x"]
+)
+def test_long_cells_are_refused_in_linear_time(text: str) -> None:
+    """A pattern that tried each split of the digits or spaces would take many minutes here."""
+    begin = time.process_time()
+    assert read_amounts("rate_mbps", pd.Series([text], dtype=object))[1] == []
+    assert unclear_unit("rate_mbps", text) is None
+    assert time.process_time() - begin < 5
 
 
 def test_what_is_written_in_place_is_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import openpyxl
@@ -77,6 +78,20 @@ def test_uploads_refuse_what_files_quote(text: str) -> None:
 def test_uploads_take_numbers_and_plain_names() -> None:
     frame = pd.DataFrame({"part": ["-5", "+1.5e3", "a-b", "x=1", "a@b", "d'Or"]})
     assert not active_cells(frame, "parts.csv")
+
+
+def test_uploads_with_empty_cells_are_looked_through() -> None:
+    faults = active_cells(pd.DataFrame({"part": ["a", None, "=1", float("nan")]}), "parts.csv")
+    assert faults == ["parts.csv row 4: part is '=1', must be a plain name"]
+
+
+def test_numbers_of_many_digits_take_linear_time() -> None:
+    """A pattern that tried each split of the digits would take many minutes here."""
+    digits, begin = "9" * 300_000, time.process_time()
+    assert not may_be_formula(f"+{digits}.{digits}e{digits}")
+    assert may_be_formula(f"+{digits}x")
+    assert may_be_formula(f"+{digits}.{digits}x")
+    assert time.process_time() - begin < 5
 
 
 @given(st.lists(st.text(st.sampled_from("'=+-@1a\t\n\r \uff1d")), min_size=1, unique=True))

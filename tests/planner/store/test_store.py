@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -286,6 +287,13 @@ def test_a_bad_filter_is_one_clear_line(many: Store, where: str, message: str) -
 def test_a_filter_that_is_too_long_for_sqlite(many: Store) -> None:
     with pytest.raises(InputError, match="--where: is too long"):
         many.count(" or ".join(["gap < 1"] * 5000))
+
+
+def test_a_filter_with_many_digits_takes_linear_time(many: Store) -> None:
+    begin = time.process_time()
+    assert many.count("gap < " + "9" * 300_000) == many.count("gap is not none")
+    assert many.count("design = " + "9" * 300_000 + "x") == 0
+    assert time.process_time() - begin < 5
 
 
 PIECES = [*"ab'\"();,=<>%_-*/\\ .0", " or ", " and ", "design", "gap", "--", " in "]
