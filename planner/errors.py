@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
@@ -56,15 +57,58 @@ RENAMED: Final[Mapping[str, str]] = {
 MAX_COMPARED: Final = 2_000  # names that are compared to find the nearest
 
 
+MAX_COMPARED_LETTERS: Final = 200  # of a name that is compared letter by letter
+
+SHORT_NAME: Final = 4  # letters of a name in which one other letter makes another word
+
+
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` for the nearest valid name, else the valid names if they are few."""
+    """Return `; did you mean 'x'?` for the nearest valid name, else the valid names if they are few.
+
+    Only a close name is suggested: `capcity` is capacity, but `owner` is not power.
+    """
     names: Sequence[str] = sorted(valid)
     if RENAMED.get(name) in names:
         return f"; it is now called '{RENAMED[name]}'"
     likely = [one for one in names if abs(len(one) - len(name)) <= max(3, len(name))]
-    near = difflib.get_close_matches(name, likely[:MAX_COMPARED], n=1, cutoff=0.6)
-    if near:
-        return f"; did you mean '{near[0]}'?"
+    similar = difflib.get_close_matches(name, likely[:MAX_COMPARED], n=3, cutoff=0.6)
+    near = next((one for one in similar if is_close(name, one)), None)
+    if near is not None:
+        return f"; did you mean '{near}'?"
     if 0 < len(names) <= 12:
         return f"; valid: {', '.join(names)}"
     return ""
+
+
+def is_close(name: str, other: str) -> bool:
+    """Return whether a name may be a misspelling of another, or another form of the same word.
+
+    At most a quarter of the letters differ, or one; or the first 60% are the same, at least five. The first
+    letter of a short name is seldom mistaken: cost is not host. Case counts for nothing, and neither do the
+    characters between words.
+    """
+    one, two = ("".join(filter(str.isalnum, text.casefold())) for text in (name, other))
+    longer = max(len(one), len(two))
+    if longer > MAX_COMPARED_LETTERS:
+        return False
+    alike = sum(itertools.accumulate(map(str.__eq__, one, two), min))
+    if alike >= max(5, 0.6 * longer):
+        return True
+    return (alike > 0 or longer > SHORT_NAME) and _count_edits(one, two) <= max(1, longer // 4)
+
+
+def _count_edits(one: str, two: str) -> int:
+    """Return how many letters are added, removed, replaced, or swapped with the next, to get from one to two.
+
+    source  Damerau 1964; the variant that edits no part twice
+    """
+    before: list[int] = []
+    row = list(range(len(two) + 1))
+    for i, letter in enumerate(one, start=1):
+        before, last, row = row, before, [i]
+        for j, other in enumerate(two, start=1):
+            edits = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != other))
+            if i > 1 and j > 1 and letter == two[j - 2] and one[i - 2] == other:
+                edits = min(edits, last[j - 2] + 1)
+            row.append(edits)
+    return row[-1]
