@@ -71,8 +71,14 @@ def read_sheets(path: str, sheets: list[str]) -> dict[str, list[list[Any]]] | st
             end = sheet.end or (0, 0)
             if (end[0] + 1) * (end[1] + 1) > MAX_CELLS:
                 return f"sheet {name} spans {end[0] + 1:,} rows and {end[1] + 1:,} columns"
-            found[name] = sheet.to_python(skip_empty_area=False) if sheet.end else []
+            found[name] = _share_empty(sheet.to_python(skip_empty_area=False)) if sheet.end else []
     return found
+
+
+def _share_empty(rows: list[list[Any]]) -> list[list[Any]]:
+    """Return rows of which all empty ones are the same list; it is pickled once."""
+    empty = [""] * (len(rows[0]) if rows else 0)
+    return [empty if row == empty else row for row in rows]
 
 
 def describe_cells(path: str, rest: list[str]) -> dict[tuple[int, int], str]:

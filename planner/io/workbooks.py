@@ -214,16 +214,19 @@ def _label_text(cell: Any) -> str | None:
     return str(cell)
 
 
+def _present(cells: pd.Series) -> pd.Series:
+    """Return the cells that are not empty; most of a sheet with one far cell are."""
+    return cells[cells.notna()]
+
+
 def _label_texts(cells: pd.Series) -> pd.Series:
     """Return cells as the names that they show."""
-    return cells.map(_label_text)
+    return _present(cells).map(_label_text).reindex(cells.index)
 
 
 def _plain_numbers(cells: pd.Series) -> pd.Series:
     """Return cells as numbers where all are numbers or empty, else as they are."""
-    is_number = cells.map(
-        lambda cell: cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))
-    )
+    is_number = _present(cells).map(lambda cell: isinstance(cell, int | float) and not isinstance(cell, bool))
     return cells.astype(float) if bool(is_number.all()) else cells
 
 
@@ -285,13 +288,12 @@ def _date_faults(
         if (table.columns[ours].metadata or {}).get("is_window") or is_time:
             continue  # windows may be times; durations are read, and the rules of numbers refuse the others
         kind = "text" if is_label(table.columns[ours]) else "number"
-        dates = frame[name].map(
-            lambda cell: isinstance(cell, datetime.date | datetime.time | datetime.timedelta)
-        )
+        present = _present(frame[name])
+        dates = present.map(lambda cell: isinstance(cell, datetime.date | datetime.time | datetime.timedelta))
         faults += [
-            f"{where} row {first_row + int(place)}: {name} is the date {frame[name].iloc[place]}, must be "
+            f"{where} row {first_row + int(place)}: {name} is the date {present[place]}, must be "
             f"{'text' if kind == 'text' else 'a number'}: format the cell as {kind} and type it again"
-            for place in np.flatnonzero(dates.to_numpy(bool))
+            for place in present.index[dates.to_numpy(bool)]
         ]
     return shorten_faults(faults, where, "with dates")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -102,6 +103,32 @@ def test_the_row_of_the_header_can_be_set(tmp_path: Path) -> None:
     assert read(tmp_path / "x.csv", header=2)[0]["rate_mbps"].tolist() == RATES
     path = workbook(tmp_path / "x.xlsx", lambda _: None, [HEADER, HEADER, *ROWS])
     assert read(path, header=2)[0]["rate_mbps"].tolist() == RATES
+
+
+def test_empty_rows_before_a_far_cell_take_little_time(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "x.xlsx", lambda sheet: sheet.cell(1_048_576, 2, 7.0))
+    begin = time.process_time()
+    with pytest.raises(InputError) as error:
+        read(path)
+    assert time.process_time() - begin < 3
+    assert error.value.faults == (
+        "x.xlsx row 1048576: rate_mbps is empty",
+        "x.xlsx row 1048576: window is empty",
+    )
+
+
+def test_empty_rows_and_cells_within_a_sheet_keep_the_numbers_of_rows(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "x.xlsx", lambda _: None, [HEADER, ROWS[0], [], [2, 7, 20.5], [3, "b", 3.0]])
+    assert read(path)[0]["node"].tolist() == ["a", "7", "b"]
+    path = workbook(
+        tmp_path / "x.xlsx", lambda _: None, [HEADER, ROWS[0], [], [2, None, 20.5], [3, "b", "x"]]
+    )
+    with pytest.raises(InputError) as error:
+        read(path)
+    assert sorted(error.value.faults) == [
+        "x.xlsx row 4: node is empty",
+        "x.xlsx row 5: rate_mbps is 'x', must be a number",
+    ]
 
 
 def test_titles_above_the_header_of_a_sheet(tmp_path: Path) -> None:
