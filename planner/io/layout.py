@@ -6,12 +6,14 @@ import codecs
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from planner.contract.columns import resolve_column
-from planner.contract.tables import Table
 from planner.contract.units import find_units
 from planner.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from planner.contract.tables import Table
 
 DELIMITERS: Final = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 TableFormat = Literal["parquet", "csv", "csv.gz", "feather", "json", "xlsx"]

@@ -45,7 +45,7 @@ def test_the_narrow_link_is_named() -> None:
     assert upgrade["change"] == "S->E with 2 Mbit/s more"
     assert upgrade["gain"] == pytest.approx(2.0, abs=1e-3)
     assert upgrade["promised_gain"] == pytest.approx(2.0, abs=1e-2)
-    assert explanation.sentences[0] == "1 of 3 links are at least 98% full, out of tier source."
+    assert explanation.sentences[0] == "1 of 3 links is at least 98% full, out of tier source."
     assert any("S->E with 2 Mbit/s more gains most" in sentence for sentence in explanation.sentences)
     assert any(sentence.startswith("Compared to a CDN, ") for sentence in explanation.sentences)
 
