@@ -20,6 +20,12 @@ from planner.formatting import counted
 DAY_FIRST: Final = re.compile(r"(\d{1,2})[./](\d{1,2})[./](\d{4})(?:[ T](\d{1,2}:\d{2}(?::\d{2})?))?")
 """Dates with the year last, such as 31.03.2024 00:05 or 03/31/2024; a point means the day is first."""
 TIME_OF_DAY: Final = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?")
+NUMBERED: Final = re.compile(r"(?P<text>(?:.*?[^0-9])??)(?P<number>[0-9]+(?:[-_T][0-9]+)?)")
+"""A name of a window that ends in a number, or in a day and a time."""
+DAY_AND_TIME: Final = re.compile(
+    r"((?:19|20)\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?:[-_T]?([01]\d|2[0-3])([0-5]\d)(?:[0-5]\d)?)?"
+)
+"""Days as in 20040301, with a time as in 20040301-0005."""
 MAX_NAMED: Final = 3
 """Missing windows that a note names."""
 MAX_MISSING: Final = 100_000
@@ -182,6 +188,81 @@ def describe_numbers(numbers: Floats) -> tuple[str, ...]:
         ]
         notes.append(_missing_note(missing, count, len(unique)))
     return tuple(notes)
+
+
+def describe_labels(labels: Sequence[str], where: str) -> tuple[str, ...]:
+    """Return warnings on names of windows that are or end in numbers or times: those missing in between.
+
+    Names that share no such form say nothing about gaps.
+
+    where  name of the file or folder
+    """
+    found = [NUMBERED.fullmatch(label) for label in labels]
+    matches = [match for match in found if match is not None]
+    notes: tuple[str, ...] = ()
+    if labels and all(is_time(label) for label in labels):
+        notes = _describe_times(labels)
+    elif labels and len(matches) == len(labels) and len({match["text"] for match in matches}) == 1:
+        days = [DAY_AND_TIME.fullmatch(match["number"]) for match in matches]
+        times = [f"{day[1]}-{day[2]}-{day[3]} {day[4] or '00'}:{day[5] or '00'}" for day in days if day]
+        if len(times) == len(labels):
+            notes = _describe_times(times)
+        elif all(match["number"].isdecimal() for match in matches):
+            notes = describe_numbers(np.array([float(match["number"]) for match in matches]))
+    doubts = (note.removeprefix("warning: ") for note in notes if note.startswith("warning: "))
+    return tuple(f"warning: {where}: {doubt}" for doubt in doubts)
+
+
+def _describe_times(texts: Sequence[str]) -> tuple[str, ...]:
+    try:
+        return number_times(pd.Series(texts, dtype=object)).notes
+    except UnclearTimes:
+        return ()
+
+
+def natural_order(name: str) -> list[str | int]:
+    """Return a key that sorts names by the numbers in them: `window 2` before `window 10`."""
+    parts = re.split(r"([0-9]+)", name)
+    return [int(part) if odd % 2 else part for odd, part in enumerate(parts)]
+
+
+def describe_empty(
+    first: Floats,
+    last: Floats,
+    count: int,
+    *,
+    where: str,
+    start: float,
+    length: float,
+    unit: str,
+    noun: str,
+) -> str | None:
+    """Return the warning on windows of a trace in which nothing happens; None where there are none.
+
+    first, last    windows, counted from 0, that each entry of the trace begins and ends in
+    where          name of the file
+    start, length  of the first window and of each, in `unit`
+    noun           an entry of the trace, such as session
+    """
+    order = np.argsort(first, kind="stable")
+    begins = np.r_[0.0, np.maximum.accumulate(last[order]) + 1]
+    ends = np.r_[first[order], float(count)]
+    is_gap = ends > begins
+    empty = int((ends - begins)[is_gap].sum())
+    if not empty:
+        return None
+    spans = [
+        f"{start + length * begin:,.15g} to {start + length * end:,.15g} {unit}"
+        for begin, end in zip(begins[is_gap][:MAX_NAMED], ends[is_gap][:MAX_NAMED], strict=True)
+    ]
+    more = int(is_gap.sum()) - MAX_NAMED
+    shown = ", ".join(spans) + (f" and {more:,} more times" if more > 0 else "")
+    have = "window has" if count == 1 else "windows have"
+    return (
+        f"warning: {where}: {empty:,} of {count:,} {have} no {noun} ({shown}): they count as windows without "
+        "demand; "
+        "where records are missing, leave these windows out"
+    )
 
 
 def _missing_months(first: np.datetime64, months: np.ndarray) -> tuple[str, ...]:

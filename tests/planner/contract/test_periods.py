@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from planner.contract.notes import observe_notes
+from planner.contract.periods import describe_empty, describe_labels, natural_order
 from planner.contract.tables import Table, number, validate, window
 from planner.errors import InputError
 
@@ -99,3 +100,71 @@ def test_windows_with_two_readings_or_none_are_refused(values: Any, fault: str) 
     with pytest.raises(InputError) as error:
         read(values)
     assert error.value.faults[0].startswith(fault)
+
+
+@pytest.mark.parametrize(
+    ("labels", "missing"),
+    [
+        (["1", "2", "4"], "1 window is missing (3)"),
+        (["10", "20", "50"], "2 windows are missing (30, 40)"),
+        (["window 1", "window 2", "window 5"], "2 windows are missing (3, 4)"),
+        (["w008", "w009", "w011"], "1 window is missing (10)"),
+        (
+            ["2024-01-01 00:00", "2024-01-01 00:05", "2024-01-01 00:15"],
+            "1 window is missing (2024-01-01 00:10)",
+        ),
+        (["m-20040301-2350", "m-20040301-2355", "m-20040302-0005"], "1 window is missing (2004-03-02 00:00)"),
+        (["20240228", "20240229", "20240302"], "1 window is missing (2024-03-01 00:00)"),
+        (["08:00", "09:00", "11:00"], "1 window is missing (10:00)"),
+    ],
+)
+def test_missing_windows_are_named_in_any_form_of_labels(labels: list[str], missing: str) -> None:
+    (note,) = describe_labels(labels, "file")
+    assert note.startswith(f"warning: file: {missing}")
+    assert note.endswith(": the 3 windows with rows count, no zeros are added")
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [],
+        ["morning", "noon", "night"],
+        ["1", "2", "3"],
+        ["300", "600", "900"],
+        ["a1", "b2", "c9"],
+        ["m-20040229-2355", "m-20040301-0000", "m-20040301-0005"],
+        ["20240228", "20240229", "20240301"],
+    ],
+)
+def test_labels_without_gaps_or_numbers_say_nothing(labels: list[str]) -> None:
+    assert describe_labels(labels, "file") == ()
+
+
+def test_names_are_ordered_by_the_numbers_in_them() -> None:
+    names = ["w10", "w2", "w1", "10", "2", "w1 b", "w1 a"]
+    assert sorted(names, key=natural_order) == ["2", "10", "w1", "w1 a", "w1 b", "w2", "w10"]
+
+
+def test_empty_windows_of_a_trace_are_those_that_a_count_of_each_window_gives() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        count = int(random.integers(1, 30))
+        first = random.integers(0, count, int(random.integers(0, 8))).astype(float)
+        last = np.minimum(first + random.integers(0, 4, len(first)), count - 1)
+        spans = [range(int(begin), int(end) + 1) for begin, end in zip(first, last, strict=True)]
+        busy = {window for span in spans for window in span}
+        note = describe_empty(first, last, count, start=0, where="file", length=60, unit="s", noun="session")
+        if len(busy) == count:
+            assert note is None
+        else:
+            assert note is not None
+            assert note.startswith(f"warning: file: {count - len(busy):,} of {count:,} window")
+
+
+def test_empty_windows_are_named_by_their_times() -> None:
+    first, last = np.array([3.0, 0.0]), np.array([4.0, 0.0])
+    note = describe_empty(first, last, 7, where="file", start=60, length=60, unit="s", noun="x")
+    assert note is not None
+    assert note.startswith(
+        "warning: file: 4 of 7 windows have no x (120 to 240 s, 360 to 480 s): they count as"
+    )

@@ -10,6 +10,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from planner.contract.notes import add_note
+from planner.contract.periods import describe_labels, natural_order
 from planner.errors import InputError
 from planner.io.input_files import input_folders
 from planner.io.table_files import find_tables, read_tables
@@ -90,13 +92,19 @@ class WindowFolders:
 def windows_of_tables(
     *,
     path: Annotated[
-        Path, Field(description="folder that holds a folder of tables for each window, in order of name")
+        Path,
+        Field(
+            description="folder that holds a folder of tables for each window, in order of name, 2 before 10"
+        ),
     ],
 ) -> WindowFolders:
-    """Return windows that each have tables of their own."""
-    folders = tuple(input_folders(path)) if path.is_dir() else ()
+    """Return windows that each have tables of their own; a warning names those missing in between."""
+    found = input_folders(path) if path.is_dir() else []
+    folders = tuple(sorted(found, key=lambda folder: natural_order(folder.name)))
     if not folders:
         raise InputError(f"{path}: has no folders with the tables of a window")
+    for doubt in describe_labels([folder.name for folder in folders], path.name):
+        add_note(doubt)
     return WindowFolders(folders)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner.contract.notes import add_note
+from planner.contract.periods import describe_empty
 from planner.contract.tables import Table, number, report_unknown_names
 from planner.errors import InputError
 from planner.io.arrow_files import read_arrow_frame
@@ -105,6 +106,21 @@ class Windows:
             )
         return count
 
+    def find_empty(self, where: str) -> str | None:
+        """Return the warning on windows in which nothing starts; None where there are none."""
+        at = self.trace.parts["at"].to_numpy(float)
+        first = np.floor((at[at >= self.start] - self.start) / self.length)
+        return describe_empty(
+            first,
+            first,
+            len(self),
+            where=where,
+            start=self.start,
+            length=self.length,
+            unit=self.unit,
+            noun="traffic between racks that starts in it",
+        )
+
     def __iter__(self) -> Iterator[tuple[str, Circuits]]:
         starts = [self.start + place * self.length for place in range(len(self))]
         digits = len(f"{starts[-1]:.0f}")
@@ -169,7 +185,8 @@ def read_coflow_windows(
 
     source  Chowdhury, coflow-benchmark (a trace of Facebook's MapReduce)
     """
-    return Windows(trace=_coflow_trace(path, network), start=start_ms, length=length_ms, unit="ms")
+    windows = Windows(trace=_coflow_trace(path, network), start=start_ms, length=length_ms, unit="ms")
+    return _with_doubt(windows, path)
 
 
 @spread(network=Network(window_us=None))
@@ -202,7 +219,14 @@ def read_flow_windows(
 ) -> Windows:
     """Read a trace of flows by windows: each has the flows that start in it, from an idle start."""
     trace = _flow_trace(path, racks, hosts_per_rack, network)
-    return Windows(trace=trace, start=start_us, length=length_us, unit="us")
+    return _with_doubt(Windows(trace=trace, start=start_us, length=length_us, unit="us"), path)
+
+
+def _with_doubt(windows: Windows, path: Path) -> Windows:
+    """Return windows, after a warning that names those in which nothing starts."""
+    if doubt := windows.find_empty(path.name):
+        add_note(doubt)
+    return windows
 
 
 def _racks(path: Path | None, named: pd.DataFrame, network: Network) -> pd.DataFrame:

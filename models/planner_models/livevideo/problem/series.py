@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.contract.tables import Table, label, number
+from planner.contract.notes import add_note
+from planner.contract.periods import describe_empty
+from planner.contract.tables import Table, file_name, label, number
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_table, read_tables
 from planner_models.livevideo.problem.problem import LiveVideo
@@ -98,12 +100,26 @@ def read_windows(
     window_s: Length = 60.0,
     only_new: OnlyNew = False,
 ) -> SessionWindows:
-    """Read all windows of a trace of sessions.
+    """Read all windows of a trace of sessions; a warning names those that nobody watches in.
 
     raises  InputError for faulty tables
     """
     network, table = read_trace(path, sessions)
+    if doubt := _find_empty(table, window_s, only_new):
+        add_note(doubt)
     return SessionWindows(network=network, sessions=table, window_s=window_s, only_new=only_new)
+
+
+def _find_empty(sessions: pd.DataFrame, window_s: float, only_new: bool) -> str | None:
+    """Return the warning on windows without a session; None where there are none."""
+    start = sessions["start_s"].to_numpy(float)
+    count = count_windows(sessions, window_s)
+    first = np.floor(start / window_s)
+    end = start + sessions["duration_s"].to_numpy(float)
+    last = first if only_new else np.clip(np.ceil(end / window_s - 1e-9) - 1, first, count - 1)
+    noun = "session that starts in it" if only_new else "session"
+    where = file_name(sessions, "sessions")
+    return describe_empty(first, last, count, where=where, start=0.0, length=window_s, unit="s", noun=noun)
 
 
 def read_window(
@@ -118,7 +134,8 @@ def read_window(
 
     raises  InputError for faulty tables, or for a window after the last session
     """
-    windows = read_windows(path=path, sessions=sessions, window_s=window_s, only_new=only_new)
+    network, table = read_trace(path, sessions)
+    windows = SessionWindows(network=network, sessions=table, window_s=window_s, only_new=only_new)
     if index >= len(windows):
         raise InputError(f"index is {index}, the sessions last for {len(windows)} windows of {window_s:g} s")
     return windows.problem(index)

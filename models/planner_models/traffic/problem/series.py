@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,8 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
+from planner.contract.notes import add_note
+from planner.contract.periods import describe_labels, natural_order
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError
 from planner.io.arrow_files import read_parquet_parts
@@ -138,11 +140,13 @@ def read(
             raise InputError(f"{path.name}: holds demands only; a table of them needs a network")
         frames = _read_table_parts(path)
     most: pd.DataFrame | None = None
-    steps, last = 0, None
+    steps: list[str] = []
+    rows = 0
     for frame in frames():
         step = frame["step"].to_numpy()
-        steps += int((step[1:] != step[:-1]).sum()) + (step[0] != last if len(step) else 0)
-        last = step[-1] if len(step) else last
+        names = step[:1].tolist() + step[1:][step[1:] != step[:-1]].tolist()
+        steps += names[1:] if names[:1] == steps[-1:] else names
+        rows += len(step)
         key = ["source", "target", *(["class"] if "class" in frame else [])]
         part = frame.reset_index(names="row").groupby(key, sort=False, as_index=False)
         largest = part.agg({"rate_mbps": "max", "row": "first"})
@@ -156,7 +160,20 @@ def read(
     demands.attrs |= name
     tables = network.to_tables() if isinstance(network, Traffic) else network
     busiest = Traffic.from_tables({**tables, "demands": demands})
-    return Series(busiest=busiest, _step_count=int(steps), _frames=frames)
+    _note_gaps(path.name, steps, rows, len(busiest.demands))
+    return Series(busiest=busiest, _step_count=len(steps), _frames=frames)
+
+
+def _note_gaps(where: str, steps: Sequence[str], rows: int, demands: int) -> None:
+    """Add notes on steps that are missing, which are left out, and on rates that are 0 for want of a row."""
+    for doubt in describe_labels(steps, where):
+        add_note(doubt)
+    absent = len(steps) * demands - rows
+    if absent > 0:
+        add_note(
+            f"assumed: {where}: a demand has rate 0 in a step without a row for it: {absent:,} of "
+            f"{len(steps) * demands:,} rates"
+        )
 
 
 def read_matrices(
@@ -276,7 +293,10 @@ def _read_folder(
     link_direction: sndlib.GivenLinkDirection,
     demand_direction: sndlib.GivenDemandDirection,
 ) -> tuple[Callable[[], Iterator[pd.DataFrame]], Network]:
-    files = sorted(file for file in path.iterdir() if file.suffix.lower() in (".xml", ".txt"))
+    files = sorted(
+        (file for file in path.iterdir() if file.suffix.lower() in (".xml", ".txt")),
+        key=lambda file: natural_order(file.name),
+    )
     if not files:
         raise InputError(f"{path}: holds no SNDlib files (.xml or .txt)")
     if network is None:

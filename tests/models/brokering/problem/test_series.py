@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from planner.contract.notes import observe_notes
 from planner.errors import InputError
 from planner.runs import rolling
 from planner.scenarios.scenario import load
@@ -101,3 +102,14 @@ def test_what_a_roll_wrote_beside_the_windows_is_no_window(tmp_path: Path) -> No
     ]
     with pytest.raises(InputError, match="has no folders"):
         windows.windows_of_tables(path=tmp_path / "absent")
+
+
+def test_folders_of_windows_come_in_order_and_missing_ones_are_named(tmp_path: Path) -> None:
+    for name in ("hour 10", "hour 2", "hour 9", "hour 8"):
+        (tmp_path / name).mkdir()
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        found = windows.windows_of_tables(path=tmp_path)
+    assert [folder.name for folder in found.folders] == ["hour 2", "hour 8", "hour 9", "hour 10"]
+    (note,) = notes
+    assert note.startswith(f"warning: {tmp_path.name}: 5 windows are missing (3, 4, 5 and 2 more): the 4")

@@ -113,7 +113,14 @@ TRACE = "4 3\n1 0 2 0 1 1 2:4.0\n2 50 1 3 2 3:9.0 0:1.0\n3 900 1 0 1 1:7\n"
 def test_a_trace_of_coflows_window_by_window(tmp_path: Path) -> None:
     trace = tmp_path / "trace.txt"
     trace.write_text(TRACE)
-    series = readers.read_coflow_windows(path=trace, length_ms=100)
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        series = readers.read_coflow_windows(path=trace, length_ms=100)
+    (note,) = notes
+    assert note.startswith(
+        "warning: trace.txt: 8 of 10 windows have no traffic between racks that starts in it "
+        "(100 to 900 ms): they count as windows without demand"
+    )
     made = dict(series)
     assert len(series) == len(made) == 10
     assert [label for label, problem in made.items() if problem.bits.any()] == ["000ms", "900ms"]
@@ -141,7 +148,14 @@ def test_a_trace_of_flows(tmp_path: Path, ending: str) -> None:
     np.testing.assert_allclose(whole.bits, [[0, 600], [800, 0]])
     part = readers.read_flows(path=path, start_us=5, length_us=100)
     np.testing.assert_allclose(part.bits, [[0, 0], [800, 0]])
-    windows = dict(readers.read_flow_windows(path=path, length_us=100))
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        windows = dict(readers.read_flow_windows(path=path, length_us=100))
+    assert [note for note in notes if "1 of 3 windows have no traffic between racks" in note]
+    later: list[str] = []
+    with observe_notes(later.append):
+        readers.read_flow_windows(path=path, length_us=100, start_us=200)
+    assert not [note for note in later if "windows have no traffic" in note]
     assert list(windows) == ["000us", "100us", "200us"]
     assert windows["000us"].coflows is not None
     assert windows["000us"].coflows["coflow"].tolist() == ["flow 2", "flow 1"]  # in order of time

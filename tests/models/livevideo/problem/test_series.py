@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from planner import Options
+from planner.contract.notes import observe_notes
 from planner.errors import InputError
 from planner.runs import rolling
 from planner.scenarios.scenario import load
@@ -88,3 +89,34 @@ def test_a_trace_cannot_be_solved_as_one_problem() -> None:
     design, error = done.err.splitlines()
     assert design == "design: vdn; --design names another: vdn_steady"
     assert error.endswith("run them with: planner roll")
+
+
+@pytest.mark.parametrize(
+    ("starts", "only_new", "said"),
+    [
+        ([0, 60, 120], False, None),
+        ([0, 60, 120], True, None),
+        ([180, 240, 480], False, "5 of 9 windows have no session (0 to 180 s, 360 to 480 s)"),
+        (
+            [180, 240, 480],
+            True,
+            "6 of 9 windows have no session that starts in it (0 to 180 s, 300 to 480 s)",
+        ),
+        ([1_700_000_040], False, "28,333,334 of 28,333,335 windows have no session (0 to 1,700,000,040 s)"),
+    ],
+)
+def test_windows_without_a_session_are_named(
+    starts: list[float], only_new: bool, said: str | None, tmp_path: Path
+) -> None:
+    for file in FOLDER.iterdir():
+        if file.suffix == ".csv":
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    rows = pd.read_csv(tmp_path / "sessions.csv").iloc[: len(starts)]
+    duration = [90.0 if start == 240 else 60.0 for start in starts]
+    rows.assign(start_s=starts, duration_s=duration).to_csv(tmp_path / "sessions.csv", index=False)
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        read_windows(path=tmp_path, window_s=60.0, only_new=only_new)
+    found = [note for note in notes if note.startswith("warning: ")]
+    assert len(found) == (said is not None)
+    assert all(note.startswith(f"warning: sessions.csv: {said}") for note in found)

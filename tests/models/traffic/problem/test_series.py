@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from planner.contract.notes import observe_notes
 from planner.errors import InputError
 from planner.runs.rolling import roll
 from planner_models.traffic import Traffic
@@ -160,3 +161,32 @@ def test_percentile_of_each_demand(tmp_path: Path) -> None:
         problem = series.read_percentile(path=path, network=folder, percentile=percentile)
         rates = dict(zip(problem.demand_labels, problem.rate_mbps.tolist(), strict=True))
         assert [rates["a->b"], rates["b->c"]] == expected
+
+
+@pytest.mark.parametrize("rows", [series.ROWS_PER_READ, 2])
+def test_missing_steps_and_rates_without_a_row_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr(series, "ROWS_PER_READ", rows)
+    lines = [(300, "a", "b", 1.0), (300, "b", "c", 1.0), (600, "a", "b", 2.0), (1200, "a", "b", 4.0)]
+    frame = pd.DataFrame(lines, columns=["time", "source", "target", "rate_mbps"])
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        found = series.read(save(frame, tmp_path / "s.csv"), network=NET)
+    assert [label for label, _ in found] == ["300", "600", "1200"]
+    assert len(found) == 3
+    assert [note for note in notes if "s.csv: " in note and "columns" not in note] == [
+        "warning: s.csv: 1 window is missing (900): the 3 windows with rows count, no zeros are added",
+        "assumed: s.csv: a demand has rate 0 in a step without a row for it: 2 of 6 rates",
+    ]
+
+
+def test_whole_steps_without_gaps_say_nothing(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        [(step, *pair, 1.0) for step in (1, 2, 3) for pair in PAIRS],
+        columns=["step", "source", "target", "rate_mbps"],
+    )
+    notes: list[str] = []
+    with observe_notes(notes.append):
+        series.read(save(frame, tmp_path / "s.csv"), network=NET)
+    assert not [note for note in notes if note.startswith(("warning: ", "assumed: "))]
