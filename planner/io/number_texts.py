@@ -30,7 +30,8 @@ BY_DECIMAL: Final = {
     for decimal, other in ((".", ","), (",", "."))
 }
 MARKED: Final = re.compile(rf"[.,{SPACES}{APOSTROPHES}]")
-PERCENT: Final = re.compile(rf"[{SPACES}]*%\s*$")
+PERCENT: Final = re.compile(rf"(?<![{SPACES}])[{SPACES}]*%\s*$")
+"""A percent sign at the end; the spaces before it are tried from the first on only, in linear time."""
 NAMES: Final = {",": "comma", ".": "point"}
 GROUP_NAMES: Final = {
     ",": "commas",

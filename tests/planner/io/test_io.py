@@ -105,6 +105,19 @@ def test_the_row_of_the_header_can_be_set(tmp_path: Path) -> None:
     assert read(path, header=2)[0]["rate_mbps"].tolist() == RATES
 
 
+@pytest.mark.parametrize(
+    "cell", ["10" + " " * 300_000 + "x", "10" + "% " * 150_000 + "x", "%" * 300_000 + "x"]
+)
+def test_long_cells_of_numbers_are_refused_in_linear_time(tmp_path: Path, cell: str) -> None:
+    """A pattern that tried each start of the spaces would take minutes here."""
+    (tmp_path / "x.csv").write_text(TEXT.replace("20.5", cell))
+    begin = time.process_time()
+    with pytest.raises(InputError, match=r"x.csv row 3: rate_mbps is ") as error:
+        read(tmp_path / "x.csv")
+    assert time.process_time() - begin < 3
+    assert max(map(len, error.value.faults)) < 500
+
+
 def test_empty_rows_before_a_far_cell_take_little_time(tmp_path: Path) -> None:
     path = workbook(tmp_path / "x.xlsx", lambda sheet: sheet.cell(1_048_576, 2, 7.0))
     begin = time.process_time()
