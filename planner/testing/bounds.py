@@ -16,7 +16,7 @@ def check_bounds(runs: Sequence[Run]) -> None:
 
     A bound without a scope covers all plans; one with a scope covers those of designs of the same scope. A
     bound where all must be served covers plans that serve all, and one of another metric than the headline's,
-    such as the cost or the utilization, those that reach as much of the headline metric.
+    such as the cost, those that reach as much of the headline metric.
     """
     for service in ("best", "all"):
         bounding = [run for run in runs if run.options.service == service]

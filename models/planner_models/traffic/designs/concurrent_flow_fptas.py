@@ -43,6 +43,7 @@ from planner_models.traffic.designs.column_generation.reduced_problem import (
 )
 from planner_models.traffic.designs.column_generation.shortest_path_trees import allocate, dijkstra
 from planner_models.traffic.designs.concurrent_flow_phases import Phases
+from planner_models.traffic.designs.flow_decision import limit_scope
 from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
 from planner_models.traffic.designs.routable import shed_unreachable_within_limits
@@ -71,7 +72,8 @@ def route(
     `options` say of seed and threads. Routes are tunnels, a number of paths, or all routes, and keep latency
     limits and rules in each case.
 
-    returns  Decision with a Routing; the bound holds for all routings over such routes
+    returns  Decision with a Routing; the bound holds for all routings over such routes, that on the
+             utilization for those that serve all demand
     raises   InputError for a backend or an algorithm: it is its own solver
     source   Garg and Könemann 1998; Fleischer 2000
     """
@@ -93,10 +95,10 @@ def route(
             options=options,
             backend=backend,
         )
-        return routes.route_rest(search_routes, options, max_hops)
+        return limit_scope(routes.route_rest(search_routes, options, max_hops))
     reduced = ReducedProblem.of(problem)
     result = search(reduced, epsilon=epsilon, gap=gap, until=until)
-    return make_decision(
+    decision = make_decision(
         reduced,
         objective,
         split=result.split,
@@ -105,6 +107,7 @@ def route(
         gap=options.gap or 0.0,
         backend=backend,
     )
+    return limit_scope(decision)
 
 
 def search(

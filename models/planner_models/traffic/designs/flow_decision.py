@@ -21,6 +21,8 @@ from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 OPTIMALITY_GAP: Final = 1e-6  # relative, where options give none
+ALL_SERVED: Final = "plans that serve all demand that has a path"
+"""The scope of a bound on the utilization."""
 ROUNDING: Final = 1e-9  # relative difference of objective and bound that may be rounding
 
 
@@ -63,6 +65,15 @@ def decide_by_plan(
     if objective == "cost" and proof.bound is not None:
         proof = replace(proof, bound=min(proof.bound, value))  # a plan that delivers less may cost less
     return Decision(plan=plan, proof=judge_gap(proof, missing, options), guarantees=frozenset(guarantees))
+
+
+def limit_scope(decision: Decision[Routing]) -> Decision[Routing]:
+    """Return the decision with the scope of a bound on the utilization: plans that shed may be below it."""
+    proof = decision.proof
+    if proof.metric != "max_utilization" or not proof.bound:
+        return decision
+    scope = ", over ".join(part for part in (ALL_SERVED, proof.bound_scope) if part)
+    return replace(decision, proof=replace(proof, bound_scope=scope))
 
 
 def judge_gap(proof: Proof, missing: float, options: Options) -> Proof:

@@ -155,7 +155,7 @@ def _make_decision(problem: Traffic, weight: Ints, bound: float | None) -> Decis
         status=Status.OPTIMAL if is_reached else Status.FEASIBLE,
         objective=value,
         bound=bound if bound is None else min(bound, value),
-        bound_scope=None if bound is None else "all routings",
+        bound_scope=None if bound is None else "all routings that serve all demand",
         metric="max_utilization",
     )
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"demand"}))

@@ -17,7 +17,7 @@ from planner.options import Options, Service
 from planner_models.traffic.designs import class_priorities, link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation.decision import decide_without_demand, scale_plan
 from planner_models.traffic.designs.fitted_plan import fit_plan
-from planner_models.traffic.designs.flow_decision import as_delivered
+from planner_models.traffic.designs.flow_decision import as_delivered, limit_scope
 from planner_models.traffic.designs.limited_moves import limited_moves
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective, link_cost
 from planner_models.traffic.designs.optimum_search import (
@@ -98,7 +98,8 @@ def route(
     concurrent flow is then 0, and the proof says what that of the others is. Under limits, paths="any"
     searches all routes that keep them, by column generation (`restricted_flow`).
 
-    returns  Decision with a Routing; its bound holds for all routings (that keep limits) with paths="any"
+    returns  Decision with a Routing; its bound holds for all routings (that keep limits) with paths="any",
+             with "utilization" for those that serve all demand
     raises   InputError for `max_hops` without a number of paths, or objective "cost" on links without a cost
     source   Sen et al. 2013, equation (1); concurrent flow: Shahrokhi and Matula 1990
     """
@@ -106,11 +107,12 @@ def route(
     by_class = problem.has_classes and classes != "ignored" and objective in ("delivered", "total", "cost")
     levels = class_priorities.make_levels(problem, classes) if by_class else None
     if most_moved is None or previous is None or previous.plan is None:
-        return _route_freely(problem, objective, given, levels, options, previous)
+        return limit_scope(_route_freely(problem, objective, given, levels, options, previous))
     deadline = options.deadline()
     free = _route_freely(problem, objective, given, levels, options.share_time(0.5), previous)
     left = options.until(deadline)
-    return _limit_moves(problem, previous.plan, free, most_moved, objective, given, levels, left)
+    limited = _limit_moves(problem, previous.plan, free, most_moved, objective, given, levels, left)
+    return limit_scope(limited)
 
 
 def _route_freely(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -87,3 +89,16 @@ def test_other_solvers_are_refused_by_name() -> None:
     with pytest.raises(InputError) as error:
         concurrent_flow_fptas.route(problem, options=Options(backend="ortools"))
     assert str(error.value) == "backend is 'ortools': 'fptas' is a solver of its own, leave it out"
+
+
+@pytest.mark.parametrize("paths", ["any", 2])
+def test_a_bound_on_the_utilization_is_of_plans_that_serve_all(paths: Literal["any"] | int) -> None:
+    problem = network(both_ways([("a", "b", 4.0), ("b", "c", 2.0), ("a", "c", 1.0)]), [("a", "c", 1.0)])
+    proof = concurrent_flow_fptas.route(problem, objective="utilization", paths=paths).proof
+    half = concurrent_flow_fptas.route(problem.scale_demands(0.5), objective="utilization", paths=paths)
+    assert half.plan is not None
+    assert proof.bound is not None
+    assert half.plan.links["utilization"].max() < proof.bound
+    over = "" if paths == "any" else ", over the 2 shortest paths of each demand"
+    assert proof.bound_scope == f"plans that serve all demand that has a path{over}"
+    assert concurrent_flow_fptas.route(problem).proof.bound_scope is None

@@ -119,7 +119,7 @@ def test_no_routing_is_better_than_the_bound_of_weights(problem: Traffic) -> Non
     assert proof.bound is not None
     assert proof.objective is not None
     assert free.objective is not None
-    assert proof.bound_scope == "all routings"
+    assert proof.bound_scope == "all routings that serve all demand"
     assert free.objective * (1 - 1e-4) <= proof.bound <= free.objective * (1 + 1e-6)
     assert proof.bound <= proof.objective
 

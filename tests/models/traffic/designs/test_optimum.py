@@ -55,6 +55,27 @@ def test_two_routes_share_what_one_cannot_carry() -> None:
     assert objective(optimum.route(problem.scale_demands(2), objective="total")) == pytest.approx(15)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "over"),
+    [
+        ({}, ""),
+        ({"method": "columns"}, ""),
+        ({"method": "lp"}, ""),
+        ({"paths": 1}, ", over the 1 shortest paths of each demand"),
+    ],
+)
+def test_a_bound_on_the_utilization_is_of_plans_that_serve_all(parameters: dict[str, Any], over: str) -> None:
+    """A plan that sheds half of the demand has half of the utilization, and no other proof is limited so."""
+    problem = network(DIAMOND, [("s", "t", 12.0), ("t", "s", 1.0)])  # no link leads back
+    run = solve(problem, objective="utilization", **parameters)
+    half = solve(problem.scale_demands(0.5), objective="utilization", **parameters)
+    assert half.metrics["max_utilization"] < 0.51 * run.proof.bound
+    assert run.proof.bound_scope == f"plans that serve all demand that has a path{over}"
+    free = solve(problem, objective="concurrent", **parameters)
+    assert free.proof.bound_scope == (over.removeprefix(", over ") or None)
+    assert optimum.route(problem.scale_demands(0), objective="utilization").proof.bound_scope is None
+
+
 def test_cost_takes_the_cheap_route_until_it_is_full() -> None:
     problem = network(DIAMOND, [("s", "t", 12.0)], cost=[1.0, 1.0, 3.0, 3.0])
     assert objective(optimum.route(problem, objective="cost")) == pytest.approx(10 * 2 + 2 * 6)
@@ -399,7 +420,8 @@ def test_demands_without_a_path_within_the_hop_limit_are_shed_and_listed(goal: A
     assert run.plan.shed.to_dict("records") == [{"source": "a", "target": "d", "rate_mbps": 2.0}]
     assert run.metrics["delivered_mbps"] == pytest.approx(4.0)
     assert run.constraints.met
-    assert run.proof.bound_scope == "the 2 shortest paths of each demand of at most 2 links"
+    served = "plans that serve all demand that has a path, over " if goal == "utilization" else ""
+    assert run.proof.bound_scope == f"{served}the 2 shortest paths of each demand of at most 2 links"
     strict = optimum.route(problem, objective=goal, paths=2, max_hops=2, options=Options(service="all"))
     assert strict.proof.status is Status.INFEASIBLE
     assert strict.proof.reasons == ("demand a->d has no path within max_hops 2",)

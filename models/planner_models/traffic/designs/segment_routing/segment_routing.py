@@ -31,6 +31,7 @@ from planner_models.traffic.designs.column_generation.decision import (
     decide_without_demand,
     refuse_solver_options,
 )
+from planner_models.traffic.designs.flow_decision import limit_scope
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.designs.segment_routing import local_search, move_program, segment_paths
 from planner_models.traffic.designs.segment_routing.segment_paths import Legs
@@ -155,7 +156,7 @@ def route(
         bound_scope=_scope(max_segments, via, most_intermediate_nodes, most_moved_demands),
         backend="local search and column generation",
     )
-    return Decision(plan=plan, proof=proof, guarantees=frozenset({"demand"}))
+    return limit_scope(Decision(plan=plan, proof=proof, guarantees=frozenset({"demand"})))
 
 
 def _scope(

@@ -16,6 +16,7 @@ from planner import Options
 from planner.errors import InputError, PlanRejected
 from planner_models.traffic import SYSTEM, Routing, Traffic, check, measure
 from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.designs.flow_decision import ALL_SERVED
 from planner_models.traffic.designs.segment_routing import segment_routing
 from planner_models.traffic.plan.plan import routing_from_tables
 from planner_models.traffic.problem import generators
@@ -213,7 +214,7 @@ def test_only_the_given_nodes_are_intermediate() -> None:
     free = segment_routing.route(problem, rounds=0).proof
     assert free.bound is not None
     assert bound >= free.bound * (1 - 2e-4)
-    assert free.bound_scope == "paths of at most 2 segments"
+    assert free.bound_scope == f"{ALL_SERVED}, over paths of at most 2 segments"
     plan, _, _ = plan_of(problem, most_intermediate_nodes=2, rounds=2)
     assert plan.segments is not None
     assert len({json.loads(text)[0] for text in plan.segments["segments"]}) <= 2
@@ -235,7 +236,7 @@ def test_a_bound_under_limits_names_them(limit: dict[str, int], scope: str) -> N
     assert limited.objective == pytest.approx(3.0)
     assert limited.bound is not None
     assert limited.bound > 1.0
-    assert limited.bound_scope == f"paths of at most 2 segments, {scope}"
+    assert limited.bound_scope == f"{ALL_SERVED}, over paths of at most 2 segments, {scope}"
 
 
 def test_a_plan_within_one_percent_of_its_bound() -> None:
