@@ -259,7 +259,7 @@ def changes_of(given: list[str] | None, option: str = "--set") -> dict[str, Any]
     return changes
 
 
-EVENT: Final = re.compile(r"\s*(?P<window>\S.*?)\s+(?P<change>\w+(?:\.\w+)+\s*=.*)", re.DOTALL)
+EVENT: Final = re.compile(r"\s*(?P<window>\S.*?)(?<!\s)\s+(?P<change>\w+(?:\.\w+)+\s*=.*)", re.DOTALL)
 
 
 def events_of(given: list[str] | None) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ import pandas as pd
 from planner.contract.tables import SHOWN_ROWS, file_name, row_name, shorten_faults
 from planner.errors import did_you_mean
 
-_ARROW: Final = re.compile(r"\s*(?:->|→|>)\s*")
+_ARROW: Final = re.compile(r"->|→|>")
 
 
 def parse_nodes(text: str) -> list[str]:
@@ -26,7 +26,7 @@ def parse_nodes(text: str) -> list[str]:
             names = None
         if isinstance(names, list) and all(isinstance(name, str | int | float) for name in names):
             return [str(name) for name in names]
-    return _ARROW.split(text)
+    return [name.strip() for name in _ARROW.split(text)]
 
 
 def parse_numbers(text: str) -> list[int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 
 from planner.backends.registry import solver_names
 from planner.cli import application, output
+from planner.cli.options import events_of
+from planner.errors import InputError
 from planner.scenarios.shipped import scenario_names
 from tests.commands import planner
 from tests.planner.runs.toy_system import Link, toy
@@ -33,6 +36,14 @@ def test_list_of_a_system_names_every_parameter() -> None:
     assert done.code == 0
     for word in ("objective", "path_choice", "capacity_mbps", "concurrent_flow", "peak_utilization", "noise"):
         assert word in done.out
+
+
+def test_events_with_many_spaces_are_read_in_linear_time() -> None:
+    spaces, begin = " " * 100_000, time.process_time()
+    assert events_of([f"9:00{spaces}problem.scale=2"]) == {"9:00": {"problem.scale": 2}}
+    with pytest.raises(InputError, match="must be WINDOW KEY=VALUE"):
+        events_of([f"9:00{spaces}x"])
+    assert time.process_time() - begin < 3
 
 
 def test_json_is_one_object_and_nothing_else() -> None:

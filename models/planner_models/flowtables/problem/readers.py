@@ -41,7 +41,7 @@ TTL: Final = 64
 TCP: Final = 6
 FLAG_BITS: Final = 16
 FLAGS_COLUMN: Final = 5
-RANGE: Final = re.compile(r"(\d+)\s*:\s*(\d+)")
+RANGE: Final = re.compile(r"(?<!\d)(\d+)\s*:\s*(\d+)")
 ANY_PORT: Final = (0, 65_535)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +40,14 @@ def test_filters_have_falling_priorities_and_a_trace_its_headers(tmp_path: Path)
     drawn = read_classbench(path=path, connections=40, seed=3)
     assert len(drawn.flows) == 40
     assert set(drawn.actions) <= {"drop", "out:1"}
+
+
+def test_a_filter_of_many_digits_is_refused_in_linear_time(tmp_path: Path) -> None:
+    (tmp_path / "acl.txt").write_text("@" + "1" * 300_000 + "\n")
+    begin = time.process_time()
+    with pytest.raises(InputError):
+        read_classbench(path=tmp_path / "acl.txt", connections=5, seed=1)
+    assert time.process_time() - begin < 3
 
 
 def test_flags_of_tcp_decide_between_filters(tmp_path: Path) -> None:
