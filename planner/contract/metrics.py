@@ -79,6 +79,8 @@ class Headline:
                begins with it
     unservable  function of a problem that returns the sentence on demands that no plan can serve, with their
                names; "" for none. A verdict begins with it
+    unservable_losses  function of a problem that returns the amounts that this sentence says, by the metric
+               of `losses` that has them: a verdict says of a loss only what exceeds them
     required   by the name of each constraint that no plan may violate at any gain, such as rules of routes,
                the metric that counts it: a plan that violates one is never best where another does not
     """
@@ -98,6 +100,7 @@ class Headline:
     table: tuple[str, ...] = ()
     unavoidable: Callable[[Mapping[str, float | None]], str] | None = None
     unservable: Callable[[Any], str] | None = None
+    unservable_losses: Callable[[Any], Mapping[str, float]] | None = None
     required: Mapping[str, str] = field(default_factory=dict)
 
 

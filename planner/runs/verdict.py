@@ -392,8 +392,9 @@ def _losses(run: Run, bounds: Sequence[float] = ()) -> list[str]:
     bounds  of the headline's ranks that are valid in truth: they may say how much of it every plan loses
     """
     lost, headline = run.system.losses(run.metrics), run.system.plan.headline
-    names = [name for name in headline.losses if name in lost and name not in headline.worst]
-    lines = [_loss(run.system, name, lost[name]) for name in names]
+    more = _losses_beyond_unservable(run, lost)
+    names = [name for name in headline.losses if name in more and name not in headline.worst]
+    lines = [_loss(run.system, name, more[name]) for name in names]
     required = headline.required
     places: list[dict[str, int]] = [{}, {}]
     for one in run.constraints.violated:
@@ -407,6 +408,14 @@ def _losses(run: Run, bounds: Sequence[float] = ()) -> list[str]:
     if len(names) == 1:
         lines[0] += _lost_by_all(run, names[0], lost[names[0]], bounds)
     return [*([f"has {broken}"] if broken else []), *lines]
+
+
+def _losses_beyond_unservable(run: Run, lost: Mapping[str, float]) -> dict[str, float]:
+    """Return the losses without those of demands that no plan can serve, which a verdict says first."""
+    amounts = run.system.plan.headline.unservable_losses
+    said = amounts(run.problem) if amounts is not None and run.problem is not None else {}
+    more = {name: value - said.get(name, 0.0) for name, value in lost.items()}
+    return {name: value for name, value in more.items() if value > SAME * said.get(name, 0.0)}
 
 
 def _all_losses(run: Run) -> list[str]:

@@ -63,6 +63,12 @@ def say_without_path(problem: Fabric) -> str:
     return f"{count:,} {verb} no path: {', '.join(names)}{more} ({amount(float(lacking.sum()), 'Mbit/s')})."
 
 
+def measure_without_path(problem: Fabric) -> dict[str, float]:
+    """Return the demand, Mbit/s, that no plan has a path for, as part of `unserved_mbps`."""
+    lacking = problem.demand_mbps - problem.servable_mbps
+    return {"unserved_mbps": float(lacking[lacking > 0].sum())}
+
+
 HEADLINE: Final = Headline(
     metric="demand_scale",
     verb="carries {} times the demand",
@@ -72,6 +78,7 @@ HEADLINE: Final = Headline(
     growth="demand_scale",
     cost="unserved_mbps",
     unservable=say_without_path,
+    unservable_losses=measure_without_path,
     table=(
         "demand_scale",
         "max_utilization",

@@ -27,6 +27,19 @@ def test_demand_without_a_path_does_not_stop_other_demand(design: str) -> None:
         assert run.proof.bound == pytest.approx(4 / 3)
 
 
+def test_demand_without_a_path_is_said_once_and_what_does_not_fit_apart_from_it() -> None:
+    whole = planner.solve(fabric(0.0), design="optimum").verdict
+    assert whole.count("7 Mbit/s") == 1
+    assert "unserved" not in whole
+    doubled = fabric(0.0).to_tables()
+    doubled["demands"] = doubled["demands"].assign(rate_mbps=doubled["demands"]["rate_mbps"] * 2)
+    run = planner.solve(Fabric.from_tables(doubled), design="optimum")
+    # 2/3 of 60 + 10 Mbit/s fits; 14 Mbit/s have no path
+    assert run.metrics["unserved_mbps"] == pytest.approx(14 + 70 / 3)
+    assert "a->d (14 Mbit/s). Apart from that, " in run.verdict
+    assert "It leaves 23.33 Mbit/s unserved." in run.verdict
+
+
 def test_a_failed_block_loses_its_demand() -> None:
     result = planner.failures(fabric(4.0), design="uniform", kinds="block")
     cost = {one.element: one.cost for one in result.failures}
