@@ -53,6 +53,7 @@ def test_a_proven_bill_is_proven_to_the_cent(
     assert "no less than" not in run.verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_design_has_a_bill_below_the_bound_of_any_method(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -51,7 +51,13 @@ def test_the_demands_of_a_failed_node_are_shed(design: Design) -> None:
     assert run.metrics["shed_mbps"] == pytest.approx(2.0, rel=1e-4)
 
 
-@pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
+@pytest.mark.parametrize(
+    "design",
+    [
+        pytest.param(design, id=design.name, marks=[pytest.mark.slow] if design.name == "oblivious" else [])
+        for design in SYSTEM.designs
+    ],
+)
 @settings(max_examples=5)
 @given(problem=problems(max_nodes=5), scale=st.sampled_from([0.2, 1e-6]))
 def test_every_design_has_a_plan_under_any_overload(problem: Traffic, design: Design, scale: float) -> None:
