@@ -260,8 +260,7 @@ def describe_empty(
     have = "window has" if count == 1 else "windows have"
     return (
         f"warning: {where}: {empty:,} of {count:,} {have} no {noun} ({shown}): they count as windows without "
-        "demand; "
-        "where records are missing, leave these windows out"
+        "demand; where records are missing, leave these windows out"
     )
 
 

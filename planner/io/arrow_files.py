@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -39,10 +40,7 @@ ROW_NUMBERS: Final = re.compile(r"__index_level_\d+__")
 
 def read_arrow(table: Table, file: TableFile) -> RawTable:
     """Read a Parquet or Feather file; raise InputError where it unpacks to more than the limit."""
-    import pyarrow
-
-    require_file(file.path)
-    try:
+    with _faults_of(file.path, file.name):
         content = _open(file.path, file.name)
         names = [name for name in content.schema.names if not ROW_NUMBERS.fullmatch(name)]
         require_header(file.name, names)
@@ -52,36 +50,26 @@ def read_arrow(table: Table, file: TableFile) -> RawTable:
         found = content.read([name for name in names if _is_single(content.schema.field(name).type)])
         labels = [name for name in match.names.values() if name not in numbers] if table.compact else []
         frame = _to_frame(found, labels, file.name)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise _describe(error, file.path, file.name) from None
     return RawTable(frame=frame, match=match, first_row=1)
 
 
 def read_arrow_frame(path: Path) -> pd.DataFrame:
     """Return all columns of single values of a Parquet or Feather file, under the same limits."""
-    import pyarrow
-
-    require_file(path)
-    try:
+    with _faults_of(path, path.name):
         content = _open(path, path.name)
         names = _single_columns(content.schema, path.name)
         return _to_frame(content.read(names), [], path.name)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise _describe(error, path, path.name) from None
 
 
 def read_parquet_parts(path: Path, rows: int) -> Iterator[pd.DataFrame]:
     """Yield the rows of a Parquet file in parts of at most `rows`, each under the same limits."""
     import pyarrow
 
-    require_file(path)
-    try:
+    with _faults_of(path, path.name):
         content = ParquetContent(path, path.name)
         names = _single_columns(content.schema, path.name)
         for batch in content.iterate(names, rows):
             yield _to_frame(pyarrow.Table.from_batches([batch]), [], path.name)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise _describe(error, path, path.name) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,13 +83,8 @@ class ArrowSize:
 
 def measure_arrow(path: Path) -> ArrowSize:
     """Return the size of a Parquet or Feather file from its header; InputError where it is none."""
-    import pyarrow
-
-    require_file(path)
-    try:
+    with _faults_of(path, path.name):
         content = _open(path, path.name)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise _describe(error, path, path.name) from None
     names = [name for name in content.schema.names if content.schema.names.count(name) == 1]
     fixed = content.rows * sum(_width(content.schema.field(name).type) for name in names)
     return ArrowSize(
@@ -119,21 +102,24 @@ def _single_columns(schema: pyarrow.Schema, name: str) -> list[str]:
 
 def arrow_columns(path: Path) -> list[str]:
     """Return the names of the columns of a Parquet or Feather file."""
+    with _faults_of(path, path.name):
+        names = _open(path, path.name).schema.names
+    return [name for name in names if not ROW_NUMBERS.fullmatch(name)]
+
+
+@contextmanager
+def _faults_of(path: Path, name: str) -> Iterator[None]:
+    """Require that a file exists, and raise an error in this block as InputError, with the file's name."""
     import pyarrow
 
     require_file(path)
     try:
-        names = _open(path, path.name).schema.names
+        yield
+    except InputError:
+        raise
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise _describe(error, path, path.name) from None
-    return [name for name in names if not ROW_NUMBERS.fullmatch(name)]
-
-
-def _describe(error: BaseException, path: Path, name: str) -> InputError:
-    if isinstance(error, InputError):
-        return error
-    kind = "Parquet" if path.suffix.lower() == ".parquet" else "Feather"
-    return InputError(f"{name}: is no {kind} file ({shorten_error(error)})")
+        kind = "Parquet" if path.suffix.lower() == ".parquet" else "Feather"
+        raise InputError(f"{name}: is no {kind} file ({shorten_error(error)})") from None
 
 
 def require_decoded(size: int, name: str) -> None:

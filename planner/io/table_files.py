@@ -354,9 +354,14 @@ def _without_others(
     table: Table, files: list[TableFile], names: Sequence[str], is_optional: bool
 ) -> list[TableFile]:
     """Return the files without those that lack the columns of an optional table of another name."""
-    if not is_optional or any(plain(name) == plain(table.name) for name in names):
+    if not is_optional or _has_own_name(table, names):
         return files
     return [file for file in files if _has_columns(table, file)]
+
+
+def _has_own_name(table: Table, names: Sequence[str]) -> bool:
+    """Return whether a name of files or sheets is the table's own, and not another one for it."""
+    return any(plain(name) == plain(table.name) for name in names)
 
 
 def _has_columns(table: Table, file: TableFile) -> bool:
@@ -381,7 +386,7 @@ def _several_fault(where: str, table: Table, shown: Sequence[str], layout: Layou
 
 def _note_other_name(table: Table, shown: str, names: Sequence[str]) -> None:
     """Say which file or sheet is a table, where it has another name."""
-    if not any(plain(name) == plain(table.name) for name in names):
+    if not _has_own_name(table, names):
         add_note(f"read {shown} as table {table.name}")
 
 

@@ -96,11 +96,11 @@ def write_scenario(
         raise InputError(f"{out}: exists already; name another file with --out")
     sheets = list_all_sheets(files, {path.resolve() for path in paths if path.is_dir()})
     named, mappings, settings = tables or {}, columns or {}, settings or {}
+    units = dict(units or {})
     found = find_system(system) if system is not None else recognize_system(sheets, mappings, named)
-    check_names(found, {**named, **(units or {})}, mappings)
+    check_names(found, {**named, **units}, mappings)
     adjustments = _check_settings(found, settings, out.parent)
     chosen = choose_sheets(sheets, found, named, mappings)
-    units = dict(units or {})
     for name, unit in assume_units(found, chosen, mappings, units).items():
         units[name] = unit.symbol
         add_note(

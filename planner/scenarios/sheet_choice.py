@@ -150,7 +150,7 @@ def choose_sheets(
             unused.append(sheet)
     chosen = {name: chosen[name] for name in declared if name in chosen}
     for name, sheet in chosen.items():
-        faults += _column_faults(sheet, declared[name], mappings)
+        faults += match_sheet(sheet, declared[name], mappings.get(name), option=OPTION).faults
     faults += [
         _missing_fault(system, declared[name], unused) for name in reading.missing if name not in chosen
     ]
@@ -166,12 +166,6 @@ def _table_called(sheet: Sheet, tables: Sequence[Table]) -> str | None:
     return next(
         (one.name for one in tables if sheet.is_named(one, tables) and match_sheet(sheet, one).names), None
     )
-
-
-def _column_faults(sheet: Sheet, table: Table, mappings: Mappings) -> list[str]:
-    """Return what is wrong with the columns of a sheet, and how those of other names are mapped."""
-    match = match_sheet(sheet, table, mappings.get(table.name), option=OPTION)
-    return list(match.faults)
 
 
 def _missing_fault(system: System, table: Table, unused: Sequence[Sheet]) -> str:

@@ -64,9 +64,8 @@ def choose_by_prices(
             priced = prices.find_prices(interval, price, rounds=PRICE_ROUNDS)
         found = search.find_choices(interval, priced, evaluations=1 if is_late else PROPOSALS)
         if found.value == -np.inf:
-            return plan(
-                problem, options=deadline.remaining_options(options)
-            )  # where rules leave few levels, repair may fail
+            # where rules leave few levels, repair may fail
+            return plan(problem, options=deadline.remaining_options(options))
         price = priced.price
         chosen.append(choices.to_levels(interval, found.answers, found.added))
     return decide(
