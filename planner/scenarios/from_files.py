@@ -98,7 +98,7 @@ def write_scenario(
     named, mappings, settings = tables or {}, columns or {}, settings or {}
     units = dict(units or {})
     found = find_system(system) if system is not None else recognize_system(sheets, mappings, named)
-    check_names(found, {**named, **units}, mappings)
+    check_names(found, named, units, mappings)
     adjustments = _check_settings(found, settings, out.parent)
     chosen = choose_sheets(sheets, found, named, mappings)
     for name, unit in assume_units(found, chosen, mappings, units).items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -103,12 +103,13 @@ def _nearest_system(sheets: Sequence[Sheet], systems: Sequence[System], mappings
     return find_system(nearest) if shares[nearest] > 0 else None
 
 
-def check_names(system: System, tables: Mapping[str, str], mappings: Mappings) -> None:
-    """Raise InputError for tables and columns that the system does not have."""
+def check_names(system: System, tables: Collection[str], units: Collection[str], mappings: Mappings) -> None:
+    """Raise InputError for tables and columns that the system does not have, with the option of each."""
     declared = system.problem.table_by_name
     faults = [
-        f"--table {name}: {system.name} has no such table" + did_you_mean(name, declared)
-        for name in tables
+        f"{option} {name}: {system.name} has no such table" + did_you_mean(name, declared)
+        for option, names in (("--table", tables), ("--unit", units))
+        for name in names
         if name not in declared
     ]
     for name, columns in mappings.items():

@@ -129,7 +129,7 @@ def test_marks_of_numbers_that_are_in_doubt_are_asked_for_once(tables: Path) -> 
             ["--system", "traffic", "--set", "problem.scael=2"],
             "problem.scael: no such parameter of the problem; did you mean 'scale'?",
         ),
-        (["--system", "traffic", "--unit", "lynks=Gbit/s"], "traffic has no such table"),
+        (["--system", "traffic", "--unit", "lynks=Gbit/s"], "--unit lynks: traffic has no such table"),
         (["--system", "trafic"], "did you mean 'traffic'?"),
         (["--table", "links=lines"], "--table links=lines: no such file or sheet"),
         (["--table", "links=lines of 2026.csv"], "say --column 'links.tail=NAME'"),
