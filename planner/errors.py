@@ -83,18 +83,24 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
 def is_close(name: str, other: str) -> bool:
     """Return whether a name may be a misspelling of another, or another form of the same word.
 
-    At most a quarter of the letters differ, or one; or the first 60% are the same, at least five. The first
-    letter of a short name is seldom mistaken: cost is not host. Case counts for nothing, and neither do the
-    characters between words.
+    At most a quarter of the letters differ, or one; or 60% at the beginning and the end are the same, at
+    least five, of which most begin the name: disjunct is disjoint. The first letter of a short name is
+    seldom mistaken: cost is not host. Case counts for nothing, and neither do the characters between words.
     """
     one, two = ("".join(filter(str.isalnum, text.casefold())) for text in (name, other))
     longer = max(len(one), len(two))
     if longer > MAX_COMPARED_LETTERS:
         return False
-    alike = sum(itertools.accumulate(map(str.__eq__, one, two), min))
-    if alike >= max(5, 0.6 * longer):
+    alike = _count_alike(one, two)
+    ends_alike = min(_count_alike(one[::-1], two[::-1]), min(len(one), len(two)) - alike)
+    if alike > ends_alike and alike + ends_alike >= max(5, 0.6 * longer):
         return True
     return (alike > 0 or longer > SHORT_NAME) and _count_edits(one, two) <= max(1, longer // 4)
+
+
+def _count_alike(one: str, two: str) -> int:
+    """Return how many letters two texts begin with alike."""
+    return sum(itertools.accumulate(map(str.__eq__, one, two), min))
 
 
 def _count_edits(one: str, two: str) -> int:

@@ -22,6 +22,7 @@ def declared_tables() -> list[Table]:
     ("name", "other"),
     [
         ("capcity", "capacity"),
+        ("disjunct", "disjoint"),
         ("capactiy_mbps", "capacity_mbps"),
         ("wieght", "weight"),
         ("tow", "two"),
