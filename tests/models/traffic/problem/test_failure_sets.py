@@ -96,7 +96,7 @@ def test_failures_survive_changes_of_the_problem(tmp_path) -> None:  # type: ign
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([("x", "a<->c", 0.1)], "failures row 1: 'a<->c' matches no link; did you mean 'd->c'?"),
+        ([("x", "a<->c", 0.1)], "failures row 1: 'a<->c' matches no link; did you mean 'a->d'?"),
         ([("x", "e", 0.1)], "failures row 1: 'e' matches no node"),
         ([("x", "a<->b", 0.0)], "failures row 1: probability is 0.0, must be greater than 0"),
         ([("x", "a<->b", 1.5)], "failures row 1: probability is 1.5, must be at most 1"),

@@ -154,7 +154,7 @@ def test_demands_of_another_file(tmp_path: Path) -> None:
     assert read(tmp_path, XML, demands=matrix)["demands"].values.tolist() == [["Ulm", "Bonn", 7.0]]
     matrix.write_text(TEXT.replace("Trier", "Trieste"), encoding="utf-8")
     assert faults(tmp_path, XML, demands=matrix)[0] == (
-        "matrix.txt line 15: target is 'Trieste', must be a node; did you mean 'Trier'?"
+        "matrix.txt line 15: target is 'Trieste', must be a node; valid: Bonn, Trier, Ulm"
     )
 
 
