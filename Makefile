@@ -4,6 +4,7 @@
 # make lint   style, types, layers of imports and words
 # make docs   the documentation as a site, in out/docs; warnings are errors
 # make bounds-check   a fuzz of all systems with every index of the compiled kernels checked
+# make pack   compile the kernels of all systems into a pack that a wheel carries, and build the wheel
 # make lock   renew requirements/*.lock from setup.cfg
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -21,7 +22,7 @@ DEMO := out/demo
 # without compiled modules every command of the tests would compile them again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-exhaustive docs bounds-check lint bench lock clean
+.PHONY: demo test test-all test-exhaustive docs bounds-check lint bench pack lock clean
 
 demo: $(BASE)
 	$(BIN)/planner compare traffic/germany50 --out $(DEMO) --table-format csv
@@ -51,6 +52,11 @@ $(DOCS_VENV)/ready: docs/requirements.txt | $(READY)
 # kernels are compiled again with checks, into a cache of their own
 bounds-check: $(READY)
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.numba-bounds $(BIN)/python -m pytest tests/test_fuzz.py -m slow
+
+# kernels for the processors of the last ten years; a wheel without a pack compiles them at first use
+pack: $(READY)
+	$(BIN)/planner doctor --pack
+	$(PIP) wheel --no-deps --no-build-isolation -w dist .
 
 lint: $(READY)
 	$(BIN)/ruff check .

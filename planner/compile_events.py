@@ -1,6 +1,6 @@
 """Listens to Numba: observers get the name of each kernel, and the clock of time limits is stopped meanwhile.
 
-`planner.compiled` begins to listen before it makes the first kernel. This module does not import Numba.
+`planner.compiler` begins to listen before it compiles the first kernel. This module does not import Numba.
 """
 
 from __future__ import annotations

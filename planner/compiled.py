@@ -1,94 +1,74 @@
-"""Decorators of compiled functions: short compile times, and cached code that is never out of date.
+"""Decorators of functions that Numba compiles when they are first called.
 
-Numba keeps compiled code until the file of the function changes, but compiles into it the functions that it
-calls and the constants that it reads, from whatever file. `njit` keeps it until any of these change.
-
-Cached code is executed as it is: a folder that others may have written into is not used, and code is compiled
-again in each process.
+Numba is loaded with the first of them that is called: a command that calls none does not wait for it.
 """
 
 from __future__ import annotations
 
-import enum
-import hashlib
-from collections.abc import Callable, Iterator
-from functools import cache
-from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import numba as nb
-import numpy as np
-from numba.core.caching import FunctionCache
-from numba.core.registry import CPUDispatcher
-from numba.core.types import unliteral
-from numba.extending import overload
-from numba.np import arrayobj
-
-from planner import compile_events
-from planner.private_folders import is_as_safe_as_source, make_private
+from planner import clock
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-compile_events.listen()
+kernels: list[Kernel] = []
+"""All that are decorated in the modules loaded so far."""
 
 
-def _raise_shape_error(source_shape: Any, target_shape: Any) -> None:
-    """Raise an error of compiled code for a slice that takes an array of another shape."""
-    raise NotImplementedError
+class Kernel:
+    """A function to compile, which Numba takes for its own dispatcher where another kernel calls it.
 
+    py_func  the function itself
+    options  those of `numba.njit`
+    """
 
-@overload(_raise_shape_error)
-def _compile_shape_error(source_shape: Any, target_shape: Any) -> Any:
-    """Return the compiled form of `_raise_shape_error`."""
+    def __init__(self, py_func: Callable[..., Any], options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, py_func)
+        self.py_func: Any = py_func
+        self.options = options
+        kernels.append(self)
 
-    def raise_error(source_shape: Any, target_shape: Any) -> None:
-        raise ValueError("cannot assign an array of another shape to a slice")
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """Numba's dispatcher; calls from the function's own module go to it from now on."""
+        clock.pause()  # loading Numba counts in no time limit
+        try:
+            from planner.compiler import make_dispatcher
 
-    return raise_error
+            dispatcher = make_dispatcher(self.py_func, self.options)
+        finally:
+            clock.resume()
+        names: dict[str, Any] = self.py_func.__globals__
+        if names.get(self.py_func.__name__) is self:
+            names[self.py_func.__name__] = dispatcher
+        return dispatcher
 
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
 
-# Numba compiles a text with both shapes into each function that assigns to a slice: a third of compiling
-arrayobj.raise_with_shape_context = _raise_shape_error
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the compiled function."""
+        return self.dispatcher(*arguments, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the dispatcher, such as `signatures`."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.dispatcher, name)
 
 
 def _njit(**options: Any) -> Any:
     """Return the decorator of `numba.njit` with these options, where `cache` follows all that is compiled."""
-    is_cached = options.pop("cache", False)
-
-    def compile_with_options(function: Callable[..., Any]) -> Any:
-        compiled: Any = nb.njit(**options)(function)
-        if is_cached:
-            cached = _Cache(compiled.py_func)  # type: ignore[no-untyped-call]
-            if _is_trusted_folder(
-                Path(str(cached.cache_path)), Path(compiled.py_func.__code__.co_filename).parent
-            ):
-                compiled._cache = cached
-        _share_constants(compiled)
-        return compiled
-
-    return compile_with_options
+    return functools.partial(Kernel, options=options)
 
 
 if TYPE_CHECKING:
     from numba import njit as njit
 else:
     njit = _njit
-
-
-def _share_constants(compiled: Any) -> None:
-    """Compile a function once for all constants of a type that compiled code passes to it.
-
-    Numba would compile it again for each: `search(order, True)` and `search(order, False)`.
-    """
-    resolve_call = compiled.get_call_template
-    of_type: Callable[[Any], Any] = unliteral
-
-    def resolve_without_constants(arguments: Any, named: Any) -> Any:
-        plain = {name: of_type(argument) for name, argument in named.items()}
-        return resolve_call(tuple(map(of_type, arguments)), plain)
-
-    compiled.get_call_template = resolve_without_constants
 
 
 def kernel(function: FunctionT) -> FunctionT:
@@ -100,89 +80,3 @@ def inner(function: FunctionT) -> FunctionT:
     """Compile a function that only compiled code calls, without the wrappers for other calls."""
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast("FunctionT", njit(error_model="numpy", **options)(function))
-
-
-@cache
-def _is_trusted_folder(folder: Path, source_folder: Path) -> bool:
-    """Return whether cached code in a folder is the user's own: it is executed, without a look at it."""
-    if source_folder == folder.parent:
-        return is_as_safe_as_source(folder, source_folder / "source")
-    return make_private(folder)
-
-
-class _Cache(FunctionCache):
-    """Cached code of a function, found by its signature and by all that was compiled into it."""
-
-    def _index_key(self, sig: Any, codegen: Any) -> Any:
-        key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
-        return (*key, digest_of(self._py_func))
-
-
-def digest_of(function: FunctionType) -> str:
-    """Return a digest of the code and constants compiled into a function, with those of all that it calls."""
-    reached: dict[FunctionType, None] = {function: None}
-    waiting = [function]
-    while waiting:
-        for called in _read(waiting.pop())[1]:
-            if called not in reached:
-                reached[called] = None
-                waiting.append(called)
-    parts = sorted(_read(one)[0] for one in reached)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-@cache
-def _read(function: FunctionType) -> tuple[str, tuple[FunctionType, ...]]:
-    """Return a function's own code and constants as text, and the compiled functions that it calls."""
-    texts = [f"{function.__module__}.{function.__qualname__}"]
-    called: list[FunctionType] = []
-    names: set[str] = set()
-    for code in _codes(function.__code__):
-        names.update(code.co_names)
-        constants = ", ".join(_text(one) for one in code.co_consts if not isinstance(one, CodeType))
-        texts.append(f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}")
-    values = {name: function.__globals__[name] for name in names if name in function.__globals__}
-    modules = [value for value in values.values() if isinstance(value, ModuleType)]
-    for module in modules:  # numpy and the like are versions, not code that changes
-        if module.__name__.startswith("planner"):
-            values |= {
-                f"{module.__name__}.{name}": vars(module)[name] for name in names & vars(module).keys()
-            }
-    cells = function.__closure__ or ()
-    values |= {f"cell {place}": cell.cell_contents for place, cell in enumerate(cells)}
-    for name in sorted(values):
-        value = values[name]
-        if isinstance(value, CPUDispatcher):
-            called.append(cast("FunctionType", value.py_func))
-        texts.append(f"{name} = {_text(value)}")
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest(), tuple(called)
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield a function's code, and that of functions within it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
-
-
-def _text(value: Any) -> str:
-    """Return what compiled code depends on in a global value, as text that is the same in each process."""
-    if isinstance(value, CPUDispatcher):
-        return _text(value.targetoptions)
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
-    if isinstance(value, enum.Enum | bool | int | float | complex | str | bytes | np.generic | None):
-        return repr(value)
-    if isinstance(value, set | frozenset):  # their order differs between processes
-        return f"set({sorted(map(_text, value))})"
-    if isinstance(value, dict):
-        return f"dict({sorted(f'{_text(key)}: {_text(one)}' for key, one in value.items())})"
-    if isinstance(value, tuple):
-        return f"{type(value).__qualname__}({', '.join(map(_text, value))})"
-    if isinstance(value, nb.types.Type):
-        return str(value)
-    if isinstance(value, type):
-        return f"{value.__qualname__} {getattr(value, '_fields', '')}"
-    definition = getattr(value, "_defn", value)  # of an intrinsic function
-    return _read(definition)[0] if isinstance(definition, FunctionType) else type(value).__qualname__

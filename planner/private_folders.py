@@ -20,7 +20,7 @@ def make_private(folder: Path) -> bool:
     try:
         folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         status = folder.lstat()
-        if not _is_own_folder(status) or status.st_mode & WRITABLE_BY_OTHERS:
+        if not (stat.S_ISDIR(status.st_mode) and _is_own(status)) or status.st_mode & WRITABLE_BY_OTHERS:
             return False
         if stat.S_IMODE(status.st_mode) != PRIVATE:
             folder.chmod(PRIVATE)
@@ -29,23 +29,24 @@ def make_private(folder: Path) -> bool:
     return True
 
 
-def is_as_safe_as_source(folder: Path, source: Path) -> bool:
-    """Return whether nobody can write into a folder of compiled code who cannot change the source beside it.
+def is_as_safe_as_source(path: Path, source: Path) -> bool:
+    """Return whether nobody can write compiled code who cannot change the source beside it.
 
-    folder  such as `__pycache__` in the folder of `source`; one that is not there is safe, others are not
+    path  a file, or a folder such as `__pycache__`, in the folder of `source`; what is not there is safe, and
+          a link is not
     """
     try:
-        status, beside = folder.lstat(), source.parent.stat()
+        status, beside = path.lstat(), source.parent.stat()
     except FileNotFoundError:
         return True
     except OSError:
         return False
     wider = status.st_mode & WRITABLE_BY_OTHERS & ~beside.st_mode
     is_group_same = status.st_gid == beside.st_gid or not status.st_mode & stat.S_IWGRP
-    is_owner_safe = _is_own_folder(status) or status.st_uid in (0, beside.st_uid)
-    return stat.S_ISDIR(status.st_mode) and is_owner_safe and not wider and is_group_same
+    is_owner_safe = _is_own(status) or status.st_uid in (0, beside.st_uid)
+    is_plain = stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)
+    return is_plain and is_owner_safe and not wider and is_group_same
 
 
-def _is_own_folder(status: os.stat_result) -> bool:
-    user = os.getuid() if hasattr(os, "getuid") else status.st_uid
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == user
+def _is_own(status: os.stat_result) -> bool:
+    return status.st_uid == (os.getuid() if hasattr(os, "getuid") else status.st_uid)

@@ -198,11 +198,15 @@ def doctor(
         bool,
         typer.Option("--warm", help="Compile the kernels of all systems now, not during their first runs."),
     ] = False,
+    pack: Annotated[
+        bool,
+        typer.Option("--pack", help="Compile them, and keep them in a pack that a wheel of planner carries."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show which solver backends work here, and test each."""
-    if warm:
-        _warm(as_json)
+    if warm or pack:
+        _warm(as_json, pack)
         return
     from planner.backends.doctor import diagnose
     from planner.reports import catalogue_pages
@@ -213,8 +217,12 @@ def doctor(
         raise typer.Exit(6)
 
 
-def _warm(as_json: bool) -> None:
+def _warm(as_json: bool, is_packing: bool) -> None:
     """Compile the kernels of every system, and show how many and how long it took."""
+    from planner import kernel_packs
+
+    if is_packing:
+        kernel_packs.compile_for_packs()
     from planner.reports import terminal
     from planner.reports.document import Page, Part
     from planner.runs.warming import warm
@@ -230,5 +238,10 @@ def _warm(as_json: bool) -> None:
         else f"{one.system}: nothing to compile"
         for one in done
     ]
+    if is_packing:
+        from planner.compiler import list_kernels_for_packs
+
+        count, size_bytes = kernel_packs.write_pack(dict(list_kernels_for_packs()))
+        sentences.append(f"{kernel_packs.PACK}: {count} compiled functions, {size_bytes / 1e6:.1f} MB")
     page = Page(title="Compiled kernels", parts=[Part(sentences=sentences)])
     answer(page, lambda: [asdict(one) for one in done], as_json)

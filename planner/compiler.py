@@ -1,0 +1,206 @@
+"""Compiles kernels with Numba: short compile times, and cached code that is never out of date.
+
+Numba keeps compiled code until the file of the function changes, but compiles into it the functions that it
+calls and the constants that it reads, from whatever file. Here it is kept until any of these change.
+
+Cached code is executed as it is: a folder that others may have written into is not used, and code is compiled
+again in each process.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import pickle
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, cast
+
+import numba as nb
+import numpy as np
+from numba.core.caching import FunctionCache
+from numba.core.registry import CPUDispatcher
+from numba.core.types import unliteral
+from numba.extending import overload
+from numba.np import arrayobj
+
+from planner import compile_events, kernel_packs
+from planner.compiled import Kernel, kernels
+from planner.private_folders import is_as_safe_as_source, make_private
+
+compile_events.listen()
+
+
+def _raise_shape_error(source_shape: Any, target_shape: Any) -> None:
+    """Raise an error of compiled code for a slice that takes an array of another shape."""
+    raise NotImplementedError
+
+
+@overload(_raise_shape_error)
+def _compile_shape_error(source_shape: Any, target_shape: Any) -> Any:
+    """Return the compiled form of `_raise_shape_error`."""
+
+    def raise_error(source_shape: Any, target_shape: Any) -> None:
+        raise ValueError("cannot assign an array of another shape to a slice")
+
+    return raise_error
+
+
+# Numba compiles a text with both shapes into each function that assigns to a slice: a third of compiling
+arrayobj.raise_with_shape_context = _raise_shape_error
+
+
+def make_dispatcher(function: FunctionType, options: dict[str, Any]) -> Any:
+    """Return Numba's dispatcher of a function, where the option `cache` follows all that is compiled."""
+    for_numba = {name: value for name, value in options.items() if name != "cache"}
+    dispatcher: Any = nb.njit(**for_numba)(function)
+    dispatcher.options = options
+    if options.get("cache"):
+        dispatcher._cache = _Cache(function)
+    _share_constants(dispatcher)
+    return dispatcher
+
+
+def _share_constants(compiled: Any) -> None:
+    """Compile a function once for all constants of a type that compiled code passes to it.
+
+    Numba would compile it again for each: `search(order, True)` and `search(order, False)`.
+    """
+    resolve_call = compiled.get_call_template
+    of_type: Callable[[Any], Any] = unliteral
+
+    def resolve_without_constants(arguments: Any, named: Any) -> Any:
+        plain = {name: of_type(argument) for name, argument in named.items()}
+        return resolve_call(tuple(map(of_type, arguments)), plain)
+
+    compiled.get_call_template = resolve_without_constants
+
+
+@cache
+def _is_trusted_folder(folder: Path, source_folder: Path) -> bool:
+    """Return whether cached code in a folder is the user's own: it is executed, without a look at it."""
+    if source_folder == folder.parent:
+        return is_as_safe_as_source(folder, source_folder / "source")
+    return make_private(folder)
+
+
+class _Cache(FunctionCache):
+    """Cached code of a function, found by its signature and by all that was compiled into it.
+
+    Code that is not in the folder of the cache is taken from the pack of kernels, if that has it.
+    """
+
+    def __init__(self, function: FunctionType) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        source_folder = Path(function.__code__.co_filename).parent
+        self._is_trusted = _is_trusted_folder(Path(str(self.cache_path)), source_folder)
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
+        return (*key, digest_of(self._py_func))
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        loaded: Any = None
+        if self._is_trusted:
+            loaded = super()._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        pack = kernel_packs.open_pack() if loaded is None else None
+        code = pack.read(self._name_in_packs(sig)) if pack else None
+        return loaded if code is None else self._impl.rebuild(target_context, pickle.loads(code))
+
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        if self._is_trusted:
+            super()._save_overload(sig, data)  # type: ignore[no-untyped-call]
+
+    def _name_in_packs(self, sig: Any) -> str:
+        function = f"{self._py_func.__module__}.{self._py_func.__qualname__}"
+        return kernel_packs.name_of(function, sig, digest_of(self._py_func))
+
+    def _read_file(self, name: str) -> bytes:
+        return Path(self._cache_file._data_path(name)).read_bytes()  # type: ignore[no-untyped-call]
+
+    def list_for_packs(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the name and code of what is in the folder, up to date, and compiled for packs."""
+        if not self._is_trusted:
+            return
+        for (sig, (_, *target), *_, digest), file_name in self._cache_file._load_index().items():  # type: ignore[no-untyped-call]
+            if target == [kernel_packs.PROCESSOR, ""] and digest == digest_of(self._py_func):
+                yield self._name_in_packs(sig), self._read_file(file_name)
+
+
+def list_kernels_for_packs() -> Iterator[tuple[str, bytes]]:
+    """Yield the name and code of each kernel in Numba's cache, of the modules loaded, compiled for packs."""
+    for kernel in kernels:
+        if kernel.options.get("cache"):
+            yield from kernel.dispatcher._cache.list_for_packs()
+
+
+def digest_of(function: FunctionType) -> str:
+    """Return a digest of the code and constants compiled into a function, with those of all that it calls."""
+    reached: dict[FunctionType, None] = {function: None}
+    waiting = [function]
+    while waiting:
+        for called in _read(waiting.pop())[1]:
+            if called not in reached:
+                reached[called] = None
+                waiting.append(called)
+    parts = sorted(_read(one)[0] for one in reached)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@cache
+def _read(function: FunctionType) -> tuple[str, tuple[FunctionType, ...]]:
+    """Return a function's own code and constants as text, and the compiled functions that it calls."""
+    texts = [f"{function.__module__}.{function.__qualname__}"]
+    called: list[FunctionType] = []
+    names: set[str] = set()
+    for code in _codes(function.__code__):
+        names.update(code.co_names)
+        constants = ", ".join(_text(one) for one in code.co_consts if not isinstance(one, CodeType))
+        texts.append(f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}")
+    values = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    modules = [value for value in values.values() if isinstance(value, ModuleType)]
+    for module in modules:  # numpy and the like are versions, not code that changes
+        if module.__name__.startswith("planner"):
+            values |= {
+                f"{module.__name__}.{name}": vars(module)[name] for name in names & vars(module).keys()
+            }
+    cells = function.__closure__ or ()
+    values |= {f"cell {place}": cell.cell_contents for place, cell in enumerate(cells)}
+    for name in sorted(values):
+        value = values[name]
+        if isinstance(value, Kernel | CPUDispatcher):
+            called.append(cast("FunctionType", value.py_func))
+        texts.append(f"{name} = {_text(value)}")
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest(), tuple(called)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield a function's code, and that of functions within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _text(value: Any) -> str:
+    """Return what compiled code depends on in a global value, as text that is the same in each process."""
+    if isinstance(value, Kernel | CPUDispatcher):
+        return _text(getattr(value, "options", None) or value.targetoptions)
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    if isinstance(value, enum.Enum | bool | int | float | complex | str | bytes | np.generic | None):
+        return repr(value)
+    if isinstance(value, set | frozenset):  # their order differs between processes
+        return f"set({sorted(map(_text, value))})"
+    if isinstance(value, dict):
+        return f"dict({sorted(f'{_text(key)}: {_text(one)}' for key, one in value.items())})"
+    if isinstance(value, tuple):
+        return f"{type(value).__qualname__}({', '.join(map(_text, value))})"
+    if isinstance(value, nb.types.Type):
+        return str(value)
+    if isinstance(value, type):
+        return f"{value.__qualname__} {getattr(value, '_fields', '')}"
+    definition = getattr(value, "_defn", value)  # of an intrinsic function
+    return _read(definition)[0] if isinstance(definition, FunctionType) else type(value).__qualname__
