@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,22 +30,8 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 """Amounts in columns without a unit of their own."""
 
 
-NOT_YET: Final[Mapping[str, str]] = {
-    "capacity": "HiGHS does not end at its time limit in the programs of network design over 15 decades",
-}
-"""Systems of which this does not hold, with the reason."""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(reason=NOT_YET[name], run=False))
-        if name in NOT_YET
-        else name
-        for name in system_names()
-    ],
-)
+@pytest.mark.parametrize("name", system_names())
 def test_plans_keep_limits_and_bounds_at_all_magnitudes(name: str) -> None:
     base = next(base for base in bases() if base.system.name == name)
     options = Options(threads=1, seed=1, time_limit_s=5.0)

@@ -27,15 +27,14 @@ from planner.backends.dispatch import solve
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.backends.solution import Solution
 from planner.options import Options
-from planner_models.capacity.plan.module_limits import largest_counts
+from planner_models.capacity.plan.module_limits import largest_counts, largest_unit
 from planner_models.capacity.plan.routing import (
-    FITS,
     FlowProgram,
     capacity_by_year,
     down_links,
     required_rate,
 )
-from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.problem import FITS, CapacityPlanning
 
 MOST_ROUNDS = 2_000
 MOST_FLOWS = 100_000
@@ -89,7 +88,9 @@ class Master:
         flows = self.program.flow_columns * len(problem.year_numbers)
         is_compact = not problem.states.names and flows <= MOST_FLOWS
         self.has_flow = bool(problem.routing_cost.any()) or is_compact
-        self.unit = max(float(problem.rate_mbps.max(initial=0.0)), 1e-9)
+        offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
+        largest = largest_unit(problem.options.size, problem.options.limit, offered)
+        self.unit = max(min(float(problem.rate_mbps.max(initial=0.0)), largest), 1e-9)
 
     @property
     def shape(self) -> tuple[int, int]:

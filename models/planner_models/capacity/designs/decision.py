@@ -11,8 +11,8 @@ from planner.formatting import amount_of
 from planner.options import Options
 from planner_models.capacity.plan.metrics import measure
 from planner_models.capacity.plan.plan import Purchases
-from planner_models.capacity.plan.routing import FITS, make_plan
-from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.plan.routing import make_plan
+from planner_models.capacity.problem.problem import FITS, CapacityPlanning
 
 BUDGET_SCOPE: Final = "plans within the budget"
 EQUAL: Final = 1e-9
@@ -42,7 +42,7 @@ def decide(
     offered, delivered, cost = (
         float(figures[name] or 0.0) for name in ("offered_mbps", "delivered_mbps", "total_cost")
     )
-    delivers_all = offered - delivered <= FITS * offered
+    delivers_all = offered - delivered <= problem.rounding_share * offered
     if options.service == "all" and not delivers_all:
         left = amount_of(offered - delivered, offered, "Mbit/s")
         reason = f"the purchases that were found leave {left} unserved in the worst case"

@@ -19,9 +19,9 @@ from planner_models.capacity.designs.rounding import round_up
 from planner_models.capacity.plan.check import least_shed
 from planner_models.capacity.plan.metrics import measure
 from planner_models.capacity.plan.plan import Purchases
-from planner_models.capacity.plan.purchase_search import PurchaseSearch
-from planner_models.capacity.plan.routing import FITS, make_plan
-from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.plan.purchase_search import PurchaseSearch, serve_small_demands
+from planner_models.capacity.plan.routing import make_plan
+from planner_models.capacity.problem.problem import FITS, CapacityPlanning
 
 GAP = 1e-4
 """Relative gap of the cost at which a plan counts as optimal, unless the user says otherwise."""
@@ -66,7 +66,7 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
             return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, reasons=(reason,)))
     return decide(
         problem,
-        answer.counts,
+        serve_small_demands(problem, answer.counts),
         options=options,
         least_unserved=answer.least_unserved,
         least_cost=answer.least_cost,
@@ -88,7 +88,7 @@ def _network_design(
     limit_s = options.time_limit_s
     return decide(
         problem,
-        solution.counts[None, :],
+        serve_small_demands(problem, solution.counts[None, :]),
         options=options,
         least_unserved=must,
         least_cost=least,

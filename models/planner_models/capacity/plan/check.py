@@ -15,13 +15,13 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
 from planner.contract.tolerances import allowance, differs, exceeds
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.capacity.plan.module_limits import largest_capacity
 from planner_models.capacity.plan.plan import Purchases
-from planner_models.capacity.plan.routing import FITS, capacity_by_year, shed_by_state
+from planner_models.capacity.plan.routing import capacity_by_year, shed_by_state
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.networks.node_lists import parse_nodes
 from planner_models.networks.nodes import find_names
@@ -359,8 +359,9 @@ def least_shed(problem: CapacityPlanning) -> Floats:
     if known is None:
         cut = (problem.rate_mbps * problem.cut_off[0]).sum(axis=1)[:, None]
         shed = np.zeros((len(cut), 1 + len(problem.states.names)))
+        options, offered = problem.options, problem.rate_mbps.sum(axis=1).max(initial=0.0)
         is_unlimited = np.zeros(len(problem.lines), dtype=bool)
-        is_unlimited[problem.options.link[np.isinf(problem.options.limit)]] = True
+        is_unlimited[options.link[options.limit * options.size >= offered]] = True
         if not is_unlimited[problem.is_usable].all():  # else all fits that is not cut off
             most = np.tile(largest_capacity(problem), (len(cut), 1))
             shed = shed_by_state(problem, most)
@@ -383,7 +384,7 @@ def check(problem: CapacityPlanning, plan: Purchases) -> Violations:
     for place, year in enumerate(problem.year_numbers):
         suffix = f" in {year}" if problem.years is not None else ""
         full = done.capacity[place][done.row_line]
-        over = np.flatnonzero(exceeds(done.load[place], full))
+        over = np.flatnonzero(exceeds(done.load[place], full, float(problem.rate_mbps[place].sum())))
         found += Violations.of(
             "capacity",
             where=[names[done.row_line[row]] + suffix for row in over.tolist()],
@@ -394,7 +395,7 @@ def check(problem: CapacityPlanning, plan: Purchases) -> Violations:
         if problem.budget is not None:  # then what does not fit is a loss that may not be avoidable
             continue
         least = least_shed(problem)[place]
-        more = np.flatnonzero(done.shed[place] > least + FITS * float(problem.rate_mbps[place].sum()))
+        more = np.flatnonzero(_sheds_more(problem, done.shed[place], least, place))
         states = ["without failures", *problem.states.names]
         found += Violations.of(
             "states",
@@ -404,6 +405,19 @@ def check(problem: CapacityPlanning, plan: Purchases) -> Violations:
             unit="Mbit/s",
         )
     return found
+
+
+def _sheds_more(problem: CapacityPlanning, shed: Floats, least: Floats, year: int) -> Bools:
+    """Return whether each state sheds more than it must, (1 + S,); demands without a path count at any rate.
+
+    shed, least  (1 + S,) what is shed, and must be, with the demands that nothing can serve, Mbit/s
+    """
+    rate = problem.rate_mbps[year]
+    never = float((rate * problem.cut_off[0]).sum())
+    rounding = problem.rounding_share * float(rate.sum())
+    all_could_fit = least - never <= allowance(0.0, never)
+    beyond = shed - least
+    return (beyond > rounding) | (all_could_fit & (beyond > allowance(0.0, never)))
 
 
 def _exceeded_limits(problem: CapacityPlanning, done: Evaluation) -> Violations:

@@ -10,7 +10,7 @@ import pandas as pd
 from planner.arrays import Floats
 from planner.contract.plan import Breakdown
 from planner_models.capacity.plan.check import Evaluation
-from planner_models.capacity.plan.routing import FITS, FlowProgram, down_links, limit_by_priority
+from planner_models.capacity.plan.routing import FlowProgram, down_links, limit_by_priority
 from planner_models.capacity.problem.problem import CapacityPlanning
 
 MOST_PROGRAMS: Final = 3_000
@@ -39,7 +39,7 @@ def break_down_classes(problem: CapacityPlanning, done: Evaluation) -> Breakdown
         got: Floats = np.array(
             [_deliver(problem, program, done.capacity[year], state, rate) for state in range(1, 1 + states)]
         )
-        got = np.where(offered - got <= FITS * rate.sum(), offered, got)
+        got = np.where(offered - got <= problem.rounding_share * rate.sum(), offered, got)
         columns["protected_mbps"] = offered * table["protected_share"].to_numpy(float)
         columns["worst_failure_mbps"] = got.min(axis=0)
     title = "Traffic by class, the highest priority first"

@@ -11,12 +11,12 @@ import pandas as pd
 from planner.arrays import Bools, Floats
 from planner.contract.metrics import Headline, less, more
 from planner.contract.plan import Breakdown
+from planner.contract.tolerances import allowance
 from planner.formatting import amount
 from planner_models.capacity.plan.check import Evaluation, evaluate
 from planner_models.capacity.plan.classes import break_down_classes
 from planner_models.capacity.plan.plan import Purchases
-from planner_models.capacity.plan.routing import FITS
-from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.problem import FITS, CapacityPlanning
 
 MOST_FAILURES: Final = 20
 """Failures that a table shows, the worst first."""
@@ -153,7 +153,7 @@ def measure(
         "offered_mbps": offered,
         "unserved_mbps": unserved,
         "total_cost": total,
-        "cost_of_all": total if unserved <= FITS * offered else None,
+        "cost_of_all": total if unserved <= problem.rounding_share * offered else None,
         "purchase_cost": done.purchase_cost,
         "module_cost": done.module_cost,
         "setup_cost": done.setup_cost,
@@ -189,9 +189,20 @@ def is_survived(problem: CapacityPlanning, shed: Floats) -> Bools:
 
     shed  (Y, 1 + S) rate that is shed in each year and state, Mbit/s
     """
-    offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
-    fits = (shed[:, 1:] <= FITS * offered).all(axis=0)
+    fits = ~leaves_out(problem, shed)[:, 1:].any(axis=0)
     return np.asarray(fits & (cut_off_by_state(problem)[1:] <= 0))
+
+
+def leaves_out(problem: CapacityPlanning, shed: Floats) -> Bools:
+    """Return whether a year and state leaves out demand that must fit, (Y, 1 + S).
+
+    A solver's rounding is none; demands without a path are some, at any rate.
+
+    shed  (Y, 1 + S) rate that is shed in each year and state, Mbit/s
+    """
+    never = (problem.rate_mbps * problem.cut_off[0]).sum(axis=1)[:, None]
+    offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
+    return np.asarray((shed > problem.rounding_share * offered) | (shed - never > allowance(0.0, never)))
 
 
 def _unprotected(problem: CapacityPlanning) -> float:
@@ -222,7 +233,8 @@ def tabulate_failures(problem: CapacityPlanning, done: Evaluation) -> pd.DataFra
     worst = done.shed[:, 1:].max(axis=0)
     offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
     order = np.argsort(-worst, kind="stable")
-    order = order[worst[order] > FITS * offered][:MOST_FAILURES]
+    is_left_out = np.any(leaves_out(problem, done.shed)[:, 1:], axis=0)
+    order = order[is_left_out[order]][:MOST_FAILURES]
     return pd.DataFrame(
         {
             "failure": [names[row] for row in order.tolist()],

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from planner.arrays import Floats
 from planner_models.capacity.problem.problem import CapacityPlanning
+
+MOST_UNITS: Final = 1e6
+"""Unit of programs, in the smallest module that matters: solvers drop coefficients of 1e-9 and less."""
+MATTERS: Final = 1e-7
+"""Share of all traffic above which the modules of a kind matter that a link may have together."""
+
+
+def largest_unit(size: Floats, limit: Floats, total: float) -> float:
+    """Return the largest unit of capacity in which no module that matters is tiny; inf where none does.
+
+    size, limit  (M,) capacity of each module, and most of them on a link
+    total        all traffic, in the unit of sizes
+    """
+    matters = size * limit > MATTERS * total
+    return MOST_UNITS * float(size[matters].min(initial=np.inf))
 
 
 def largest_counts(problem: CapacityPlanning) -> Floats:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from planner.arrays import Floats
 from planner_models.capacity.plan.check import least_shed
 from planner_models.capacity.plan.routing import (
-    FITS,
     FlowProgram,
     capacity_by_year,
     down_links,
     required_rate,
 )
-from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.problem import FITS, CapacityPlanning
 
 MOST_PROGRAMS = 4_000
 MOST_FLOWS = 4_000_000
@@ -25,6 +25,10 @@ the same way."""
 
 SHED_AT_ONCE = 0.01
 """Part of what is shed that modules bought at once may carry; few modules are bought one by one."""
+
+
+BUDGET_ROUNDING: Final = 1 + 1e-9
+"""Factor of the budget up to which the rounded sum of costs is within it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +75,7 @@ class PurchaseSearch:
         """Cost of modules and setup so far."""
         return purchase_cost(self.problem, self.counts)
 
-    def _shed(self, year: int, state: int, capacity: Floats) -> tuple[float, Floats]:
+    def shed(self, year: int, state: int, capacity: Floats) -> tuple[float, Floats]:
         """Return what is shed beyond what must be, and the prices of capacity, (L,)."""
         self.programs += 1
         up = np.where(down_links(self.problem, state), 0.0, capacity)
@@ -79,8 +83,11 @@ class PurchaseSearch:
         shed, price = self.program.price(up, rate)
         must = least_shed(self.problem)[year, state]
         cut = float((self.problem.rate_mbps[year] * self.problem.cut_off[0]).sum())
+        rounding = self.problem.rounding_share * float(rate.sum())
+        if shed <= rounding:  # demands without a path, or none
+            return (shed if must - cut <= rounding else 0.0), price
         beyond = shed + cut - must
-        return (beyond if beyond > FITS * float(rate.sum()) / 2 else 0.0), price
+        return (beyond if beyond > rounding / 2 else 0.0), price
 
     def climb(self) -> None:
         """Buy until all demands fit in every year and state, or nothing more can be bought."""
@@ -94,7 +101,7 @@ class PurchaseSearch:
         """Buy the module that saves most for its cost in a state; return whether there was one to buy."""
         problem, options = self.problem, self.problem.options
         capacity = capacity_by_year(problem, self.counts)[year]
-        shed, price = self._shed(year, state, capacity)
+        shed, price = self.shed(year, state, capacity)
         if shed <= 0:
             return False
         price = np.where(down_links(problem, state), 0.0, price)
@@ -111,7 +118,7 @@ class PurchaseSearch:
         saved = np.minimum(price[options.link] * options.size, shed)
         able = (left >= 1) & (saved > 0)
         if problem.budget is not None:
-            able &= self.spent + cost <= problem.budget * (1 + 1e-9)
+            able &= self.spent + cost <= problem.budget * BUDGET_ROUNDING
         if not able.any():
             return False
         saved_per_cost = np.where(able, saved / np.maximum(cost, 1e-9 * max(float(cost.max()), 1e-9)), -1.0)
@@ -132,7 +139,8 @@ class PurchaseSearch:
             count = 1.0
         if self.problem.budget is not None:
             cost = float(options.cost[module] * self.problem.price_factor[year])
-            rest = self.problem.budget - self.spent - setup * float(self.problem.price_factor[year])
+            limit = self.problem.budget * BUDGET_ROUNDING
+            rest = limit - self.spent - setup * float(self.problem.price_factor[year])
             count = min(count, rest / cost if cost > 0 else count)
         return max(int(count), 1)
 
@@ -144,7 +152,7 @@ class PurchaseSearch:
         capacity = capacity_by_year(self.problem, self.counts)
         for place in range(year, len(self.counts)):
             for state in list(first):
-                if self._shed(place, state, capacity[place])[0] > 0:
+                if self.shed(place, state, capacity[place])[0] > 0:
                     first.remove(state)
                     first.insert(0, state)
                     return False
@@ -181,6 +189,25 @@ class PurchaseSearch:
             self.counts[year, module] += 1
             self.counts[later, module] -= 1
         return False
+
+
+def serve_small_demands(problem: CapacityPlanning, counts: Floats) -> Floats:
+    """Return purchases with the modules that small demands lack, which programs take for none, (Y, M).
+
+    The tolerance of a program over all demands hides those that are small beside the others.
+    """
+    if problem.rounding_share >= FITS:
+        return counts
+    search = PurchaseSearch.start(problem)
+    search.counts = counts.copy()
+    capacity = capacity_by_year(problem, counts)
+    for year in range(len(counts)):
+        hidden = FITS * float(problem.rate_mbps[year].sum())
+        for state in range(1 + len(problem.states.names)):
+            if 0 < search.shed(year, state, capacity[year])[0] <= hidden:
+                search.climb()
+                return search.counts
+    return counts
 
 
 def purchase_cost(problem: CapacityPlanning, counts: Floats) -> float:

@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order
 
 from planner.arrays import Bools, Floats, Ints
 from planner.errors import SolverFailure
 from planner_models.capacity.plan.plan import TRACE, Purchases, tabulate_purchases
-from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.problem import FITS, CapacityPlanning
 from planner_models.capacity.problem.schema import FLOWS, TUNNEL_FLOWS, UNSERVED
 from planner_models.capacity.problem.tunnels import TunnelPaths
 
 if TYPE_CHECKING:
     import highspy
 
-FITS: Final = 1e-6
-"""Share of a state's demand that may be shed by rounding of a solver where all of it fits."""
+FINE_RANGE: Final = 1e4
+"""Largest demand, in units of the program, where some demands are small beside the others."""
+SEARCH_SHARE: Final = 0.5
+"""Rounding at which a search stops, as a share of what a check allows, which solves the program again."""
+FINE_TOLERANCE: Final = 1e-9
+"""Feasibility tolerance of the solver in these units."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -125,6 +130,7 @@ class FlowProgram:
             levels = [problem.priority == level for level in self.levels]
             self._limits = sp.csr_array(np.array([np.ones(demands, dtype=bool), *levels], dtype=float))
         self._highs: highspy.Highs | None = None
+        self._without_path: dict[bytes, Bools] = {}
 
     def _tunnel_rows(self, tunnels: TunnelPaths) -> tuple[sp.csr_array, sp.csr_array]:
         """Return the demands (P, D) and the tunnels (P, T) of each pair of nodes with tunnels."""
@@ -167,6 +173,8 @@ class FlowProgram:
             solver.setOptionValue("output_flag", False)
             solver.setOptionValue("threads", 1)
             solver.setOptionValue("solver", "simplex")
+            if self.problem.rounding_share < FITS:
+                solver.setOptionValue("primal_feasibility_tolerance", FINE_TOLERANCE)
             solver.passModel(model)
             self._highs = solver
         else:
@@ -196,7 +204,8 @@ class FlowProgram:
         if not demands or not self.flow_columns:
             none = np.zeros(self.flow_columns - self.arc_columns)
             return Flows(np.zeros(shape), none, rate.copy())
-        unit = max(float(rate.max(initial=0.0)), 1e-300)
+        is_wide = self.problem.rounding_share < FITS
+        unit = max(float(rate.max(initial=0.0)), 1e-300) / (FINE_RANGE if is_wide else 1.0)
         if cost is None:
             cost = np.concatenate([np.zeros(self.flow_columns), np.ones(demands)])
         solver = self._load(cost)
@@ -231,19 +240,58 @@ class FlowProgram:
 
         A cutting plane follows: no capacities c shed less than the rate shed less `price @ (c - capacity)`.
         """
-        least = self.shed(capacity, rate)
+        least = float(self.solve(capacity, rate).shed.sum())
         price = np.zeros(len(capacity))
-        if least > 0:
+        if least > SEARCH_SHARE * self.problem.rounding_share * float(rate.sum()):
             assert self._highs is not None
             dual = np.asarray(self._highs.getSolution().row_dual)[self._first_load : self.matrix.shape[0]]
             np.add.at(price, self.arcs.row_line, np.maximum(-dual, 0.0))
-        return least, price
+            return least, price
+        price[self._missing_links(capacity, rate)] = 1.0
+        return float(rate[self.without_path(capacity, rate)].sum()), price
 
     def shed(self, capacity: Floats, rate: Floats) -> float:
-        """Return the least total rate that must be shed, Mbit/s; 0 where it is rounding."""
-        total = float(rate.sum())
+        """Return the least total rate that must be shed, Mbit/s; 0 where it is rounding.
+
+        Demands without a path are no rounding, however small they are beside the others.
+        """
         least = float(self.solve(capacity, rate).shed.sum())
-        return least if least > FITS * total else 0.0
+        if least > self.problem.rounding_share * float(rate.sum()):
+            return least
+        return float(rate[self.without_path(capacity, rate)].sum())
+
+    def without_path(self, capacity: Floats, rate: Floats) -> Bools:
+        """Return which demands have no path over links with capacity, (D,), where solvers overlook some."""
+        is_small = (rate > 0) & (rate <= 2 * self.problem.rounding_share * float(rate.sum()))
+        if not is_small.any():
+            return is_small
+        up = capacity > 0
+        key = up.tobytes()
+        if key not in self._without_path:
+            self._without_path[key] = self.problem.without_path(up)
+        return self._without_path[key] & (rate > 0)
+
+    def _missing_links(self, capacity: Floats, rate: Floats) -> Ints:
+        """Return links without capacity of which each demand without a path needs one or more."""
+        up = capacity > 0
+        lacking = self.without_path(capacity, rate)
+        if not lacking.any():
+            return np.zeros(0, dtype=np.int64)
+        is_missing = np.zeros(len(capacity), dtype=bool)
+        if self.tunnels is not None:
+            pairs = np.unique(self.tunnels.pair_of[lacking & (self.tunnels.pair_of >= 0)])
+            on_paths = self.tunnels.uses[np.flatnonzero(np.isin(self.tunnels.pair, pairs))].sum(axis=0) > 0
+            is_missing |= on_paths & ~up
+            lacking = lacking & (self.tunnels.pair_of < 0)
+        count, arc_up = len(self.problem.nodes), up[self.arcs.line]
+        ends = self.arcs.start[arc_up], self.arcs.end[arc_up]
+        graph = sp.csr_array((np.ones(len(ends[0])), ends), shape=(count, count))
+        for source in np.unique(self.problem.source[lacking]).tolist():
+            reached = np.zeros(count, dtype=bool)
+            reached[breadth_first_order(graph, source, return_predecessors=False)] = True
+            leaves = reached[self.arcs.start] & ~reached[self.arcs.end]
+            is_missing[self.arcs.line[leaves]] = True
+        return np.flatnonzero(is_missing)
 
 
 def capacity_by_year(problem: CapacityPlanning, counts: Floats) -> Floats:
@@ -288,6 +336,7 @@ def shed_by_state(problem: CapacityPlanning, capacity: Floats, program: FlowProg
 def route_year(problem: CapacityPlanning, program: FlowProgram, capacity: Floats, year: int) -> Flows:
     """Return the flows without failures: the least shed, the lowest priority first, then the least cost."""
     rate = required_rate(problem, year, 0)
+    rate = np.where(program.without_path(capacity, rate), 0.0, rate)
     lost = problem.rate_mbps[year] - rate
     routing = problem.routing_cost[program.arcs.line]
     length = np.where(np.isnan(problem.length_km), 1.0, problem.length_km)[program.arcs.line]
@@ -298,10 +347,11 @@ def route_year(problem: CapacityPlanning, program: FlowProgram, capacity: Floats
     big = 4.0 * (len(problem.nodes) + 1)  # more than any route without a circle costs
     cost = np.concatenate([program.column_cost(price), np.full(len(rate), big)])
     flows = program.solve(capacity, rate, cost)
-    if len(program.levels) > 1 and flows.shed.sum() > FITS * rate.sum():
+    rounding = problem.rounding_share * rate.sum()
+    if len(program.levels) > 1 and flows.shed.sum() > rounding:
         limits = limit_by_priority(program, capacity, rate, most=float(flows.shed.sum()))
         flows = program.solve(capacity, rate, cost, limits=limits)
-    shed = flows.shed if flows.shed.sum() > FITS * rate.sum() else np.zeros_like(rate)
+    shed = flows.shed if flows.shed.sum() > rounding else np.zeros_like(rate)
     shed = np.where(shed > TRACE * max(float(rate.max(initial=0.0)), 1e-300), shed, 0.0) + lost
     return flows._replace(shed=shed)
 

@@ -21,12 +21,13 @@ from planner_models.capacity.plan.metrics import (
     MOST_FAILURES,
     cut_off_by_state,
     is_survived,
+    leaves_out,
     measure,
     tabulate_failures,
 )
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.purchase_search import PurchaseSearch, purchase_cost
-from planner_models.capacity.plan.routing import FITS, FlowProgram, capacity_by_year, shed_by_state
+from planner_models.capacity.plan.routing import FlowProgram, capacity_by_year, shed_by_state
 from planner_models.capacity.problem.problem import CapacityPlanning
 
 MOST_PROGRAMS: Final = 3_000
@@ -127,7 +128,7 @@ def _climb_ladder(problem: CapacityPlanning, done: Evaluation, steps: int) -> Pa
     )
     lines = len(np.unique(problem.options.link[done.counts.sum(axis=0) > 0]))
     last = rows[-1]["delivered_mbps"]
-    last = offered if offered - last <= FITS * offered else last
+    last = offered if offered - last <= problem.rounding_share * offered else last
     sentence = (
         f"It buys {sizes({'modules': int(done.counts.sum())})} for {sizes({'links': lines})} at a cost of "
         f"{done.purchase_cost:,.6g}; the worst case then delivers {amount(last, 'Mbit/s')}, "
@@ -185,8 +186,7 @@ def _list_failures(problem: CapacityPlanning, done: Evaluation) -> Part:
     if frame is None:
         return None, "No failure is to be survived."
     count = len(problem.states.names)
-    offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
-    lost = int((done.shed[:, 1:].max(axis=0) > FITS * offered).sum())
+    lost = int(leaves_out(problem, done.shed)[:, 1:].any(axis=0).sum())
     if not lost:
         is_all = bool((problem.required_share[1:] == 1).all())
         what = "All demands fit" if is_all else "What must fit does fit"

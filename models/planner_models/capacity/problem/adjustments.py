@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.contract.tables import file_name
+from planner.contract.notes import add_note
+from planner.contract.tables import file_name, row_name
 from planner.errors import InputError, did_you_mean
 from planner_models.capacity.problem.directions import settle_direction
 from planner_models.capacity.problem.failures import FailureSet, list_failures
 from planner_models.capacity.problem.problem import CapacityPlanning, Direction
+from planner_models.capacity.problem.schema import MOST_MODULES
 
 MOST_YEARS = 30
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -105,7 +107,23 @@ def adjust(
         changed = forbid_purchases(changed, forbid_links)
     if fail_links:
         changed = remove_links(changed, fail_links)
+    _note_tiny_modules(changed)
     return changed
+
+
+def _note_tiny_modules(problem: CapacityPlanning) -> None:
+    """Add a note for each module of which any number may be bought, but the most is less than all traffic."""
+    if problem.one_module:
+        return
+    frame, offered = problem.modules, float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
+    is_unlimited = frame["max_count"].isna() if "max_count" in frame else np.ones(len(frame), dtype=bool)
+    most = frame["capacity_mbps"].to_numpy(float) * MOST_MODULES
+    for row in np.flatnonzero(is_unlimited & (most < offered)).tolist():
+        add_note(
+            f"warning: {row_name(frame, 'modules', row)}: a link can have at most {MOST_MODULES:,.0f} of "
+            f"{frame['module'].iloc[row]}, {most[row]:,.6g} Mbit/s, and all demands together are "
+            f"{offered:,.6g} Mbit/s: is its capacity in another unit?"
+        )
 
 
 def _list_years(years: int, growth: float, price_change: float, discount_rate: float) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from planner.contract.tables import collect_tables
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models import globe
-from planner_models.capacity.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.capacity.problem.schema import MOST_MODULES, OPTIONAL_TABLES, TABLES
 from planner_models.capacity.problem.tunnels import TunnelPaths, read_tunnels
 from planner_models.capacity.problem.validation import find_faults
 from planner_models.networks.classes import order_classes
@@ -25,6 +25,10 @@ from planner_models.networks.nodes import find_names, nodes_of_links
 
 EARTH_RADIUS_KM: Final = 6371.0
 KM_PER_MS: Final = 200.0  # light in fibre
+FITS: Final = 1e-6
+"""Share of a state's demand that may be shed by rounding of a solver where all of it fits."""
+LEAST_ROUNDING: Final = 1e-11
+"""Least such share, which solvers of linear programs keep at their finest tolerance."""
 Direction = Literal["undirected", "bidirected", "directed"]
 
 
@@ -48,7 +52,7 @@ class Modules:
     link      (M,) row of the link
     size      (M,) capacity, Mbit/s
     cost      (M,) cost of one at a price factor of 1, per-kilometre cost included
-    limit     (M,) most of them, inf for any number
+    limit     (M,) most of them; MOST_MODULES, which a plan can list, for any number
     """
 
     name: list[str]
@@ -363,6 +367,16 @@ class CapacityPlanning:
         return np.where(np.isnan(limit), np.inf, limit)
 
     @cached_property
+    def rounding_share(self) -> float:
+        """Share of a state's demand that may be shed by rounding where all of it fits.
+
+        Less than the usual where it would hide a demand that is small beside the others.
+        """
+        smallest = float(self.rate_mbps[self.rate_mbps > 0].min(initial=np.inf))
+        offered = float(self.rate_mbps.sum(axis=1).max(initial=0.0))
+        return min(FITS, max(smallest / max(offered, 1e-300) / 10, LEAST_ROUNDING))
+
+    @cached_property
     def required_share(self) -> Floats:
         """(1 + S, D) share of each demand that must fit in each state; first without failures, where it is 1.
 
@@ -411,7 +425,7 @@ class CapacityPlanning:
         row = np.array([place for _, place in pairs], dtype=np.int64)
         per_km = frame["cost_per_km"].to_numpy(float)[row]
         length = np.where(per_km > 0, np.nan_to_num(self.length_km[link]), 0.0)
-        limit = np.where(np.isnan(most[row]), np.inf, most[row])
+        limit = np.where(np.isnan(most[row]), MOST_MODULES, most[row])
         return Modules(
             name=[names[one] for one in row.tolist()],
             link=link,
@@ -452,13 +466,18 @@ class CapacityPlanning:
         """(1 + S, D) whether a demand has no path in a state, whatever is bought; first without failures."""
         states = self.states.link_down
         downs = np.vstack([np.zeros((1, len(self.lines)), dtype=bool), states])
-        off = np.array([self._disconnected(self.is_usable & ~down) for down in downs])
+        return np.array([self.without_path(self.is_usable & ~down) for down in downs])
+
+    def without_path(self, up: Bools) -> Bools:
+        """Return whether a demand has no path over the links that are up, (D,).
+
+        up  (L,) links that can be used
+        """
+        off = self._disconnected(up)
         paths = self.tunnel_paths
         if paths is not None:
             bound = paths.pair_of >= 0
-            for state, down in enumerate(downs):
-                up = paths.are_up(self.is_usable & ~down)
-                off[state, bound] = ~up[paths.pair_of[bound]]
+            off[bound] = ~paths.are_up(up)[paths.pair_of[bound]]
         return off
 
     def _disconnected(self, up: Bools) -> Bools:

@@ -20,7 +20,7 @@ LEAST_COST: Final = 1e-9
 MOST_KM: Final = 1e6
 MOST_MS: Final = 1e9
 MOST_FACTOR: Final = 1e6
-MOST_MODULES: Final = 1e6
+MOST_MODULES: Final = 1e6  # of a kind on a link; more would be wider than what solvers can tell apart
 MOST_YEAR: Final = 1e5
 MOST_GROWTH: Final = 100.0
 DIRECTIONS: Final = ("undirected", "bidirected", "directed")
@@ -130,7 +130,7 @@ MODULES: Final = Table(
         ),
         "cost_per_km": _cost("cost of one for each kilometre of the link, beside `cost`"),
         "max_count": number(
-            "most of them on a link; blank: any number",
+            "most of them on a link; blank: any number, up to a million",
             at_least=0,
             at_most=MOST_MODULES,
             whole=True,

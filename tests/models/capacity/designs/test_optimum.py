@@ -8,12 +8,14 @@ import pytest
 
 import planner
 from planner.contract.proof import Status
+from planner.options import Options
 from planner_models.capacity import CapacityPlanning
 from planner_models.capacity.problem.adjustments import adjust
 from tests.models.capacity.networks import (
     cost_by_oracle,
     fits_by_oracle,
     least_cost_by_enumeration,
+    problem_of,
     random_problem,
     ring,
     shed_by_oracle,
@@ -158,3 +160,76 @@ def test_strict_service_says_why_not_all_fits() -> None:
     poor = planner.solve(adjust(ring(), budget=1.0), design="optimum", service="all")
     reason = "the budget of 1 leaves at least 5 of 15 Mbit/s unserved in the worst case"
     assert poor.proof.reasons == (reason,)
+
+
+def wide(size_mbps: float, missing: int) -> CapacityPlanning:
+    """Return a demand of 1e9 Mbit/s on a link that lacks so many small modules, or one large one."""
+    modules = pd.DataFrame(
+        {"module": ["small", "large"], "capacity_mbps": [size_mbps, 1e9], "cost": [1.0, 1e9]}
+    )
+    return problem_of([("a", "b", 1e9 - missing * size_mbps)], [("a", "b", 1e9)], modules=modules)
+
+
+@pytest.mark.parametrize("size_mbps", [0.5, 50.0, 500.0])
+@pytest.mark.parametrize("budget", [None, 1e12])
+def test_small_modules_are_bought_beside_much_traffic(size_mbps: float, budget: float | None) -> None:
+    """One millionth of all traffic may be left out, which is up to 2,000 of the smallest modules."""
+    run = planner.solve(adjust(wide(size_mbps, 800_000), budget=budget), design="optimum")
+    assert run.status == "optimal"
+    assert run.metrics["unserved_mbps"] == 0
+    assert 800_000 - 1e3 / size_mbps <= run.metrics["total_cost"] <= 800_000 * (1 + 1e-4)
+    assert run.proof.bound <= 800_000
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("budget", [None, 1e13])
+def test_a_link_has_at_most_as_many_modules_as_a_plan_can_list(design: str, budget: float | None) -> None:
+    """A million of 1e-6 Mbit/s carry nothing of 1e9: whatever they cost, 4 large ones are needed."""
+    modules = pd.DataFrame({"module": ["tiny", "large"], "capacity_mbps": [1e-6, 2.5e8], "cost": [1e-6, 5e8]})
+    problem = problem_of([("a", "b", 0.0)], [("a", "b", 1e9)], modules=modules)
+    run = planner.solve(adjust(problem, budget=budget), design=design, options=Options(time_limit_s=5.0))
+    assert run.plan.purchases["count"].max() <= 1e6
+    assert run.metrics["unserved_mbps"] == 0
+    assert run.metrics["total_cost"] == pytest.approx(2e9)
+    if design == "optimum":
+        assert run.status == "optimal"
+
+
+def beside_much(
+    installed_mbps: float, *, budget: float | None = None, failures: str = "none"
+) -> CapacityPlanning:
+    """Return 10 Mbit/s from b to c beside 1e9 from a to b; only small modules fit a link of b and c."""
+    links = [("a", "b", 0.0), ("b", "c", installed_mbps), ("b", "c", installed_mbps)]
+    modules = pd.DataFrame(
+        {
+            "module": ["large", "small", "small"],
+            "capacity_mbps": [2.5e8, 3.0, 3.0],
+            "cost": [5e8, 1e8, 1e8],
+            "link": ["a<->b", "b<->c", "b<->c#2"],
+        }
+    )
+    problem = problem_of(links, [("a", "b", 1e9), ("b", "c", 10.0)], modules=modules)
+    return adjust(problem, budget=budget, failures=failures)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize(("installed_mbps", "small"), [(0.0, 4), (1.0, 3), (3.0, 2), (5.0, 0)])
+def test_a_small_demand_is_served_beside_a_large_one(design: str, installed_mbps: float, small: int) -> None:
+    """Together the two links need 10 Mbit/s, of modules of 3: so many are enough, and not fewer."""
+    run = planner.solve(beside_much(installed_mbps), design=design)
+    assert run.metrics["unserved_mbps"] == 0
+    cost = run.metrics["total_cost"]
+    assert cost is not None
+    if design == "shortest_path":  # all on one of the links
+        assert cost >= 2e9 + small * 1e8
+    else:
+        assert cost == pytest.approx(2e9 + small * 1e8, rel=1e-9)
+    if design == "optimum":
+        assert run.status == "optimal"
+
+
+@pytest.mark.parametrize("installed_mbps", [0.0, 2.0])
+def test_the_least_is_left_out_within_a_budget(installed_mbps: float) -> None:
+    """The large modules and one small one are within it."""
+    run = planner.solve(beside_much(installed_mbps, budget=2.1e9), design="greedy")
+    assert run.metrics["unserved_mbps"] == pytest.approx(10.0 - 3.0 - 2 * installed_mbps, rel=1e-3)

@@ -14,7 +14,7 @@ from planner_models.capacity.plan.check import check, evaluate
 from planner_models.capacity.plan.metrics import measure
 from planner_models.capacity.plan.reading import from_tables
 from planner_models.capacity.problem.adjustments import adjust
-from tests.models.capacity.networks import ring
+from tests.models.capacity.networks import problem_of, ring
 
 
 def plan_of(problem: CapacityPlanning, *rows: tuple[str, str, float]) -> Purchases:
@@ -125,3 +125,26 @@ def test_directions_share_or_have_the_capacity(direction: str, load: float) -> N
     run = planner.solve(problem, design="greedy")
     assert evaluate(problem, run.plan).load.max() == pytest.approx(load)
     assert run.metrics["max_utilization"] == pytest.approx(load / 10)
+
+
+@pytest.mark.parametrize(("installed_mbps", "missing_mbps"), [(0.0, 10.0), (4.0, 6.0), (10.0, 0.0)])
+def test_a_small_demand_that_does_not_fit_is_found_beside_a_large_one(
+    installed_mbps: float, missing_mbps: float
+) -> None:
+    modules = pd.DataFrame({"module": ["m"], "capacity_mbps": [2.5e8], "cost": [1.0]})
+    demands = [("a", "b", 1e9), ("b", "c", 10.0)]
+    problem = problem_of([("a", "b", 0.0), ("b", "c", installed_mbps)], demands, modules=modules)
+    plan = plan_of(problem, ("a<->b", "m", 4))
+    found = check(problem, plan).frame
+    assert found["amount"].tolist() == ([pytest.approx(missing_mbps, rel=1e-3)] if missing_mbps else [])
+    assert measure(problem, plan, None)["unserved_mbps"] == pytest.approx(missing_mbps, rel=1e-3)
+    assert plan.unserved["rate_mbps"].sum() == pytest.approx(missing_mbps, rel=1e-3)
+
+
+def test_a_failure_that_cuts_off_a_small_demand_is_not_survived() -> None:
+    modules = pd.DataFrame({"module": ["m"], "capacity_mbps": [2.5e8], "cost": [1.0]})
+    links = [("a", "b", 1e9), ("a", "b", 1e9), ("b", "c", 10.0), ("b", "c", 0.0)]
+    problem = problem_of(links, [("a", "b", 1e9), ("b", "c", 10.0)], modules=modules)
+    metrics = measure(adjust(problem, failures="links"), plan_of(problem), None)
+    assert (metrics["survived_failures"], metrics["failures"]) == (3.0, 4.0)
+    assert metrics["unserved_mbps"] == 10.0

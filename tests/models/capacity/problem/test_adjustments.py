@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from planner.contract.notes import observe_notes
 from planner.errors import InputError
 from planner_models.capacity.problem.adjustments import adjust
 from planner_models.capacity.problem.generators import small
@@ -67,3 +70,20 @@ def test_bad_adjustments_are_refused_in_one_line(given: dict[str, object], line:
     with pytest.raises(InputError) as found:
         adjust(ring(), **given)  # type: ignore[arg-type]
     assert found.value.faults == (line,)
+
+
+@pytest.mark.parametrize(("capacity_mbps", "is_said"), [(9e-6, True), (1e-4, False)])
+def test_modules_that_are_too_small_to_carry_the_demands_are_doubted(
+    capacity_mbps: float, is_said: bool
+) -> None:
+    """A million of 9e-6 Mbit/s are 9 Mbit/s, less than the demands; a limit of the table is not doubted."""
+    problem = ring()
+    tiny = problem.modules.assign(module="tiny", capacity_mbps=capacity_mbps, max_count=np.nan)
+    few = tiny.assign(module="few", max_count=2.0)
+    said: list[str] = []
+    with observe_notes(said.append):
+        adjust(replace(problem, modules=pd.concat([tiny, few], ignore_index=True)))
+    doubts = [note for note in said if note.startswith("warning")]
+    assert len(doubts) == is_said
+    if is_said:
+        assert "modules row 1: a link can have at most 1,000,000 of tiny, 9 Mbit/s" in doubts[0]

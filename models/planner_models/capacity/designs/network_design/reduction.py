@@ -8,6 +8,7 @@ import numpy as np
 
 from planner_models.capacity.designs.network_design.instance import Instance, Tunnels
 from planner_models.capacity.designs.network_design.network import Floats, Ints
+from planner_models.capacity.plan.module_limits import largest_unit
 
 MOST_UNIT = 50.0
 """Most capacity that is one unit, in mean demands: else demands are too small for solvers' tolerances."""
@@ -51,6 +52,7 @@ def reduce_instance(instance: Instance, *, merge: bool) -> Reduction:
     sizes = instance.module_size[kept]
     mean = float(rate[rate > 0].mean()) if (rate > 0).any() else 1.0
     unit = min(float(np.median(sizes)), MOST_UNIT * mean) if len(sizes) else mean
+    unit = min(unit, largest_unit(sizes, most[kept], float(instance.rate.sum())))
     useful = np.ceil(instance.rate.sum() / instance.module_size[kept] - 1e-9)
     return Reduction(
         original=instance,
@@ -86,7 +88,7 @@ def _undominated(instance: Instance, cost: Floats, most: Floats, explicit: bool)
             copies = np.ones(len(others))
             can = size[others] >= size[m]
         else:
-            copies = np.ceil(size[m] / size[others] - 1e-9)
+            copies = np.maximum(np.ceil(size[m] / size[others] - 1e-9), 1.0)
             can = most[others] >= useful[others]
         price = copies * cost[others]
         better = price < cost[m]

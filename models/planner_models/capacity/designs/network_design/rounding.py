@@ -12,6 +12,9 @@ TOLERANCE = 1e-7
 MAX_DIVISORS = 8
 """Divisors of one row; those of several modules are rounded again by larger ones."""
 
+MAX_RATIO = 1e6
+"""Ratio of coefficients up to which a row is scaled by its largest: solvers drop those of 1e-9 and less."""
+
 
 def round_row(coefficients: Floats, limit: float, point: Floats) -> tuple[Floats, float]:
     """Return the row `a x >= b` that rounding with the best divisor gives at a point, a (n,) and b.
@@ -26,7 +29,8 @@ def round_row(coefficients: Floats, limit: float, point: Floats) -> tuple[Floats
     divisors = np.unique(np.round(coefficients[coefficients > 1e-9], 9))
     if len(divisors) > MAX_DIVISORS:
         divisors = divisors[np.linspace(0, len(divisors) - 1, MAX_DIVISORS).astype(int)]
-    scale = max(float(coefficients.max(initial=0.0)), 1e-12)
+    smallest = float(coefficients[coefficients > 1e-9].min(initial=np.inf))
+    scale = max(min(float(coefficients.max(initial=0.0)), MAX_RATIO * smallest), 1e-12)
     best_row = coefficients / scale, limit / scale
     best = (limit - float(coefficients @ point)) / max(float(np.linalg.norm(coefficients)), 1e-12)
     for first, divisor in enumerate(divisors):

@@ -51,7 +51,8 @@ def _combinations(instance: Instance, kinds: Ints, useful: float) -> tuple[Float
         larger = (each_size > each_size[kind]) & (most >= np.ceil(useful / each_size - 1e-9))
         copies = np.arange(min(most[kind], MAX_STEPS) + 1)
         for other in np.flatnonzero(larger):  # modules that larger ones replace at no higher cost
-            needed = np.ceil(copies * each_size[kind] / each_size[other] - 1e-9) * each_cost[other]
+            whole = np.ceil(copies * each_size[kind] / each_size[other] - 1e-9)
+            needed = np.maximum(whole, 1.0) * each_cost[other]
             copies = copies[(copies == 0) | (needed > copies * each_cost[kind])]
         size = (size[:, None] + copies * each_size[kind]).ravel()
         cost = (cost[:, None] + copies * each_cost[kind]).ravel()

@@ -31,3 +31,11 @@ def test_sizes_that_divide_each_other_are_rounded_again() -> None:
     """1 x + 4 y >= 2.5 rounds to x + 4 y >= 3, and that by 4 to x / 3 + y >= 1."""
     row, rhs = round_row(np.array([1.0, 4.0]), 2.5, np.array([0.0, 0.75]))
     assert row / rhs == pytest.approx([1 / 3, 1.0])
+
+
+def test_rows_keep_small_coefficients_beside_large_ones() -> None:
+    """Solvers drop coefficients of 1e-9: scaled by its largest one, 2e5, this row would lose its first."""
+    row, rhs = round_row(np.array([1e-6, 2e5]), 2e5 - 0.5, np.array([1e6, 1.0]))
+    assert row.min() >= 1e-7
+    for point in ([5e5, 1.0], [0.0, 1.0], [1e6, 1.0]):
+        assert float(row @ np.array(point)) >= rhs * (1 - 1e-12)

@@ -43,3 +43,29 @@ def test_steps_are_the_least_cost_of_each_capacity(instance: Instance) -> None:
         for needed in np.linspace(0.0, total, 6):
             enough = cost[capacity >= needed - 1e-9]
             assert (enough[0] if len(enough) else np.inf) == pytest.approx(cheapest(instance, edge, needed))
+
+
+def test_a_small_module_is_not_replaced_by_a_part_of_a_large_one() -> None:
+    """One of 1e-10 of a large module's size costs less than a whole large one, not nothing."""
+    none: np.ndarray = np.zeros(1)
+    instance = Instance(
+        nodes=2,
+        tail=np.array([0]),
+        head=np.array([1]),
+        direction="undirected",
+        installed=none,
+        setup_cost=none,
+        routing_cost=none,
+        module_edge=np.array([0, 0]),
+        module_size=np.array([1e-10, 1.0]),
+        module_cost=np.array([1.0, 5.0]),
+        module_limit=np.full(2, 4.0),
+        explicit=False,
+        source=np.array([0]),
+        target=np.array([1]),
+        rate=np.array([1.0]),
+        failures=np.zeros((0, 1), dtype=bool),
+    )
+    steps = build_staircases(instance)
+    assert steps.cost.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert steps.capacity[1] == pytest.approx(1e-10)
