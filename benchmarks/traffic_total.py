@@ -15,7 +15,8 @@ network are routed for the total, concurrent and max-min fair flow and the least
 in CPU seconds.
 
 Asserted: valid plans that deliver what they claim, bounds that no solver beats, and values that agree; of
-small rates, that the total flow and the concurrent flow are proven, and the gaps of the others.
+small rates, that the total flow, the concurrent flow and all levels of the max-min fair one are proven, that
+the lowest of these is the concurrent flow, and the gap of the least cost.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from scipy.spatial import Delaunay
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import machine, parser_of
-from planner import Options, backends, clock
+from planner import Options, Status, backends, clock
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import (
     link_flow_program,
@@ -120,7 +121,7 @@ SIZES: Final = {"113 nodes": (113, 161), "197 nodes": (197, 243), "754 nodes": (
 LOADS: Final = (1.2, 2.0, 4.0, 8.0)
 SMALL_RATES_MBPS: Final = ((1e-6, 1e-5), (1e-9, 1e-3))
 LARGEST_GAPS: Final[dict[Objective | Literal["max-min"], float]] = {
-    "total": 1e-5, "concurrent": 1e-5, "cost": 5e-2, "max-min": 1.0,
+    "total": 1e-5, "concurrent": 1e-5, "cost": 5e-2, "max-min": 1e-6,
 }  # fmt: skip
 
 
@@ -200,6 +201,7 @@ def route_small_rates(nodes: int, lines: int, lowest: float, highest: float, lim
     problem = Traffic.from_tables(tables)
     print(f"{len(problem.demands):,} demands of {lowest:g} to {highest:g} Mbit/s, {len(links):,} links")
     options = Options(threads=1, time_limit_s=limit)
+    values: dict[str, float] = {}
     for objective, largest_gap in LARGEST_GAPS.items():
         started = time.process_time()
         with clock.count_cpu_seconds():
@@ -221,6 +223,10 @@ def route_small_rates(nodes: int, lines: int, lowest: float, highest: float, lim
         assert proof.gap is not None
         print(f"  {objective:12} {objective_value:14.6f}  gap {proof.gap:.1e}  {seconds:.2f}", flush=True)
         assert 0 <= proof.gap <= largest_gap, (objective, proof)
+        assert objective == "cost" or proof.status is Status.OPTIMAL, (objective, proof)
+        values[objective] = objective_value
+    lowest = min(values["concurrent"], 1.0)
+    assert abs(values["max-min"] - lowest) <= 1e-5 * lowest, values
 
 
 def over_paths(problem: Traffic, name: str, limit: float | None, *, silent: bool = False) -> None:

@@ -26,7 +26,7 @@ from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 DEFAULT_GAP: Final = 1e-6  # relative, of every level, where options give none
-PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan
+PLAN_S_PER_DEMAND: Final = 6e-6  # of the time limit, reserved to fill main paths and for the tables of the plan
 
 Measure = Annotated[
     Literal["share", "rate", "weighted"],
@@ -48,7 +48,8 @@ def share_fairly(
 ) -> Decision[Routing]:
     """Search for the max-min fair rates of all demands, with a bound on every level.
 
-    The plan has the table `levels`. At a time limit, demands that are not fixed have the present level.
+    The plan has the table `levels`. At a time limit, demands that are not fixed yet have at least the
+    present level, and fill the residual capacity of their main paths.
 
     returns  Decision with rates that fit all capacities; with the measure "share" its metric is
              `min_rate_share`, with value and bound of the lowest level. It is optimal where every level is
@@ -77,7 +78,7 @@ def _search(
     if not (problem.rate_mbps > 0).any():
         empty = sp.csr_array((len(problem.targets), len(problem.links)))
         return Decision(plan=routing_by_target(problem, empty), proof=Proof(status=Status.OPTIMAL))
-    search = MaxMinFlow(problem, _weights(problem, of), routes)
+    search = MaxMinFlow(problem, _weights(problem, of), routes, until)
     is_complete = search.run(until, report_as="min_rate_share" if of == "share" else None)
     flow = search.path_flow()
     hops = flow.end - flow.start
@@ -95,7 +96,7 @@ def _search(
         served = sum_by_index(search.order[flow.demand], flow.flow, len(problem.demands))
         wanted = problem.rate_mbps > 0
         objective = min(float((served[wanted] / problem.rate_mbps[wanted]).min()), 1.0)
-        first = levels[0].bound if levels else search.bound
+        first = levels[0].bound if levels else min(search.bound, search.first_bound)
         bound = max(min(first, 1.0), objective)
     proof = Proof(
         status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,

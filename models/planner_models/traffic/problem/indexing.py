@@ -51,3 +51,10 @@ def look_up(keys: Ints, known: Ints, row: Ints) -> Ints:
         return np.full(len(keys), -1, dtype=np.int64)
     place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
     return np.where(known[place] == keys, row[place], -1).astype(np.int64)
+
+
+def list_ranges(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
+    """Return all numbers from start[i] to stop[i] - 1 for each i in turn: (i, number)."""
+    size = stop - start
+    which = np.repeat(np.arange(len(start)), size)
+    return which, np.arange(len(which)) - np.repeat(np.cumsum(size) - size, size) + start[which]

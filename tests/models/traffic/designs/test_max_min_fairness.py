@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 from planner import InputError, Options, Status
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import path_flow_program, utility_maximization
+from planner_models.traffic.designs.path_flows import max_min
 from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems
@@ -172,6 +173,103 @@ def test_every_level_of_a_network_of_abilene() -> None:
     served = verify_flow(problem, decision.plan).served_mbps
     assert_levels(problem, decision, problem.rate_mbps, served)
     assert "levels" in decision.plan.to_tables()
+
+
+def small_rates(nodes: int, seed: int) -> Traffic:
+    """Return a ring with chords and a demand of 1e-6 to 1e-4 Mbit/s between all nodes, of which half fit."""
+    random = np.random.default_rng(seed)
+    chords = {tuple(sorted(random.choice(nodes, 2, replace=False).tolist())) for _ in range(nodes // 2)}
+    ends = sorted(chords | {tuple(sorted((i, (i + 1) % nodes))) for i in range(nodes)})
+    total = 1e-6 * nodes**2
+    lines = [(f"n{i}", f"n{j}", float(total * random.choice([0.5, 1.0, 2.0]))) for i, j in ends]
+    pairs = [(f"n{i}", f"n{j}") for i in range(nodes) for j in range(nodes) if i != j]
+    rates = 10.0 ** random.uniform(-6, -4, len(pairs))
+    return network(both_ways(lines), [(*pair, float(rate)) for pair, rate in zip(pairs, rates, strict=True)])
+
+
+def largest_by_program(
+    problem: Traffic, least: np.ndarray, rise: np.ndarray, value: np.ndarray | None = None
+) -> float:
+    """Return the largest t with `least` + t `rise` of each demand, or the largest value of what is above it.
+
+    A linear program over links with one commodity for each target, by SciPy, in units of the largest rate.
+    value  (K,) of a Mbit/s above `least`
+    """
+    unit = problem.rate_mbps.max()
+    nodes, links, targets = len(problem.nodes), len(problem.links), len(problem.targets)
+    at = problem.target_row * nodes + problem.source
+    count = len(at)
+    free = np.eye(count) if value is not None else rise[:, None] / unit
+    demand = sp.coo_array((np.ones(count), (at, np.arange(count))), shape=(targets * nodes, count))
+    balance = sp.block_diag([problem.incidence] * targets)
+    inner = np.ones((targets, nodes), dtype=bool)
+    inner[np.arange(targets), problem.targets] = False
+    rows = sp.hstack([balance, -(demand @ free)]).tocsr()[inner.ravel()]
+    upper = np.full(targets * links + free.shape[1], np.inf)
+    if value is not None:
+        upper[targets * links :] = (problem.rate_mbps - least) / unit
+    cost = np.r_[np.zeros(targets * links), -np.ones(1) if value is None else -value]
+    found = linprog(
+        cost,
+        A_ub=sp.hstack([sp.hstack([sp.eye_array(links)] * targets), np.zeros((links, free.shape[1]))]),
+        b_ub=problem.capacity_mbps / unit,
+        A_eq=rows,
+        b_eq=(demand @ (least / unit))[inner.ravel()],
+        bounds=np.c_[np.zeros(len(upper)), upper],
+        method="highs-ds",
+    )
+    assert found.status == 0, found.message
+    return float(-found.fun) * (1.0 if value is None else unit)
+
+
+@pytest.mark.parametrize("is_balanced", [False, True])
+def test_every_level_of_small_rates_is_that_of_linear_programs(
+    monkeypatch: pytest.MonkeyPatch, is_balanced: bool
+) -> None:
+    monkeypatch.setattr(max_min, "BALANCED_DEMANDS", 0 if is_balanced else 1_000_000)
+    problem = small_rates(10, 1)
+    decision = utility_maximization.route(problem, fairness="max-min")
+    assert decision.proof.status is Status.OPTIMAL
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan).of_limits(decision.guarantees))
+    rate = problem.rate_mbps
+    share = verify_flow(problem, decision.plan).served_mbps / rate
+    levels = decision.plan.levels
+    assert levels is not None
+    assert len(levels) >= 4
+    assert_levels(problem, decision, rate, share * rate)
+    for value in levels["value"]:
+        # the largest level of demands that are not below it, where those keep their rates
+        is_below = share < value * (1 - 1e-6)
+        least = np.where(is_below, share * rate, 0.0) * (1 - 1e-9)
+        rise = np.where(is_below, 0.0, rate)
+        assert largest_by_program(problem, least, rise) == pytest.approx(value, rel=1e-6)
+        # where all others keep that level, those that stop at it cannot have more, not even together
+        stops = np.abs(share / value - 1) <= 1e-6
+        least = np.minimum(share, value) * rate * (1 - 1e-9)
+        assert largest_by_program(problem, least, rate, np.where(stops, 1.0, 0.0)) <= 1e-6 * rate.sum()
+
+
+@pytest.mark.parametrize("limit_s", [1e-9, 0.05])
+def test_at_a_time_limit_no_demand_could_have_more_on_its_main_path(
+    monkeypatch: pytest.MonkeyPatch, limit_s: float
+) -> None:
+    monkeypatch.setattr(max_min, "BALANCED_DEMANDS", 0)
+    problem = small_rates(10, 2)
+    best = utility_maximization.route(problem, fairness="max-min").proof  # compiles, too
+    options = Options(time_limit_s=limit_s)
+    decision = utility_maximization.route(problem, fairness="max-min", options=options)
+    assert decision.plan is not None
+    assert not len(check(problem, decision.plan).of_limits(decision.guarantees))
+    flow = verify_flow(problem, decision.plan)
+    is_short = flow.served_mbps < problem.rate_mbps * (1 - 1e-6)
+    is_full = flow.load_mbps >= problem.capacity_mbps * (1 - 1e-9)
+    assert (flow.flow_mbps[is_short] @ is_full.astype(float) > 0).all()
+    assert None not in (decision.proof.objective, decision.proof.bound, best.objective)
+    assert decision.proof.objective <= best.objective * (1 + 1e-9)
+    assert decision.proof.bound >= best.objective * (1 - 1e-9)
+    assert decision.proof.objective >= 0.5 * best.objective
+    assert decision.proof.bound < 1.0
 
 
 def test_a_time_limit_leaves_rates_and_a_bound() -> None:

@@ -21,7 +21,7 @@ from planner_models.traffic.designs.column_generation.network_reduction import R
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.indexing import index_distinct, sum_by_index
+from planner_models.traffic.problem.indexing import index_distinct, list_ranges, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 MAX_PAIR_ROWS: Final = 1_000_000  # a plan with more rows than this has flows per target, not per pair
@@ -172,10 +172,12 @@ class ReducedProblem:
             rows, nodes, _ = self.pairs
             key = rows * self.graph.nodes + nodes
             pair = np.searchsorted(key, row[inner] * self.graph.nodes + node[inner])
-            which, at = _ranges(np.searchsorted(split.pair, pair), np.searchsorted(split.pair, pair, "right"))
+            which, at = list_ranges(
+                np.searchsorted(split.pair, pair), np.searchsorted(split.pair, pair, "right")
+            )
             return pairs[inner[which]], split.arc[at], split.share[at]
         order, start = self._trees_by_root(split)
-        which, at = _ranges(start[row[inner]], start[row[inner] + 1])
+        which, at = list_ranges(start[row[inner]], start[row[inner] + 1])
         tree = order[at]
         hop, arc = shortest_path_trees.walk_to_root(self.graph, split.parent, tree, node[inner[which]])
         return pairs[inner[which[hop]]], arc, split.weight[tree[hop]]
@@ -245,7 +247,7 @@ class ReducedProblem:
         root_of[row] = root
         order, start = self._trees_by_root(split)
         has = np.flatnonzero(root_of >= 0)
-        which, at = _ranges(start[root_of[has]], start[root_of[has] + 1])
+        which, at = list_ranges(start[root_of[has]], start[root_of[has] + 1])
         tree, target = order[at], has[which]
         return shortest_path_trees.weighted_load_by_row(
             self.graph, split.parent, amount, tree, target, split.weight[tree]
@@ -261,13 +263,6 @@ class ReducedProblem:
             self.graph.head, split.parent[order], split.weight[order], start, row, node, root, rate, flow
         )
         return flow
-
-
-def _ranges(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
-    """Return all numbers from start[i] to stop[i] - 1 for each i in turn: (i, number)."""
-    size = stop - start
-    which = np.repeat(np.arange(len(start)), size)
-    return which, np.arange(len(which)) - np.repeat(np.cumsum(size) - size, size) + start[which]
 
 
 @njit(cache=True)

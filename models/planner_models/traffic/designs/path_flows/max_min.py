@@ -7,7 +7,9 @@ rate. Link prices p prove it: for the distances d of the demands under p,
 
 A demand with d > 0 cannot have more than its level while the others keep theirs: it is fixed at it, and the
 next level is that of the others. The basis of the simplex method (`simplex`) stays: to fix demands only takes
-t out of it. Where routes have limits, the shortest ones under the prices of a level join the known ones
+t out of it. Many demands over all paths start on paths that balance the links (`balanced_paths`), so that
+few of them leave the basis. At a time limit, demands that are not fixed yet fill the residual capacity of
+their main paths. Where routes have limits, the shortest ones under the prices of a level join the known ones
 before it is fixed.
 
 source  Bertsekas and Gallager, "Data Networks" (1992), 6.5.2; Nace and Pioro, "Max-min fairness and its
@@ -22,16 +24,20 @@ from typing import Final
 import numpy as np
 
 from planner import clock
-from planner.arrays import Bools, Floats
+from planner.arrays import Bools, Floats, Ints
 from planner.contract.progress import report
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
+from planner_models.traffic.designs.path_flows.balanced_paths import balance_paths
 from planner_models.traffic.designs.path_flows.path_pool import order_demands
 from planner_models.traffic.designs.path_flows.shortest_of_demands import order_paths
 from planner_models.traffic.designs.path_flows.simplex import NOISE, PathSimplex
 from planner_models.traffic.designs.path_flows.simplex_state import GivenPaths, Stop
 from planner_models.traffic.designs.restricted_routes.route_choice import RouteChoice
+from planner_models.traffic.plan.tcp_rates import fill_progressively
+from planner_models.traffic.problem.indexing import list_ranges, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
+BALANCED_DEMANDS: Final = 2_000  # from so many on, paths are balanced first
 FIXED_GAP: Final = 1e-7  # relative: demands are fixed whose level is proven to that
 SHORTER: Final = 1e-9  # relative: a new route must be shorter than the known ones by that much
 ROUNDING: Final = 1e-13  # of the sum of capacity times price
@@ -58,19 +64,24 @@ class MaxMinFlow:
     weight  (K',) in the same order
     """
 
-    def __init__(self, problem: Traffic, weight: Floats, routes: RouteChoice | None = None) -> None:
-        """Prepare the search over all routes, or over given ones of explicit paths: every demand has one."""
+    def __init__(
+        self, problem: Traffic, weight: Floats, routes: RouteChoice | None = None, until: float | None = None
+    ) -> None:
+        """Prepare the search over all routes, or over given ones of explicit paths: every demand has one.
+
+        until  a time of clock.now() at which the search for the first paths ends
+        """
         self.graph, demands, self.order = order_demands(problem)
         self.routes = routes
         self.unit = float(problem.capacity_mbps.max())
         self.demands = demands._replace(rate=demands.rate / self.unit)
         self.weight = weight[self.order] / self.unit
-        self.simplex = PathSimplex.of(
-            self.graph,
-            self.demands,
-            problem.capacity_mbps / self.unit,
-            None if routes is None else self._order_routes(routes),
-        )
+        self.first_bound = np.inf  # on the first level, of the prices of the first paths
+        capacity, first = problem.capacity_mbps / self.unit, None
+        if routes is None and len(self.order) >= BALANCED_DEMANDS:
+            first, self.first_bound = balance_paths(self.graph, self.demands, self.weight, capacity, until)
+        given = None if routes is None else self._order_routes(routes)
+        self.simplex = PathSimplex.of(self.graph, self.demands, capacity, given, first)
         self.rising: Bools = np.ones(len(self.order), dtype=bool)
         self.level = 0.0
         self.levels: list[Level] = []
@@ -82,6 +93,8 @@ class MaxMinFlow:
         report_as  metric of which the lowest level is reported while it rises
         """
         while self.rising.any():
+            if until is not None and clock.now() >= until:
+                return False
             self._restart()
             while (stop := self.simplex.run()) is Stop.CALL:
                 self._take_level()
@@ -98,8 +111,6 @@ class MaxMinFlow:
                 raise ArithmeticError("no link limits the demands")
             if stop is Stop.OPTIMAL and not self._add_routes():
                 self._fix(*self._find_bound())
-            if until is not None and clock.now() >= until:
-                return not self.rising.any()
         return True
 
     def _order_routes(self, routes: RouteChoice) -> GivenPaths:
@@ -159,8 +170,10 @@ class MaxMinFlow:
         self.levels.append(Level(value=self.level, bound=self.bound, demands=int(new.sum())))
 
     def path_flow(self) -> PathFlow:
-        """Return the traffic on paths, Mbit/s."""
+        """Return the traffic on paths, Mbit/s; demands that are not fixed yet fill their main paths."""
         used, flow = self.simplex.flows()
+        if self.rising.any():
+            used, flow = self._fill_main_paths(used, flow)
         state = self.simplex.state
         return PathFlow(
             demand=state.owner[used].astype(np.int64),
@@ -169,3 +182,27 @@ class MaxMinFlow:
             end=state.end[used],
             link=state.link,
         )
+
+    def _fill_main_paths(self, used: Ints, flow: Floats) -> tuple[Ints, Floats]:
+        """Return the paths in use and their traffic, where rising demands fill their key paths fairly."""
+        state, rising = self.simplex.state, np.flatnonzero(self.rising)
+        total = np.zeros(len(state.owner))
+        total[used] = flow
+        which, at = list_ranges(state.start[used], state.end[used])
+        load = sum_by_index(state.link[at], flow[which], len(state.capacity) + 1)[:-1]
+        key, weight = state.key[rising], self.weight[rising]
+        which, at = list_ranges(state.start[key], state.end[key])
+        missing = np.maximum(self.demands.rate[rising] - weight * self.level, 0.0)
+        limit = missing / weight
+        total[key] += fill_progressively(
+            np.r_[0, np.cumsum((state.end - state.start)[key])],
+            state.link[at].astype(np.int64),
+            np.ones(len(at)),
+            np.maximum(state.capacity - load, 0.0),
+            missing,
+            weight,
+            limit,
+            np.argsort(limit, kind="stable"),
+        )
+        used = np.flatnonzero(total > 0)
+        return used, total[used]

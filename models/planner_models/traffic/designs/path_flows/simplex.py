@@ -34,6 +34,7 @@ from planner_models.traffic.designs.path_flows.shortest_of_demands import (
 from planner_models.traffic.designs.path_flows.simplex_pivots import (
     COST_TOLERANCE,
     NO_LIMIT,
+    add_key_loads,
     add_path,
     add_slopes,
     enter_full_links,
@@ -74,6 +75,9 @@ from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.problem.indexing import sum_by_index
 
 PIVOTS_PER_CALL: Final = 1000  # between two of which the basis is inverted anew
+MIN_PIVOTS: Final = 100
+MULTIPLICATIONS_PER_CALL: Final = 1e9  # of the inverse, in fewer pivots where it is large
+CALLS_PER_COMPACTION: Final = 2  # at least, with as many new paths as there can be
 FIRST_TOLERANCE: Final = 0.1  # relative: by how much a path must be shorter under smoothed prices
 SMOOTHING: Final = 0.03  # price of a full link without one, as a share of the largest
 SMOOTHING_SLACK: Final = 20.0  # by which the slack of a link weighs more than its capacity
@@ -92,13 +96,21 @@ class PathSimplex:
 
     @classmethod
     def of(
-        cls, graph: Graph, demands: Demands, capacity: Floats, given: GivenPaths | None = None
+        cls,
+        graph: Graph,
+        demands: Demands,
+        capacity: Floats,
+        given: GivenPaths | None = None,
+        first: FoundPaths | None = None,
     ) -> PathSimplex:
-        """Return the program in which no demand has traffic; keys are shortest paths by 1 / capacity."""
+        """Return the program in which no demand has traffic.
+
+        first  the key path of each demand, in their order; by default the shortest ones by 1 / capacity
+        """
         links, count = len(capacity), len(demands.rate)
         given = NO_PATHS if given is None else given
-        length = capacity.max() / capacity
-        first = find_first(graph, demands, given, length)
+        if first is None:
+            first = find_first(graph, demands, given, capacity.max() / capacity)
         hops, end = np.diff(first.start), first.start[1:]
         paths, entries = cls._sizes(graph, count, int(end[-1]))
         state = State(
@@ -149,10 +161,8 @@ class PathSimplex:
 
         The load is that of key paths.
         """
-        state = self.state
-        hops = (state.end - state.start)[state.key]
-        at = np.arange(hops.sum()) + np.repeat(state.start[state.key] - np.cumsum(hops) + hops, hops)
-        load = sum_by_index(state.link[at], np.repeat(slope, hops), len(state.capacity) + 1)
+        load = np.zeros(len(self.state.capacity) + 1)
+        add_key_loads(self.state, slope, load)
         return 1.0 / float(load.max())
 
     @property
@@ -210,23 +220,29 @@ class PathSimplex:
         )
 
     @staticmethod
-    def _sizes(graph: Graph, paths: int, entries: int) -> tuple[int, int]:
-        new = PIVOTS_PER_CALL + len(graph.tail) + 2
+    def _sizes(graph: Graph, paths: int, entries: int, calls: int = 1) -> tuple[int, int]:
+        """Return how many paths and entries of `link` there may be after some calls."""
+        new = calls * (PIVOTS_PER_CALL + len(graph.tail) + 2)
         return paths + new, entries + new * graph.nodes
 
     def run(self) -> Stop:
         """Run up to `PIVOTS_PER_CALL` pivots from a fresh inverse; t is in the basis, or enters."""
-        self._compact()
+        state = self.state
+        pivots = int(MULTIPLICATIONS_PER_CALL / max(state.inverse.size, 1))
+        pivots = min(max(pivots, MIN_PIVOTS), PIVOTS_PER_CALL)
+        paths, entries = self._sizes(self.graph, *state.used.tolist())
+        if paths > len(state.owner) or entries > len(state.link):
+            self._compact()
         self._invert()
-        return Stop(_run(self.graph, self.demands, self.given, self.state, PIVOTS_PER_CALL))
+        return Stop(_run(self.graph, self.demands, self.given, self.state, pivots))
 
     def _compact(self) -> None:
-        """Keep the keys and the basic paths only, and make the arrays long enough for one call."""
+        """Keep the keys and the basic paths only, and make the arrays long enough for some calls."""
         old = self.state
         used = np.concatenate([old.key, old.item[old.kind == PATH]])
         hops = (old.end - old.start)[used]
         end = np.cumsum(hops)
-        paths, entries = self._sizes(self.graph, len(used), int(end[-1]))
+        paths, entries = self._sizes(self.graph, len(used), int(end[-1]), calls=CALLS_PER_COMPACTION)
         owner, link = np.zeros(paths, dtype=np.int32), np.zeros(entries, dtype=np.int32)
         start, last = np.zeros(paths, dtype=np.int64), np.zeros(paths, dtype=np.int64)
         owner[: len(used)] = old.owner[used]

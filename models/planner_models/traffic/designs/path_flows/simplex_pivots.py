@@ -58,6 +58,15 @@ def add_slopes(state: State) -> None:
 
 
 @njit(cache=True)
+def add_key_loads(state: State, traffic: Floats, load: Floats) -> None:
+    """Add the traffic of demands (K,) to the load (A + 1,) of the links of their key paths."""
+    for k in range(len(state.key)):
+        if traffic[k] > 0.0:
+            for j in range(state.start[state.key[k]], state.end[state.key[k]]):
+                load[state.link[j]] += traffic[k]
+
+
+@njit(cache=True)
 def write_basic_columns(  # noqa: C901
     state: State, place: Ints, columns: Floats, cost: Floats, right: Floats
 ) -> None:
