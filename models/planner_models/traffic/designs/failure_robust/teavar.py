@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import backends
+from planner import backends, formatting
 from planner.arrays import Bools, Floats, Ints
 from planner.backends import Solution
 from planner.backends.linear_program import Columns, LinearProgram, Rows
@@ -117,7 +117,11 @@ def route(
         return Decision(plan=plan, proof=Proof(status=Status.OPTIMAL))
     search = _Search(problem, found, known, availability, loss)
     solution, reserved = search.run(options)
-    scope = f"plans over {describe_paths(chosen, path_choice, None, limits)}"
+    scope = (
+        f"plans over {describe_paths(chosen, path_choice, None, limits)}, and the risk beyond an "
+        f"availability of {formatting.availability(availability)} in the failures of '{source}'"
+        + (f", each {formatting.availability(assumed)} of the time" if assumed is not None else "")
+    )
     if reserved is None:
         return Decision(plan=None, proof=Proof(status=solution.status, backend=solution.backend))
     reserved = fit_reservations(served, found, reserved)
