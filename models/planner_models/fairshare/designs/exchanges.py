@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.fairshare.designs.placement_rules import Rules, State, may_be, put
 
 MOST_STEPS: Final = 20_000
@@ -24,6 +24,7 @@ OWN_EXCHANGES: Final = 0.5
 LOWER: Final = 1 - 1e-12
 
 
+@run_small_in_python(in_one_call=400, in_all=1_500)
 @njit(cache=True, nogil=True)
 def search_exchanges(  # noqa: C901 - one compiled loop
     rules: Rules, state: State, load: Floats, bound: float, random: np.random.Generator

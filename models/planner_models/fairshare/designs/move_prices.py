@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.fairshare.designs.placement_rules import Rules, State, may_be, put
 
 CLASSES: Final = 512
@@ -79,6 +79,7 @@ def list_items(rules: Rules, state: State, load: Floats, gb: Floats) -> Items:
     return Items(first, partition * width + replica[order], load[partition], gb[partition])
 
 
+@run_small_in_python(in_one_call=2_000, in_all=50_000)
 @njit(cache=True, nogil=True)
 def decide_nodes(  # noqa: C901 - one compiled loop
     prices: Floats,
@@ -154,6 +155,7 @@ def decide_nodes(  # noqa: C901 - one compiled loop
     return total
 
 
+@run_small_in_python(in_one_call=2_000, in_all=100_000)
 @njit(cache=True, nogil=True)
 def list_leaving(items: Items, decisions: Decisions) -> Ints:
     """Return the items that leave by the nodes' decisions."""
@@ -172,6 +174,7 @@ def list_leaving(items: Items, decisions: Decisions) -> Ints:
     return found[:count]
 
 
+@run_small_in_python(in_one_call=2_000, in_all=100_000)
 @njit(cache=True, nogil=True)
 def pack_loads(slack: Floats, items: Items, leaving: Ints, missing: Floats) -> int:
     """Return the number of replicas without a node if those that leave are packed by best fit, by load.
@@ -281,6 +284,7 @@ def price_moves(slack: Floats, most: Floats, items: Items, missing_load: Floats,
     return Priced(max(best, missing_gb), candidates.ordered())
 
 
+@run_small_in_python(in_one_call=2_000, in_all=100_000)
 @njit(cache=True, nogil=True)
 def pack(
     rules: Rules, state: State, load: Floats, most: Floats, leaving: Ints, order: Ints, makes_space: bool

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.fairshare.designs.exchanges import search_exchanges
 from planner_models.fairshare.designs.placement_rules import (
     Rules,
@@ -34,6 +34,7 @@ TARGET_GAP: Final = 1e-5
 MOST_EJECTIONS: Final = 100_000_000  # replicas whose ejection is tried for all that have no place
 
 
+@run_small_in_python(in_one_call=2_000, in_all=100_000)
 @njit(cache=True, nogil=True)
 def insert_greedily(rules: Rules, state: State, load: Floats, order: Ints, preferred: Bools) -> None:
     """Put each replica without a node on the node with the lowest utilization after it.
@@ -57,6 +58,7 @@ def insert_greedily(rules: Rules, state: State, load: Floats, order: Ints, prefe
                 put(rules, state, load, p, r, best)
 
 
+@run_small_in_python(in_one_call=2_000, in_all=100_000)
 @njit(cache=True, nogil=True)
 def insert_by_ejection(  # noqa: C901 - one compiled loop
     rules: Rules, state: State, load: Floats, order: Ints

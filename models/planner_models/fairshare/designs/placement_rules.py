@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.problem.problem import SharedStore
 
@@ -138,6 +138,7 @@ def copy_state(state: State) -> State:
     )
 
 
+@run_small_in_python(in_one_call=2_000, in_all=100_000)
 @njit(cache=True, nogil=True)
 def keep_all(rules: Rules, state: State, load: Floats, partition: Ints, node: Ints, must_stay: bool) -> None:
     """Put replicas where they are placed, as far as the rules allow it."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 
 UNITS: Final = 2.0**45
 FEASIBLE: Final = 1e-9
@@ -82,6 +82,7 @@ def swap_weights(
     return Slack(share, float(slack.min()) if len(slack) else 0.0, int(steps))
 
 
+@run_small_in_python(in_one_call=500, in_all=10_000)
 @njit(cache=True, nogil=True)
 def exchange(  # noqa: C901 - one compiled loop
     share: Floats, demand: Floats, present: Bools, least_step: float, most: int

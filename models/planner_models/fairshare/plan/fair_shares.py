@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner_models.fairshare.problem.problem import SharedStore
 
 
@@ -40,6 +40,7 @@ def order_by_level(demand: Floats, due: Floats) -> Ints:
     return np.argsort(full, kind="stable")
 
 
+@run_small_in_python(in_one_call=2_000, in_all=50_000)
 @kernel
 def fill_in_order(order: Ints, cost: Floats, demand: Floats, due: Floats, capacity: float) -> float:
     """Return the level of `fill_level`, for tenants in the order of `order_by_level`.

@@ -26,7 +26,9 @@ from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 DEFAULT_GAP: Final = 1e-6  # relative, of every level, where options give none
-PLAN_S_PER_DEMAND: Final = 6e-6  # of the time limit, reserved to fill main paths and for the tables of the plan
+PLAN_S_PER_DEMAND: Final = (
+    6e-6  # of the time limit, reserved to fill main paths and for the tables of the plan
+)
 
 Measure = Annotated[
     Literal["share", "rate", "weighted"],

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Ints
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.updates.designs.union_order import (
     Order,
     admit,
@@ -39,6 +39,7 @@ class Rounds(NamedTuple):
     least: Ints
 
 
+@run_small_in_python(in_one_call=1_000, in_all=10_000)
 @kernel
 def order_all(
     net: Network, classes: Ints, may_lose: Bools, tries: int, prove: bool

@@ -20,7 +20,7 @@ import numpy as np
 
 from planner import clock
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.brokering.plan.transportation import TransportationProblem, common_unit_mbps
 
 MAX_UNITS: Final = 50_000  # of capacity; the knapsacks of larger clusters are relaxed to divisible clients
@@ -131,6 +131,7 @@ def _pack_until(
     return total
 
 
+@run_small_in_python(in_one_call=1_000, in_all=60_000)
 @njit(cache=True)
 def pack_clusters(
     knapsacks: Knapsacks, multiplier: Floats, max_units: int, taken: Floats

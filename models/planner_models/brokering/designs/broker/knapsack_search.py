@@ -16,7 +16,7 @@ import numpy as np
 
 from planner import clock
 from planner.arrays import Bools, Floats, Ints, Ints32
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.brokering.designs.broker.knapsack_bound import MAX_UNITS, solve_knapsack
 from planner_models.brokering.designs.broker.rounding import State, move_clients, total_cost
 from planner_models.brokering.plan.transportation import (
@@ -151,6 +151,7 @@ def _list_candidates(problem: TransportationProblem, dual_price: Floats, full: I
     return np.searchsorted(cluster, np.arange(len(full) + 1)).astype(np.int64), group.astype(np.int64)
 
 
+@run_small_in_python(in_one_call=2_000, in_all=500_000)
 @njit(cache=True)
 def list_clusters(state: State) -> ClusterLists:  # pragma: no cover - compiled
     """Return the lists of the clusters that each group is in."""
@@ -159,8 +160,8 @@ def list_clusters(state: State) -> ClusterLists:  # pragma: no cover - compiled
     lists = ClusterLists(
         np.zeros(state.assigned.shape, dtype=np.bool_),
         np.full(len(state.bitrate_mbps), -1),
-        np.empty(size, dtype=np.int64),
-        np.empty(size, dtype=np.int64),
+        np.full(size, -1),
+        np.full(size, -1),
         np.zeros(1, dtype=np.int64),
     )
     for i in range(len(group)):
@@ -168,6 +169,7 @@ def list_clusters(state: State) -> ClusterLists:  # pragma: no cover - compiled
     return lists
 
 
+@run_small_in_python(in_one_call=100_000, in_all=20_000_000)
 @njit(cache=True)
 def run_round(
     state: State,

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner import clock
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.brokering.plan.transportation import (
     CAPACITY_TOLERANCE,
     Relaxation,
@@ -84,6 +84,7 @@ def insertion_order(problem: TransportationProblem) -> Ints:
     return np.argsort(problem.bitrate_mbps if problem.sheds else -problem.bitrate_mbps, kind="stable")
 
 
+@run_small_in_python(in_one_call=1_000, in_all=50_000)
 @njit(cache=True)
 def insert_clients(
     state: State, waiting: Ints, dual_price: Floats, order: Ints

@@ -1,0 +1,65 @@
+"""Checks that kernels which Python may run give the same results, to the bit, as their compiled form."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from planner.compiled import Kernel
+
+
+@contextlib.contextmanager
+def compare_with_python() -> Iterator[Counter[str]]:
+    """Let Python run each call of a kernel that allows it beside compiled code; count the calls by kernel.
+
+    raises  AssertionError in the call whose result, or whose changed arguments, differ
+    """
+    counts: Counter[str] = Counter()
+
+    def call_both(kernel: Kernel, arguments: tuple[Any, ...]) -> Any:
+        if not kernel.most_elements:
+            return kernel.dispatcher(*arguments)
+        name = f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
+        copies = _copy(arguments)
+        result_in_python = kernel.call_in_python(copies)
+        result = kernel.dispatcher(*arguments)
+        assert is_same(result_in_python, result), f"{name}: {result_in_python} in Python, {result} compiled"
+        assert is_same(copies, arguments), f"{name}: Python changes arguments in another way"
+        counts[name] += 1
+        return result
+
+    before = Kernel.observe
+    Kernel.observe = staticmethod(call_both)
+    try:
+        yield counts
+    finally:
+        Kernel.observe = before
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Return whether two results are the same to the bit; numbers of Python and of numpy may be."""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    if isinstance(one, np.random.Generator):
+        return bool(str(one.bit_generator.state) == str(other.bit_generator.state))
+    if one is None or other is None:
+        return one is other
+    left, right = np.asarray(one), np.asarray(other)
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
+    return left.dtype.kind == right.dtype.kind and left.astype(right.dtype).tobytes() == right.tobytes()
+
+
+def _copy(value: Any) -> Any:
+    """Return a copy of an argument, with arrays in the same order of memory."""
+    if isinstance(value, np.ndarray):
+        return value.copy(order="K")
+    if isinstance(value, tuple):
+        copies = [_copy(part) for part in value]
+        return type(value)(*copies) if hasattr(value, "_fields") else tuple(copies)
+    return copy.deepcopy(value)

@@ -1,0 +1,87 @@
+"""Kernels that Python may run: the same results as compiled, call by call, on the samples of all systems."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from planner.compiled import Kernel, kernels, njit, run_small_in_python
+from planner.errors import PlannerError
+from planner.runs.evaluation import evaluate
+from planner.scenarios.catalogue import find_system, system_names
+from planner.scenarios.scenario import Entry
+from planner.testing.kernels import compare_with_python, is_same
+
+
+@run_small_in_python(in_one_call=10, in_all=25)
+@njit()
+def add_squares(values: Any, total: Any) -> float:
+    for value in values:
+        total[0] += value * value
+    return float(total[0])
+
+
+@run_small_in_python(in_one_call=1_000, in_all=10_000)
+@njit()
+def sum_pairwise(values: Any) -> float:
+    return float(values.sum())  # numpy adds pairs, compiled code one after another
+
+
+def is_compiled(kernel: Any) -> bool:
+    return "dispatcher" in vars(kernel)
+
+
+def test_python_runs_small_calls_until_they_add_up() -> None:
+    marked: Any = add_squares
+    assert isinstance(marked, Kernel)
+    assert add_squares(np.arange(4.0), np.zeros(1)) == 14
+    assert add_squares(np.arange(5.0), np.zeros(1)) == 30
+    assert not is_compiled(marked)
+    assert marked.elements_left == 25 - 5 - 6
+    assert add_squares(np.arange(12.0), np.zeros(1)) == 506
+    assert is_compiled(marked)
+
+
+def test_other_bits_are_found() -> None:
+    values = np.random.default_rng(1).normal(size=999)
+    with compare_with_python() as counts:
+        assert add_squares(np.arange(4.0), np.zeros(1)) == 14
+        with pytest.raises(AssertionError, match="sum_pairwise"):
+            sum_pairwise(values)
+    assert list(counts.values()) == [1]
+    assert is_same((1, 2.0, None), (np.int64(1), np.float64(2.0), None))
+    assert not is_same(1.0, 1)
+    assert not is_same(0.1 + 0.2, 0.3)
+
+
+@pytest.mark.slow(minutes=1)
+@pytest.mark.parametrize("name", system_names())
+def test_python_and_compiled_kernels_of_our_systems_agree(name: str) -> None:
+    system = find_system(name)
+    assert system.problem.sample is not None
+    with compare_with_python() as counts:
+        for design in system.designs:
+            with contextlib.suppress(PlannerError):  # of designs that the sample does not suit
+                evaluate(system, system.problem.sample(), Entry(label=design.name, design=design))
+    package = f"planner_models.{name}."
+    marked = {
+        f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
+        for kernel in kernels
+        if kernel.most_elements and kernel.py_func.__module__.startswith(package)
+    }
+    assert marked <= counts.keys(), "the sample does not reach some kernels that Python may run"
+
+
+@pytest.mark.slow(minutes=0.2)
+def test_small_problems_compile_nothing() -> None:
+    code = (
+        "import sys, planner\n"
+        "planner.compare('updates/diamond', designs=['ordered', 'two_phase_changed'])\n"
+        "assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=200)
