@@ -9,6 +9,7 @@ source  Nesterov 2005 (smooth minimization of non-smooth functions); Byrd et al.
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -143,7 +144,7 @@ class _Smoothed:
         part = (weight / sums).ravel()
         counts = np.flatnonzero(part > LEAST_WEIGHT)  # few at low temperatures
         gradient = 1.0 - part[counts] @ use[counts]
-        total = price.sum() + most.sum() + self.temperature * np.log(sums).sum()
+        total = price.sum() + most.sum() + self.temperature * math.log(sums).sum()
         total += soften_sites(
             price, self.temperature, separate.value, separate.use, separate.pop_use, self.interval.pop_of,
             gradient,
@@ -181,9 +182,9 @@ def soften_sites(
             sums = 0.0
             for level in range(levels):
                 less = (weight[level] - most) / temperature
-                weight[level] = np.exp(less) if less > LEAST_EXPONENT else 0.0
+                weight[level] = math.exp(less) if less > LEAST_EXPONENT else 0.0
                 sums += weight[level]
-            total += most + temperature * np.log(sums) if sums > 1.0 else most
+            total += most + temperature * math.log(sums) if sums > 1.0 else most
             for level in range(levels):
                 if weight[level] > 0.0:
                     part = weight[level] / sums

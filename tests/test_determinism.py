@@ -1,0 +1,78 @@
+"""The same question has the same answer, byte for byte: with any hash seed, thread count and kernel cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCENARIOS = (
+    ("traffic/abilene",),
+    ("capacity/own_data",),
+    ("contracts/own_data",),
+    ("updates/diamond",),
+    ("fairshare/own_data",),
+    ("rotors/own_data", "--designs", "two_hop,direct,scheduled"),
+)
+"""Questions whose searches end by themselves, in each of six systems."""
+
+TIMES = {"seconds", "compile_s", "own_s"}
+
+
+def compare(scenario: tuple[str, ...], folder: Path, hash_seed: int, threads: int, **settings: str) -> bytes:
+    """Compare the designs of a scenario in a new process; return the answer and all plans, without times."""
+    command = [sys.executable, "-m", "planner", "compare", *scenario, "--json", "--threads", str(threads)]
+    done = subprocess.run(
+        [*command, "--out", str(folder), "--table-format", "csv"],
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed), **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode in (0, 3), done.stderr
+    answer = json.dumps(without_times(json.loads(done.stdout), str(folder))).encode()
+    plans = sorted(folder.glob("*/**/*.csv"))
+    assert plans, "no plan was written"
+    return b"\n".join(
+        [answer, *(str(path.relative_to(folder)).encode() + path.read_bytes() for path in plans)]
+    )
+
+
+def without_times(value: Any, folder: str) -> Any:
+    """Return a JSON value without the seconds that runs took, and without the folder of this run."""
+    if isinstance(value, dict):
+        return {key: without_times(one, folder) for key, one in value.items() if key not in TIMES}
+    if isinstance(value, list):
+        return [without_times(one, folder) for one in value]
+    return value.replace(folder, "FOLDER") if isinstance(value, str) else value
+
+
+@pytest.mark.slow(minutes=1)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario[0])
+def test_answers_do_not_depend_on_hashes_and_threads(scenario: tuple[str, ...], tmp_path: Path) -> None:
+    answers = {
+        (hash_seed, threads): compare(scenario, tmp_path / f"{hash_seed}-{threads}", hash_seed, threads)
+        for hash_seed in (0, 1, 2)
+        for threads in (1, 2)
+    }
+    first = answers[0, 1]
+    assert [key for key, answer in answers.items() if answer != first] == []
+
+
+@pytest.mark.slow(minutes=1)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario[0])
+def test_answers_with_an_empty_kernel_cache_are_those_with_a_full_one(
+    scenario: tuple[str, ...], tmp_path: Path
+) -> None:
+    cache = tmp_path / "kernels"
+    cache.mkdir(mode=0o700)
+    cold, warm = (
+        compare(scenario, tmp_path / name, 0, 1, NUMBA_CACHE_DIR=str(cache)) for name in ("cold", "warm")
+    )
+    assert cold == warm
