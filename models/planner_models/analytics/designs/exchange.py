@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from planner.arrays import Floats, Ints
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 
 TOLERANCE: Final = 1e-9  # of a link's capacity
 PASSES: Final = 3
 
 
+@run_small_in_python(in_one_call=1_000, in_all=50_000)
 @kernel
 def exchange(
     left: Floats, added: Ints, pop_of: Ints, value: Floats, use: Floats, pop_use: Floats, total: float

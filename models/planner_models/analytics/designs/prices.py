@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner.threads import limit_blas
 from planner_models.analytics.designs.choices import Interval
 
@@ -152,6 +152,7 @@ class _Smoothed:
         return float(total) / self.scale, gradient
 
 
+@run_small_in_python(in_one_call=500, in_all=100_000)
 @kernel
 def soften_sites(
     price: Floats,

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner_models.analytics.designs.choices import Interval, Separate
 from planner_models.analytics.designs.exchange import exchange
 from planner_models.analytics.designs.prices import Priced, best_answers
@@ -114,6 +114,7 @@ def order_steps(pop_of: Ints, separate: Separate, price: Floats) -> Steps:
     )
 
 
+@run_small_in_python(in_one_call=500, in_all=20_000)
 @kernel
 def _envelope(value: Floats, cost: Floats) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the cheapest level of each site and query, and the steps along the envelope above it."""
@@ -147,6 +148,7 @@ def _envelope(value: Floats, cost: Floats) -> tuple[Ints, Ints, Ints, Ints]:
     return least, steps[0, :total].copy(), steps[1, :total].copy(), steps[2, :total].copy()
 
 
+@run_small_in_python(in_one_call=2_000, in_all=100_000)
 @kernel
 def find_left(answers: Ints, use: Floats, links: int) -> Floats:
     """Return what the answers leave of each uplink, (M,)."""
@@ -156,6 +158,7 @@ def find_left(answers: Ints, use: Floats, links: int) -> Floats:
     return left
 
 
+@run_small_in_python(in_one_call=2_000, in_all=100_000)
 @kernel
 def fill(  # noqa: C901 - plain loops
     left: Floats,
@@ -335,6 +338,7 @@ def _find_move(  # noqa: C901 - one compiled loop
     return -1, -1, best, done
 
 
+@run_small_in_python(in_one_call=1_000, in_all=50_000)
 @kernel
 def _search(
     answers: Ints,

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner_models.analytics.designs.choices import Separate
 
 TOLERANCE: Final = 1e-9  # of a link's capacity
@@ -41,6 +41,7 @@ def find_curves(pop_of: Ints, separate: Separate, pop_price: Floats) -> Curves:
     return Curves(start, use, value, of_pops, pop_price)
 
 
+@run_small_in_python(in_one_call=1_000, in_all=50_000)
 @kernel
 def _find_curves(  # noqa: C901 - one compiled loop
     pop_of: Ints, value: Floats, use: Floats, pop_use: Floats, pop_price: Floats

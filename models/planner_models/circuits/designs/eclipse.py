@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner import clock
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.circuits.designs import kept_circuits, upper_bound
@@ -134,6 +134,7 @@ def _schedule_days(problem: Circuits, switches: int, starts: int, deadline: floa
             return made
 
 
+@run_small_in_python(in_one_call=20_000, in_all=100_000)
 @kernel
 def _schedule_greedily(  # noqa: C901
     pairs: Pairs,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner import clock
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner_models.circuits.designs.max_weight_matching import sum_ends
 from planner_models.circuits.plan.plan import IDLE, Day, find_rate
 from planner_models.circuits.problem.problem import Circuits
@@ -87,6 +87,7 @@ class Days(NamedTuple):
         ]
 
 
+@run_small_in_python(in_one_call=20_000, in_all=100_000)
 @kernel
 def is_complete(limits: Limits, used_us: Floats, out: Floats, into: Floats) -> bool:
     """Return whether no switch has time for another day, or the packet switch can carry all that is left.

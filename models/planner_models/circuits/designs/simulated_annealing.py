@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from planner import clock
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.circuits.designs import eclipse, solstice, upper_bound
@@ -196,6 +196,7 @@ def _run_annealing(
     ]
 
 
+@run_small_in_python(in_one_call=200_000, in_all=3_000_000)
 @kernel
 def _anneal(  # noqa: C901
     pairs: Pairs,

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.circuits.designs import kept_circuits
@@ -112,6 +112,7 @@ def _schedule_days(problem: Circuits, switches: int) -> list[Day]:
             return made
 
 
+@run_small_in_python(in_one_call=20_000, in_all=100_000)
 @kernel
 def _slice_demand(  # noqa: C901
     first: Ints,
@@ -215,6 +216,7 @@ def _stuff_demand(source: Ints, target: Ints, time: Floats, n: int) -> tuple[Int
     return index_first(rows, n), column, full, origin, most
 
 
+@run_small_in_python(in_one_call=20_000, in_all=100_000)
 @kernel
 def _fill_up(
     source: Ints,

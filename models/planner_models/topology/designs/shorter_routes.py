@@ -10,7 +10,7 @@ import numpy as np
 from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.ranking import EQUAL
 from planner.options import Options
 from planner_models.topology.designs.joint_program import JointProgram, Paths, every_path
@@ -83,6 +83,7 @@ def transit_of(problem: Fabric, shares: Floats) -> float:
     return float((by_transit * problem.demand_mbps).sum())
 
 
+@run_small_in_python(in_one_call=1_000, in_all=50_000)
 @njit(cache=True, error_model="numpy")
 def _go_direct(flow: Floats, residual: Floats, passes: int, least: float) -> None:
     """Move (n, n, n) flows in place from transit paths to direct links, as far as those have capacity left.

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 
 STAGES: Final = tuple(25.0 * 2**power for power in range(8))
 """Sharpness of the penalty, one stage after the other."""
@@ -107,6 +107,7 @@ def _share(flow: Floats) -> Floats:
     return whole
 
 
+@run_small_in_python(in_one_call=500, in_all=50_000)
 @njit(cache=True, error_model="numpy")
 def _place(wanted: Floats, capacity: Floats, flow: Floats) -> Bools:  # noqa: C901
     """Move the flow of paths without links, and what is not placed yet, to the widest path of each demand.
