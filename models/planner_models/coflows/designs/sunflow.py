@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.coflows.designs.decision import decide_on_circuits
@@ -160,6 +160,7 @@ def _group_ports(groups: FlowGroups, coflow: Ints, rack: Ints) -> Ports:
     )
 
 
+@run_small_in_python(in_one_call=1_000, in_all=100_000)
 @kernel
 def busiest_port_ms(
     coflows: Ints, first: Ints, source: Ints, target: Ints, need: Floats, racks: int
@@ -181,6 +182,7 @@ def busiest_port_ms(
     return most
 
 
+@run_small_in_python(in_one_call=1_000, in_all=400_000)
 @kernel
 def _schedule_window(  # noqa: C901
     now: float,

@@ -11,7 +11,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner import clock
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.options import Options
@@ -190,6 +190,7 @@ def _week(problem: CoflowsInTime, window_ms: float) -> Circuits:
     )
 
 
+@run_small_in_python(in_one_call=1_000, in_all=100_000)
 @kernel
 def admit_demand(
     order: Ints, first: Ints, source: Ints, target: Ints, need: Floats, racks: int, window_ms: float
@@ -207,6 +208,7 @@ def admit_demand(
     return demand
 
 
+@run_small_in_python(in_one_call=1_000, in_all=100_000)
 @kernel
 def _serve_window(  # noqa: C901
     now: float,

@@ -24,7 +24,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner_models.coflows.plan.order_bound import MOST_COFLOWS, MOST_PEERS, least_sum_ms
 from planner_models.coflows.problem.problem import BITS_PER_MS, CoflowsInTime, Floats, Ints
 
@@ -148,6 +148,7 @@ def _bound_by_order(
     return float(total - arrival.sum())
 
 
+@run_small_in_python(in_one_call=1_000, in_all=200_000)
 @kernel
 def mean_busy_times(first: Ints, arrival: Floats, time: Floats, weight: Floats) -> Floats:
     """Return (jobs,) the mean time at which a machine works on each job, highest weight for its time first.

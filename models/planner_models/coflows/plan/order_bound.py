@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner_models.coflows.problem.problem import Floats, Ints
 
 MOST_COFLOWS: Final = 12
@@ -28,6 +28,7 @@ MOST_PEERS: Final = 63
 """Peers of a port that are counted, one for each bit of a word."""
 
 
+@run_small_in_python(in_one_call=300, in_all=5_000)
 @kernel
 def least_sum_ms(  # noqa: C901
     arrival: Floats, alone: Floats, time: Floats, peers: Ints, setup_ms: float, switches: int

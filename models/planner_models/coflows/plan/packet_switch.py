@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.coflows.plan.flow_groups import FlowGroups
 from planner_models.coflows.plan.plan import ROUNDING
 from planner_models.coflows.problem.problem import CoflowsInTime, Floats, Ints
@@ -123,6 +123,7 @@ class PacketSwitch:
         )
 
 
+@run_small_in_python(in_one_call=500, in_all=50_000)
 @kernel
 def _run(
     now: float,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner_models.circuits.problem.racks import ENDS
 from planner_models.rotors.problem.problem import RotorNetwork
 from planner_models.rotors.problem.rotation import DARK
@@ -135,6 +135,7 @@ def rotate(problem: RotorNetwork) -> Timetable:
     )
 
 
+@run_small_in_python(in_one_call=2_000, in_all=50_000)
 @kernel
 def _join_stretches(
     pair: Ints, start: Floats, end: Floats, pairs: int, slack: float
@@ -155,6 +156,7 @@ def _join_stretches(
     return first, starts[:count], ends[:count]
 
 
+@run_small_in_python(in_one_call=2_000, in_all=50_000)
 @kernel
 def _waits(
     first: Ints, start: Floats, end: Floats, period: float, one: Ints, two: Ints
