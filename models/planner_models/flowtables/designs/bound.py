@@ -12,7 +12,7 @@ import numpy as np
 
 from planner import clock
 from planner.arrays import Ints
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.flowtables.designs.cover import Headers
 from planner_models.flowtables.plan.classification import classify, find_first, find_needed
 from planner_models.flowtables.problem.fields import WORD, Words
@@ -201,6 +201,7 @@ def make_near(rules: Any) -> Any:
     return np.zeros(len(rules.action) + 1, np.int64), np.zeros(len(rules.start), np.int64)
 
 
+@run_small_in_python(in_one_call=2_000, in_all=10_000)
 @kernel
 def _add_incompatible(
     headers: Any,

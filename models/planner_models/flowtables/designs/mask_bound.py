@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from planner import backends, clock
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.options import Options
 from planner_models.flowtables.designs.bound import find_forced, is_incompatible, make_near
 from planner_models.flowtables.designs.cover import Headers
@@ -180,6 +180,7 @@ def _is_inside(header: Any, value: Any, mask: Any) -> Any:
     return differs == 0
 
 
+@run_small_in_python(in_one_call=1_000, in_all=10_000)
 @kernel
 def _keep_apart(words: Any, forced: Any, actions: Any, start: Any, order: Any) -> Any:  # noqa: C901
     """Return which headers are kept, so that groups are pairwise apart; groups before in the order keep more.
@@ -219,6 +220,7 @@ def _keep_apart(words: Any, forced: Any, actions: Any, start: Any, order: Any) -
     return kept
 
 
+@run_small_in_python(in_one_call=2_000, in_all=20_000)
 @kernel
 def _add_alone(  # noqa: C901
     words: Any, actions: Any, forced: Any, group: Any, alone: Any, is_kept: Any, rules: Any, most: Any
@@ -270,6 +272,7 @@ def _add_alone(  # noqa: C901
             count[group[row]] += 1
 
 
+@run_small_in_python(in_one_call=1_000, in_all=30_000)
 @kernel
 def _divide(words: Any, group: Any, weight: Any, mask: Any) -> Any:
     """Return the group and the connections of each part of a group that agrees on a mask (words,)."""

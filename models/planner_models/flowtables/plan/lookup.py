@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.flowtables.plan.bit_index import BLOCK, keeps_action
 from planner_models.flowtables.problem.fields import Words
 
@@ -111,6 +111,7 @@ def find_entry(table: Any, header: Any) -> Any:
     return np.int64(-1), table.counts[1]
 
 
+@run_small_in_python(in_one_call=1_000, in_all=50_000)
 @kernel
 def insert_all(table: Any, headers: Any, mask_of: Any) -> Any:
     """Add an entry for each header (n, words) and mask (n,)."""

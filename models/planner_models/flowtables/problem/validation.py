@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner.contract.notes import add_note
 from planner.contract.tables import SHOWN_ROWS, file_name, row_name, shorten_faults
 from planner.errors import InputError
@@ -218,6 +218,7 @@ def _find_overlaps(problem: FlowTables) -> list[str]:
     return shorten_faults(faults, file_name(problem.rules, "rules"), "that overlap")
 
 
+@run_small_in_python(in_one_call=1_000, in_all=50_000)
 @kernel
 def find_overlaps(value: Any, mask: Any, action: Any, priority: Any, table: Any, most: Any) -> Any:
     """Return up to `most` pairs (k, 2) of entries of one table and priority that meet and act differently."""
