@@ -144,7 +144,7 @@ class _Smoothed:
         part = (weight / sums).ravel()
         counts = np.flatnonzero(part > LEAST_WEIGHT)  # few at low temperatures
         gradient = 1.0 - part[counts] @ use[counts]
-        total = price.sum() + most.sum() + self.temperature * math.log(sums).sum()
+        total = price.sum() + most.sum() + self.temperature * np.log(sums).sum()
         total += soften_sites(
             price, self.temperature, separate.value, separate.use, separate.pop_use, self.interval.pop_of,
             gradient,
