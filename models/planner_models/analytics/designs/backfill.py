@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import OPTIMAL_GAP, Proof, Status, relative_gap
@@ -15,6 +16,7 @@ from planner.options import Options
 from planner_models.analytics.designs import branching, prices, search
 from planner_models.analytics.designs.choices import IMPOSSIBLE, Choices, Interval, Separate, Shared
 from planner_models.analytics.designs.decision import decide
+from planner_models.analytics.designs.interval_deadline import IntervalDeadline
 from planner_models.analytics.designs.shedding import SCOPE as LEFT_OUT
 from planner_models.analytics.designs.shedding import fit_interval
 from planner_models.analytics.designs.time_prices import Waiting, find_time_prices
@@ -32,6 +34,7 @@ MOST_EVALUATIONS: Final = 250  # fillings of uplinks by local search
 FEW_EVALUATIONS: Final = 60  # of what is left of uplinks
 FEW_STEPS: Final = (0, 40)  # to prices of what is left of uplinks
 FALLBACK_GAP: Final = 1e-3  # from the bound, above which new data first is tried too
+PRICING_SHARE: Final = 0.5  # of a time limit, for prices of all intervals
 WORTH: Final = 0.9  # value over the price of its bytes, below which foreseen data is not offered
 
 Order = Annotated[
@@ -98,7 +101,8 @@ def send_later(
     be split. Sites keep it until then. Each interval is decided by prices and search. `foreseen` first finds
     prices of all intervals at once, which bound the total value of all plans that improve an answer once, by
     data of all of its sites: new data counts what it may gain later, and later data what it would gain by
-    waiting. Otherwise later intervals are not foreseen, and there is no bound.
+    waiting. Otherwise later intervals are not foreseen, and there is no bound. Once a time limit is near, new
+    data keeps the answers of the interval before, and no more later data is sent.
 
     source  Rabkin et al. 2013, section 3 (backfill to improve data)
     """
@@ -110,18 +114,25 @@ def send_later(
 def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
     """Send later data by prices of all intervals, or as new data first where that has more value."""
     choices = Choices(problem, must_answer=options.service == "all")
+    end = options.deadline()
+    pricing = IntervalDeadline(options.share_time(PRICING_SHARE), len(problem.interval_numbers))
     own_prices: list[Floats] = []
     for t in range(len(problem.interval_numbers)):
+        pricing.start_interval()
         interval, reason = fit_interval(choices, t)
+        pricing.end_build()
         if reason is not None:
             return _refuse(reason)
-        own_prices.append(prices.find_prices(interval, own_prices[-1] if own_prices else None).price)
+        if own_prices and pricing.search_s() <= 0:
+            own_prices.append(own_prices[-1])
+        else:
+            own_prices.append(prices.find_prices(interval, own_prices[-1] if own_prices else None).price)
     waiting = Waiting(problem, choices)
-    found = find_time_prices(problem, waiting, np.array(own_prices))
-    best = _send(problem, "together", options, waiting)
+    found = find_time_prices(problem, waiting, np.array(own_prices), pricing.until)
+    best = _send(problem, "together", options.until(end), waiting)
     value = -np.inf if best.plan is None else measure(problem, best.plan, None)["total_value"] or 0.0
-    if value < found.bound * (1 - FALLBACK_GAP):
-        first = _send(problem, "after", options, None, own_prices)
+    if value < found.bound * (1 - FALLBACK_GAP) and (end is None or clock.now() < end):
+        first = _send(problem, "after", options.until(end), None, own_prices)
         other = -np.inf if first.plan is None else measure(problem, first.plan, None)["total_value"] or 0.0
         if other >= value:
             best, value = first, other
@@ -138,6 +149,7 @@ def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
         backend=BACKEND,
         bound_scope=f"{SCOPE}, {LEFT_OUT}" if choices.shortages else SCOPE,
         reasons=best.proof.reasons,
+        is_cut=best.proof.is_cut,
     )
     return Decision(plan=best.plan, proof=proof, guarantees=best.guarantees)
 
@@ -154,7 +166,7 @@ def _send(
     waiting: Waiting | None,
     own_prices: list[Floats] | None = None,
 ) -> Decision[Levels]:
-    """Send later data interval by interval.
+    """Send later data interval by interval; none any more once a time limit is near.
 
     waiting     what later data gains at prices of later intervals; None where these are not foreseen
     own_prices  (M,) of each interval with new data alone, USD, where they are known
@@ -166,10 +178,21 @@ def _send(
     rows: list[Sent] = []
     pool: list[Candidate] = []
     price: Floats | None = None
+    answers: Ints | None = None
+    deadline = IntervalDeadline(options, len(problem.interval_numbers))
+    is_cut = False
     for t in range(len(problem.interval_numbers)):
+        deadline.start_interval()
         new, reason = fit_interval(choices, t)
+        deadline.end_build()
         if reason is not None:
             return _refuse(reason)
+        if answers is not None and price is not None and deadline.search_s() <= 0:
+            found = _repair(new, price, answers)
+            if found.value > -np.inf:
+                is_cut, answers = True, found.answers
+                chosen.append(choices.to_levels(new, answers, found.added))
+                continue
         pool = [one for one in pool if _is_in_window(problem, one.k, t)]
         capacity = problem.capacity_bytes[t]
         offering = [] if order == "after" else [one for one in pool if one.is_offered(t)]
@@ -196,8 +219,9 @@ def _send(
         chosen.append(choices.to_levels(new, answers, added))
         pool.append(_start_candidate(problem, choices, t, answers, added, waiting))
     decision = decide(
-        problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price, choices=choices
-    )
+        problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price, choices=choices,
+        is_cut=is_cut,
+    )  # fmt: skip
     if decision.plan is None:
         return decision
     numbers, names = problem.interval_numbers, problem.level_names
@@ -365,6 +389,12 @@ def _solve(
     priced = prices.find_prices(interval, price, steps=steps)
     found = branching.find_choices(interval, priced, leaves=MOST_LEAVES, evaluations=evaluations).found
     return found, priced.price
+
+
+def _repair(interval: Interval, price: Floats, answers: Ints) -> search.Found:
+    """Return choices near the answers of the interval before, at its prices."""
+    priced = prices.Priced(price, *prices.evaluate_bound(interval, price))
+    return search.find_choices(interval, priced, start=answers, evaluations=1, is_short=True)
 
 
 def _used(interval: Interval, found: search.Found) -> Floats:

@@ -50,12 +50,13 @@ def find_choices(
     """Return choices within capacity: repair, branch and bound, then local search where a gap is left.
 
     start        (n,) answers to start from too, such as those of the interval before
-    leaves       most leaves that are bounded, fewer where an interval is large; 0: repair only
+    leaves       most leaves that are bounded, fewer where an interval is large; 0: repair of the start only
     evaluations  most fillings of the links by local search
     gap          at which branching ends
     """
     shared, separate = interval.shared, interval.separate
-    best, bound = search.find_choices(interval, priced, start=start, evaluations=1), priced.bound
+    bound = priced.bound
+    best = search.find_choices(interval, priced, start=start, evaluations=1, is_short=leaves == 0)
     if not len(shared.query) or leaves == 0:
         return Branched(best, bound)
     answers, added = best.answers.copy(), best.added.copy()

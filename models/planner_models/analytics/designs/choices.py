@@ -7,8 +7,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats, Ints, read_only
+from planner.compiled import kernel
 from planner_models.analytics.problem.problem import Analytics
+from planner_models.analytics.problem.query_volume import QueryVolume, read_volume
 
 IMPOSSIBLE: Final = -np.inf
 
@@ -89,28 +91,14 @@ class Choices:
         return chosen
 
     @cached_property
-    def _makes(self) -> Bools:
-        """(n, L, L, S) whether level l of a site makes answer z, by z and l; true of sites without data."""
-        problem, own = self.problem, self.shared
-        may = problem.may_send[:, own].transpose(1, 2, 0)  # n, l, S
-        return problem.refines[own].transpose(0, 2, 1)[..., None] & may[:, None]
-
-    @cached_property
-    def _share_on_pop(self) -> Floats:
-        """(n, L, S) bytes on the uplink of a site's point of presence over those that the site sends."""
+    def _rules(self) -> _Rules:
         problem = self.problem
-        return problem.merged_share[problem.pop_of][:, self.shared].transpose(1, 2, 0)
-
-    @cached_property
-    def _not_asked(self) -> Floats:
-        """(L,) value of the levels of a query that is not asked, or of a site without its data."""
-        nothing = np.full(self.problem.level_rows.shape[1], IMPOSSIBLE)
-        nothing[:1] = 0.0
-        return nothing
-
-    @cached_property
-    def _has(self) -> Bools:
-        return np.asarray(self.problem.has_data[:, self.shared].T)  # n, S
+        return _Rules(
+            read_only(problem.has_data), read_only(problem.may_send), read_only(self._may_answer),
+            read_only(problem.refines), read_only(problem.merged_share[problem.pop_of]),
+            read_only(problem.level_value_usd), read_only(problem.site_level_value_usd),
+            read_only(self._per_record), read_only(self._per_cell), read_only(problem.pop_of),
+        )  # fmt: skip
 
     def interval(self, k: int, capacity: Floats | None = None) -> Interval:
         """Return the choices of interval k.
@@ -118,66 +106,29 @@ class Choices:
         capacity  (M,) bytes that uplinks carry; None: those of the interval
         """
         problem = self.problem
-        sites = len(problem.site_names)
         capacity = problem.capacity_bytes[k] if capacity is None else capacity
-        shared = self._shared_of(k, capacity)
-        separate = self._separate_of(k, capacity[:sites], capacity[sites:])
+        shared, separate = self._shared_of(k, capacity), self._separate_of(k, capacity)
         return Interval(problem.pop_of, len(capacity), shared, separate)
 
-    def sizes(self, k: int) -> Floats:
-        """Return the bytes of each site, query and level in interval k, (S, Q, L)."""
-        return self._bytes(k, np.arange(len(self.problem.query_names)))
-
-    def _bytes(self, k: int, queries: Ints) -> Floats:
-        """Return the bytes of each site, query and level, (S, n, L)."""
-        records, cells = (volume[:, queries] for volume in self.problem.find_volume(k))
-        return np.asarray(
-            records[:, :, None] * self._per_record[queries] + cells[:, :, None] * self._per_cell[queries]
-        )
-
     def _shared_of(self, k: int, capacity: Floats) -> Shared:
-        problem, own = self.problem, self.shared
-        sites, pops = len(problem.site_names), len(problem.pop_names)
-        size = self._bytes(k, own).transpose(1, 2, 0)  # n, l, S
-        cost = np.where(self._makes, size[:, None], np.inf)  # n, z, l, S
-        sends = cost.argmin(axis=2)
-        least = np.take_along_axis(cost, sends[:, :, None], axis=2)[:, :, 0]  # n, z, S
-        least = np.where(self._has[:, None], least, 0.0)
-        possible = np.isfinite(least).all(axis=2) & self._may_answer[own]
-        least = np.where(np.isfinite(least), least, 0.0)
-        on_pop = least * np.take_along_axis(self._share_on_pop, sends, axis=1)
-        load = np.zeros((*least.shape[:2], sites + pops))
-        load[..., :sites] = least
-        np.add.at(np.moveaxis(load, 2, 0), problem.pop_of + sites, np.moveaxis(on_pop, 2, 0))
-        possible &= ~((load > 0) & (capacity == 0)).any(axis=2)
-        value = np.where(possible, problem.level_value_usd[own], IMPOSSIBLE)
-        value = np.where(problem.is_asked[k, own][:, None], value, self._not_asked)
-        use = load / np.where(capacity > 0, capacity, 1.0)
+        is_out = np.zeros(len(self.shared), dtype=bool)
         if k in self._left_out:
-            is_out = np.isin(own, self._left_out[k][0])
-            value = np.where(is_out[:, None], self._not_asked, value)
-            use = np.where(is_out[:, None, None], 0.0, use)
-        return Shared(own, value, np.ascontiguousarray(use), sends)
+            is_out = np.isin(self.shared, self._left_out[k][0])
+        made = _make_shared(
+            k, read_only(self.shared), read_only(is_out), read_only(capacity), self.problem.query_volume,
+            self._rules,
+        )  # fmt: skip
+        return Shared(self.shared, *made)
 
-    def _separate_of(self, k: int, capacity: Floats, pop_capacity: Floats) -> Separate:
-        problem, own = self.problem, self.separate
-        size = self._bytes(k, own)
-        on_pop = size * problem.merged_share[problem.pop_of][:, own]
-        of_pop = pop_capacity[problem.pop_of]
-        has = problem.has_data[:, own][:, :, None]
-        may = problem.may_send[:, own] & self._may_answer[own]
-        may &= ~((size > 0) & ((capacity == 0) | (of_pop == 0))[:, None, None])
-        value = np.where(may, problem.site_level_value_usd[:, own], IMPOSSIBLE)
-        may_not = ~problem.is_asked[k, own][:, None]
-        value = np.where(may_not, self._not_asked, value)
-        use = np.where(has, size, 0.0) / np.where(capacity > 0, capacity, 1.0)[:, None, None]
-        of_pop_use = np.where(has, on_pop, 0.0) / np.where(of_pop > 0, of_pop, 1.0)[:, None, None]
-        value = np.where(has, value, self._not_asked)
+    def _separate_of(self, k: int, capacity: Floats) -> Separate:
+        is_out = np.zeros((len(self.problem.site_names), len(self.separate)), dtype=bool)
         if k in self._left_out:
-            is_out = self._left_out[k][1][:, :, None]
-            value = np.where(is_out, self._not_asked, value)
-            use, of_pop_use = np.where(is_out, 0.0, use), np.where(is_out, 0.0, of_pop_use)
-        return Separate(own, *(np.ascontiguousarray(array) for array in (value, use, of_pop_use)))
+            is_out = self._left_out[k][1]
+        made = _make_separate(
+            k, read_only(self.separate), read_only(is_out), read_only(capacity), self.problem.query_volume,
+            self._rules,
+        )  # fmt: skip
+        return Separate(self.separate, *made)
 
     def to_levels(self, interval: Interval, answers: Ints, added: Ints) -> Ints:
         """Return the level that each site sends for each query, (S, Q).
@@ -192,3 +143,117 @@ class Choices:
             chosen[:, shared.query] = shared.sends[np.arange(len(answers)), answers].T
         chosen[:, interval.separate.query] = added
         return chosen
+
+
+class _Rules(NamedTuple):
+    """What choices follow from beside volumes and capacities; S sites, Q queries, L levels.
+
+    has_data      (S, Q)
+    may_send      (S, Q, L)
+    may_answer    (Q, L)
+    refines       (Q, L, L)
+    merged_share  (S, Q, L) of the site's point of presence
+    value         (Q, L) of an answer, USD
+    site_value    (S, Q, L) that a site adds, USD
+    per_record, per_cell  (Q, L) bytes
+    pop_of        (S,)
+    """
+
+    has_data: Bools
+    may_send: Bools
+    may_answer: Bools
+    refines: Bools
+    merged_share: Floats
+    value: Floats
+    site_value: Floats
+    per_record: Floats
+    per_cell: Floats
+    pop_of: Ints
+
+
+@kernel
+def _make_shared(  # noqa: C901 - one compiled loop
+    k: int, queries: Ints, is_out: Bools, capacity: Floats, volume: QueryVolume, rules: _Rules
+) -> tuple[Floats, Floats, Ints]:
+    """Return value, use and levels sent of queries with one answer for all sites, as in `Shared`.
+
+    is_out  (n,) whether an answer is left out: it has no value and no use, at its first level
+    """
+    sites, _, levels = rules.may_send.shape
+    links, count = len(capacity), len(queries)
+    value = np.full((count, levels), IMPOSSIBLE)
+    use = np.zeros((count, levels, links))
+    sends = np.zeros((count, levels, sites), dtype=np.int64)
+    is_possible, size = np.empty(levels, dtype=np.bool_), np.empty(levels)
+    for row in range(count):
+        query = queries[row]
+        is_possible[:] = rules.may_answer[query]
+        for site in range(sites):
+            records, cells = read_volume(volume, k, site, query)
+            for level in range(levels):
+                size[level] = records * rules.per_record[query, level] + cells * rules.per_cell[query, level]
+            pop = sites + rules.pop_of[site]
+            for answer in range(levels):
+                best, fewest = -1, np.inf
+                for level in range(levels):
+                    if (
+                        rules.refines[query, level, answer]
+                        and rules.may_send[site, query, level]
+                        and size[level] < fewest
+                    ):
+                        best, fewest = level, size[level]
+                sends[row, answer, site] = max(best, 0)
+                if not rules.has_data[site, query]:
+                    continue
+                if best < 0:
+                    is_possible[answer] = False
+                    continue
+                use[row, answer, site] += fewest
+                use[row, answer, pop] += fewest * rules.merged_share[site, query, best]
+        for answer in range(levels):
+            for link in range(links):
+                if capacity[link] > 0:
+                    use[row, answer, link] /= capacity[link]
+                elif use[row, answer, link] > 0:
+                    is_possible[answer] = False
+            if is_out[row]:
+                use[row, answer] = 0.0
+            elif volume.is_asked[k, query] and is_possible[answer]:
+                value[row, answer] = rules.value[query, answer]
+        if is_out[row] or not volume.is_asked[k, query]:
+            value[row, 0] = 0.0
+    return value, use, sends
+
+
+@kernel
+def _make_separate(
+    k: int, queries: Ints, is_out: Bools, capacity: Floats, volume: QueryVolume, rules: _Rules
+) -> tuple[Floats, Floats, Floats]:
+    """Return value, use and use of the point of presence of queries whose values add up, as in `Separate`.
+
+    is_out  (S, n) whether a site's answer is left out: it has no value and no use, at its first level
+    """
+    sites, _, levels = rules.may_send.shape
+    count = len(queries)
+    value = np.full((sites, count, levels), IMPOSSIBLE)
+    use, pop_use = np.zeros_like(value), np.zeros_like(value)
+    for site in range(sites):
+        own, of_pop = capacity[site], capacity[sites + rules.pop_of[site]]
+        for row in range(count):
+            query = queries[row]
+            if is_out[site, row] or not rules.has_data[site, query]:
+                value[site, row, 0] = 0.0
+                continue
+            records, cells = read_volume(volume, k, site, query)
+            for level in range(levels):
+                size = records * rules.per_record[query, level] + cells * rules.per_cell[query, level]
+                on_pop = size * rules.merged_share[site, query, level]
+                use[site, row, level] = size / own if own > 0 else size
+                pop_use[site, row, level] = on_pop / of_pop if of_pop > 0 else on_pop
+                fits = size <= 0 or (own > 0 and of_pop > 0)
+                may = rules.may_send[site, query, level] and rules.may_answer[query, level]
+                if fits and may and volume.is_asked[k, query]:
+                    value[site, row, level] = rules.site_value[site, query, level]
+            if not volume.is_asked[k, query]:
+                value[site, row, 0] = 0.0
+    return value, use, pop_use

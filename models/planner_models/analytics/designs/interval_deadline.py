@@ -9,7 +9,7 @@ import numpy as np
 from planner import clock
 from planner.options import Options
 
-REPAIR: Final = 2.0  # times the seconds of building an interval's choices, which its shortest plan takes
+REPAIR: Final = 4.0  # times the seconds of building an interval's choices, which its shortest plan takes
 
 
 class IntervalDeadline:

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import numpy as np
 from pydantic import Field
 
+from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
@@ -41,13 +42,14 @@ def choose_by_prices(
     goes to queries whose values add up. Then other answers are proposed, those first that cost least at the
     prices, and sites say what their other queries add beside them; the best proposal is taken. Of each
     uplink, the part `headroom` is used, so that data is not late where bandwidth is less than is known. Once
-    a time limit is near, prices stay those of the interval before, and no other answers are proposed.
+    a time limit is near, prices and answers stay those of the interval before, and only give way.
     """
     if headroom < 1:
         problem = problem.with_capacity(problem.capacity_mbps * headroom, is_valid=True)
     choices = Choices(problem, must_answer=options.service == "all")
     chosen, price = [], read_prices(problem, previous)
     deadline = IntervalDeadline(options, len(problem.interval_numbers))
+    answers: Ints | None = None
     is_cut = False
     for k in range(len(problem.interval_numbers)):
         deadline.start_interval()
@@ -62,11 +64,15 @@ def choose_by_prices(
             priced = prices.Priced(price, *prices.evaluate_bound(interval, price))
         else:
             priced = prices.find_prices(interval, price, rounds=PRICE_ROUNDS)
-        found = search.find_choices(interval, priced, evaluations=1 if is_late else PROPOSALS)
+        found = (
+            search.find_choices(interval, priced, start=answers, evaluations=1, is_short=True)
+            if is_late
+            else search.find_choices(interval, priced, evaluations=PROPOSALS)
+        )
         if found.value == -np.inf:
             # where rules leave few levels, repair may fail
             return plan(problem, options=deadline.remaining_options(options))
-        price = priced.price
+        price, answers = priced.price, found.answers
         chosen.append(choices.to_levels(interval, found.answers, found.added))
     return decide(
         problem,

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import numpy as np
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.options import Options
@@ -56,10 +57,12 @@ def adapt_locally(
 ) -> Decision[Levels]:
     """Let each site step down all its policies together until its data fits its own bandwidth.
 
-    A step with `until` is only used up to that load of the uplink at the finest levels.
+    A step with `until` is only used up to that load of the uplink at the finest levels. Once a time limit is
+    over, sites whose data does not fit take the last step.
 
     source  Rabkin et al. 2013, section 4 (degradation policies)
     """
+    deadline = options.deadline()
     steps = list_steps(problem)
     available = headroom * available_bytes(problem)
     finest = find_loads(problem, _repeat(problem, steps[:, :, 0])).site
@@ -67,13 +70,18 @@ def adapt_locally(
     first = _first_steps(problem, np.where(finest > 0, load, 0.0))
     chosen = _take(steps, first)
     open_places = find_loads(problem, chosen).site > available
+    is_cut = False
     for step in range(1, steps.shape[2]):
         if not open_places.any():
+            break
+        if deadline is not None and clock.now() >= deadline:
+            is_cut = True
+            chosen = np.where(open_places[:, :, None], steps[None, :, :, -1], chosen)
             break
         lower = _take(steps, np.maximum(first, step))
         chosen = np.where(open_places[:, :, None], lower, chosen)
         open_places = find_loads(problem, chosen).site > available
-    return decide(problem, chosen, options)
+    return decide(problem, chosen, options, is_cut=is_cut)
 
 
 def list_steps(problem: Analytics) -> Ints:

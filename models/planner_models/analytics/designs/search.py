@@ -52,19 +52,28 @@ class Found(NamedTuple):
 
 
 def find_choices(
-    interval: Interval, priced: Priced, *, start: Ints | None = None, evaluations: int = MOST_EVALUATIONS
+    interval: Interval,
+    priced: Priced,
+    *,
+    start: Ints | None = None,
+    evaluations: int = MOST_EVALUATIONS,
+    is_short: bool = False,
 ) -> Found:
     """Return choices within capacity, from those that are best at the prices, and from other answers.
 
     start        (n,) answers to start from too, such as those of the interval before
     evaluations  most fillings of the links
+    is_short     whether the start is only repaired, and others are tried only where that does not fit
     """
     shared, separate = interval.shared, interval.separate
     steps = order_steps(interval.pop_of, separate, priced.price)
     work = len(shared.query) * interval.links + separate.value.size
     evaluations = min(evaluations, max(int(MOST_WORK / max(work, 1)), 1))
     best: Found | None = None
-    for answers in [best_answers(priced), *([start] if start is not None else [])]:
+    starts = [best_answers(priced), *([start] if start is not None else [])]
+    for answers in starts[::-1] if is_short else starts:
+        if is_short and best is not None and best.value > -np.inf:
+            break
         found = answers.copy()
         value = _search(
             found, shared.value, shared.use, priced.regret, priced.bound, interval.pop_of,
@@ -74,11 +83,16 @@ def find_choices(
         if best is None or value > best.value:
             best = Found(found, steps.least, float(value))
     assert best is not None
-    return best if best.value == -np.inf else fill_answers(interval, steps, best.answers)
+    if best.value == -np.inf:
+        return best
+    return fill_answers(interval, steps, best.answers, exchanges=not is_short)
 
 
-def fill_answers(interval: Interval, steps: Steps, answers: Ints) -> Found:
-    """Return answers that fit with the levels that fill what they leave of uplinks."""
+def fill_answers(interval: Interval, steps: Steps, answers: Ints, *, exchanges: bool = True) -> Found:
+    """Return answers that fit with the levels that fill what they leave of uplinks.
+
+    exchanges  whether levels of a site are then exchanged
+    """
     shared, separate = interval.shared, interval.separate
     left = find_left(answers, shared.use, interval.links)
     added = np.zeros(steps.least.shape, dtype=np.int64)
@@ -86,32 +100,61 @@ def fill_answers(interval: Interval, steps: Steps, answers: Ints) -> Found:
     value += fill(
         left, added, interval.pop_of, separate.value, separate.use, separate.pop_use, *steps
     )  # fmt: skip
-    value = exchange(
-        left, added, interval.pop_of, separate.value, separate.use, separate.pop_use, value
-    )  # fmt: skip
+    if exchanges:
+        value = exchange(
+            left, added, interval.pop_of, separate.value, separate.use, separate.pop_use, value
+        )  # fmt: skip
     return Found(answers, added, value)
 
 
 def order_steps(pop_of: Ints, separate: Separate, price: Floats) -> Steps:
     """Return the steps on the concave envelope of value over price of each site and query, in order."""
-    sites = len(pop_of)
     count = separate.value.shape[0] * separate.value.shape[1]
     if not count:
         nothing, empty = np.zeros(0, dtype=np.int64), np.zeros(0)
         least = np.zeros(separate.value.shape[:2], dtype=np.int64)
         return Steps(least, nothing, nothing, nothing, nothing, empty, empty, empty)
     floor = LEAST_PRICE * max(float(price.mean()), 1e-12)
-    own = price[:sites, None, None] + floor
-    of_pop = price[sites:][pop_of][:, None, None] + floor
-    cost = separate.use * own + separate.pop_use * of_pop
+    cost = np.empty_like(separate.value)
+    _price_use(cost, pop_of, separate.use, separate.pop_use, price + floor)
     least, place, before, after = _envelope(separate.value, cost)
-    site, query = place // separate.value.shape[1], place % separate.value.shape[1]
-    added = [array[site, query, after] - array[site, query, before] for array in separate[1:]]
-    ratio = added[0] / np.maximum(cost[site, query, after] - cost[site, query, before], 1e-300)
-    order = np.argsort(-ratio, kind="stable")
-    return Steps(
-        least, site[order], query[order], before[order], after[order], *(array[order] for array in added)
-    )
+    more, ratio = _measure_steps(
+        place, before, after, cost, separate.value, separate.use, separate.pop_use
+    )  # fmt: skip
+    order = np.argsort(ratio, kind="stable")
+    site, query = np.divmod(place[order], separate.value.shape[1])
+    return Steps(least, site, query, before[order], after[order], *more[:, order])
+
+
+@kernel
+def _price_use(cost: Floats, pop_of: Ints, use: Floats, pop_use: Floats, price: Floats) -> None:
+    """Write the price of the use of each level, (S, n, L), at prices of uplinks (M,)."""
+    sites, count, levels = use.shape
+    for site in range(sites):
+        own, of_pop = price[site], price[sites + pop_of[site]]
+        for query in range(count):
+            for level in range(levels):
+                cost[site, query, level] = (
+                    use[site, query, level] * own + pop_use[site, query, level] * of_pop
+                )
+
+
+@kernel
+def _measure_steps(
+    place: Ints, before: Ints, after: Ints, cost: Floats, value: Floats, use: Floats, pop_use: Floats
+) -> tuple[Floats, Floats]:
+    """Return the value and uses that steps add, (3, n), and the negative of value over price, (n,)."""
+    more, ratio = np.empty((3, len(place))), np.empty(len(place))
+    count = value.shape[1]
+    for step in range(len(place)):
+        site, query = place[step] // count, place[step] % count
+        upper, lower = after[step], before[step]
+        more[0, step] = value[site, query, upper] - value[site, query, lower]
+        more[1, step] = use[site, query, upper] - use[site, query, lower]
+        more[2, step] = pop_use[site, query, upper] - pop_use[site, query, lower]
+        price = cost[site, query, upper] - cost[site, query, lower]
+        ratio[step] = -(more[0, step] / max(price, 1e-300))
+    return more, ratio
 
 
 @run_small_in_python(in_one_call=500, in_all=20_000)
@@ -397,18 +440,40 @@ def fill_sites(value: Floats, size: Floats, available: Floats) -> Ints:
     size       (S, Q, L) bytes
     available  (S,) bytes
     """
-    sites = len(value)
-    possible = np.where(np.isfinite(value), size, np.inf)
-    fits = (available > 0) & (possible.min(axis=2).sum(axis=1) <= available)
-    use = size / np.where(fits, available, 1.0)[:, None, None]
-    use = np.where(fits[:, None, None], use, 0.0)
-    pop_of = np.zeros(sites, dtype=np.int64)
-    value, use = np.ascontiguousarray(value), np.ascontiguousarray(use)
-    separate = Separate(np.arange(value.shape[1]), value, use, np.zeros_like(use))
-    steps = order_steps(pop_of, separate, np.concatenate([np.ones(sites), [0.0]]))
-    added = np.zeros(steps.least.shape, dtype=np.int64)
-    fill(
-        np.ones(sites + 1), added, pop_of, separate.value, separate.use, separate.pop_use, steps.least,
-        steps.site, steps.query, steps.before, steps.after, steps.value, steps.use, steps.pop_use,
-    )  # fmt: skip
-    return np.asarray(np.where(fits[:, None], added, possible.argmin(axis=2)), dtype=np.int64)
+    return _fill_sites(np.ascontiguousarray(value), np.ascontiguousarray(size), available)
+
+
+@kernel
+def _fill_sites(value: Floats, size: Floats, available: Floats) -> Ints:
+    """Return the levels of `fill_sites`: for a site that fits, those of `fill` with its uplink alone."""
+    sites, queries, levels = value.shape
+    chosen = np.zeros((sites, queries), dtype=np.int64)
+    pop_of, left, added = np.zeros(1, dtype=np.int64), np.ones(2), np.empty((1, queries), dtype=np.int64)
+    for site in range(sites):
+        fewest = 0.0
+        for query in range(queries):
+            best = np.inf
+            for level in range(levels):
+                if value[site, query, level] > -np.inf and size[site, query, level] < best:
+                    best, chosen[site, query] = size[site, query, level], level
+            fewest += best
+        if not (available[site] > 0 and fewest <= available[site]):
+            continue
+        own_value, use = value[site : site + 1], size[site : site + 1] / available[site]
+        unused = np.zeros_like(use)
+        least, place, before, after = _envelope(own_value, use * (1.0 + LEAST_PRICE))
+        count = len(place)
+        more_value, more_use, ratio = np.empty(count), np.empty(count), np.empty(count)
+        for step in range(count):
+            query, lower, upper = place[step], before[step], after[step]
+            more_value[step] = own_value[0, query, upper] - own_value[0, query, lower]
+            more_use[step] = use[0, query, upper] - use[0, query, lower]
+            ratio[step] = -more_value[step] / max(more_use[step], 1e-300)
+        order = np.argsort(ratio, kind="mergesort")
+        left[:] = 1.0
+        fill(
+            left, added, pop_of, own_value, use, unused, least, np.zeros(count, dtype=np.int64), place[order],
+            before[order], after[order], more_value[order], more_use[order], np.zeros(count),
+        )  # fmt: skip
+        chosen[site] = added[0]
+    return chosen

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from planner.arrays import Floats, Ints
+from planner.compiled import kernel
 from planner.formatting import amount
 from planner_models.analytics.designs.choices import Interval
 from planner_models.analytics.problem.problem import BYTES_PER_MBIT, Analytics
@@ -16,20 +18,16 @@ def explain_shortage(problem: Analytics, interval: Interval, k: int, *, must_ans
     """
     number = f"interval {problem.interval_numbers[k]:g}"
     shared, separate = interval.shared, interval.separate
-    impossible = np.flatnonzero(~np.isfinite(shared.value).any(axis=1))
-    if len(impossible):
-        query = problem.query_names[int(shared.query[impossible[0]])]
+    needed, query_row, site, site_row = _sum_fewest(
+        shared.value, shared.use, separate.value, separate.use, separate.pop_use, interval.pop_of,
+        interval.links,
+    )  # fmt: skip
+    if query_row >= 0:
+        query = problem.query_names[int(shared.query[query_row])]
         return f"{number}: query '{query}' has no level that all of its sites can send, and no level none"
-    cannot = np.argwhere(~np.isfinite(separate.value).any(axis=2))
-    if len(cannot):
-        site, place = cannot[0].tolist()
-        query = problem.query_names[int(separate.query[place])]
+    if site >= 0:
+        query = problem.query_names[int(separate.query[site_row])]
         return f"{number}: site '{problem.site_names[site]}' can send no level of query '{query}'"
-    needed = np.where(np.isfinite(shared.value)[..., None], shared.use, np.inf).min(axis=1).sum(axis=0)
-    sites = len(interval.pop_of)
-    for uses, places in ((separate.use, np.arange(sites)), (separate.pop_use, sites + interval.pop_of)):
-        least = np.where(np.isfinite(separate.value), uses, np.inf).min(axis=2).sum(axis=1)
-        needed += np.bincount(places, weights=least, minlength=interval.links)
     link = int(needed.argmax()) if len(needed) else 0
     if not len(needed) or needed[link] <= 1 + 1e-9:
         return None
@@ -43,3 +41,42 @@ def explain_shortage(problem: Analytics, interval: Interval, k: int, *, must_ans
         f"{number}: the uplink of '{problem.link_names[link]}' carries {rate}; the coarsest levels of all "
         f"{which} need {least_rate}"
     )
+
+
+@kernel
+def _sum_fewest(  # noqa: C901 - one compiled loop
+    value: Floats,
+    use: Floats,
+    site_value: Floats,
+    site_use: Floats,
+    site_pop_use: Floats,
+    pop_of: Ints,
+    links: int,
+) -> tuple[Floats, int, int, int]:
+    """Return the least that all choices use of each link, (M,), and the first choice without an option.
+
+    That is a shared query, or a site and a separate query, by their rows; -1 where all have one.
+    """
+    needed, least = np.zeros(links), np.empty(links)
+    sites, separate, levels = site_value.shape
+    for row in range(len(value)):
+        least[:] = np.inf
+        for level in range(levels):
+            if value[row, level] > -np.inf:
+                for link in range(links):
+                    least[link] = min(least[link], use[row, level, link])
+        if links and least[0] == np.inf:
+            return needed, row, -1, -1
+        needed += least
+    for site in range(sites):
+        for row in range(separate):
+            own = of_pop = np.inf
+            for level in range(levels):
+                if site_value[site, row, level] > -np.inf:
+                    own = min(own, site_use[site, row, level])
+                    of_pop = min(of_pop, site_pop_use[site, row, level])
+            if own == np.inf:
+                return needed, -1, site, row
+            needed[site] += own
+            needed[sites + pop_of[site]] += of_pop
+    return needed, -1, -1, -1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
 
 from planner import clock
-from planner.arrays import Ints
+from planner.arrays import Bools, Ints, read_only
+from planner.compiled import kernel
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.analytics.designs.choices import IMPOSSIBLE
@@ -17,6 +18,8 @@ from planner_models.analytics.designs.rules import HEADROOM, Headroom, available
 from planner_models.analytics.designs.search import fill_sites
 from planner_models.analytics.plan.plan import Levels
 from planner_models.analytics.problem.problem import Analytics
+
+CHOOSING_SHARE: Final = 0.8  # of a time limit; the plan is made in the rest
 
 Late = Annotated[
     int, Field(ge=1, le=1_000, description="intervals after which a site knows the levels of other sites")
@@ -30,7 +33,7 @@ def choose_by_own_value(
 
     Once a time limit is over, levels of the interval before stay.
     """
-    chosen, is_cut = _choose(problem, headroom, None, options.deadline())
+    chosen, is_cut = _choose(problem, headroom, None, options.share_time(CHOOSING_SHARE).deadline())
     return decide(problem, chosen, options, is_cut=is_cut)
 
 
@@ -47,8 +50,8 @@ def choose_by_coarsest(
     again; levels finer than the coarsest of other sites have no more value to it than that one. Once a time
     limit is over, levels of the interval before stay.
     """
-    deadline = options.deadline()
-    wanted, _ = _choose(problem, headroom, None, options.share_time(0.5).deadline())
+    deadline = options.share_time(CHOOSING_SHARE).deadline()
+    wanted, _ = _choose(problem, headroom, None, options.share_time(CHOOSING_SHARE / 2).deadline())
     coarsest = _coarsest_of_others(problem, wanted)
     known = np.full_like(coarsest, -1)
     known[late:] = coarsest[: len(coarsest) - late] if late < len(coarsest) else coarsest[:0]
@@ -88,19 +91,32 @@ def _choose(
 
 def _coarsest_of_others(problem: Analytics, wanted: Ints) -> Ints:
     """Return the level of the answer that all other sites' levels make, (K, S, Q); -1 for no other site."""
-    found = np.full_like(wanted, -1)
-    for query in np.flatnonzero(~problem.is_sum).tolist():
-        sites = np.flatnonzero(problem.has_data[:, query]).tolist()
-        join = problem.join[query]
-        for order in (sites, sites[::-1]):
-            before = np.full(len(wanted), -1, dtype=np.int64)
-            for site in order:
-                found[:, site, query] = _join(join, found[:, site, query], before)
-                before = _join(join, before, wanted[:, site, query])
+    return _join_others(
+        read_only(wanted), read_only(problem.join), read_only(problem.has_data & ~problem.is_sum)
+    )
+
+
+@kernel
+def _join_others(wanted: Ints, join: Ints, takes_part: Bools) -> Ints:
+    """Return the join of the levels (K, S, Q) of all other sites that take part, (S, Q); -1 for none."""
+    intervals, sites, queries = wanted.shape
+    found = np.full(wanted.shape, -1, dtype=np.int64)
+    before = np.empty(queries, dtype=np.int64)
+    for k in range(intervals):
+        for turn in range(2):
+            before[:] = -1
+            for place in range(sites):
+                site = place if turn == 0 else sites - 1 - place
+                for query in range(queries):
+                    if takes_part[site, query]:
+                        found[k, site, query] = _join(join[query], found[k, site, query], before[query])
+                        before[query] = _join(join[query], before[query], wanted[k, site, query])
     return found
 
 
-def _join(join: Ints, one: Ints, other: Ints) -> Ints:
+@kernel
+def _join(join: Ints, one: int, other: int) -> int:
     """Return the level that both make; -1 is no level yet, and the other one then."""
-    both = join[np.maximum(one, 0), np.maximum(other, 0)]
-    return np.asarray(np.where(one < 0, other, np.where(other < 0, one, both)))
+    if one < 0:
+        return other
+    return one if other < 0 else int(join[one, other])

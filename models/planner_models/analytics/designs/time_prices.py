@@ -10,10 +10,12 @@ source  Geoffrion 1974 (Lagrangian relaxation); Nesterov 2005 (smooth minimizati
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import kernel
 from planner.threads import limit_blas
@@ -336,10 +338,17 @@ def _soften_sites(
     return total
 
 
-def find_time_prices(problem: Analytics, waiting: Waiting, start: Floats) -> TimePrices:
+class _TimeUsed(Exception):
+    """The time limit is over."""
+
+
+def find_time_prices(
+    problem: Analytics, waiting: Waiting, start: Floats, until: float = np.inf
+) -> TimePrices:
     """Return prices of all intervals with a low bound.
 
     start  (K, M) prices of all of an uplink's capacity, USD, such as those of intervals by themselves
+    until  time of clock.now() at which the search ends
     """
     from scipy.optimize import minimize
 
@@ -347,6 +356,8 @@ def find_time_prices(problem: Analytics, waiting: Waiting, start: Floats) -> Tim
     least, _ = waiting.bound(best)
 
     def smooth(scaled: Floats, scale: float, temperature: float) -> tuple[float, Floats]:
+        if clock.now() >= until:
+            raise _TimeUsed
         value, slope = waiting.soften(scaled.reshape(problem.capacity_bytes.shape) * scale, temperature)
         return value / scale, slope.ravel()
 
@@ -354,7 +365,8 @@ def find_time_prices(problem: Analytics, waiting: Waiting, start: Floats) -> Tim
     for part, most in zip(TEMPERATURES, MOST_STEPS, strict=True):
         scale = max(least, 1e-12)
 
-        with limit_blas():
+        solved = None
+        with limit_blas(), contextlib.suppress(_TimeUsed):
             solved = minimize(
                 smooth,
                 best.ravel() / scale,
@@ -364,6 +376,8 @@ def find_time_prices(problem: Analytics, waiting: Waiting, start: Floats) -> Tim
                 bounds=[(0.0, None)] * best.size,
                 options={"maxiter": most, "maxcor": prices.MEMORY, "ftol": LEAST_PROGRESS, "gtol": 1e-7},
             )
+        if solved is None:
+            break
         price = solved.x.reshape(best.shape) * scale
         bound, _ = waiting.bound(price)
         if bound < least:

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats, Ints, read_only
+from planner.compiled import kernel
 from planner_models.analytics.problem.problem import Analytics
+from planner_models.analytics.problem.query_volume import QueryVolume, read_volume
 
 
 class Answers(NamedTuple):
@@ -42,36 +44,78 @@ class Loads(NamedTuple):
 
 def find_answers(problem: Analytics, chosen: Ints) -> Answers:
     """Return the answers from chosen levels (K, S, Q); levels of sites without data are ignored."""
-    intervals, _, queries = chosen.shape
-    level = np.full((intervals, queries), -1, dtype=np.int64)
-    value, error = np.zeros((intervals, queries)), np.full((intervals, queries), np.nan)
-    answered = np.zeros((intervals, queries), dtype=bool)
     errors = problem.level_column("error")
-    for query in range(queries):
-        sites = np.flatnonzero(problem.has_data[:, query])
-        if not len(sites):
-            continue
-        own = chosen[:, sites, query]
-        asked = problem.is_asked[:, query]
-        own = np.where(asked[:, None], own, -1)
-        sends = (own >= 0) & ~problem.is_none[query, own]
-        if problem.is_sum[query]:
-            share = np.where(own >= 0, problem.value_share[query, own], 0.0)
-            value[:, query] = share @ problem.site_value_usd[sites, query]
-            error[:, query] = _find_largest(errors[query, own], sends)
-            level[:, query] = np.where((own == own[:, :1]).all(axis=1), own[:, 0], -1)
-            answered[:, query] = sends.any(axis=1)
-            continue
-        joined = own[:, 0].copy()
-        for column in range(1, own.shape[1]):
-            found = problem.join[query, joined, own[:, column]]
-            joined = np.where((joined >= 0) & (own[:, column] >= 0), found, -1)
-        known = (joined >= 0) & ~problem.is_none[query, joined]
-        level[:, query] = joined
-        value[:, query] = np.where(known, problem.value_usd[query] * problem.value_share[query, joined], 0.0)
-        error[:, query] = np.where(known, errors[query, joined], np.nan)
-        answered[:, query] = known
+    kinds = _Kinds(*map(read_only, (problem.has_data, problem.is_none, problem.is_sum, problem.is_asked)))
+    level, error, share, answered = _join_answers(
+        read_only(chosen), kinds, read_only(problem.join), read_only(problem.value_share),
+        read_only(problem.site_value_usd), read_only(errors),
+    )  # fmt: skip
+    taking_part = problem.has_data.any(axis=0)
+    value = np.where(problem.is_sum, share, 0.0)
+    known = answered & ~problem.is_sum
+    interval, query = np.nonzero(known)
+    value[interval, query] = problem.value_usd[query] * problem.value_share[query, level[interval, query]]
+    error[interval, query] = errors[query, level[interval, query]]
+    level[:, ~taking_part] = -1
     return Answers(level, error, value, answered)
+
+
+class _Kinds(NamedTuple):
+    """Properties of queries and levels that answers follow from, as in `Analytics`."""
+
+    has_data: Bools
+    is_none: Bools
+    is_sum: Bools
+    is_asked: Bools
+
+
+@kernel
+def _join_answers(  # noqa: C901 - one compiled loop
+    chosen: Ints, kinds: _Kinds, join: Ints, value_share: Floats, site_value: Floats, errors: Floats
+) -> tuple[Ints, Floats, Floats, Bools]:
+    """Return level, error and value of sums, and whether there is an answer, (K, Q) each.
+
+    Where sites add up: the common level, or -1; the largest error of the sites that send data, NaN without
+    data or where one of them is NaN. Where they do not, error and value are not set.
+    """
+    intervals, sites, queries = chosen.shape
+    level = np.full((intervals, queries), -1, dtype=np.int64)
+    error, value = np.full((intervals, queries), np.nan), np.zeros((intervals, queries))
+    answered = np.zeros((intervals, queries), dtype=np.bool_)
+    is_first = np.empty(queries, dtype=np.bool_)
+    for k in range(intervals):
+        is_first[:] = True
+        for site in range(sites):
+            for query in range(queries):
+                if not kinds.has_data[site, query]:
+                    continue
+                own = chosen[k, site, query] if kinds.is_asked[k, query] else -1
+                before = level[k, query]
+                first = is_first[query]
+                is_first[query] = False
+                if not kinds.is_sum[query]:
+                    if first:
+                        level[k, query] = own
+                    elif before >= 0:
+                        level[k, query] = join[query, before, own] if own >= 0 else -1
+                    continue
+                if first:
+                    level[k, query] = own
+                elif own != before:
+                    level[k, query] = -1
+                if own < 0:
+                    continue
+                value[k, query] += value_share[query, own] * site_value[site, query]
+                if not kinds.is_none[query, own]:
+                    now = errors[query, own]
+                    if not answered[k, query] or not now <= error[k, query]:
+                        error[k, query] = np.nan if answered[k, query] and np.isnan(error[k, query]) else now
+                    answered[k, query] = True
+        for query in range(queries):
+            if not kinds.is_sum[query] and not is_first[query]:
+                at = level[k, query]
+                answered[k, query] = at >= 0 and not kinds.is_none[query, at]
+    return level, error, value, answered
 
 
 def _find_largest(errors: Floats, sends: Bools) -> Floats:
@@ -132,50 +176,109 @@ def find_query_loads(
     problem: Analytics, chosen: Ints, query: int, answers: Answers | None = None
 ) -> QueryLoads:
     """Return the bytes of one query from chosen levels (K, S, Q); none where it uses the data of another."""
-    own = chosen[:, :, query]
-    if problem.source_of[query] >= 0:
-        nothing = np.zeros(own.shape)
-        return QueryLoads(nothing, nothing, nothing)
-    per_record, per_cell = problem.level_column("bytes_per_record"), problem.level_column("bytes_per_cell")
-    sends = (own >= 0) & problem.has_data[:, query]
-    own_records, own_cells = problem.find_query_volume(query)
-    records = np.where(sends, own_records, 0.0)
-    cells = np.where(sends, own_cells, 0.0)
-    sent = records * per_record[query, own] + cells * per_cell[query, own]
-    before_pop = sent * problem.merged_share[problem.pop_of, query][np.arange(own.shape[1]), own]
-    wasted = np.zeros_like(sent)
-    if answers is not None and not problem.is_sum[query]:
-        wasted = sent - _needed(problem, query, answers, records, cells, sent)
-    return QueryLoads(sent, before_pop, wasted)
+    return QueryLoads(*_sum_queries(problem, chosen, answers, query, query + 1))
 
 
 def find_loads(problem: Analytics, chosen: Ints, answers: Answers | None = None) -> Loads:
     """Return the bytes on uplinks from chosen levels (K, S, Q); with answers, also those that are wasted."""
-    site, before_pop, wasted = (np.zeros(chosen.shape[:2]) for _ in range(3))
-    for query in range(chosen.shape[2]):
-        own = find_query_loads(problem, chosen, query, answers)
-        site += own.sent
-        before_pop += own.before_pop
-        wasted += own.wasted
+    site, before_pop, wasted = _sum_queries(problem, chosen, answers, 0, chosen.shape[2])
     pop = np.zeros((len(chosen), len(problem.pop_names)))
     np.add.at(pop.T, problem.pop_of, before_pop.T)
     shrunk = np.divide(before_pop, site, out=np.ones_like(site), where=site > 0)
     return Loads(site, pop, shrunk, wasted)
 
 
-def _needed(
-    problem: Analytics, query: int, answers: Answers, records: Floats, cells: Floats, sent: Floats
-) -> Floats:
-    """Return the least bytes with which each site makes the answer of a query, (K, S), at most its own."""
-    needed = np.full_like(sent, np.inf)
-    level = answers.level[:, query]
-    per_record, per_cell = problem.level_column("bytes_per_record"), problem.level_column("bytes_per_cell")
-    for one in np.flatnonzero(problem.level_rows[query] >= 0).tolist():
-        may = problem.refines[query, one, level][:, None] & problem.may_send[None, :, query, one]
-        size = records * per_record[query, one] + cells * per_cell[query, one]
-        needed = np.where(may, np.minimum(needed, size), needed)
-    needed = np.where(answers.is_answered[:, query][:, None], needed, 0.0)
-    return np.asarray(np.minimum(needed, sent))
+class _Sizes(NamedTuple):
+    """What the bytes of levels follow from.
+
+    volume           records, and cells, of the problem
+    per_record       (Q, L) bytes of a record
+    per_cell         (Q, L) bytes of a cell
+    merged_share     (S, Q, L) bytes on the uplink of the site's point of presence over those of the site
+    sends            (S, Q) whether a site has data of the query, and sends it
+    """
+
+    volume: QueryVolume
+    per_record: Floats
+    per_cell: Floats
+    merged_share: Floats
+    sends: Bools
+
+
+class _Needs(NamedTuple):
+    """Levels that make an answer: those of the answers (K, Q), -1 for none, and what may be sent for them.
+
+    refines   (Q, L, L) as in `Analytics`
+    may_send  (S, Q, L), without levels that there are none of
+    """
+
+    level: Ints
+    refines: Bools
+    may_send: Bools
+
+
+def _sum_queries(
+    problem: Analytics, chosen: Ints, answers: Answers | None, first: int, end: int
+) -> tuple[Floats, Floats, Floats]:
+    """Return bytes sent, those before the point of presence, and those wasted, of some queries, (K, S)."""
+    sizes = _Sizes(
+        problem.query_volume, read_only(problem.level_column("bytes_per_record")),
+        read_only(problem.level_column("bytes_per_cell")), read_only(problem.merged_share[problem.pop_of]),
+        read_only(problem.has_data & (problem.source_of < 0)),
+    )  # fmt: skip
+    sent, before_pop = _add_loads(read_only(chosen), sizes, first, end)
+    wasted = np.zeros_like(sent)
+    if answers is not None:
+        level = np.where(answers.is_answered, answers.level, -1)
+        needs = _Needs(
+            read_only(level),
+            read_only(problem.refines),
+            read_only(problem.may_send & (problem.level_rows >= 0)),
+        )
+        shared = np.flatnonzero(~problem.is_sum[first:end] & (problem.source_of[first:end] < 0)) + first
+        _add_wasted(read_only(chosen), sizes, needs, read_only(shared), wasted)
+    return sent, before_pop, wasted
+
+
+@kernel
+def _add_loads(chosen: Ints, sizes: _Sizes, first: int, end: int) -> tuple[Floats, Floats]:
+    """Return the bytes of queries from first up to end that sites send, and those behind it, (K, S)."""
+    intervals, sites, _ = chosen.shape
+    sent, before_pop = np.zeros((intervals, sites)), np.zeros((intervals, sites))
+    for k in range(intervals):
+        for site in range(sites):
+            for query in range(first, end):
+                level = chosen[k, site, query]
+                if level >= 0 and sizes.sends[site, query]:
+                    records, cells = read_volume(sizes.volume, k, site, query)
+                    size = records * sizes.per_record[query, level] + cells * sizes.per_cell[query, level]
+                    sent[k, site] += size
+                    before_pop[k, site] += size * sizes.merged_share[site, query, level]
+    return sent, before_pop
+
+
+@kernel
+def _add_wasted(chosen: Ints, sizes: _Sizes, needs: _Needs, queries: Ints, wasted: Floats) -> None:
+    """Add the bytes (K, S) beyond the fewest with which a site makes the answer of each of some queries."""
+    intervals, sites, _ = chosen.shape
+    levels = sizes.per_record.shape[1]
+    for k in range(intervals):
+        for site in range(sites):
+            for query in queries:
+                level, answer = chosen[k, site, query], needs.level[k, query]
+                if level < 0 or not sizes.sends[site, query]:
+                    continue
+                records, cells = read_volume(sizes.volume, k, site, query)
+                sent = records * sizes.per_record[query, level] + cells * sizes.per_cell[query, level]
+                needed = sent
+                if answer < 0:
+                    needed = 0.0
+                else:
+                    for one in range(levels):
+                        if needs.may_send[site, query, one] and needs.refines[query, one, answer]:
+                            size = records * sizes.per_record[query, one] + cells * sizes.per_cell[query, one]
+                            needed = min(needed, size)
+                wasted[k, site] += sent - needed
 
 
 class Delays(NamedTuple):

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats, Ints, read_only
+from planner.compiled import kernel
 from planner.contract.plan import Violations
 from planner.contract.tolerances import differs, exceeds
 from planner.errors import PlanRejected
@@ -66,16 +67,9 @@ def check(problem: Analytics, plan: Levels) -> Violations:
     found += _places(
         problem, "answered", problem.query_names, np.zeros(left.shape), np.ones(left.shape), left, "answers"
     )
-    ruled_out = [
-        (interval, site, query)
-        for query in range(len(problem.query_names))
-        for interval, site in np.argwhere(
-            problem.has_data[:, query]
-            & problem.is_asked[:, query, None]
-            & (chosen[:, :, query] >= 0)
-            & ~_may_send(problem, query, chosen[:, :, query])
-        ).tolist()
-    ]
+    ruled_out = _find_ruled_out(
+        read_only(chosen), read_only(problem.has_data), read_only(problem.is_asked), _may_send(problem)
+    ).tolist()
     ruled_out += [(k, site, query) for query, k, site in _find_finer(problem, chosen)]
     for row, (query, level) in enumerate(zip(late.query.tolist(), late.level.tolist(), strict=True)):
         if not problem.may_send[late.site[row], query, level]:
@@ -103,20 +97,36 @@ def _find_finer(problem: Analytics, chosen: Ints) -> Iterator[tuple[int, int, in
             yield query, k, site
 
 
-def _may_send(problem: Analytics, query: int, level: np.ndarray) -> Bools:
-    """Return whether tables `pinned` and `forbidden` allow each level, (K, S)."""
-    may = np.ones((len(problem.site_names), problem.level_rows.shape[1]), dtype=bool)
-    name = problem.query_names[query]
+def _may_send(problem: Analytics) -> Bools:
+    """Return whether tables `pinned` and `forbidden` allow each level of queries at sites, (S, Q, L)."""
+    may = np.ones((len(problem.site_names), *problem.level_rows.shape), dtype=bool)
     if problem.forbidden is not None:
-        own = problem.forbidden[problem.forbidden["query"].astype(str) == name]
-        site, _, ruled_out = problem.find_levels(own)
-        may[site, ruled_out] = False
+        may[problem.find_levels(problem.forbidden)] = False
     if problem.pinned is not None:
-        own = problem.pinned[problem.pinned["query"].astype(str) == name]
-        site, _, only = problem.find_levels(own)
-        may[site] = False
-        may[site, only] = True
-    return np.asarray(np.take_along_axis(may[None], level[:, :, None], axis=2)[:, :, 0])
+        site, query, level = problem.find_levels(problem.pinned)
+        may[site, query] = False
+        may[site, query, level] = True
+    return read_only(may)
+
+
+@kernel
+def _find_ruled_out(chosen: Ints, has_data: Bools, is_asked: Bools, may_send: Bools) -> Ints:
+    """Return interval, site and query of levels (K, S, Q) that may not be sent, (n, 3), query by query."""
+    intervals, sites, queries = chosen.shape
+    found = [(0, 0, 0)][:0]  # of this type
+    for k in range(intervals):
+        for site in range(sites):
+            for query in range(queries):
+                level = chosen[k, site, query]
+                is_sent = level >= 0 and has_data[site, query] and is_asked[k, query]
+                if is_sent and not may_send[site, query, level]:
+                    found.append((query, k, site))
+    places = np.empty((len(found), 3), dtype=np.int64)
+    found.sort()
+    for row in range(len(found)):
+        query, k, site = found[row]
+        places[row, 0], places[row, 1], places[row, 2] = k, site, query
+    return places
 
 
 def _require_answers(plan: Levels, expected: pd.DataFrame) -> None:

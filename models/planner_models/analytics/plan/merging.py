@@ -7,10 +7,11 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Ints
+from planner.arrays import Bools, Ints, read_only
+from planner.compiled import kernel
 from planner.contract.tables import file_name
 from planner.errors import PlanRejected
-from planner_models.analytics.problem.problem import Analytics, find_rows
+from planner_models.analytics.problem.problem import Analytics, find_rows, name_rows
 
 DATACENTER, POP = "datacenter", "pop"
 PLACES: Final = (DATACENTER, POP)
@@ -22,17 +23,31 @@ def find_merged(problem: Analytics, chosen: Ints) -> Ints:
     1: there, 0: in the datacenter, -1: its sites send no data. A point of presence merges where that leaves
     fewer bytes; the data of a query that uses that of another one is not sent.
     """
-    saves = problem.merged_share < 1
-    order = np.argsort(problem.pop_of, kind="stable")
-    pops, first = np.unique(problem.pop_of[order], return_index=True)
-    found = np.full((len(chosen), len(problem.pop_names), chosen.shape[2]), -1, dtype=np.int64)
-    for query in np.flatnonzero(problem.source_of < 0).tolist():
-        own = chosen[:, :, query]
-        sends = (own >= 0) & ~problem.is_none[query, own] & problem.has_data[:, query]
-        sends &= problem.is_asked[:, query, None]
-        there = sends & np.take_along_axis(saves[problem.pop_of, query], own.T, axis=1).T
-        state = sends.astype(np.int64) + there
-        found[:, pops, query] = np.maximum.reduceat(state[:, order], first, axis=1) - 1
+    sent = problem.has_data & (problem.source_of < 0)
+    return _find_merged(
+        read_only(chosen), read_only(sent), read_only(problem.is_none), read_only(problem.is_asked),
+        read_only(problem.merged_share < 1), read_only(problem.pop_of),
+    )  # fmt: skip
+
+
+@kernel
+def _find_merged(
+    chosen: Ints, sent: Bools, is_none: Bools, is_asked: Bools, saves: Bools, pop_of: Ints
+) -> Ints:
+    """Return the places of `find_merged`.
+
+    sent   (S, Q) whether a site has data of a query, and sends it
+    saves  (G, Q, L) whether merging leaves fewer bytes
+    """
+    intervals, sites, queries = chosen.shape
+    found = np.full((intervals, len(saves), queries), -1, dtype=np.int64)
+    for k in range(intervals):
+        for site in range(sites):
+            pop = pop_of[site]
+            for query in range(queries):
+                level = chosen[k, site, query]
+                if level >= 0 and sent[site, query] and is_asked[k, query] and not is_none[query, level]:
+                    found[k, pop, query] = max(found[k, pop, query], int(saves[pop, query, level]))
     return found
 
 
@@ -45,15 +60,15 @@ def tabulate_merged(problem: Analytics, chosen: Ints) -> pd.DataFrame:
     interval, query = np.nonzero(alike)
     k, pop, q = np.nonzero(sends & ~alike[:, None, :])
     at = np.concatenate([most[interval, query], found[k, pop, q]])
-    names = [np.full(len(interval), "", dtype=object), np.array(problem.pop_names, dtype=object)[pop]]
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "interval": problem.interval_numbers[np.concatenate([interval, k])],
-            "query": np.array(problem.query_names, dtype=object)[np.concatenate([query, q])],
-            "pop": np.concatenate(names),
-            "at": np.array(PLACES, dtype=object)[at],
+            "query": name_rows(problem.query_names, np.concatenate([query, q])),
+            "pop": name_rows(["", *problem.pop_names], np.concatenate([np.zeros_like(query), pop + 1])),
+            "at": name_rows(PLACES, at),
         }
     )
+    return frame.astype({"query": "str", "pop": "str", "at": "str"})
 
 
 def require_merged(problem: Analytics, chosen: Ints, frame: pd.DataFrame) -> None:
@@ -62,7 +77,7 @@ def require_merged(problem: Analytics, chosen: Ints, frame: pd.DataFrame) -> Non
     where = file_name(frame, "merged")
     interval = problem.find_intervals(frame)
     query, pop = find_rows(problem.query_names, frame["query"]), find_rows(problem.pop_names, frame["pop"])
-    everywhere = (frame["pop"].astype(str) == "").to_numpy()
+    everywhere = (frame["pop"] == "").to_numpy(bool)
     for bad, words in (
         (interval < 0, "interval"),
         (query < 0, "query"),
@@ -74,7 +89,7 @@ def require_merged(problem: Analytics, chosen: Ints, frame: pd.DataFrame) -> Non
     is_whole = np.zeros((len(expected), expected.shape[2]), dtype=bool)
     is_whole[interval[everywhere], query[everywhere]] = True
     given = np.full(expected.shape, -1, dtype=np.int64)
-    at = (frame["at"].astype(str) == POP).to_numpy().astype(np.int64)
+    at = (frame["at"] == POP).to_numpy(bool).astype(np.int64)
     given[interval[everywhere], :, query[everywhere]] = at[everywhere, None]
     given = np.where(expected < 0, -1, given)
     one = ~everywhere

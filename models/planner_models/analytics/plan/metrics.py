@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints, read_only
+from planner.compiled import kernel
 from planner.contract.metrics import Headline, Metric, less
 from planner_models.analytics.plan.answers import (
     Answers,
@@ -180,25 +181,53 @@ def find_timely_value(
 
     The wait is NaN where no data is sent. Where sites add up, each site's data counts by itself.
     """
-    value, wait = np.zeros_like(answers.value_usd), np.full(answers.value_usd.shape, np.nan)
-    deadline = problem.queries["deadline_s"].to_numpy(float)
-    for query in range(value.shape[1]):
-        sites = np.flatnonzero(problem.has_data[:, query])
-        if not len(sites):
-            continue
-        own = chosen[:, sites, query]
-        asked = problem.is_asked[:, query]
-        sends = (own >= 0) & ~problem.is_none[query, own] & asked[:, None]
-        delay = np.where(sends, delays.site_s[:, sites], 0.0)
-        in_time = delay + problem.length_s[:, None] <= deadline[query] * (1 + 1e-9)
-        answered = answers.is_answered[:, query]
-        wait[:, query] = np.where(answered, delay.max(axis=1), np.nan)
-        if problem.is_sum[query]:
-            share = np.where(sends & in_time, problem.value_share[query, own], 0.0)
-            value[:, query] = share @ problem.site_value_usd[sites, query]
-        else:
-            value[:, query] = np.where(in_time.all(axis=1), answers.value_usd[:, query], 0.0)
-    return value, wait
+    latest_s = problem.queries["deadline_s"].to_numpy(float) * (1 + 1e-9)
+    wait, all_in_time, value = _find_waits(
+        read_only(chosen), read_only(problem.has_data), read_only(problem.is_none),
+        read_only(problem.is_asked), read_only(delays.site_s),
+        read_only(problem.length_s), read_only(latest_s),
+        read_only(np.where(problem.is_sum[:, None], problem.value_share, 0.0)),
+        read_only(problem.site_value_usd),
+    )  # fmt: skip
+    in_time = np.where(all_in_time, answers.value_usd, 0.0)
+    return np.where(problem.is_sum, value, in_time), np.where(answers.is_answered, wait, np.nan)
+
+
+@kernel
+def _find_waits(
+    chosen: Ints,
+    has_data: Bools,
+    is_none: Bools,
+    is_asked: Bools,
+    delay_s: Floats,
+    length_s: Floats,
+    latest_s: Floats,
+    value_share: Floats,
+    site_value: Floats,
+) -> tuple[Floats, Bools, Floats]:
+    """Return the wait for all data, s, whether none is late, and the value of sums in time, (K, Q) each.
+
+    delay_s      (K, S) of the data of a site after the end of an interval of length_s (K,)
+    latest_s     (Q,) time from the start of an interval until which data is in time
+    value_share  (Q, L), 0 where sites do not add up
+    """
+    intervals, sites, queries = chosen.shape
+    wait, value = np.zeros((2, intervals, queries))
+    all_in_time = np.ones((intervals, queries), dtype=np.bool_)
+    for k in range(intervals):
+        for site in range(sites):
+            for query in range(queries):
+                level = chosen[k, site, query]
+                if not (level >= 0 and has_data[site, query] and is_asked[k, query]):
+                    continue
+                if is_none[query, level]:
+                    continue
+                wait[k, query] = max(wait[k, query], delay_s[k, site])
+                if delay_s[k, site] + length_s[k] > latest_s[query]:
+                    all_in_time[k, query] = False
+                else:
+                    value[k, query] += value_share[query, level] * site_value[site, query]
+    return wait, all_in_time, value
 
 
 def _find_promise_kept(problem: Analytics, answers: Answers, wait_s: Floats) -> float | None:

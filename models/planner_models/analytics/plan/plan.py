@@ -9,12 +9,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats, Ints, read_only
+from planner.compiled import kernel
 from planner.contract.tables import Table, choice, label, number
 from planner.errors import PlanRejected
 from planner_models.analytics.plan.answers import find_answers, follow_sources
 from planner_models.analytics.plan.merging import PLACES, tabulate_merged
-from planner_models.analytics.problem.problem import Analytics, find_rows
+from planner_models.analytics.problem.problem import Analytics, find_rows, name_rows
 from planner_models.analytics.problem.schema import MOST_INTERVALS, MOST_USD
 
 MOST_GB: Final = 1e12
@@ -141,28 +142,17 @@ def make_plan(problem: Analytics, chosen: Ints, price: Floats | None = None) -> 
     price  (S + G,) price of each uplink in the last interval, USD
     """
     chosen = follow_sources(problem, chosen)
-    has, asked = problem.has_data, problem.is_asked
-    first = has.argmax(axis=0)
-    common = np.take_along_axis(chosen, first[None, None, :], axis=1)[:, 0, :]  # (K, Q)
-    taking_part = has.any(axis=0)
-    alike = ((chosen == common[:, None, :]) | ~has[None]).all(axis=1) & taking_part & (common >= 0) & asked
-    interval, query = np.nonzero(alike)
-    apart = has[None] & (asked & ~alike)[:, None, :] & (chosen >= 0)
-    k, s, q = np.nonzero(apart)
-    names = _level_names(problem)
+    interval, query, site = _list_rows(
+        read_only(chosen), read_only(problem.has_data), read_only(problem.is_asked)
+    )
+    first = problem.has_data.argmax(axis=0)
+    level = chosen[interval, np.where(site >= 0, site, first[query]), query]
     frame = pd.DataFrame(
         {
-            "interval": problem.interval_numbers[np.concatenate([interval, k])],
-            "query": np.array(problem.query_names, dtype=object)[np.concatenate([query, q])],
-            "level": names[
-                np.concatenate([query, q]), np.concatenate([common[interval, query], chosen[k, s, q]])
-            ],
-            "site": np.concatenate(
-                [
-                    np.full(len(interval), "", dtype=object),
-                    np.array(problem.site_names, dtype=object)[s],
-                ]
-            ),
+            "interval": problem.interval_numbers[interval],
+            "query": name_rows(problem.query_names, query),
+            "level": _name_levels(problem, query, level),
+            "site": name_rows(["", *problem.site_names], site + 1),
         }
     )
     answers, merged = tabulate_answers(problem, chosen), tabulate_merged(problem, chosen)
@@ -174,31 +164,79 @@ def make_plan(problem: Analytics, chosen: Ints, price: Floats | None = None) -> 
     return replace(plan, prices=pd.DataFrame(prices))
 
 
+@kernel
+def _list_rows(  # noqa: C901 - one compiled loop
+    chosen: Ints, has_data: Bools, is_asked: Bools
+) -> tuple[Ints, Ints, Ints]:
+    """Return interval, query and site of the rows of a plan, of levels (K, S, Q).
+
+    First the queries in which all sites with data send the same level, with -1 for the site, then each site
+    of the others.
+    """
+    intervals, sites, queries = chosen.shape
+    is_alike = np.empty((intervals, queries), dtype=np.bool_)
+    common = np.empty(queries, dtype=np.int64)
+    alike = apart = 0
+    for k in range(intervals):
+        common[:] = -2  # no site yet
+        is_alike[k] = True
+        for site in range(sites):
+            for query in range(queries):
+                if has_data[site, query]:
+                    if common[query] == -2:
+                        common[query] = chosen[k, site, query]
+                    elif chosen[k, site, query] != common[query]:
+                        is_alike[k, query] = False
+        for query in range(queries):
+            is_alike[k, query] = is_alike[k, query] and common[query] >= 0
+            alike += is_alike[k, query] and is_asked[k, query]
+        for site in range(sites):
+            for query in range(queries):
+                is_row = has_data[site, query] and is_asked[k, query] and not is_alike[k, query]
+                apart += is_row and chosen[k, site, query] >= 0
+    rows = np.empty((3, alike + apart), dtype=np.int64)
+    at, later = 0, alike
+    for k in range(intervals):
+        for query in range(queries):
+            if is_alike[k, query] and is_asked[k, query]:
+                rows[0, at], rows[1, at], rows[2, at] = k, query, -1
+                at += 1
+        for site in range(sites):
+            for query in range(queries):
+                is_row = has_data[site, query] and is_asked[k, query] and not is_alike[k, query]
+                if is_row and chosen[k, site, query] >= 0:
+                    rows[0, later], rows[1, later], rows[2, later] = k, query, site
+                    later += 1
+    return rows[0], rows[1], rows[2]
+
+
 def tabulate_answers(problem: Analytics, chosen: Ints) -> pd.DataFrame:
     """Return the answers that chosen levels (K, S, Q) make, one row for each interval and query with data."""
     found = find_answers(problem, chosen)
     taking_part = np.flatnonzero(problem.has_data.any(axis=0))
     interval, place = np.nonzero(problem.is_asked[:, taking_part])
     query = taking_part[place]
-    level = found.level[interval, query]
-    names = np.where(level >= 0, _level_names(problem)[query, np.maximum(level, 0)], MIXED)
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "interval": problem.interval_numbers[interval],
-            "query": np.array(problem.query_names, dtype=object)[query],
-            "level": names,
+            "query": name_rows(problem.query_names, query),
+            "level": _name_levels(problem, query, found.level[interval, query]),
             "error": found.error[interval, query],
             "value_usd": found.value_usd[interval, query],
         }
     )
+    return frame.astype({"query": "str", "level": "str"})
 
 
-def _level_names(problem: Analytics) -> np.ndarray[Any, Any]:
-    """Return the names of levels, (Q, L), "" where there is none."""
-    names = np.full(problem.level_rows.shape, "", dtype=object)
-    for query, own in enumerate(problem.level_names):
-        names[query, : len(own)] = own
-    return names
+def _name_levels(problem: Analytics, query: Ints, level: Ints) -> pd.Categorical:
+    """Return the names of levels (n,) of queries (n,); MIXED for -1."""
+    names = dict.fromkeys(name for own in problem.level_names for name in own)
+    places = {name: place for place, name in enumerate([*names, *([] if MIXED in names else [MIXED])])}
+    place_of = np.full(problem.level_rows.shape, places[MIXED], dtype=np.int64)
+    for row, own in enumerate(problem.level_names):
+        place_of[row, : len(own)] = [places[name] for name in own]
+    found = np.where(level >= 0, place_of[query, np.maximum(level, 0)], places[MIXED])
+    return name_rows(list(places), found)
 
 
 class Late(NamedTuple):
@@ -276,7 +314,7 @@ def read_levels(problem: Analytics, plan: Levels) -> Ints:
         return chosen
     interval = problem.find_intervals(frame)
     query = find_rows(problem.query_names, frame["query"])
-    everywhere = (frame["site"].astype(str) == "").to_numpy()
+    everywhere = (frame["site"] == "").to_numpy(bool)
     site = find_rows(problem.site_names, frame["site"])
     refuse(frame, "levels", interval < 0, lambda row: f"there is no interval {row['interval']:g}")
     refuse(frame, "levels", query < 0, lambda row: f"there is no query '{row['query']}'")
@@ -296,10 +334,21 @@ def read_levels(problem: Analytics, plan: Levels) -> Ints:
         stray,
         lambda row: f"site '{row['site']}' has no data of query '{row['query']}'",
     )
-    chosen[interval[everywhere], :, query[everywhere]] = level[everywhere, None]
-    one = ~everywhere
-    chosen[interval[one], site[one], query[one]] = level[one]
+    _set_levels(chosen, *map(read_only, (interval, np.where(everywhere, -1, site), query, level)))
     return chosen
+
+
+@kernel
+def _set_levels(chosen: Ints, interval: Ints, site: Ints, query: Ints, level: Ints) -> None:
+    """Write the levels of rows (n,) into chosen (K, S, Q): those of all sites, -1, before those of one."""
+    for is_whole in (True, False):
+        for row in range(len(level)):
+            if (site[row] < 0) != is_whole:
+                continue
+            if is_whole:
+                chosen[interval[row], :, query[row]] = level[row]
+            else:
+                chosen[interval[row], site[row], query[row]] = level[row]
 
 
 def refuse(frame: pd.DataFrame, table: str, bad: Bools, words: Any) -> None:

@@ -10,13 +10,14 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats, Ints, read_only
 from planner.contract.notes import add_note
 from planner.contract.tables import collect_tables, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.analytics.problem import reuse, validation
 from planner_models.analytics.problem.level_order import find_refinements
+from planner_models.analytics.problem.query_volume import QueryVolume
 from planner_models.analytics.problem.schema import MERGEABLE, NO_DATA, OPTIONAL_TABLES, SUM, TABLES, WORST
 
 BYTES_PER_MBIT: Final = 1e6 / 8
@@ -41,6 +42,11 @@ def find_rows(names: Sequence[str], column: pd.Series) -> Ints:
     codes, unique = pd.factorize(column)  # -1 for a missing name: the last place
     places = np.append(index.get_indexer(pd.Index(unique).astype(str)), -1)
     return np.asarray(places[codes], dtype=np.int64)
+
+
+def name_rows(names: Sequence[str], places: Ints) -> pd.Categorical:
+    """Return the names at places, (n,), as a column of categories."""
+    return pd.Categorical.from_codes(places, categories=pd.Index(list(names), dtype="str"), validate=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -230,14 +236,14 @@ class Analytics:
             volume[:, query] = read * self.is_asked[k, query]
         return found[0], found[1]
 
-    def find_query_volume(self, query: int) -> tuple[Floats, Floats]:
-        """Return the records and cells of each interval and site for a query, (K, S) each."""
-        queries, stored = self._stored
-        place = np.flatnonzero(queries == query)
-        if not len(place):
-            return self.records[:, :, self.cube_of[query]], self.cells[:, :, self.cube_of[query]]
-        asked = self.is_asked[:, query, None]
-        return stored[0, :, place[0]] * asked, stored[1, :, place[0]] * asked
+    @cached_property
+    def query_volume(self) -> QueryVolume:
+        """Return what compiled code reads the volume of queries from."""
+        query, stored = self._stored
+        ad_hoc_of = np.full(len(self.query_names), -1, dtype=np.int64)
+        ad_hoc_of[query] = np.arange(len(query))
+        arrays = (self.records, self.cells, self.cube_of, ad_hoc_of, stored[0], stored[1], self.is_asked)
+        return QueryVolume(*map(read_only, arrays))
 
     def find_queries(self, frame: pd.DataFrame) -> Ints:
         """Return the place of each row's query, -1 for none."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from planner import Options, clock
-from planner_models.analytics.designs import optimum, priced, site_values
+from planner_models.analytics.designs import backfill, optimum, priced, site_values
 from planner_models.analytics.designs.interval_deadline import REPAIR, IntervalDeadline
 from planner_models.analytics.plan.check import check
 from planner_models.analytics.plan.plan import read_levels
@@ -24,7 +26,16 @@ def test_time_for_short_plans_of_later_intervals_is_reserved(monkeypatch: pytest
     assert IntervalDeadline(Options(), 3).search_s() == np.inf
 
 
-@pytest.mark.parametrize("decide", [optimum.plan, priced.choose_by_prices, site_values.choose_by_own_value])
+@pytest.mark.parametrize(
+    "decide",
+    [
+        optimum.plan,
+        priced.choose_by_prices,
+        site_values.choose_by_own_value,
+        backfill.send_later,
+        partial(backfill.send_later, order="foreseen"),
+    ],
+)
 def test_a_limit_that_is_over_leaves_a_plan_of_all_intervals(decide: object) -> None:
     problem = generators.small(seed=1)
     decision = decide(problem, options=Options(time_limit_s=1e-9))  # type: ignore[operator]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planner_models.analytics import Analytics, measure
 from planner_models.analytics.designs import rules
 from planner_models.analytics.information.observe import observe_bandwidth
-from planner_models.analytics.plan.answers import find_loads, replay_queues
+from planner_models.analytics.plan.answers import find_answers, find_loads, replay_queues
 from planner_models.analytics.plan.plan import make_plan
 from planner_models.analytics.problem.generated_queries import latency_histogram
 from planner_models.analytics.problem.generators import small
-from tests.models.analytics.problems import make, tables
+from tests.models.analytics.problems import make, problems, tables
 
 MBPS = 1600 * 8 / 60 / 1e6  # carries what a site sends at 1 s in an interval
 
@@ -87,3 +89,56 @@ def test_observations_are_exact_or_late_noisy_or_coarse() -> None:
     state = coarse.capacity_mbps[:, :6] / problem.capacity_mbps[:, :6].mean(axis=0)
     assert np.allclose(state, state[:, :1])
     assert np.allclose(coarse.capacity_mbps[:, 6:], problem.capacity_mbps[:, 6:])
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems(), st.integers(0, 1_000))
+def test_compiled_answers_and_loads_are_those_of_plain_loops(problem: Analytics, seed: int) -> None:
+    """The same levels, values and bytes, site by site and query by query, as the tables say them."""
+    shape = (1, len(problem.site_names), len(problem.query_names))
+    counts = np.array([len(names) for names in problem.level_names])
+    chosen = np.random.default_rng(seed).integers(-1, counts, size=shape)
+    answers = find_answers(problem, chosen)
+    loads = find_loads(problem, chosen, answers)
+    site_bytes, pop_bytes, wasted = np.zeros(shape[1]), np.zeros(len(problem.pop_names)), np.zeros(shape[1])
+    sizes = [problem.level_column(name) for name in ("bytes_per_record", "bytes_per_cell")]
+
+    def size(site: int, query: int, level: int) -> float:
+        cube = problem.cube_of[query]
+        volume = (problem.records[0, site, cube], problem.cells[0, site, cube])
+        return float(sum(part[query, level] * own for part, own in zip(sizes, volume, strict=True)))
+
+    for query in range(shape[2]):
+        levels = chosen[0, :, query].tolist()
+        sent = [level >= 0 and not problem.is_none[query, level] for level in levels]
+        if problem.is_sum[query]:
+            share = [problem.value_share[query, level] if level >= 0 else 0.0 for level in levels]
+            value, is_answered = float(np.dot(share, problem.site_value_usd[:, query])), any(sent)
+            assert answers.level[0, query] == (levels[0] if len(set(levels)) == 1 else -1)
+        else:
+            joined = levels[0]
+            for level in levels[1:]:
+                joined = problem.join[query, joined, level] if joined >= 0 and level >= 0 else -1
+            is_answered = joined >= 0 and not problem.is_none[query, joined]
+            value = problem.value_usd[query] * problem.value_share[query, joined] if is_answered else 0.0
+            assert answers.level[0, query] == joined
+        assert answers.value_usd[0, query] == pytest.approx(value)
+        assert answers.is_answered[0, query] == is_answered
+        for site, level in enumerate(levels):
+            if level < 0:
+                continue
+            own, pop = size(site, query, level), problem.pop_of[site]
+            site_bytes[site] += own
+            pop_bytes[pop] += own * problem.merged_share[pop, query, level]
+            if not problem.is_sum[query]:
+                able = [
+                    size(site, query, other)
+                    for other in range(counts[query])
+                    if is_answered
+                    and problem.may_send[site, query, other]
+                    and problem.refines[query, other, answers.level[0, query]]
+                ]
+                wasted[site] += own - (min([own, *able]) if is_answered else 0.0)
+    assert loads.site[0] == pytest.approx(site_bytes)
+    assert loads.pop[0] == pytest.approx(pop_bytes)
+    assert loads.wasted[0] == pytest.approx(wasted)

@@ -17,6 +17,7 @@ from planner_models.analytics import SYSTEM, Analytics, check, formulation, meas
 from planner_models.analytics.designs import optimum
 from planner_models.analytics.plan.reading import from_tables
 from planner_models.analytics.problem.generators import diurnal
+from planner_models.analytics.problem.query_volume import read_volume
 from planner_models.analytics.problem.windows import take_intervals
 from tests.models.analytics.problems import problems, tables
 
@@ -30,9 +31,16 @@ def share(**given_tables: Any) -> Analytics:
     return Analytics.from_tables({**made, **given_tables})
 
 
+def _read_cells(problem: Analytics, query: int) -> np.ndarray:
+    """Return the cells that a query reads in each interval and at each site, (K, S)."""
+    shape = (len(problem.interval_numbers), len(problem.site_names))
+    cells = [read_volume(problem.query_volume, k, site, query)[1] for k, site in np.ndindex(shape)]
+    return np.array(cells).reshape(shape)
+
+
 def test_an_ad_hoc_query_reads_stored_data_once() -> None:
     problem = share()
-    cells = problem.find_query_volume(3)[1]
+    cells = _read_cells(problem, 3)
     assert not cells[:2].any()
     assert cells[2].tolist() == (problem.cells[1, :, 0] + problem.cells[2, :, 0]).tolist()
     assert problem.total_usd == 3 * 3 + 1
