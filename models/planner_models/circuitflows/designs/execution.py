@@ -60,7 +60,7 @@ class Datacenter:
     A week begins when its schedule is applied. Its days follow one another, each after a night. Queues are
     enlarged as if the week were repeated, which is all that is known when it begins. Observations are the
     reports that have arrived by then: racks and hosts report so that a report arrives when a week begins.
-    `deadline`, of `time.perf_counter`, ends the run early: `advance` raises OutOfTime.
+    `deadline`, of `clock.now()`, ends the run early: `advance` raises OutOfTime.
     """
 
     def __init__(

@@ -347,7 +347,7 @@ def ring_days(problem: FlowsInTime, shifts: Sequence[int]) -> list[Day]:
 
 
 def remaining_s(options: Options, start: float) -> float | None:
-    """Return the time left of a limit since `start`, of `time.perf_counter`; None without a limit."""
+    """Return the time left of a limit since `start`, of `clock.now()`; None without a limit."""
     if options.time_limit_s is None:
         return None
     return max(LEAST_TIME_S, start + options.time_limit_s - clock.now())

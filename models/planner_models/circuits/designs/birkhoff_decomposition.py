@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from planner import clock
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.circuits.designs import matchings
 from planner_models.circuits.designs.partial_schedule import PartialSchedule
+from planner_models.circuits.designs.time_limit import TimeLimit
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
@@ -28,9 +30,13 @@ def schedule_bvn(
 ) -> Decision[Schedule]:
     """Schedule one day for each matching of a Birkhoff-von Neumann decomposition of the stuffed demand.
 
+    A time limit ends the decomposition: what is left of demand has no days.
+
     source  Birkhoff 1946, von Neumann 1953; Chang et al. 2000
     """
-    return schedules.make_decision(problem, decompose_stuffed(problem), options=options)
+    deadline = TimeLimit(options).deadline()
+    days = decompose_stuffed(problem, deadline=deadline)
+    return schedules.make_decision(problem, days, options=options, is_cut=clock.now() >= deadline)
 
 
 @takes_matrix
@@ -43,20 +49,22 @@ def schedule_tms(
     """Schedule by traffic matrix scheduling: scale demand to equal sums (Sinkhorn), then decompose it.
 
     The week, or without one the time that the busiest rack needs, is shared out by weight, the
-    longest days first.
+    longest days first. A time limit ends the decomposition, as that of `schedule_bvn`.
 
     source  Porter et al. 2013 (Mordia), traffic matrix scheduling
     """
-    return schedules.make_decision(problem, decompose_scaled(problem, rounds), options=options)
+    deadline = TimeLimit(options).deadline()
+    days = decompose_scaled(problem, rounds, deadline=deadline)
+    return schedules.make_decision(problem, days, options=options, is_cut=clock.now() >= deadline)
 
 
 def decompose_stuffed(problem: Circuits, *, deadline: float = math.inf) -> list[Day]:
-    """Return the days of `schedule_bvn`, those until a deadline of `time.perf_counter`."""
+    """Return the days of `schedule_bvn`, those until a deadline of `clock.now()`."""
     return _decompose(problem, matchings.stuff(problem.bits / problem.circuit_mbps), deadline)
 
 
 def decompose_scaled(problem: Circuits, rounds: int = 50, *, deadline: float = math.inf) -> list[Day]:
-    """Return the days of `schedule_tms`, those until a deadline of `time.perf_counter`."""
+    """Return the days of `schedule_tms`, those until a deadline of `clock.now()`."""
     time = problem.bits / problem.circuit_mbps
     busiest = float(max(time.sum(axis=1).max(), time.sum(axis=0).max()))
     if busiest <= 0:

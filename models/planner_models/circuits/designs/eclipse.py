@@ -84,7 +84,7 @@ def schedule(
 def days(problem: Circuits, *, starts: int = 1, deadline: float = math.inf) -> list[Day]:
     """Return the days of Eclipse alone, compiled: without the packet switch's share or a plan's tables.
 
-    deadline  of `time.perf_counter`, when no more days are added
+    deadline  of `clock.now()`, when no more days are added
     """
     if problem.window_us is not None:
         return _schedule_days(problem, problem.switches, starts, deadline)

@@ -107,7 +107,7 @@ def schedule_hotspots(
 def match_heaviest(
     problem: Circuits, day_us: float | None = None, *, deadline: float = math.inf
 ) -> list[Day]:
-    """Return the days of `schedule_hotspots`, those until a deadline of `time.perf_counter`."""
+    """Return the days of `schedule_hotspots`, those until a deadline of `clock.now()`."""
     partial, length = PartialSchedule(problem, deadline=deadline), choose_day_us(problem, day_us)
     while not partial.over and partial.left.any():
         partial.add(matchings.find_heaviest(partial.left), length)

@@ -37,7 +37,7 @@ WORK: Final = 20_000_000  # pairs weighed in all matchings of a search
 def improve(problem: Circuits, days: Sequence[Day], *, deadline: float = math.inf) -> list[Day]:
     """Return days whose circuits serve at least as much; the days themselves where all circuits are dark.
 
-    deadline  of `time.perf_counter`; the search has a limit of its own, too
+    deadline  of `clock.now()`; the search has a limit of its own, too
     """
     if problem.dark == "all" or problem.night_us <= 0 or problem.window_us is None or not days:
         return list(days)

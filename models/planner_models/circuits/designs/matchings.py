@@ -74,7 +74,7 @@ def decompose(
 ) -> Iterator[tuple[float, NDArray[np.int64]]]:
     """Yield weights and perfect matchings that add up to a matrix of equal row and column sums.
 
-    It ends early at a deadline of `time.perf_counter`.
+    It ends early at a deadline of `clock.now()`.
 
     source  Birkhoff 1946, von Neumann 1953
     """
@@ -93,7 +93,7 @@ def list_maximal(
     """Return (M, n) all maximal matchings of the allowed pairs; None if there are more than `most`.
 
     None too where the search takes over 50 steps for each matching that may be found, or comes to a
-    deadline of `time.perf_counter`.
+    deadline of `clock.now()`.
     """
     allowed, most_steps = np.ascontiguousarray(allowed), 50 * most
     n = len(allowed)

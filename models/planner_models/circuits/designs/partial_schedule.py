@@ -119,7 +119,7 @@ class PartialSchedule:
     days     so far
     left     (n, n) bits that they leave
     used_us  (switches,) time of each switch's days, nights included
-    deadline of `time.perf_counter`, when it grows no more
+    deadline of `clock.now()`, when it grows no more
     """
 
     def __init__(self, problem: Circuits, *, deadline: float = math.inf) -> None:

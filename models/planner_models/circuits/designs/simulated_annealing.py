@@ -81,7 +81,7 @@ def days(
     enough_bits: float = math.inf,
     report: Callable[[list[Day]], None] | None = None,
 ) -> list[Day]:
-    """Return the days of the search alone, which ends at a deadline of `time.perf_counter`.
+    """Return the days of the search alone, which ends at a deadline of `clock.now()`.
 
     enough_bits  bits that are served, at which the search ends
     report       is called with the best days after each round

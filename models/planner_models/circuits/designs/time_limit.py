@@ -19,7 +19,7 @@ class TimeLimit:
         self.options, self.start = options, clock.now()
 
     def deadline(self, share: float = 1.0) -> float:
-        """Return when a share of the limit is over, by `time.perf_counter`; inf without a limit."""
+        """Return when a share of the limit is over, by `clock.now()`; inf without a limit."""
         limit_s = self.options.time_limit_s
         return math.inf if limit_s is None else self.start + share * limit_s
 

@@ -333,10 +333,13 @@ def make_decision(
     bound: float | None = None,
     backend: str | None = None,
     options: Options = Options(),
+    is_cut: bool = False,
 ) -> Decision[Schedule]:
     """Return the decision for these days; its objective value is the rate at which demand is served, Mbit/s.
 
     With `service = "all"` there is no plan where demand is left unserved.
+
+    is_cut  whether a time limit ended the search
     """
     plan, served, done = make_plan(problem, days)
     objective, gap = served_rate(problem, served, done), options.gap or 1e-6
@@ -347,6 +350,7 @@ def make_decision(
         bound=bound,
         metric="served_mbps",
         backend=backend,
+        is_cut=is_cut,
     )
     offered = float(problem.demands["bits"].sum())
     unserved = offered - served

@@ -89,17 +89,22 @@ def with_service(decide: Callable[..., Decision[Trees]], *, pins: bool = False) 
     return decide_for_all
 
 
-def conclude(streams: Streams, *, guarantees: frozenset[str] = ALL_GUARANTEES) -> Decision[Trees]:
+def conclude(
+    streams: Streams, *, guarantees: frozenset[str] = ALL_GUARANTEES, is_cut: bool = False
+) -> Decision[Trees]:
     """Return the decision for streams, with their objective value and no bound.
 
     Without a plan, and with a reason, where a pinned stream is missing.
+
+    is_cut  whether a time limit ended the search
     """
     problem = streams.problem
     reasons = _report_missing(problem, streams)
     if reasons:
         return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric=OBJECTIVE, reasons=reasons))
     plan = streams.plan()
-    proof = Proof(status=Status.FEASIBLE, objective=measure(problem, plan, None)[OBJECTIVE], metric=OBJECTIVE)
+    objective = measure(problem, plan, None)[OBJECTIVE]
+    proof = Proof(status=Status.FEASIBLE, objective=objective, metric=OBJECTIVE, is_cut=is_cut)
     return Decision(plan=plan, proof=proof, guarantees=guarantees)
 
 

@@ -33,12 +33,14 @@ def decide(
     is_optimal: bool = False,
     backend: str | None = None,
     reasons: tuple[str, ...] = (),
+    is_cut: bool = False,
 ) -> Decision[UpdatePlan]:
     """Return the decision with the plan of some steps.
 
     claims      constraints that the plan satisfies, besides `ALWAYS`
     metric      that the objective value and `bound` are of; None for no objective
     reasons     why no plan of the design satisfies all limits, where this one does not
+    is_cut      whether a time limit ended the search
     is_optimal  whether the design proves that no plan in its scope is better
 
     A plan that breaks a class's guarantee is never optimal, and has no bound: that would not say how many
@@ -76,6 +78,7 @@ def decide(
         metric=metric,
         backend=backend,
         reasons=reasons,
+        is_cut=is_cut and not proven,
     )
     return Decision(plan=plan, proof=proof, guarantees=frozenset([*ALWAYS, *claims]))
 

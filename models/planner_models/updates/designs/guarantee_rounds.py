@@ -10,11 +10,12 @@ from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Ints
 from planner_models.updates.designs.loop_free_order import Rounds
 from planner_models.updates.plan.check import ASKS
 from planner_models.updates.plan.plan import as_network
-from planner_models.updates.plan.replay import ADD, REMOVE, SWAP, Operations, State, replay
+from planner_models.updates.plan.replay import ADD, REMOVE, SWAP, Network, Operations, State, replay
 from planner_models.updates.problem.problem import Update
 from planner_models.updates.problem.schema import GUARANTEES, PER_PACKET, WAYPOINT
 
@@ -24,28 +25,67 @@ MAX_CLASSES: Final = 50
 """Classes that are searched."""
 
 
-def improve(problem: Update, rounds: Rounds) -> Rounds:
+def improve(problem: Update, rounds: Rounds, deadline: float | None = None) -> tuple[Rounds, bool]:
     """Return rounds that keep the guarantee of small classes with waypoints, or that may mix no rules.
 
-    Classes of which no rounds do stay as they are.
+    Classes of which no rounds do stay as they are. Also returns whether the deadline, a time of clock.now(),
+    came before the last class.
     """
+    net = as_network(problem)
     levels = [GUARANTEES.index(name) for name in (WAYPOINT, PER_PACKET)]
     slots = problem.slots
     changed = np.bincount(slots.owner[~slots.same], minlength=len(problem.classes))
     small = np.flatnonzero(np.isin(problem.guarantee, levels) & (changed > 0) & (changed <= MAX_CHANGES))
     of_slot, most, least = (part.copy() for part in rounds)
     for one in small[:MAX_CLASSES].tolist():
+        if deadline is not None and clock.now() >= deadline:
+            return Rounds(of_slot, most, least), True
         mine = np.arange(slots.start[one], slots.start[one + 1])
         turning = mine[~slots.same[mine]]
-        best = _search_sets(problem, one, turning)
+        name = GUARANTEES[problem.guarantee[one]]
+        forbidden = sum(bit for bit, names in ASKS.items() if name in names)
+        best = _search_sets(take_class(net, one), turning - slots.start[one], forbidden, deadline)
         if best is not None:
             of_slot[turning] = best
             most[one] = least[one] = int(best.max())
-    return Rounds(of_slot, most, least)
+    return Rounds(of_slot, most, least), False
 
 
-def _search_sets(problem: Update, one: int, turning: Ints) -> Ints | None:
-    """Return the round of each changed slot of a class in the fewest rounds; None where none are right."""
+def take_class(net: Network, one: int) -> Network:
+    """Return the rules of one class alone."""
+    first, end = int(net.start[one]), int(net.start[one + 1])
+    before, after = (
+        slice(net.old_start[first], net.old_start[end]),
+        slice(net.new_start[first], net.new_start[end]),
+    )
+    ways = slice(net.way_start[one], net.way_start[one + 1])
+    return Network(
+        start=np.array([0, end - first]),
+        owner=np.zeros(end - first, dtype=np.int64),
+        switch=net.switch[first:end],
+        same=net.same[first:end],
+        old_start=net.old_start[first : end + 1] - net.old_start[first],
+        old_hop=net.old_hop[before],
+        old_link=net.old_link[before],
+        new_start=net.new_start[first : end + 1] - net.new_start[first],
+        new_hop=net.new_hop[after],
+        new_link=net.new_link[after],
+        entering=net.entering[first:end],
+        ingress=net.ingress[[one]],
+        egress=net.egress[[one]],
+        ways=net.ways[ways],
+        way_start=net.way_start[one : one + 2] - net.way_start[one],
+        switches=net.switches,
+    )
+
+
+def _search_sets(net: Network, turning: Ints, forbidden: int, deadline: float | None) -> Ints | None:
+    """Return the round of each changed slot of a class in the fewest rounds; None where none are right.
+
+    net        of the class alone
+    forbidden  sum of what packets may not meet
+    deadline   time of clock.now() at which the search ends without an answer
+    """
     count = len(turning)
     every = (1 << count) - 1
     fewest = {0: 0}
@@ -53,11 +93,15 @@ def _search_sets(problem: Update, one: int, turning: Ints) -> Ints | None:
     for now in range(every):
         if now not in fewest:
             continue
+        if deadline is not None and clock.now() >= deadline:
+            return None
         rest = every & ~now
         turn = rest
         while turn:
             after = now | turn
-            if fewest[now] + 1 < fewest.get(after, count + 1) and _is_kept(problem, one, turning, now, turn):
+            if fewest[now] + 1 < fewest.get(after, count + 1) and _is_kept(
+                net, turning, now, turn, forbidden
+            ):
                 fewest[after], before[after] = fewest[now] + 1, now
             turn = (turn - 1) & rest
     if every not in fewest:
@@ -71,13 +115,12 @@ def _search_sets(problem: Update, one: int, turning: Ints) -> Ints | None:
     return rounds
 
 
-def _is_kept(problem: Update, one: int, turning: Ints, now: int, turn: int) -> bool:
-    """Return whether a class's guarantee holds while some switches change, others having changed before.
+def _is_kept(net: Network, turning: Ints, now: int, turn: int, forbidden: int) -> bool:
+    """Return whether packets meet nothing forbidden while some switches change, others having changed before.
 
     now, turn  sets of places in `turning`
     """
-    slots = problem.slots
-    has_now, has_next = slots.now.has_rule(), slots.next.has_rule()
+    has_now, has_next = np.diff(net.old_start) > 0, np.diff(net.new_start) > 0
     places = np.arange(len(turning))
     done, moves = turning[(now >> places & 1) > 0], turning[(turn >> places & 1) > 0]
     state = State.before(has_now)
@@ -85,14 +128,13 @@ def _is_kept(problem: Update, one: int, turning: Ints, now: int, turn: int) -> b
     state.new[done] = has_next[done]
     action = np.where(has_now & has_next, SWAP, np.where(has_next, ADD, REMOVE))[moves].astype(np.int64)
     zeros, ones = np.zeros(len(moves), dtype=np.int64), np.ones(len(moves), dtype=np.int64)
+    links = int(max(net.old_link.max(initial=-1), net.new_link.max(initial=-1))) + 1
     outcome = replay(
-        as_network(problem),
+        net,
         state,
         Operations(zeros, moves, action, ones),
         np.array([0, len(moves)]),
-        np.zeros(len(problem.classes), dtype=bool),
-        len(problem.links),
+        np.zeros(1, dtype=bool),
+        links,
     )
-    name = GUARANTEES[problem.guarantee[one]]
-    forbidden = sum(bit for bit, names in ASKS.items() if name in names)
     return not int(outcome.bits[0]) & forbidden

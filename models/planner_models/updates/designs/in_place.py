@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Bools, Ints
 from planner.contract.design import Decision
 from planner.options import Options
@@ -33,24 +34,30 @@ def update_in_order(problem: Update, *, options: Options = Options()) -> Decisio
 
     Classes without a guarantee change in the first round, those that may lose packets keep free of loops, and
     the others lose none. Waypoints and paths without rules of both are kept only by chance. The bound counts
-    waits that are forced for one class; it holds for changes in place.
+    waits that are forced for one class; it holds for changes in place. Once a time limit is over, other
+    classes change as in `update_by_neighbours`, and their waits do not count.
     """
-    rounds = _order(problem, find_rounds(as_network(problem), _ordered(problem), may_lose=_may_lose(problem)))
-    return _decide(problem, rounds, options)
+    deadline = options.deadline()
+    found = find_rounds(
+        as_network(problem), _ordered(problem), may_lose=_may_lose(problem), deadline=deadline
+    )
+    is_cut = deadline is not None and clock.now() >= deadline
+    return _decide(problem, _order(problem, found), options, is_cut=is_cut)
 
 
 def update_in_few_rounds(problem: Update, *, options: Options = Options()) -> Decision[UpdatePlan]:
     """Change rules in place in the fewest rounds: greedily in several orders, and by search where small.
 
     The search of small classes also keeps waypoints and paths without rules of both, where rounds exist that
-    do.
+    do. Once a time limit is over, other classes keep their greedy rounds.
     """
     from planner_models.updates.designs.fewest_rounds import improve  # compiled only for this design
 
-    net, may_lose = as_network(problem), _may_lose(problem)
-    greedy = find_rounds(net, _ordered(problem), may_lose=may_lose, tries=MOST_TRIES)
-    rounds = _order(problem, improve(net, greedy, may_lose))
-    return _decide(problem, guarantee_rounds.improve(problem, rounds), options)
+    net, may_lose, deadline = as_network(problem), _may_lose(problem), options.deadline()
+    greedy = find_rounds(net, _ordered(problem), may_lose=may_lose, tries=MOST_TRIES, deadline=deadline)
+    found, is_cut = improve(net, greedy, may_lose, deadline)
+    rounds, is_late = guarantee_rounds.improve(problem, _order(problem, found), deadline)
+    return _decide(problem, rounds, options, is_cut=is_cut or is_late)
 
 
 def update_by_neighbours(problem: Update, *, options: Options = Options()) -> Decision[UpdatePlan]:
@@ -109,7 +116,9 @@ def steps_of_rounds(problem: Update, rounds: Ints) -> list[Step]:
     return steps
 
 
-def _decide(problem: Update, rounds: Rounds, options: Options) -> Decision[UpdatePlan]:
+def _decide(
+    problem: Update, rounds: Rounds, options: Options, *, is_cut: bool = False
+) -> Decision[UpdatePlan]:
     return decide(
         problem,
         steps_of_rounds(problem, rounds.of_slot),
@@ -118,4 +127,5 @@ def _decide(problem: Update, rounds: Rounds, options: Options) -> Decision[Updat
         metric="rounds",
         bound=float(rounds.least.max(initial=0)),
         scope=SCOPE,
+        is_cut=is_cut,
     )

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Bools, Ints
 from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.updates.designs.union_order import (
@@ -29,6 +30,10 @@ from planner_models.updates.plan.replay import Network
 
 MOST_TRIES: Final = 6
 """Orders of switches that are tried where the first one needs more rounds than the bound."""
+
+
+AT_ONCE: Final = 500
+"""Classes between looks at the clock."""
 
 
 class Rounds(NamedTuple):
@@ -460,16 +465,38 @@ def _wait_forward(net: Network, one: int, slot_at: Ints, earliest: Ints, backwar
 
 
 def find_rounds(
-    net: Network, changes: Bools, *, may_lose: Bools | None = None, tries: int = 1, prove: bool = True
+    net: Network,
+    changes: Bools,
+    *,
+    may_lose: Bools | None = None,
+    tries: int = 1,
+    prove: bool = True,
+    deadline: float | None = None,
 ) -> Rounds:
     """Return rounds for the classes that change.
 
     may_lose  (C,) whether packets of a class may be lost meanwhile; by default none may
-    tries  orders of switches to try for a class, while its rounds are above the bound
-    prove  whether to find bounds; without, they are 0
+    tries     orders of switches to try for a class, while its rounds are above its bound
+    prove     whether to find bounds; without, they are 0
+    deadline  time of clock.now(), after which classes change as by `order_by_neighbours`, in more rounds and
+              with a bound of 1; None: without
     """
     may_lose = np.zeros(len(changes), dtype=bool) if may_lose is None else may_lose
-    return Rounds(*order_all(net, np.flatnonzero(changes), may_lose, tries, prove))
+    classes = np.flatnonzero(changes)
+    if deadline is None:
+        return Rounds(*order_all(net, classes, may_lose, tries, prove))
+    rounds = Rounds(*order_all(net, classes[:0], may_lose, tries, prove))
+    for first in range(0, len(classes), AT_ONCE):
+        here = classes[first : first + AT_ONCE]
+        if clock.now() >= deadline:
+            rest = classes[first:]
+            later = order_by_neighbours(net, rest)
+            np.maximum.at(rounds.most, net.owner, later)
+            rounds.least[rest] = int(prove)
+            return rounds._replace(of_slot=rounds.of_slot + later)
+        for total, part in zip(rounds, order_all(net, here, may_lose, tries, prove), strict=True):
+            total += part
+    return rounds
 
 
 @kernel

@@ -5,12 +5,13 @@ from __future__ import annotations
 import weakref
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats, Ints, Ints32, read_only
+from planner.compiled import kernel
 from planner.contract.plan import Violations
 from planner.contract.tolerances import exceeds, falls_short
 from planner.errors import PlanRejected
@@ -317,7 +318,10 @@ def _load_links(done: Evaluation) -> dict[int, Floats]:
     last_group = np.full(len(every), -1)
     last_group[done.classes] = np.arange(len(done.classes))
     reach_start = np.searchsorted(done.outcome.reach_group, np.arange(len(done.steps) + 1))
-    held: dict[int, Floats] = {}  # loads of classes that are changed in place, until they are done
+    of_class = (last_group, problem.ingress, problem.traffic_mbps, reach_start, done.outcome.reach_link)
+    columns = [array for side in (old, new) for array in (side.indptr, side.indices, side.data)]
+    moving = _Moving(*map(read_only, (*of_class, *columns)))
+    held = np.full(len(every), -1)  # group in which classes were changed in place, until they are done
     found: dict[int, Floats] = {}
 
     def of(classes: Ints, share: Floats) -> sp.csc_array:
@@ -337,32 +341,82 @@ def _load_links(done: Evaluation) -> dict[int, Floats]:
         rise = np.asarray(before.maximum(after).sum(axis=1) - before.sum(axis=1)).ravel()
         change = np.asarray(after.sum(axis=1) - before.sum(axis=1)).ravel()
         part[stamped] = share[stamped]
-        for group in groups[~done.is_stamped[one] & (problem.traffic_mbps[one] > 0)].tolist():
-            name = int(done.classes[group])
-            ends = [_column(side, name) for side in (old, new)]
-            present = held.pop(name, ends[0])
-            if problem.ingress[name] >= 0:
-                peak = np.zeros(len(problem.links))
-                reach = done.outcome.reach_link[reach_start[group] : reach_start[group + 1]]
-                peak[reach] = problem.traffic_mbps[name]
-            else:
-                peak = np.maximum(*ends)
-            is_last = group == last_group[name]
-            if not is_last:
-                held[name] = peak
-            rise += peak - present
-            change += (ends[1] if is_last else peak) - present
+        in_place = groups[~done.is_stamped[one] & (problem.traffic_mbps[one] > 0)]
+        _move_in_place(in_place, done.classes[in_place], moving, held, rise, change)
         found[step] = loads + rise
         loads = loads + change
     return found
 
 
-def _column(matrix: sp.csc_array, column: int) -> Floats:
-    """Return a column as an array with zeros; much faster than slicing, which makes a matrix first."""
-    found = np.zeros(matrix.shape[0])
-    rows = slice(matrix.indptr[column], matrix.indptr[column + 1])
-    found[matrix.indices[rows]] = matrix.data[rows]
-    return found
+class _Moving(NamedTuple):
+    """What the loads of classes that are changed in place follow from; C classes, G groups of changes.
+
+    last_group   (C,) last group of each class
+    ingress      (C,) only ingress of a class, or -1
+    traffic      (C,) Mbit/s
+    reach_start  (G + 1,) starts in `reach_link` of the links that packets of a group can take
+    old_start, old_link, old_load  loads of classes before, Mbit/s, by columns; `new` the same after
+    """
+
+    last_group: Ints
+    ingress: Ints
+    traffic: Floats
+    reach_start: Ints
+    reach_link: Ints
+    old_start: Ints32
+    old_link: Ints32
+    old_load: Floats
+    new_start: Ints32
+    new_link: Ints32
+    new_load: Floats
+
+
+@kernel
+def _move_in_place(
+    groups: Ints, classes: Ints, moving: _Moving, held: Ints, rise: Floats, change: Floats
+) -> None:
+    """Add to the loads of links in a step, and after it, what groups (n,) of classes (n,) change, Mbit/s.
+
+    held  (C,) group whose largest loads a class has now; -1: those before the update; written
+    """
+    load = np.zeros(len(rise))
+    for place in range(len(groups)):
+        group, one = groups[place], classes[place]
+        if held[one] < 0:
+            for entry in range(moving.old_start[one], moving.old_start[one + 1]):
+                rise[moving.old_link[entry]] -= moving.old_load[entry]
+                change[moving.old_link[entry]] -= moving.old_load[entry]
+        else:
+            _add_peak(held[one], one, moving, -1.0, rise, load)
+            _add_peak(held[one], one, moving, -1.0, change, load)
+        _add_peak(group, one, moving, 1.0, rise, load)
+        if group == moving.last_group[one]:
+            held[one] = -1
+            for entry in range(moving.new_start[one], moving.new_start[one + 1]):
+                change[moving.new_link[entry]] += moving.new_load[entry]
+        else:
+            held[one] = group
+            _add_peak(group, one, moving, 1.0, change, load)
+
+
+@kernel
+def _add_peak(group: int, one: int, moving: _Moving, sign: float, total: Floats, load: Floats) -> None:
+    """Add the largest loads of a class during a group of changes to those of all, with a sign.
+
+    load  (E,) memory, zeros between calls
+    """
+    if moving.ingress[one] >= 0:
+        for place in range(moving.reach_start[group], moving.reach_start[group + 1]):
+            total[moving.reach_link[place]] += sign * moving.traffic[one]
+        return
+    for entry in range(moving.old_start[one], moving.old_start[one + 1]):
+        load[moving.old_link[entry]] = moving.old_load[entry]
+        total[moving.old_link[entry]] += sign * moving.old_load[entry]
+    for entry in range(moving.new_start[one], moving.new_start[one + 1]):
+        more = moving.new_load[entry] - load[moving.new_link[entry]]
+        total[moving.new_link[entry]] += sign * max(more, 0.0)
+    for entry in range(moving.old_start[one], moving.old_start[one + 1]):
+        load[moving.old_link[entry]] = 0.0
 
 
 def check(problem: Update, plan: UpdatePlan) -> Violations:

@@ -436,6 +436,17 @@ def test_a_search_in_parts_is_that_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_array_equal([day.target for day in again], [day.target for day in first])
 
 
+@pytest.mark.parametrize("name", ["bvn", "tms"])
+def test_decompositions_end_at_the_time_limit(name: str) -> None:
+    entry = Entry(label=name, design=SYSTEM.design(name))
+    problem = generators.skewed(racks=16, seed=1)
+    full = evaluate(SYSTEM, problem, entry)
+    cut = evaluate(SYSTEM, problem, entry, options=Options(time_limit_s=1e-9))
+    assert not full.proof.is_cut
+    assert cut.proof.is_cut
+    assert cut.proof.objective < full.proof.objective
+
+
 @pytest.mark.parametrize("name", ["search", "optimum", "bound"])
 def test_searches_of_many_racks_keep_the_time_limit(name: str) -> None:
     """Matchings of 128 racks take a search of 15 s, and a list of all of them 2 s."""

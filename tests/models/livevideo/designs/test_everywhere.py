@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner import Options
 from planner_models.livevideo.designs import everywhere
 from tests.models.livevideo.networks import problem
 
@@ -43,3 +44,16 @@ def test_channels_are_sent_with_all_bitrates_in_the_order_of_their_first_request
         plan = everywhere.distribute(late, order=order).plan  # type: ignore[arg-type]
         assert plan is not None
         assert set(plan.trees["channel"]) == sent
+
+
+def test_no_more_objects_are_sent_after_a_time_limit() -> None:
+    one = problem(
+        [("S", "E", 9.0, 1.0), ("E", "A", 9.0, 0.0)],
+        [("v", 2000.0, 1.0)],
+        [("A", "v", 2000.0, 1.0)],
+        tiers={"S": "source", "E": "edge", "A": "group"},
+    )
+    assert set(everywhere.distribute(one, order="table").plan.trees["channel"]) == {"v"}
+    decision = everywhere.distribute(one, order="table", options=Options(time_limit_s=1e-9))
+    assert decision.proof.is_cut
+    assert not len(decision.plan.trees)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner import Options
 from planner.contract.proof import Status
 from planner_models.updates import SYSTEM, Update, check
 from tests.models.updates.updates import hops_of, updates, walk_all
@@ -127,6 +128,32 @@ def test_waypoints_are_kept_where_an_order_does() -> None:
     problem = build("a>b b>w w>d c>w", "a>c c>w w>d b>d", guarantee="waypoint", ingress="a", waypoints="w")
     decision = SYSTEM.design("ordered_exact").run(problem)
     assert not len(check(problem, decision.plan))
+    assert decision.proof.status is Status.OPTIMAL
+    assert decision.plan.rounds == 2
+
+
+@pytest.mark.parametrize("name", ["ordered", "ordered_exact"])
+@PROFILE
+@given(updates())
+def test_at_a_time_limit_classes_change_as_their_neighbours_are_ready(name: str, problem: Update) -> None:
+    cut = SYSTEM.design(name).run(problem, options=Options(time_limit_s=1e-9))
+    full = SYSTEM.design(name).run(problem)
+    assert not {"loop", "black_hole", "complete"} & set(check(problem, cut.plan).frame["limit"])
+    if cut.proof.bound is not None and full.proof.bound is not None:
+        assert cut.proof.bound <= full.proof.bound <= full.plan.rounds
+
+
+def test_the_rules_of_one_class_alone_make_the_same_packets() -> None:
+    """A class is replayed without the others: its waypoint is kept in as many rounds as alone."""
+    alone = build("a>b b>w w>d c>w", "a>c c>w w>d b>d", guarantee="waypoint", ingress="a", waypoints="w")
+    classes = pd.concat([alone.classes.assign(**{"class": name}) for name in ("v", "x")], ignore_index=True)
+    rules = {
+        side: pd.concat(
+            [getattr(alone, side).assign(**{"class": name}) for name in ("v", "x")], ignore_index=True
+        )
+        for side in ("now", "next")
+    }
+    decision = SYSTEM.design("ordered_exact").run(replace(alone, classes=classes, **rules))
     assert decision.proof.status is Status.OPTIMAL
     assert decision.plan.rounds == 2
 

@@ -155,7 +155,7 @@ class Network:
     def advance(self, until_us: float, *, deadline: float = math.inf) -> None:
         """Advance time to `until_us`; events of that instant itself wait for the next call.
 
-        deadline  of `time.perf_counter`: time ends there at the end of an instant, to whole nanoseconds
+        deadline  of `clock.now()`: time ends there at the end of an instant, to whole nanoseconds
                   where possible, some events after it at least
         """
         state, until = self.state, float(round_to_ticks(until_us))
