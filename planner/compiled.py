@@ -9,10 +9,11 @@ a stated amount of input. It may say so only if its results are the same to the 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -25,13 +26,18 @@ kernels: list[Kernel] = []
 """All that are decorated in the modules loaded so far."""
 
 
-class _InPython(threading.local):
-    """Whether this thread runs a kernel by Python: those that it calls are then run so too."""
+class _Ways(threading.local):
+    """How this thread calls kernels.
 
-    is_running = False
+    in_python     a kernel is run by Python: those that it calls are then run so too
+    compiles_all  kernels are compiled also where Python may run them
+    """
+
+    in_python = False
+    compiles_all = False
 
 
-_in_python = _InPython()
+_ways = _Ways()
 
 
 class Kernel:
@@ -71,10 +77,12 @@ class Kernel:
         """Call the compiled function, or the function itself where Python may run it."""
         if named:
             arguments = inspect.signature(self.py_func).bind(*arguments, **named).args
-        if _in_python.is_running:
+        if _ways.in_python:
             return self.py_func(*arguments)
         if self.observe is not None:
             return self.observe(self, arguments)
+        if _ways.compiles_all:
+            self.elements_left = 0
         if self.elements_left > 0:
             elements = count_elements(arguments)
             self.elements_left -= elements
@@ -84,18 +92,28 @@ class Kernel:
 
     def call_in_python(self, arguments: tuple[Any, ...]) -> Any:
         """Call the function, and those that it calls, without compiling any of them."""
-        _in_python.is_running = True
+        _ways.in_python = True
         try:
             with np.errstate(all="ignore"):  # compiled code does not warn
                 return self.py_func(*arguments)
         finally:
-            _in_python.is_running = False
+            _ways.in_python = False
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the dispatcher, such as `signatures`."""
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.dispatcher, name)
+
+
+@contextlib.contextmanager
+def compile_all() -> Iterator[None]:
+    """Compile each kernel that is called within the block, also those that Python may run."""
+    before, _ways.compiles_all = _ways.compiles_all, True
+    try:
+        yield
+    finally:
+        _ways.compiles_all = before
 
 
 def count_elements(arguments: tuple[Any, ...]) -> int:

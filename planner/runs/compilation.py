@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from planner import clock
+from planner import clock, compiled
 from planner.contract import progress
 from planner.contract.system import System
 from planner.errors import PlannerError
@@ -68,7 +68,7 @@ def compile_ahead(system: System, entry: Entry, options: Options, run: Callable[
     _ready.add(key)
     start = clock.paused_s()
     sample = system.problem.sample()
-    with progress.ignore():
+    with progress.ignore(), compiled.compile_all():
         try:
             run(sample, entry)
         except PlannerError:  # its parameters may name parts that the sample does not have

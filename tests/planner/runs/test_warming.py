@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numba import njit
 
+from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.runs import compilation
 from planner.runs.evaluation import evaluate
@@ -22,7 +22,7 @@ def new_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compiled_design() -> Any:
-    @njit
+    @njit()
     def doubled(value: float) -> float:
         return 2.0 * value
 
@@ -42,6 +42,23 @@ def test_every_design_is_compiled_once() -> None:
     assert done.seconds > 0.0
     assert warm(system).kernels == 0
     assert evaluate(system, Link(2.0, 1.0), entry(system, "own")).proof.compile_s == 0.0
+
+
+def test_kernels_that_python_may_run_are_compiled_too() -> None:
+    @run_small_in_python(in_one_call=10, in_all=100)
+    @njit()
+    def halved(value: float) -> float:
+        return value / 2.0
+
+    def decide(problem: Link) -> Decision[Admitted]:
+        halved(np.float64(1.0))
+        return admit(problem)
+
+    kernel: Any = halved
+    evaluate(toy(decide=decide), Link(2.0, 1.0), entry(toy(decide=decide), "own"))
+    assert "dispatcher" not in vars(kernel)
+    assert warm(toy(sample=lambda: Link(1.0, 1.0), decide=decide)).kernels == 1
+    assert kernel.elements_left == 0
 
 
 def test_a_system_without_kernels_needs_nothing() -> None:
