@@ -11,7 +11,8 @@ import sys
 import time
 
 from planner.scenarios.catalogue import system_names
-from tests.fuzzing.bases import choose_systems
+from tests.fuzzing.bases import choose_readers, choose_systems
+from tests.fuzzing.cases import reader_names
 from tests.fuzzing.running import run_case
 
 SLOW_S = 3.0
@@ -24,8 +25,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzzing", description="Run hostile cases.")
     parser.add_argument("cases", nargs="+", help="numbers, or ranges as 0-9999")
     parser.add_argument("--system", action="append", choices=system_names(), help="only input of this system")
+    parser.add_argument("--reader", action="append", choices=reader_names(), help="only files of this reader")
     given = parser.parse_args()
     choose_systems(given.system or ())
+    choose_readers(given.reader or ())
     begin, done, faulty, longest = time.process_time(), 0, 0, 0.0
     for text in given.cases:
         first, _, last = text.partition("-")

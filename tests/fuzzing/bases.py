@@ -32,6 +32,8 @@ SMALL: Final = {
 """Shipped tables of systems that have a large sample, or one with few of the tables."""
 _chosen: list[str] = []
 """Systems whose inputs hostile cases damage; all where empty."""
+_readers: list[str] = []
+"""Readers whose files hostile cases damage, and nothing else; all kinds of input where empty."""
 OPTIONS: Final = Options(time_limit_s=2.0, seed=1, threads=1)
 
 
@@ -67,6 +69,16 @@ def choose_systems(names: Iterable[str]) -> None:
     _chosen[:] = names
     bases.cache_clear()
     documents.cache_clear()
+
+
+def choose_readers(names: Iterable[str]) -> None:
+    """Let hostile cases damage only files of these readers, such as `traffic/sndlib`."""
+    _readers[:] = names
+
+
+def chosen_readers() -> list[str]:
+    """Return the readers whose files hostile cases damage; none where they damage all kinds of input."""
+    return list(_readers)
 
 
 def has_chosen_systems() -> bool:

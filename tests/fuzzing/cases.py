@@ -21,7 +21,7 @@ from planner.errors import PlannerError
 from planner.io.layout import Layout
 from planner.scenarios.catalogue import find_system
 from tests import hostile
-from tests.fuzzing.bases import SCENARIOS, bases, documents, has_chosen_systems
+from tests.fuzzing.bases import SCENARIOS, bases, chosen_readers, documents, has_chosen_systems
 from tests.fuzzing.crafted import OF_BYTES, craft_tables
 from tests.fuzzing.faults import MAX_LINE, find_text_faults
 from tests.models.flowtables.problem import test_openflow
@@ -123,7 +123,7 @@ def of_tables(draw: random.Random, folder: Path) -> Command:
 
 def of_crafted(draw: random.Random, folder: Path) -> Command:
     """Give a reader a file that was made to stop it; check the scenario that reads it."""
-    if has_chosen_systems() or draw.random() < 0.7:
+    if not chosen_readers() and (has_chosen_systems() or draw.random() < 0.7):
         base = draw.choice(bases())
         for name, content in craft_tables(draw, base.tables).items():
             (folder / name).write_bytes(content)
@@ -138,7 +138,7 @@ def of_files(draw: random.Random, folder: Path) -> Command:
 
 
 def _read_file(draw: random.Random, folder: Path, damage: Callable[[random.Random, bytes], bytes]) -> Command:
-    name, content, problem = draw.choice(_files())
+    name, content, problem = draw.choice([file for file in _files() if _is_chosen(file[2])])
     for other, text in NETWORK.items():
         (folder / other).write_text(text)
     if draw.random() < 0.95:
@@ -154,6 +154,16 @@ def _read_file(draw: random.Random, folder: Path, damage: Callable[[random.Rando
     if document["problem"]["source"] in ("matrices", "coflow_windows", "flow_windows", "sessions"):
         return ["roll", "s.toml", "--out", "out", "--time-limit", 1]
     return ["check", "s.toml"]
+
+
+def _is_chosen(problem: Mapping[str, Any]) -> bool:
+    readers = chosen_readers()
+    return not readers or f"{problem['system']}/{problem['source']}" in readers
+
+
+def reader_names() -> list[str]:
+    """Return the readers of single files that hostile cases know, such as `traffic/sndlib`."""
+    return sorted({f"{problem['system']}/{problem['source']}" for _, _, problem in _files()})
 
 
 def _files() -> list[tuple[str, bytes, dict[str, Any]]]:

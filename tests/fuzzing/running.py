@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from tests.commands import planner
-from tests.fuzzing.bases import bases, documents, has_chosen_systems
+from tests.fuzzing.bases import bases, chosen_readers, documents, has_chosen_systems
 from tests.fuzzing.cases import KINDS, of_crafted
 from tests.fuzzing.faults import MAX_OUTPUT, find_control_characters, find_text_faults
 from tests.fuzzing.sandbox import Sandbox, limit_memory
@@ -40,7 +40,7 @@ def run_case(number: int) -> list[str]:
         _sandbox = Sandbox()
         limit_memory()
     draw = random.Random(number)
-    kinds = OF_SYSTEMS if has_chosen_systems() else list(KINDS)
+    kinds = ["files"] if chosen_readers() else OF_SYSTEMS if has_chosen_systems() else list(KINDS)
     (kind,) = draw.choices(kinds, [KINDS[name][0] for name in kinds])
     make = KINDS[kind][1]
     if number >= FIRST_CRAFTED:
