@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from planner.bits import count_bits
 from planner.compiled import inner, kernel
 from planner_models.flowtables.plan.bit_index import find_meeting, has_bit
-from planner_models.flowtables.plan.bits import count_ones
 
 MOST_ANCHORS = 4
 KEPT_ACTIONS = 16  # whose entries of other actions are kept
@@ -26,7 +26,7 @@ def count_common(first: Any, second: Any, start: Any, end: Any) -> Any:
     first, second = first[start:end], second[start:end]
     total = np.uint64(0)
     for w in range(len(first)):
-        total += count_ones(first[w] & second[w])
+        total += count_bits(first[w] & second[w])
     return np.int64(total)
 
 
@@ -54,7 +54,7 @@ def hit_all(
     chosen[:] = False
     left = np.int64(0)
     for w in range(start, end):
-        left += np.int64(count_ones(rest[w]))
+        left += np.int64(count_bits(rest[w]))
     for b in range(bits):
         bound[b] = left
         if has_bit(mask, index.bit[b]):
@@ -170,7 +170,7 @@ def find_least_masks(headers: Any, needed: Any, rules: Any, index: Any) -> Any: 
                 if last > first and word < high:
                     lowest = matches[word] & (~matches[word] + np.uint64(1))
                     matches[word] ^= lowest
-                    i = np.int64(word) * 64 + np.int64(count_ones(lowest - np.uint64(1)))
+                    i = np.int64(word) * 64 + np.int64(count_bits(lowest - np.uint64(1)))
                 is_last = i == last
                 if not is_last:
                     if action < 0:

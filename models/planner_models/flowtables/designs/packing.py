@@ -22,11 +22,11 @@ import scipy.sparse as sp
 from planner import backends, clock
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
+from planner.bits import count_bits
 from planner.compiled import inner, kernel
 from planner.options import Options
 from planner_models.flowtables.designs.bound import find_forced, is_mixed, make_near
 from planner_models.flowtables.plan.bit_index import BLOCK, keeps_action, make_bit_index
-from planner_models.flowtables.plan.bits import count_ones
 from planner_models.flowtables.plan.classification import classify
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
@@ -257,7 +257,7 @@ def colour(left: Any, together: Any, price: Any, order: Any, most: Any) -> Any:
         for w in range(len(left)):
             while free[w]:
                 lowest = free[w] & (~free[w] + np.uint64(1))
-                v = np.int64(w) * 64 + np.int64(count_ones(lowest - np.uint64(1)))
+                v = np.int64(w) * 64 + np.int64(count_bits(lowest - np.uint64(1)))
                 left[w] ^= lowest
                 free[w] ^= lowest
                 for x in range(w, len(left)):

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.bits import count_bits
 from planner.compiled import inner
-from planner_models.flowtables.plan.bits import count_ones
 from planner_models.flowtables.plan.classification import has_needed
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
@@ -113,7 +113,7 @@ def keeps_action(header: Any, mask: Any, index: Any, rules: Any, found: Any) -> 
                 while left and not is_held:
                     lowest = left & (~left + np.uint64(1))
                     left ^= lowest
-                    i = np.int64(w) * 64 + np.int64(count_ones(lowest - np.uint64(1)))
+                    i = np.int64(w) * 64 + np.int64(count_bits(lowest - np.uint64(1)))
                     if i < first or i >= last:
                         continue
                     if action >= 0 and rules.action[i] != action:

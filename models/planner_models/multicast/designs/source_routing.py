@@ -17,6 +17,7 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Bools, Ints
+from planner.bits import count_bits
 from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
@@ -34,7 +35,7 @@ from planner_models.multicast.plan.headers import (
     lay_out,
 )
 from planner_models.multicast.plan.link_traffic import Trees, measure_headers
-from planner_models.multicast.plan.meta_groups import Masks, count_bits
+from planner_models.multicast.plan.meta_groups import Masks
 from planner_models.multicast.plan.plan import Channels, build_plan
 from planner_models.multicast.plan.table_limits import admit_in_order, build_limits
 from planner_models.multicast.problem.problem import Multicast

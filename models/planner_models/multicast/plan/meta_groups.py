@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
 from planner.errors import InputError
 
 Masks = NDArray[np.uint64]
@@ -152,13 +151,3 @@ def _unions(masks: Masks, meta: Ints) -> Masks:
     union = np.bitwise_or.reduceat(masks[order], np.minimum(first, len(meta) - 1))
     used = np.bincount(meta, minlength=len(union)) > 0
     return np.where(used, union, np.uint64(0))
-
-
-@njit(cache=True, inline="always")
-def count_bits(mask: np.uint64) -> int:
-    """Return the number of bits that are set; one instruction once compiled."""
-    count = 0
-    while mask:
-        mask &= mask - np.uint64(1)
-        count += 1
-    return count

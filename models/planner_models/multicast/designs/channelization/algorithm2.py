@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.bits import count_bits
 from planner.compiled import njit
 from planner.errors import InputError
-from planner_models.multicast.plan.meta_groups import LINEAR, Congestion, Masks, count_bits
+from planner_models.multicast.plan.meta_groups import LINEAR, Congestion, Masks
 
 
 def aggregate(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
+from planner.bits import count_bits
 from planner.compiled import njit
 from planner_models.multicast.designs.channelization.pair_merging import (
     INFINITE_COST,
@@ -18,7 +19,7 @@ from planner_models.multicast.designs.channelization.pair_merging import (
     minimum,
     narrow_sets,
 )
-from planner_models.multicast.plan.meta_groups import Masks, count_bits
+from planner_models.multicast.plan.meta_groups import Masks
 from planner_models.multicast.problem.workloads import next_random
 
 SAMPLED_META_GROUPS: Final = 100  # for the price of an entry

@@ -20,13 +20,14 @@ from planner import clock
 from planner.arrays import Floats, Ints
 from planner.backends import Solution, solve
 from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.bits import count_bits
 from planner.compiled import njit
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.multicast.designs.channelization import agglomerative_clustering, local_search
 from planner_models.multicast.designs.channelization.union_search import search_unions
-from planner_models.multicast.plan.meta_groups import Masks, count_bits, distinct_sets, extra_mbps_bound
+from planner_models.multicast.plan.meta_groups import Masks, distinct_sets, extra_mbps_bound
 
 MAX_NODES: Final = 4_000_000  # of a search for unions at one price vector; beyond, prices say nothing
 MAX_UNIONS_MODELLED: Final = 6_000  # in the exact model

@@ -10,8 +10,9 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
+from planner.bits import count_bits
 from planner.compiled import njit
-from planner_models.multicast.plan.meta_groups import Masks, count_bits
+from planner_models.multicast.plan.meta_groups import Masks
 
 BLOCK_SIZE: Final = 64
 INFINITE_COST: Final = 1e300

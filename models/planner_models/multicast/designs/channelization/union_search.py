@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
+from planner.bits import count_bits
 from planner.compiled import njit
-from planner_models.multicast.plan.meta_groups import Masks, count_bits
+from planner_models.multicast.plan.meta_groups import Masks
 
 
 def search_unions(
