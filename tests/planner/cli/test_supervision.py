@@ -92,6 +92,7 @@ class Interrupt:
             sys.meta_path.remove(self)
             os.kill(os.getpid(), signal.SIGINT)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 sys.meta_path.insert(0, Interrupt())
 sys.argv = ["planner", *{words!r}]
 from planner.cli import main
