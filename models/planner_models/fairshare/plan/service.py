@@ -165,15 +165,17 @@ def fair_levels(  # noqa: C901 - one compiled loop
             if total <= capacity[s]:
                 new = highest + (capacity[s] - total) / weights
             else:
-                rest, new = capacity[s], 0.0
-                for i in np.argsort(full[:m]):
-                    if weights <= 0:
-                        break
-                    new = max(rest, 0.0) / weights
-                    if full[i] > new:
-                        break
-                    rest -= base[i]
-                    weights -= users.weight[begin + i]
+                # users that are full below the level leave the rest to others, until none is below it
+                new, before = capacity[s] / weights, -1.0
+                while new > before:
+                    rest, others, before = capacity[s], 0.0, new
+                    for i in range(m):
+                        if full[i] <= before:
+                            rest -= base[i]
+                        else:
+                            others += users.weight[begin + i]
+                    if others > 0:
+                        new = max(rest, 0.0) / others
             if new > 0 and level[s] < 1e299:
                 damped = np.sqrt(level[s] * new)
                 change = max(change, abs(damped - level[s]) / damped)
