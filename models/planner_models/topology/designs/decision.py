@@ -32,9 +32,17 @@ EQUAL: Final = 1e-6
 KEPT: Final = frozenset({"ports", "moves", "routes"})
 
 
-def route(problem: Fabric, links: Ints, *, start: Floats | None = None) -> Routing:
-    """Return the routing over (n, n) links with the largest demand scale, or nearly so for many blocks."""
-    routing = balance(problem.demand_mbps, capacity_of(links, problem.link_mbps), start=start)
+def route(
+    problem: Fabric, links: Ints, *, start: Floats | None = None, deadline: float | None = None
+) -> Routing:
+    """Return the routing over (n, n) links with the largest demand scale, or nearly so for many blocks.
+
+    deadline  time of clock.now() after which the routing of many blocks is improved no more; None: without
+    """
+    capacity = capacity_of(links, problem.link_mbps)
+    routing = balance(
+        problem.demand_mbps, capacity, start=start, deadline=None if len(links) <= EXACT_BLOCKS else deadline
+    )
     if len(links) > EXACT_BLOCKS or routing.scale <= 0:
         return routing
     program = JointProgram(problem=problem, links=links)
@@ -75,12 +83,14 @@ def decide(
     bound: float | None = None,
     least_transit: float | None = None,
     backend: str | None = None,
+    is_cut: bool = False,
 ) -> Decision[Topology]:
     """Return the decision for (n, n) links.
 
     routing        default: one with the largest demand scale, and less transit
     bound          demand scale that no plan exceeds; None for unknown
     least_transit  the least traffic by transit blocks of plans that reach the bound, Mbit/s; None for unknown
+    is_cut         whether a time limit ended the search
     """
     if routing is None:
         routing = shorten(problem, links, route(problem, links))
@@ -98,9 +108,10 @@ def decide(
         metric="demand_scale",
         ranks=_prove_ranks(problem, plan, objective, bound, least_transit),
         backend=backend,
+        is_cut=is_cut,
     )
     if proof.gap is not None and proof.gap <= gap:
-        proof = replace(proof, status=Status.OPTIMAL)
+        proof = replace(proof, status=Status.OPTIMAL, is_cut=False)
     # a demand without a path at all is a result: its ports have no link, or too few
     return Decision(plan=plan, proof=proof, guarantees=KEPT if objective > 0 else KEPT - {"routes"})
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
@@ -52,6 +52,12 @@ EXCHANGES: Final = 30
 """Rounds of exchanges of links."""
 MOST_EXCHANGED: Final = 24
 """Links that a round exchanges at most, to begin with."""
+FIRST_SHARE: Final = 0.4
+"""Of a time limit, after which the routing over the first links is not improved."""
+RULES_SHARE: Final = 0.6
+"""The same of the links of rules."""
+PATHS_SHARE: Final = 0.7
+"""The same of the paths that the relaxation starts from."""
 EQUAL: Final = 1e-6
 """Relative gap at which the search ends for many blocks."""
 
@@ -65,8 +71,9 @@ def plan(
     The relaxation over fractional links is solved by column generation over transit paths and gives the
     bound; its links are rounded within ports and moves, demand is routed over them, and links are exchanged
     where prices say so. For few blocks integer programs prove the optimum, and then the least stretch at its
-    demand scale.
+    demand scale. Steps that begin after their share of a time limit are left out.
     """
+    end_of = _ends_of_shares(options)
     deadline = options.deadline()
 
     def rest() -> Options:
@@ -76,18 +83,20 @@ def plan(
     if bound <= 0:
         return decide(problem, approach(problem, mesh(problem.ports)), options=options, bound=0.0)
     wanted = _spread(problem)
-    fraction = balance(problem.demand_mbps, wanted * problem.link_mbps)
-    best = _Incumbent.choose(problem, [approach(problem, round_links(problem, wanted))])
-    best = best.improve_by(_Incumbent.choose(problem, _rules(problem)))
+    best = _Incumbent.choose(problem, [approach(problem, round_links(problem, wanted))], end_of(FIRST_SHARE))
+    if not _is_late(end_of(RULES_SHARE)):
+        best = best.improve_by(_Incumbent.choose(problem, _rules(problem), end_of(RULES_SHARE)))
     backend = None
     if not best.reaches(bound, options):
-        relaxed = solve(
-            JointProgram(problem=problem), used_paths(fraction.shares), rest(), gap=RELAXATION_GAP
-        )
-        backend = relaxed.backend
-        bound = min(bound, np.inf if relaxed.bound is None else relaxed.bound)
-        best = _round_relaxation(problem, best, relaxed)
-        progress.report("demand_scale", best.scale, bound)
+        if not _is_late(end_of(RULES_SHARE)):
+            fraction = balance(problem.demand_mbps, wanted * problem.link_mbps, deadline=end_of(PATHS_SHARE))
+            relaxed = solve(
+                JointProgram(problem=problem), used_paths(fraction.shares), rest(), gap=RELAXATION_GAP
+            )
+            backend = relaxed.backend
+            bound = min(bound, np.inf if relaxed.bound is None else relaxed.bound)
+            best = _round_relaxation(problem, best, relaxed, deadline)
+            progress.report("demand_scale", best.scale, bound)
         best = _exchange(problem, best, lambda: bound, rest, options)
     least_transit = None
     if len(problem.blocks) <= exact_blocks:
@@ -103,7 +112,19 @@ def plan(
         bound=max(bound, 0.0),
         least_transit=least_transit,
         backend=backend,
+        is_cut=_is_late(deadline),
     )
+
+
+def _ends_of_shares(options: Options) -> Callable[[float], float | None]:
+    """Return the function that gives the time of clock.now() when a share of the limit is over, or None."""
+    start, limit_s = clock.now(), options.time_limit_s
+    return lambda share: None if limit_s is None else start + share * limit_s
+
+
+def _is_late(end: float | None) -> bool:
+    """Return whether a time of clock.now() is over; never for None."""
+    return end is not None and clock.now() >= end
 
 
 def build_model(problem: Fabric) -> LinearProgram:
@@ -135,15 +156,25 @@ class _Incumbent:
         return shorten(self.problem, self.links, self.routing)
 
     @classmethod
-    def of(cls, problem: Fabric, links: Ints, routing: Routing | None = None) -> _Incumbent:
+    def of(
+        cls, problem: Fabric, links: Ints, routing: Routing | None = None, deadline: float | None = None
+    ) -> _Incumbent:
         """Return an incumbent of (n, n) links; where `routing` is None it is found."""
-        routing = route(problem, links) if routing is None else routing
+        routing = route(problem, links, deadline=deadline) if routing is None else routing
         return cls(problem=problem, links=links, routing=routing)
 
     @classmethod
-    def choose(cls, problem: Fabric, candidates: list[Ints]) -> _Incumbent:
-        """Return the candidate with the largest demand scale, of equal ones that with the least stretch."""
-        return reduce(cls.improve_by, (cls.of(problem, links) for links in candidates))
+    def choose(cls, problem: Fabric, candidates: list[Ints], deadline: float | None = None) -> _Incumbent:
+        """Return the candidate with the largest demand scale, of equal ones that with the least stretch.
+
+        After the first one, those whose turn comes after the deadline are left out.
+        """
+        best = cls.of(problem, candidates[0], deadline=deadline)
+        for links in candidates[1:]:
+            if deadline is not None and clock.now() >= deadline:
+                break
+            best = best.improve_by(cls.of(problem, links, deadline=deadline))
+        return best
 
     def improve_by(self, other: _Incumbent) -> _Incumbent:
         """Return the better of the two, by the ranks of the headline."""
@@ -176,14 +207,16 @@ def _spread(problem: Fabric) -> Floats:
     return present + share * (links - present)
 
 
-def _round_relaxation(problem: Fabric, best: _Incumbent, relaxed: Relaxed) -> _Incumbent:
+def _round_relaxation(
+    problem: Fabric, best: _Incumbent, relaxed: Relaxed, deadline: float | None
+) -> _Incumbent:
     """Return the better of the incumbent and the relaxation's links, rounded."""
     if relaxed.scale is None:
         return best
     whole = round_links(problem, relaxed.links)
-    routing = route(problem, whole, start=relaxed.shares)
+    routing = route(problem, whole, start=relaxed.shares, deadline=deadline)
     best = best.improve_by(_Incumbent.of(problem, whole, routing))
-    return best.improve_by(_Incumbent.choose(problem, [whole]))
+    return best.improve_by(_Incumbent.choose(problem, [whole], deadline))
 
 
 def _exchange(
@@ -207,7 +240,8 @@ def _exchange(
         if links is None:
             size //= 2
             continue
-        tried = _Incumbent.of(problem, links, route(problem, links, start=best.routing.shares))
+        end = None if left is None else clock.now() + left
+        tried = _Incumbent.of(problem, links, route(problem, links, start=best.routing.shares, deadline=end))
         if tried.scale > best.scale * (1 + 1e-9):
             best = tried
         else:

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
 
@@ -43,7 +44,12 @@ class Routing:
 
 
 def balance(
-    demand: Floats, capacity: Floats, *, start: Floats | None = None, enough: float = np.inf
+    demand: Floats,
+    capacity: Floats,
+    *,
+    start: Floats | None = None,
+    enough: float = np.inf,
+    deadline: float | None = None,
 ) -> Routing:
     """Return a routing with a low largest utilization.
 
@@ -51,6 +57,7 @@ def balance(
     capacity  (n, n) of all links from row to column, in the same unit
     start     (n, n, n) shares to begin with; default: direct, where there is a link
     enough    the scale at which the search stops
+    deadline  time of clock.now() after which no other stage begins; None: without
     """
     count = len(demand)
     unit = float(demand.max()) or 1.0
@@ -62,6 +69,8 @@ def balance(
     if enough <= 0 or not (flow > 0).any():
         return Routing(shares=_share(flow), scale=_scale_of(flow, wanted, capacity / unit, routable))
     for sharpness in STAGES if start is None else WARM_STAGES:
+        if deadline is not None and clock.now() >= deadline:
+            break
         top = _descend(
             wanted, capacity / unit, flow, sharpness, MAX_PASSES, 1 / enough if enough < np.inf else 0.0
         )
