@@ -11,13 +11,13 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats
-from planner_models.traffic.plan.check import TOLERANCE, verify_flow
+from planner.contract.tolerances import EXACT, exceeds, falls_short
+from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failure_outcomes import deliver_in_failures
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.failure_sets import (
     FAILURE_SOURCES,
-    PROBABILITY_TOLERANCE,
     FailureSet,
     build_failure_set,
 )
@@ -53,7 +53,7 @@ class FailureFigures:
         """Return the probability with which each demand is served fully, (K,); None where it is unknown."""
         if self.probability is None:
             return None
-        is_served = self.delivered_mbps >= self.offered_mbps * (1 - TOLERANCE)
+        is_served = ~falls_short(self.delivered_mbps, self.offered_mbps)
         return np.asarray(np.minimum(self.probability @ is_served, 1.0))
 
     def mean_availability(self, chosen: Bools | None = None) -> float | None:
@@ -126,6 +126,6 @@ def _known_failures(problem: Traffic, plan: Routing) -> tuple[FailureSet | None,
         found = build_failure_set(problem, source)
     if found.probability is None and claims is not None and "probability" in claims:
         assumed = float(claims["probability"].max())
-        if 0 < assumed * len(found) <= 1 + PROBABILITY_TOLERANCE:
+        if assumed > 0 and not exceeds(assumed * len(found), 1.0, relative=EXACT):
             found = found.with_probability(assumed)
     return found, availability

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from planner.arrays import Floats, Ints
 from planner.contract.plan import Violations
 from planner.contract.tables import abbreviate
-from planner.contract.tolerances import RELATIVE, ROUNDING, exceeds, falls_short
+from planner.contract.tolerances import MARGIN, RELATIVE, ROUNDING, allowance, differs, exceeds, falls_short
 from planner.errors import PlanRejected
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.fixed_shares import flow_of_shares, measure_worst_utilization
@@ -23,10 +23,10 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.references import require_classes, require_links
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import flow_on_segments
-from planner_models.traffic.problem.indexing import entries_at, index_distinct, sum_by_index
+from planner_models.traffic.problem.indexing import entries_at, index_distinct, look_up, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-TOLERANCE: Final = RELATIVE  # of a link's capacity, a demand, the flow to a target
+TOLERANCE: Final = MARGIN * RELATIVE  # of a link's capacity or a demand, as in `exceeds`
 MAX_PLACES: Final = 20_000_000  # of commodities and nodes, followed at a time
 
 
@@ -98,9 +98,7 @@ def check(problem: Traffic, plan: Routing) -> Violations:
     shed = _listed_as_shed(problem, plan)
     lost = lost_rates(problem, plan)
     known = flow.served_mbps + shed + lost
-    excess = np.flatnonzero(
-        (shed > 0) & exceeds(known, problem.rate_mbps + _precision(problem, flow), flow.terms_mbps)
-    )
+    excess = np.flatnonzero((shed > 0) & exceeds(known, problem.rate_mbps, flow.terms_mbps))
     if len(excess):
         k = int(excess[0])
         raise PlanRejected(
@@ -165,15 +163,6 @@ def _largest_in_row(flow: sp.csr_array) -> Floats:
     if not flow.shape[1]:
         return np.zeros(flow.shape[0])
     return np.asarray(flow.max(axis=1).toarray().ravel())
-
-
-def _precision(problem: Traffic, flow: VerifiedFlow) -> Floats:
-    """Return the precision of each demand's served rate, (K,), Mbit/s: that of its commodity's flow."""
-    precision = TOLERANCE * _largest_in_row(flow.flow_mbps)
-    if flow.by_demand or not len(flow.commodity):
-        return precision if flow.by_demand else np.zeros(len(problem.demands))
-    row = np.minimum(np.searchsorted(flow.commodity, problem.commodity), len(flow.commodity) - 1)
-    return np.where(flow.commodity[row] == problem.commodity, precision[row], 0.0)
 
 
 def _refuse_idle_cycles(problem: Traffic, flow: VerifiedFlow) -> None:
@@ -270,7 +259,7 @@ def _require_moved(problem: Traffic, moved: pd.DataFrame, flow: VerifiedFlow) ->
     demand = problem.find_demands(moved)
     rate = moved["rate_mbps"].to_numpy(float)
     is_again = pd.Series(demand).duplicated().to_numpy()
-    too_much = rate > flow.served_mbps[demand] * (1 + TOLERANCE) + _precision(problem, flow)[demand]
+    too_much = exceeds(rate, flow.served_mbps[demand], flow.terms_mbps[demand])
     for row in np.flatnonzero((demand < 0) | is_again | too_much | ~(rate >= 0)).tolist():
         name = f"{moved['source'].iloc[row]}->{moved['target'].iloc[row]}"
         if demand[row] < 0:
@@ -332,12 +321,8 @@ def _verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
 
     commodity, names = _identify_commodities(problem, flows)
     flow = sp.coo_array((rate, (commodity, link)), shape=(len(names), len(problem.links))).tocsr()
-    surplus = (flow @ problem.incidence.T).tocoo()  # (C, N): what each node injects, per commodity
-    # the precision of a commodity is relative to its largest flow on a link
-    tolerance_mbps = TOLERANCE * _largest_in_row(flow)
     by_demand = "source" in flows
-    served = _served_rates(problem, surplus, names, tolerance_mbps, by_demand=by_demand)
-    terms = np.zeros(len(served))
+    served, terms = _served_rates(problem, flow, names, by_demand=by_demand), np.zeros(len(problem.demands))
     if not by_demand:
         served, terms = _correct_rounding(problem, flow, names, served)
     return VerifiedFlow(
@@ -357,8 +342,7 @@ def _require_link_totals(problem: Traffic, plan: Routing, load: Floats) -> Ints:
     place = _require_each_link(problem, links, "links")
     claimed = np.zeros(len(load))
     claimed[place] = links["load_mbps"].to_numpy(float)
-    scale = np.maximum(np.maximum(load, claimed), TOLERANCE * load.max(initial=0.0))
-    wrong = np.flatnonzero(~(np.abs(claimed - load) <= TOLERANCE * scale))
+    wrong = np.flatnonzero(differs(claimed, load, load.max(initial=0.0)))
     if len(wrong):
         first = int(wrong[0])
         raise PlanRejected(
@@ -376,8 +360,7 @@ def _find_false_utilization(problem: Traffic, plan: Routing, place: Ints, load: 
     claimed = np.zeros(len(load))
     claimed[place] = plan.links["utilization"].to_numpy(float)
     true = load / problem.capacity_mbps
-    scale = np.maximum(np.maximum(true, claimed), TOLERANCE * true.max(initial=0.0))
-    wrong = ~(np.abs(claimed - true) <= TOLERANCE * scale)
+    wrong = differs(claimed, true, true.max(initial=0.0))
     return Violations.of(
         "utilization",
         where=[problem.link_labels[link] for link in np.flatnonzero(wrong)],
@@ -416,13 +399,14 @@ def _require_nodes(problem: Traffic, names: pd.Series, column: str) -> Ints:
     return places
 
 
-def _served_rates(
-    problem: Traffic, surplus: sp.coo_array, names: Ints, tolerance_mbps: Floats, *, by_demand: bool
-) -> Floats:
-    """Return the traffic of each demand that arrives, (K,), Mbit/s.
+def _served_rates(problem: Traffic, flow: sp.csr_array, names: Ints, *, by_demand: bool) -> Floats:
+    """Return the traffic of each demand that arrives, (K,), Mbit/s, from the flow of commodities (C, E).
 
-    PlanRejected where a node loses traffic, makes traffic up, or sends more than a demand's rate.
+    PlanRejected where a node loses traffic, makes traffic up, or sends more than a demand's rate. Flows of a
+    demand alone are as precise as its largest flow on a link; those to a target as what passes the node, or
+    as the smallest demand to that target.
     """
+    surplus = (flow @ problem.incidence.T).tocoo()  # (C, N): what each node injects, per commodity
     node, amount = surplus.col.astype(np.int64), surplus.data
     target = problem.target[names] if by_demand else names % len(problem.nodes)
     at_target = node == target[surplus.row]  # follows from the other nodes, since surpluses sum to 0
@@ -433,8 +417,14 @@ def _served_rates(
     if by_demand:  # only the demand's own source may inject traffic
         demand = np.where(demand == names[surplus.row], demand, -1)
     allowed = np.where(demand >= 0, problem.rate_mbps[demand], 0.0)
-    tolerance = tolerance_mbps[surplus.row]
-    wrong = ~at_target & ((amount < -tolerance) | (amount > allowed + tolerance))
+    if by_demand:
+        tolerance = more = TOLERANCE * _largest_in_row(flow)[surplus.row]
+    else:
+        passing = entries_at(_passing_traffic(problem, flow), surplus.row.astype(np.int64), node)
+        tolerance = TOLERANCE * (passing + _smallest_demands(problem, names)[surplus.row])
+        # other nodes' traffic must not hide that a node sends more than its small demand
+        more = np.where(demand >= 0, allowance(allowed, passing), tolerance)
+    wrong = ~at_target & ((amount < -tolerance) | (amount > allowed + more))
     if wrong.any():
         first = int(np.flatnonzero(wrong)[np.argmax(np.abs(amount[wrong]))])
         where = problem.nodes["node"].iloc[node[first]]
@@ -454,6 +444,20 @@ def _served_rates(
     return served
 
 
+def _smallest_demands(problem: Traffic, names: Ints) -> Floats:
+    """Return the smallest positive rate of each commodity of classes and targets, (C,); 0 for none."""
+    wanted = np.flatnonzero(problem.rate_mbps > 0)
+    row = look_up(problem.commodity[wanted], names, np.arange(len(names)))
+    smallest = np.full(len(names), np.inf)
+    np.minimum.at(smallest, row[row >= 0], problem.rate_mbps[wanted[row >= 0]])
+    return np.where(np.isfinite(smallest), smallest, 0.0)
+
+
+def _passing_traffic(problem: Traffic, flow: sp.csr_array) -> sp.csr_array:
+    """Return the traffic of each commodity that enters and leaves each node, (C, N), Mbit/s."""
+    return sp.csr_array(flow @ abs(problem.incidence).T)
+
+
 def _correct_rounding(
     problem: Traffic, flow: sp.csr_array, names: Ints, served: Floats
 ) -> tuple[Floats, Floats]:
@@ -471,9 +475,8 @@ def _correct_rounding(
     wanted_in_all = sum_by_index(of, problem.rate_mbps, count)
     served_in_all = sum_by_index(of, served, count)
     share = np.divide(served_in_all, wanted_in_all, out=np.zeros(count), where=wanted_in_all > 0)
-    passing = sp.csr_array(flow @ abs(problem.incidence).T)
     terms = np.zeros(len(served))
-    terms[known] = entries_at(passing, row[known], problem.source[known])
+    terms[known] = entries_at(_passing_traffic(problem, flow), row[known], problem.source[known])
     error = ROUNDING * terms
     # beside this error, that of what the plan sheds: it was computed from the same terms, and rounded up
     return np.clip(share[of] * problem.rate_mbps, served - error, served + error), 3 * terms

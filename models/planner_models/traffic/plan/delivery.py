@@ -24,10 +24,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
+from planner.contract.tolerances import exceeds
 from planner.errors import SolverFailure
 from planner_models.networks.classes import share_by_class
 from planner_models.traffic.plan import cycle_removal, split_ratios
-from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow
+from planner_models.traffic.plan.check import VerifiedFlow
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
@@ -44,7 +45,7 @@ def delivered_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
 
     A link whose load exceeds its capacity by less than the tolerance of `check` drops nothing.
     """
-    overloaded = flow.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)
+    overloaded = exceeds(flow.load_mbps, problem.capacity_mbps)
     if not overloaded.any():
         return flow.served_mbps
     if problem.overload == "max-min":
@@ -112,7 +113,7 @@ def _find_drops_by_priority(problem: Traffic, flow: VerifiedFlow) -> _Drops:
         members = np.flatnonzero(priority == level)
         flows = [_keep_class(problem, flow, of_class) for of_class in members.tolist()]
         load = np.sum([one.load_mbps for one in flows], axis=0)
-        overloaded = (used + load > problem.capacity_mbps * (1 + TOLERANCE)) & (load > 0)
+        overloaded = exceeds(used + load, problem.capacity_mbps) & (load > 0)
         left = np.maximum(problem.capacity_mbps - used, 0.0)
         moves = [_Moves(problem, one, overloaded) for one in flows]
         shares = _solve_shared_drops(moves, weight[members], left, overloaded)
@@ -174,7 +175,7 @@ def _solve_shared_drops(
 
 def dropped_rates(problem: Traffic, flow: VerifiedFlow) -> Floats:
     """Return the traffic that each link drops, shape (E,), Mbit/s; none where senders slow down instead."""
-    overloaded = flow.load_mbps > problem.capacity_mbps * (1 + TOLERANCE)
+    overloaded = exceeds(flow.load_mbps, problem.capacity_mbps)
     if not overloaded.any() or problem.overload == "max-min":
         return np.zeros(len(problem.links))
     return _find_drops(problem, flow, overloaded).dropped_mbps

@@ -27,9 +27,10 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit
+from planner.contract.tolerances import exceeds
 from planner.options import Restoration
 from planner_models.traffic.plan import cycle_removal, split_ratios
-from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow, verify_flow
+from planner_models.traffic.plan.check import VerifiedFlow, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failed_links import survive
 from planner_models.traffic.plan.listed_routes import links_of_routes, list_routes
@@ -105,7 +106,7 @@ class SplitRoutes:
         """Return whether what the routes reserve fits into the capacities all together."""
         if np.isinf(self.most_mbps).any():
             return False
-        return bool((self.uses.T @ self.most_mbps <= problem.capacity_mbps * (1 + TOLERANCE)).all())
+        return not exceeds(self.uses.T @ self.most_mbps, problem.capacity_mbps).any()
 
     def simulate(
         self, problem: Traffic, sent_mbps: Floats, down: Bools, *, with_flow: bool = False
@@ -114,7 +115,6 @@ class SplitRoutes:
         count, demands = len(self.demand), len(problem.demands)
         touches = self.touches
         of_demand = sp.csr_array((np.ones(count), (self.demand, np.arange(count))), shape=(demands, count))
-        limit = problem.capacity_mbps[:, None] * (1 + TOLERANCE)
         size = max(1, MAX_ENTRIES // max(count, 1))
         for first in range(0, len(down), size):
             part = down[first : first + size]
@@ -128,7 +128,7 @@ class SplitRoutes:
             share = np.divide(sent, total, out=np.zeros(sent.shape), where=total > 0)
             rate = share[self.demand] * weight
             load = self.uses.T @ rate
-            over = (load > limit).any(axis=0)
+            over = np.asarray(exceeds(load, problem.capacity_mbps[:, None]).any(axis=0))
             for place in range(len(part)):
                 flow, delivered = None, sent[:, place]
                 if with_flow or over[place]:

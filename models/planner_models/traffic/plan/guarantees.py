@@ -17,8 +17,9 @@ import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.contract.plan import Violations
+from planner.contract.tolerances import EXACT, allowance, differs, exceeds
 from planner.errors import PlanRejected, did_you_mean
-from planner_models.traffic.plan.check import TOLERANCE, VerifiedFlow
+from planner_models.traffic.plan.check import VerifiedFlow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failure_outcomes import SplitRoutes, deliver_in_failures
 from planner_models.traffic.plan.plan import Routing
@@ -26,7 +27,6 @@ from planner_models.traffic.plan.references import require_classes
 from planner_models.traffic.plan.rerouting import make_rerouting
 from planner_models.traffic.problem.failure_sets import (
     FAILURE_SOURCES,
-    PROBABILITY_TOLERANCE,
     FailureSet,
     build_failure_set,
 )
@@ -75,7 +75,7 @@ def _read_claims(problem: Traffic, plan: Routing, flow: VerifiedFlow) -> Iterato
         fault = f"rate_mbps is {rate[row]}, must be at least 0" if demand[row] >= 0 else ""
         raise PlanRejected(f"guarantees row {row + 1}: {fault or f'{name} is no demand of the problem'}")
     sent = flow.served_mbps[demand]
-    too_much = np.flatnonzero(rate > sent * (1 + TOLERANCE) + TOLERANCE * problem.rate_mbps[demand])
+    too_much = np.flatnonzero(exceeds(rate, sent, flow.terms_mbps[demand]))
     if len(too_much):
         row = int(too_much[0])
         raise PlanRejected(
@@ -94,7 +94,7 @@ def _read_claims(problem: Traffic, plan: Routing, flow: VerifiedFlow) -> Iterato
         where = f"guarantees row {place[0] + 1}"
         found = _find_failures(problem, str(failures), where)
         if found.probability is None and not math.isnan(probability):
-            if probability * len(found) > 1 + PROBABILITY_TOLERANCE:
+            if exceeds(probability * len(found), 1.0, relative=EXACT):
                 raise PlanRejected(
                     f"{where}: probability is {probability:g}, which {len(found)} failures cannot all have"
                 )
@@ -137,12 +137,12 @@ def _find_broken(
     if claim.restoration == "split":
         routes = SplitRoutes.of(problem, plan, flow)
         if claim.availability is None and routes.never_overload(problem):
-            yield from _follow_each(problem, routes, flow.served_mbps, claim)
+            yield from _follow_each(problem, routes, flow, claim)
             return
     combinations = _list_combinations(claim)
     down = np.array([claim.failures.link_down[list(rows)].any(axis=0) for rows in combinations])
     down = down.reshape(len(combinations), len(problem.links))
-    is_all_sent = np.allclose(claim.rate_mbps, flow.served_mbps, rtol=TOLERANCE, atol=0.0)
+    is_all_sent = not differs(claim.rate_mbps, flow.served_mbps, flow.terms_mbps).any()
     if claim.restoration == "reroute" and claim.at_once == 1 and is_all_sent:  # metrics need the same
         in_failures = deliver_in_failures(problem, plan, claim.failures)
         arrives = np.vstack([delivered_rates(problem, flow), in_failures])
@@ -153,17 +153,22 @@ def _find_broken(
         found = routes.simulate(problem, flow.served_mbps, down)
         arrives = np.array([one.delivered_mbps for one in found])
     arrives = arrives.reshape(len(combinations), len(problem.demands))
-    missing = claim.rate_mbps * (1 - TOLERANCE) - arrives
+    missing = _least_rates(claim, flow) - arrives
     for row in np.flatnonzero((missing > 0).any(axis=1)).tolist():
         missing[row, problem.disconnected_demands(~down[row])] = 0.0
     if claim.availability is not None:
         probability = np.r_[claim.failures.probability_of_none or 0.0, claim.failures.probability]
         fails = probability @ (missing > 0)
-        missing = np.where(fails > 1 - claim.availability + TOLERANCE, missing, 0.0)
+        missing = np.where(exceeds(fails, 1 - claim.availability, terms=1.0), missing, 0.0)
     worst = missing.argmax(axis=0) if len(missing) else np.zeros(len(problem.demands), dtype=np.int64)
     for demand in np.flatnonzero((missing > 0).any(axis=0)).tolist():
         row = int(worst[demand])
         yield demand, _name_failures(claim, combinations[row]), float(arrives[row, demand])
+
+
+def _least_rates(claim: _Claim, flow: VerifiedFlow) -> Floats:
+    """Return the traffic of each demand, (K,) Mbit/s, that must arrive for the claim to hold."""
+    return claim.rate_mbps - allowance(claim.rate_mbps, flow.terms_mbps)
 
 
 def _list_combinations(claim: _Claim) -> list[tuple[int, ...]]:
@@ -182,19 +187,19 @@ def _name_failures(claim: _Claim, rows: tuple[int, ...]) -> str:
 
 
 def _follow_each(
-    problem: Traffic, routes: SplitRoutes, sent_mbps: Floats, claim: _Claim
+    problem: Traffic, routes: SplitRoutes, flow: VerifiedFlow, claim: _Claim
 ) -> Iterator[tuple[int, str, float]]:
     """Yield broken claims of demands whose routes reserve what they take: no demand disturbs another."""
-    hits = routes.find_hits(claim.failures)
+    hits, least_mbps = routes.find_hits(claim.failures), _least_rates(claim, flow)
     order = np.argsort(routes.demand, kind="stable")
     start = np.searchsorted(routes.demand[order], np.arange(len(problem.demands) + 1))
     disconnected: dict[tuple[int, ...], Bools] = {}
     for demand in np.flatnonzero(claim.rate_mbps > 0).tolist():
         here = order[start[demand] : start[demand + 1]]
-        least = float(claim.rate_mbps[demand]) * (1 - TOLERANCE)
+        least = float(least_mbps[demand])
         worst: tuple[str, float] | None = None
         for rows, is_lost in _list_losses(hits[:, here], claim.at_once):
-            arrives = min(float(sent_mbps[demand]), float(routes.most_mbps[here][~is_lost].sum()))
+            arrives = min(float(flow.served_mbps[demand]), float(routes.most_mbps[here][~is_lost].sum()))
             if arrives >= least or (worst is not None and arrives >= worst[1]):
                 continue
             if rows not in disconnected:

@@ -26,6 +26,7 @@ from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 NONE_LEFT_OUT: Final = 1e-9  # of a pair's rate: less is rounding of the solver
+UNSEEN: Final = 1e-6  # of the largest capacity: the solver, exact to 1e-7, may leave smaller rates out
 
 
 def make_rerouting(problem: Traffic, plan: Routing, rate_mbps: Floats) -> Rerouting | ReroutingOverRoutes:
@@ -41,9 +42,10 @@ class ReroutingOverRoutes:
     def __init__(self, problem: Traffic, routes: pd.DataFrame, rate_mbps: Floats) -> None:
         from planner.backends import highs  # imports the solver, so only where it is needed
 
-        self._highs, self._rate = highs, rate_mbps
+        self._highs, self._rate, self._capacity = highs, rate_mbps, problem.capacity_mbps
         uses = links_of_routes(problem, routes, list_routes(problem, routes))
         self._demand = problem.find_demands(routes)
+        self._uses = uses
         self._touches = sp.csr_array((np.ones(uses.nnz), uses.indices, uses.indptr), uses.shape)
         count = len(self._demand)
         self._unit = float(problem.capacity_mbps.max())
@@ -61,7 +63,7 @@ class ReroutingOverRoutes:
         self._session = highs.load(program, Options())
         self._session.setOptionValue("solver", "simplex")
         self._lock = threading.Lock()
-        self._calm = self._solve()
+        self._calm = self._solve(np.zeros(0, dtype=np.int64))
         self._basis = self._session.getBasis()
 
     def deliver(self, down: Ints) -> Floats:
@@ -77,7 +79,7 @@ class ReroutingOverRoutes:
                 return self._calm
             self._set_limit(taken, 0.0)
             self._session.setBasis(self._basis)
-            arrives = self._solve()
+            arrives = self._solve(taken)
             self._set_limit(taken, np.inf)
         return arrives
 
@@ -85,13 +87,34 @@ class ReroutingOverRoutes:
         count = len(routes)
         self._session.changeColsBounds(count, routes.astype(np.int32), np.zeros(count), np.full(count, limit))
 
-    def _solve(self) -> Floats:
+    def _solve(self, taken: Ints) -> Floats:
+        """Return what arrives of each demand, (K,) Mbit/s, without the routes in `taken`."""
         status = self._highs.run(self._session, self._highs.NAME)
         if status is not Status.OPTIMAL:
             raise SolverFailure(f"{self._highs.NAME}: {status}")
         sent = np.maximum(np.array(self._session.getSolution().col_value), 0.0) * self._unit
+        self._fill(sent, taken)
         arrives = np.bincount(self._demand, weights=sent, minlength=len(self._rate))
         return np.where(arrives >= self._rate * (1 - NONE_LEFT_OUT), self._rate, arrives)
+
+    def _fill(self, sent: Floats, taken: Ints) -> None:
+        """Send what is missing of rates too small for the solver over residual capacity; changes `sent`."""
+        arrives = np.bincount(self._demand, weights=sent, minlength=len(self._rate))
+        missing = np.maximum(self._rate - arrives, 0.0)
+        is_missed = (self._rate < UNSEEN * self._unit) & (missing > NONE_LEFT_OUT * self._rate)
+        is_open = is_missed[self._demand]
+        is_open[taken] = False
+        if not is_open.any():
+            return
+        residual = np.maximum(self._capacity - self._uses.T @ sent, 0.0)
+        for route in np.flatnonzero(is_open).tolist():
+            entries = slice(self._uses.indptr[route], self._uses.indptr[route + 1])
+            links, shares = self._uses.indices[entries], self._uses.data[entries]
+            k = self._demand[route]
+            more = min(float(missing[k]), float((residual[links] / shares).min(initial=np.inf)))
+            sent[route] += more
+            missing[k] -= more
+            residual[links] = np.maximum(residual[links] - more * shares, 0.0)
 
 
 class Rerouting:

@@ -16,17 +16,18 @@ import numpy as np
 
 from planner.arrays import Floats
 from planner.contract.plan import Violations
+from planner.contract.tolerances import RELATIVE, allowance, exceeds
 from planner_models.traffic.plan.listed_routes import is_by_segments, links_of_routes, list_routes
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.segment_lists import segment_shares
+from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.rules import Rule
 
 if TYPE_CHECKING:
     from planner_models.traffic.plan.check import VerifiedFlow
 
-LATENCY_TOLERANCE: Final = 1e-6  # relative to a limit
-MIN_SHARE: Final = 1e-6  # of a demand; less traffic on a link is rounding
+MIN_SHARE: Final = RELATIVE  # of a demand, or of what a node sends on; less traffic on a link is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ def _check_latency(problem: Traffic, ways: _Ways) -> Violations:
     delays = _Delays(problem)
     worst = np.array([max(map(delays.of, ways.of(k)), default=0.0) for k in limited.tolist()])
     allowed = problem.max_latency_ms[limited]
-    late = worst > allowed * (1 + LATENCY_TOLERANCE)
+    late = exceeds(worst, allowed, worst)
     return Violations.of(
         "latency",
         where=[problem.demand_labels[k] for k in limited[late]],
@@ -101,7 +102,7 @@ def _broken(problem: Traffic, ways: _Ways, k: int, rules: Sequence[Rule]) -> Ite
         return
     may_break = _may_miss if is_use else _may_pass
     amount = sum(way.rate_mbps for way in ways.of(k) if may_break(problem, way, sequences))
-    if amount > MIN_SHARE * problem.rate_mbps[k]:
+    if amount > allowance(problem.rate_mbps[k]):
         names = problem.nodes["node"].to_numpy()
         texts = " or ".join(" > ".join(names[list(nodes)]) for nodes in sequences)
         yield f"{problem.demand_labels[k]}: {'use' if is_use else 'avoid'} {texts}", amount
@@ -136,13 +137,21 @@ class _Ways:
 
     @cached_property
     def _links_by_row(self) -> list[tuple[int, ...]]:
-        """The links with traffic of each commodity."""
+        """The links with traffic of each commodity.
+
+        Beside the largest flow of a demand, less is rounding; to a target, where small demands join large
+        ones, beside what a node sends on.
+        """
         flow = self._flow.flow_mbps
         links = []
         for row in range(flow.shape[0]):
             entries = slice(flow.indptr[row], flow.indptr[row + 1])
             amount = flow.data[entries]
-            links.append(tuple(flow.indices[entries][amount > MIN_SHARE * amount.max(initial=0.0)].tolist()))
+            link, reference = flow.indices[entries], amount.max(initial=0.0)
+            if not self._flow.by_demand:
+                tail = self._problem.tail[link]
+                reference = sum_by_index(tail, amount, len(self._problem.nodes))[tail]
+            links.append(tuple(link[amount > MIN_SHARE * reference].tolist()))
         return links
 
     def _follow_routes(self, plan: Routing) -> dict[int, list[_Way]]:

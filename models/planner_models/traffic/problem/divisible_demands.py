@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from planner.contract.tolerances import EXACT, exceeds
+
 if TYPE_CHECKING:
     from planner_models.traffic.problem.problem import Traffic
 
-TOLERANCE: Final = 1e-9  # relative
 SENT_IN_PART: Final = (
     "assumed: demands may be split over paths and sent in part, and some nodes have more than their links "
     "carry; reservations that are admitted whole or refused (RSVP-TE) are not modelled"
@@ -30,10 +31,10 @@ def find_divided(problem: Traffic) -> str | None:
     for nodes, of_links in ((problem.source, problem.tail), (problem.target, problem.head)):
         offered = np.bincount(nodes, weights=rate, minlength=count)
         total = np.bincount(of_links, weights=capacity, minlength=count)
-        if ((total > 0) & (offered > total * (1 + TOLERANCE))).any():
+        if ((total > 0) & exceeds(offered, total, relative=EXACT)).any():
             return SENT_IN_PART
         largest, widest = np.zeros(count), np.zeros(count)
         np.maximum.at(largest, nodes, rate)
         np.maximum.at(widest, of_links, capacity)
-        is_split = is_split or bool(((total > 0) & (largest > widest * (1 + TOLERANCE))).any())
+        is_split = is_split or bool(((total > 0) & exceeds(largest, widest, relative=EXACT)).any())
     return SPLIT if is_split else None

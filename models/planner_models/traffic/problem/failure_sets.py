@@ -12,6 +12,7 @@ from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.tables import Table, file_name, label, number, row_name, shorten_faults
+from planner.contract.tolerances import EXACT, exceeds
 from planner.errors import InputError
 from planner_models.traffic.problem.duplex_lines import DuplexLines
 from planner_models.traffic.problem.element_names import ElementNames
@@ -29,7 +30,6 @@ FailuresParameter = Annotated[
         "default: the table where there is one, else every single line"
     ),
 ]
-PROBABILITY_TOLERANCE: Final = 1e-9  # of a sum of probabilities above 1
 PAIR: Final = " + "  # between the names of two lines that fail together
 
 FAILURES: Final = Table(
@@ -242,6 +242,6 @@ def _read_probabilities(problem: Traffic, names: list[str]) -> tuple[Floats | No
     ]
     faults += shorten_faults(missing, where, "of failures without a probability")
     total = sum(found.values())
-    if total > 1 + PROBABILITY_TOLERANCE:
+    if exceeds(total, 1.0, relative=EXACT):
         faults.append(f"{where}: probabilities of the failures add up to {total:g}, must be at most 1")
     return np.array([found.get(name, np.nan) for name in names]), faults

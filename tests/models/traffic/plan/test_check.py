@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -161,6 +162,78 @@ def test_flows_without_a_source_are_checked_by_target() -> None:
     lost = flows.assign(rate_mbps=[6.0, 5.0])
     with pytest.raises(PlanRejected, match="flows to c: at b 1 Mbit/s are lost"):
         check(CHAIN, with_totals(lost))
+
+
+LARGE, SMALL = 1e9, 1e-6
+# s sends 1e9 over a to d; small demands join it at a, or take b
+DECADES = network(
+    [("s", "a", 2e9), ("a", "d", 2e9), ("b", "a", 1.0), ("b", "d", 1.0)],
+    [("s", "d", LARGE), ("a", "d", 1e3), ("b", "d", SMALL)],
+)
+
+
+def to_target(sent: list[tuple[str, str, float]]) -> Routing:
+    """Return a plan of `DECADES` with these flows to d."""
+    flows = pd.DataFrame(sent, columns=["tail", "head", "rate_mbps"]).assign(target="d", parallel=1)
+    load = flows.groupby(["tail", "head"])["rate_mbps"].sum()
+    ends = DECADES.links[["tail", "head"]]
+    loads = np.array([float(load.get((tail, head), 0.0)) for tail, head in ends.to_numpy()])
+    links = ends.assign(parallel=1, load_mbps=loads, utilization=loads / DECADES.capacity_mbps)
+    return Routing(flows=flows, links=links)
+
+
+def test_rounding_beside_large_flows_to_the_same_target_is_allowed() -> None:
+    assert not len(check(DECADES, to_target([("s", "a", LARGE), ("a", "d", LARGE + 1e3), ("b", "d", SMALL)])))
+    near = to_target([("s", "a", LARGE), ("a", "d", LARGE + 1e3 + 5e-4), ("b", "d", SMALL * (1 + 5e-7))])
+    assert not len(check(DECADES, near))
+    over = to_target([("s", "a", LARGE), ("a", "d", LARGE + 1e3 + SMALL), ("b", "a", SMALL)])
+    assert not len(check(DECADES, over))
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        (
+            [("a", "d", LARGE + 1.5e3), ("b", "d", SMALL)],
+            "at a 1500 Mbit/s are sent, the demand is 1000 Mbit/s",
+        ),
+        (
+            [("a", "d", LARGE + 1e3), ("b", "d", 2e-6)],
+            "at b 2e-06 Mbit/s are sent, the demand is 1e-06 Mbit/s",
+        ),
+    ],
+)
+def test_a_small_demand_that_sends_too_much_beside_a_large_one_is_rejected(
+    sent: list[tuple[str, str, float]], message: str
+) -> None:
+    with pytest.raises(PlanRejected, match=message):
+        check(DECADES, to_target([("s", "a", LARGE), *sent]))
+
+
+def test_a_small_demand_that_is_lost_on_the_way_beside_a_large_one_is_rejected() -> None:
+    links = [("s", "d", 2e9), ("b", "c", 1.0), ("c", "d", 1.0)]
+    problem = network(links, [("s", "d", LARGE), ("b", "d", SMALL)])
+    flows = pd.DataFrame([("s", "d", LARGE), ("b", "c", SMALL)], columns=["tail", "head", "rate_mbps"])
+    load = np.array([LARGE, SMALL, 0.0])
+    totals = problem.links[["tail", "head"]].assign(
+        parallel=1, load_mbps=load, utilization=load / problem.capacity_mbps
+    )
+    with pytest.raises(PlanRejected, match="at c 1e-06 Mbit/s are lost"):
+        check(problem, Routing(flows=flows.assign(target="d", parallel=1), links=totals))
+
+
+def test_a_small_demand_is_not_shed_and_sent_beside_a_large_one() -> None:
+    good = to_target([("s", "a", LARGE), ("a", "d", LARGE + 1e3), ("b", "d", SMALL)])
+    shed = pd.DataFrame([("b", "d", SMALL)], columns=["source", "target", "rate_mbps"])
+    with pytest.raises(PlanRejected, match="shed: b->d is said to shed 1e-06 Mbit/s, but 1e-06 of its 1e-06"):
+        check(DECADES, replace(good, shed=shed))
+    with pytest.raises(PlanRejected, match="moved row 1: b->d moves 2e-06 Mbit/s, but 1e-06 Mbit/s are sent"):
+        check(DECADES, replace(good, moved=shed.assign(rate_mbps=2 * SMALL)))
+    missing = to_target([("s", "a", LARGE), ("a", "d", LARGE + 1e3), ("b", "d", SMALL / 2)])
+    frame = check(DECADES, missing).frame
+    assert frame[["limit", "where"]].to_numpy().tolist() == [["demand", "b->d"]]
+    halved = replace(missing, shed=shed.assign(rate_mbps=SMALL / 2))
+    assert not len(check(DECADES, halved))
 
 
 @given(problem=problems(), data=st.data())

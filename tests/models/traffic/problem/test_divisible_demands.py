@@ -37,6 +37,19 @@ def test_a_demand_wider_than_each_link_is_split_at_best() -> None:
     assert find_divided(network(square, [("a", "d", 10.0), ("a", "b", 10.0)])) is None
 
 
+@pytest.mark.parametrize("rate", [1e-6, 1.0, 1e9])
+def test_a_demand_is_compared_with_its_links_at_every_size(rate: float) -> None:
+    """Beside it, a line of another size with as much demand as it carries."""
+    other = [("c", "d", 1e9), ("d", "e", 1e-6)]
+    full = [("c", "d", 1e9), ("d", "e", 1e-6)]
+    lines = both_ways([("a", "b", rate), *other])
+    assert find_divided(network(lines, [("a", "b", rate * (1 + 1e-12)), *full])) is None
+    assert find_divided(network(lines, [("a", "b", rate * (1 + 1e-8)), *full])) == SENT_IN_PART
+    square = both_ways([("a", "b", rate), ("b", "x", rate), ("a", "c", rate), ("c", "x", rate), *other[1:]])
+    assert find_divided(network(square, [("a", "x", rate * (1 + 1e-12))])) is None
+    assert find_divided(network(square, [("a", "x", rate * (1 + 1e-8))])) == SPLIT
+
+
 def scenario(folder: Path, demands: str, more: str = "") -> Path:
     (folder / "links.csv").write_text("tail,head,capacity_mbps,weight\na,b,100,1\nb,c,100,1\n")
     (folder / "demands.csv").write_text(demands)
