@@ -27,7 +27,6 @@ def solve(model: LinearProgram, options: Options = Options()) -> Solution:
             where the solver crashes, refuses its licence or rejects the model
     """
     from planner.backends.infeasibility import contradictory_limits
-    from planner.backends.row_scaling import find_factors, scale_rows, unscale_duals
 
     started = time.perf_counter()
     if faults := model_faults(model, options):
@@ -38,16 +37,26 @@ def solve(model: LinearProgram, options: Options = Options()) -> Solution:
         solution = _solve_without_variables(model, options)
     else:
         implementation = find_backend(options.backend.partition(":")[0]).load()
-        factors = find_factors(model)
-        if factors is None:
-            solution = _solve_decisively(implementation, model, options)
-        else:
-            solution = _solve_decisively(implementation, scale_rows(model, factors), options)
-            solution = unscale_duals(solution, factors)
+        solution = _solve_scaled(implementation, model, options)
         if solution.status is Status.INFEASIBLE:
             left_s = _time_left_s(options, started)
             solution = _explain_infeasibility(solution, model, min(EXPLANATION_LIMIT_S, left_s))
     return replace(solution, seconds=time.perf_counter() - started)
+
+
+def _solve_scaled(implementation: Implementation, model: LinearProgram, options: Options) -> Solution:
+    """Solve with rows of small coefficients scaled, and then small limits."""
+    from planner.backends import row_scaling
+
+    factors = row_scaling.find_factors(model)
+    scaled = model if factors is None else row_scaling.scale_rows(model, factors)
+    unit = row_scaling.find_unit_factor(scaled)
+    if unit != 1.0:
+        scaled = row_scaling.scale_amounts(scaled, unit)
+    solution = _solve_decisively(implementation, scaled, options)
+    if unit != 1.0:
+        solution = row_scaling.unscale_amounts(solution, unit)
+    return solution if factors is None else row_scaling.unscale_duals(solution, factors)
 
 
 def _solve_without_variables(model: LinearProgram, options: Options) -> Solution:

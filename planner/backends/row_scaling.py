@@ -1,7 +1,8 @@
-"""Rows of small coefficients, multiplied so that a solver's absolute tolerances mean something in them.
+"""Rows of small coefficients and programs of small limits, scaled for the absolute tolerances of solvers.
 
-Solvers satisfy rows to an absolute 1e-9 to 1e-6 or so: in a row of coefficients of 1e-6, that is all of it.
-Factors are powers of two, which change no digit. Rows of usual magnitude stay as they are.
+Solvers satisfy rows to an absolute 1e-9 to 1e-6 or so: in a row of coefficients of 1e-6, or of a limit of
+1e-6, that is all of it. Factors are powers of two, which change no digit. Rows and limits of usual magnitude
+stay as they are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.backends.solution import Solution
 
 SMALL: Final = 1e-3
-"""Largest coefficient of a row, below which it is scaled."""
+"""Largest coefficient of a row, or limit of a program, below which it is scaled."""
 
 
 def find_factors(model: LinearProgram) -> NDArray[np.float64] | None:
@@ -47,3 +48,35 @@ def unscale_duals(solution: Solution, factors: NDArray[np.float64]) -> Solution:
     if solution.row_duals is None:
         return solution
     return replace(solution, row_duals=solution.row_duals * factors)
+
+
+def find_unit_factor(model: LinearProgram) -> float:
+    """Return the factor of amounts with which the largest limit is 1 to 2; 1 where they stay as they are."""
+    if model.is_integer:
+        return 1.0
+    limits = np.concatenate([model.row_lower, model.row_upper, model.lower, model.upper])
+    largest = float(np.abs(limits[np.isfinite(limits)]).max(initial=0.0))
+    return float(np.exp2(-np.floor(np.log2(largest)))) if 0 < largest < SMALL else 1.0
+
+
+def scale_amounts(model: LinearProgram, factor: float) -> LinearProgram:
+    """Return the same program with variables and limits multiplied by a factor, and so its objective."""
+    return replace(
+        model,
+        row_lower=model.row_lower * factor,
+        row_upper=model.row_upper * factor,
+        lower=model.lower * factor,
+        upper=model.upper * factor,
+        offset=model.offset * factor,
+    )
+
+
+def unscale_amounts(solution: Solution, factor: float) -> Solution:
+    """Return a solution of the scaled program as one of the program; the dual values are the same."""
+    objective, bound, x = solution.objective, solution.bound, solution.x
+    return replace(
+        solution,
+        x=None if x is None else x / factor,
+        objective=None if objective is None else objective / factor,
+        bound=None if bound is None else bound / factor,
+    )

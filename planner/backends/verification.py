@@ -21,18 +21,21 @@ from numpy.typing import NDArray
 from planner.backends.linear_program import INFINITE, ROUNDING_TOLERANCE, LinearProgram
 from planner.backends.solution import Solution
 from planner.contract.proof import Status, relative_gap
+from planner.contract.tolerances import RELATIVE
 
-PRIMAL_TOLERANCE = 1e-6
-"""Largest violation of a row or limit, relative to the largest of 1, the limit and the row's terms."""
+PRIMAL_TOLERANCE = RELATIVE
+"""Largest violation of a row or limit, relative to the largest of its limit, its terms, and 1 or the largest
+amount of the program, where that is less."""
 
-DUAL_TOLERANCE = 1e-6
-"""Largest error of a reduced cost where no limit exists, relative to 1 and the terms it sums."""
+DUAL_TOLERANCE = RELATIVE
+"""Largest error of a reduced cost where no limit exists, relative to 1 and the terms it sums. The bound gives
+way by what such an error earns."""
 
 CANCELLATION_TOLERANCE = 1e-8
-"""Largest difference of objective and bound that counts as rounding, relative to the objective's terms;
-near 0 no relative gap can be small."""
+"""Largest difference of objective and bound that counts as rounding, relative to the objective's terms, and
+to 1 or the largest cost of an amount, where that is less; near 0 no relative gap can be small."""
 
-OPTIMALITY_GAP = 1e-6
+OPTIMALITY_GAP = RELATIVE
 """Relative gap at which a verified linear program counts as optimal where none is asked for."""
 
 
@@ -77,15 +80,23 @@ def verify(model: LinearProgram, x: NDArray[np.float64], row_duals: NDArray[np.f
 def _primal_violation(model: LinearProgram, x: NDArray[np.float64]) -> float:
     activity = model.matrix @ x
     terms = abs(model.matrix) @ np.abs(x)
+    floor = min(1.0, _largest_amount(model, x))
     worst = 0.0
     for value, low, high, size in (
         (activity, model.row_lower, model.row_upper, terms),
         (x, model.lower, model.upper, np.zeros_like(x)),
     ):
         for limit, excess in ((low, low - value), (high, value - high)):
-            scale = np.maximum(1.0, np.maximum(size, np.where(np.isfinite(limit), np.abs(limit), 0.0)))
-            worst = max(worst, float((excess / scale).max(initial=0.0)))
+            scale = np.maximum(floor, np.maximum(size, np.where(np.isfinite(limit), np.abs(limit), 0.0)))
+            wrong = excess > 0
+            worst = max(worst, float((excess[wrong] / scale[wrong]).max(initial=0.0)))
     return worst
+
+
+def _largest_amount(model: LinearProgram, x: NDArray[np.float64]) -> float:
+    """Return the largest absolute limit of rows and variables, or value x (n,)."""
+    amounts = np.concatenate([model.row_lower, model.row_upper, model.lower, model.upper, x])
+    return float(np.abs(amounts[np.isfinite(amounts)]).max(initial=0.0))
 
 
 def _dual_bound(
@@ -214,8 +225,12 @@ def judge(
 
 
 def _magnitude(model: LinearProgram, x: NDArray[np.float64]) -> float:
-    """Return the sum of the objective's absolute terms, at least 1: the terms may cancel to nearly 0."""
-    return max(1.0, abs(model.offset) + float(np.abs(model.cost) @ np.abs(x)))
+    """Return the sum of the objective's absolute terms, which may cancel to nearly 0.
+
+    It is at least 1, or the largest cost of the largest amount, where that is less.
+    """
+    dearest = float(np.abs(model.cost).max(initial=0.0)) * _largest_amount(model, x)
+    return max(min(1.0, dearest), abs(model.offset) + float(np.abs(model.cost) @ np.abs(x)))
 
 
 def _finite_bound(model: LinearProgram, bound: float | None) -> float | None:

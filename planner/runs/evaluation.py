@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any, Final
 
 from planner import clock, compile_events
@@ -16,6 +17,7 @@ from planner.contract.design import Decision
 from planner.contract.plan import Violations
 from planner.contract.ranking import compare_ranks
 from planner.contract.system import System
+from planner.contract.tolerances import EXACT, RELATIVE, allowance
 from planner.errors import InputError, PlannerError, PlanRejected
 from planner.options import OPTION_NAMES, Algorithm, Options, Service
 from planner.runs import compilation
@@ -34,7 +36,9 @@ from planner.scenarios.scenario import Entry, Scenario
 
 log = logging.getLogger(__name__)
 
-TOLERANCE: Final = 1e-6  # relative difference of the claimed objective value and that of the plan
+TOLERANCE: Final = (
+    RELATIVE  # relative difference of a plan's value and a bound that it must not be better than
+)
 
 
 @verb
@@ -194,7 +198,7 @@ def _verify_claims(
         return violations, metrics
     metric = system.metric(proof.metric)
     value = metrics[metric.name]
-    if value is None or _relative_difference(value, proof.objective) > TOLERANCE:
+    if value is None or _is_false(value, proof.objective, _largest_amount(system, metrics, metric.unit)):
         claimant = proof.backend or "the design"
         raise PlanRejected(
             f"{label}: the plan's {metric.name} is {value}, but {claimant} claimed {proof.objective}"
@@ -214,9 +218,21 @@ def _verify_claims(
     return violations, metrics
 
 
-def _relative_difference(one: float, other: float) -> float:
-    # the floor: solvers satisfy constraints to an absolute 1e-9 or so, whatever the objective value
-    return abs(one - other) / max(abs(one), abs(other), 1e-3)
+def _largest_amount(system: System, metrics: Mapping[str, float | None], unit: str) -> float:
+    """Return the largest absolute metric in a unit: what others in it may be the difference or a share of."""
+    values = [metrics.get(metric.name) for metric in system.plan.metrics if metric.unit == unit]
+    return max((abs(value) for value in values if value is not None and isfinite(value)), default=0.0)
+
+
+def _is_false(value: float, claimed: float, amount: float) -> bool:
+    """Return whether a claimed objective value is not that of the plan.
+
+    amount  what the value is computed from; solvers satisfy constraints to 1e-9 or so of it, or of 1, where
+            that is less
+    """
+    floor = EXACT * (min(amount, 1.0) if amount > EXACT else 1.0)
+    larger = max(abs(value), abs(claimed))
+    return not abs(value - claimed) <= float(allowance(larger, amount)) + floor
 
 
 def select_entry(scenario: Scenario, label: str | None = None) -> Entry:

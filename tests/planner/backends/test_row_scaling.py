@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from planner import backends
 from planner.backends.linear_program import Columns, LinearProgram, Rows
-from planner.backends.row_scaling import find_factors, scale_rows
+from planner.backends.row_scaling import find_factors, find_unit_factor, scale_amounts, scale_rows
 from planner.contract.proof import Status
 from planner.options import Options
 
@@ -55,3 +55,37 @@ def test_rows_of_usual_magnitude_stay() -> None:
     assert 1 <= scaled.matrix.max() < 2
     assert (scaled.matrix.toarray() / factors[:, None] == small.matrix.toarray()).all()
     assert scaled.row_upper / factors == small.row_upper
+
+
+def diet(unit: float) -> LinearProgram:
+    """Return min 2x + 3y with x + y >= 4 and x <= 3 units: 9 units, by 3 of x and 1 of y; and half a unit."""
+    return LinearProgram.build(
+        cost=np.array([2.0, 3.0]),
+        rows=[Rows("need", sp.csr_array([[1.0, 1.0]]), lower=4.0 * unit)],
+        columns=[Columns("food", 2)],
+        upper=np.array([3.0 * unit, np.inf]),
+        offset=0.5 * unit,
+    )
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e6])
+def test_a_program_of_small_amounts_is_solved_to_the_same_relative_precision(unit: float) -> None:
+    solution = backends.solve(diet(unit), Options(threads=1))
+    assert solution.status is Status.OPTIMAL
+    assert solution.x is not None
+    assert solution.x / unit == pytest.approx([3.0, 1.0], rel=1e-9)
+    assert solution.objective == pytest.approx(9.5 * unit, rel=1e-9)
+    assert solution.bound == pytest.approx(9.5 * unit, rel=1e-9)
+    assert solution.row_duals == pytest.approx([3.0])
+    assert solution.reduced_costs == pytest.approx([-1.0, 0.0])
+
+
+def test_amounts_of_usual_magnitude_stay() -> None:
+    assert find_unit_factor(diet(1.0)) == 1.0
+    assert find_unit_factor(diet(1e-3)) == 1.0
+    assert find_unit_factor(knapsack(1e-6, is_integer=True)) == 1.0
+    factor = find_unit_factor(diet(1e-6))
+    scaled = scale_amounts(diet(1e-6), factor)
+    assert 1 <= scaled.row_lower[0] < 2
+    assert scaled.row_lower[0] / factor == diet(1e-6).row_lower[0]
+    assert scaled.upper[1] == np.inf

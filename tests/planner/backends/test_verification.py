@@ -60,6 +60,36 @@ def test_a_point_that_violates_a_row_is_not_feasible() -> None:
     assert not verified.proves(8.7, gap=0.1)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e-6, 1.0, 1e6])
+def test_a_violation_is_relative_to_the_amounts_of_the_program(unit: float) -> None:
+    """min 2x + 3y, x + y >= 4 units, x <= 3 units: y may miss a millionth, and not a hundredth."""
+    model = LinearProgram.build(
+        cost=[2.0, 3.0],
+        rows=[Rows("need", sp.csr_array([[1.0, 1.0]]), lower=4.0 * unit)],
+        upper=[3.0 * unit, INF],
+    )
+    right, duals = np.array([3.0, 1.0]) * unit, np.array([3.0])
+    assert verify(model, right, duals).feasible
+    assert verify(model, right * (1 - 5e-7), duals).feasible
+    wrong = verify(model, np.array([3.0, 0.96]) * unit, duals)
+    assert wrong.primal == pytest.approx(0.01)
+    assert not wrong.feasible
+    assert not verify(model, np.array([3.03, 1.0]) * unit, duals).feasible
+    assert not verify(model, np.array([3.0, -0.04]) * unit, duals).feasible
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-6, 1.0])
+def test_a_gap_of_a_small_objective_is_no_rounding(unit: float) -> None:
+    """min x, x >= 1 unit: a plan of 1.001 units is not proven optimal, whatever the unit."""
+    model = LinearProgram.build(cost=[1.0], rows=[Rows("need", sp.csr_array([[1.0]]), lower=unit)])
+    duals = np.array([1.0])
+    near = judge(model, claimed=Status.OPTIMAL, backend="test", x=np.array([1.001 * unit]), row_duals=duals)
+    assert near.status is Status.FEASIBLE
+    assert near.bound == pytest.approx(unit)
+    best = judge(model, claimed=Status.OPTIMAL, backend="test", x=np.array([unit]), row_duals=duals)
+    assert best.status is Status.OPTIMAL
+
+
 def test_a_free_variable_forgives_rounding_only() -> None:
     """min x, x = y + z with y, z free and x >= 1: the multiplier must be 0 but for rounding."""
     model = LinearProgram.build(

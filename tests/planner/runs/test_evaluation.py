@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import planner
-from planner.contract.design import Design
+from planner.contract.design import Decision, Design
 from planner.contract.proof import Proof, Status
-from planner.errors import InputError
+from planner.errors import InputError, PlanRejected
 from planner.options import Options
 from planner.runs.evaluation import entries, evaluate
 from planner.runs.rolling import Roll
@@ -20,6 +20,7 @@ from planner.scenarios.scenario import Entry, Scenario, from_document, load
 from planner.scenarios.shipped import scenario_names
 from planner_models.traffic import SYSTEM
 from tests import commands
+from tests.planner.runs.toy_system import Admitted, Link, entry, toy
 
 WITHOUT_DESIGNS = 'system = "traffic"\n[problem]\nsource = "generate"\npreset = "fat_tree"\nk = 4\n'
 DIAMOND = "tail,head,capacity_mbps\ns,a,10\na,t,10\ns,b,5\nb,t,5\n"
@@ -184,3 +185,36 @@ def test_designs_that_a_scenario_names_stay(tmp_path: Path) -> None:
     file.write_text(WITHOUT_DESIGNS + "[designs.ecmp]\n")
     assert [one.label for one in entries(planner.load(file))] == ["ecmp"]
     assert "designs: compares" not in commands.planner("compare", file).err
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1.0, 1e6, 1e9])
+@pytest.mark.parametrize(("error", "is_false"), [(0.0, False), (5e-7, False), (1e-5, True), (0.1, True)])
+def test_a_claimed_objective_is_compared_at_the_size_of_its_problem(
+    unit: float, error: float, is_false: bool
+) -> None:
+    def decide(_: Link) -> Decision[Admitted]:
+        proof = Proof(status=Status.FEASIBLE, objective=unit * (1 + error), metric="delivered_mbps")
+        return Decision(plan=Admitted(unit), proof=proof)
+
+    system = toy(decide=decide)
+    problem = Link(offered_mbps=unit, capacity_mbps=2 * unit)
+    if is_false:
+        with pytest.raises(PlanRejected, match="but the design claimed"):
+            evaluate(system, problem, entry(system, "own"))
+    else:
+        assert evaluate(system, problem, entry(system, "own")).plan is not None
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e9])
+def test_rounding_of_large_terms_is_no_false_claim(unit: float) -> None:
+    """What is shed is the difference of offered and sent traffic, and 0 but for rounding."""
+
+    def decide(_: Link) -> Decision[Admitted]:
+        return Decision(
+            plan=Admitted(unit * (1 - 1e-13)),
+            proof=Proof(status=Status.FEASIBLE, objective=0.0, metric="shed_mbps"),
+        )
+
+    system = toy(decide=decide)
+    problem = Link(offered_mbps=unit, capacity_mbps=2 * unit)
+    assert evaluate(system, problem, entry(system, "own")).plan is not None
