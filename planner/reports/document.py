@@ -185,7 +185,7 @@ def table_of(
         caption = f"{caption}; {cut}" if caption else cut
     numeric = [
         (is_numeric_dtype(frame[name]) and not is_bool_dtype(frame[name]))
-        or not frame[name].map(lambda value: isinstance(value, str)).any()
+        or not any(isinstance(value, str) for value in frame[name])
         for name in frame
     ]
     columns, texts = [], []
