@@ -43,6 +43,9 @@ class Table:
     not_modelled  what a column of such a name would need, which the system does not model, by the name; case
               and punctuation do not matter
     other_names  names of such files and sheets elsewhere; case, punctuation and a plural s do not matter
+    divisible  amounts of a row that several rows may have together, equal in the other columns: the optimum
+              is the same. The conformance tests divide rows and compare answers
+    part_column  optional column of the key that tells such rows apart; "" where they may be equal
     """
 
     name: str
@@ -54,6 +57,8 @@ class Table:
     key_hint: str = ""
     not_modelled: Mapping[str, str] = field(default_factory=dict)
     other_names: tuple[str, ...] = ()
+    divisible: tuple[str, ...] = ()
+    part_column: str = ""
 
     @property
     def required_columns(self) -> list[str]:

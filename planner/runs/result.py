@@ -89,8 +89,13 @@ class Result(ABC):
 def metric_columns(
     metrics: Sequence[Metric], values: Mapping[str, float | None], taken: Collection[str]
 ) -> dict[str, float | None]:
-    """Return the values of metrics by column: its name, or `metric.cost` where `taken` has that name."""
-    return {f"metric.{one.name}" if one.name in taken else one.name: values.get(one.name) for one in metrics}
+    """Return the values of metrics by their columns, see `metric_column`."""
+    return {metric_column(one.name, taken): values.get(one.name) for one in metrics}
+
+
+def metric_column(name: str, taken: Collection[str]) -> str:
+    """Return the column of a metric: its name, or `metric.cost` where `taken` has that name."""
+    return f"metric.{name}" if name in taken else name
 
 
 def wrapped(lines: Sequence[str]) -> list[str]:

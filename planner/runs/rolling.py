@@ -39,7 +39,7 @@ from planner.io.table_files import write_table
 from planner.options import Algorithm, Options, Service
 from planner.runs.evaluation import entries, evaluate, select_entry
 from planner.runs.files import make_folder, read_plan, write_plan
-from planner.runs.result import Result, aligned
+from planner.runs.result import Result, aligned, metric_column
 from planner.runs.run import Run
 from planner.runs.verdict import windows_sentences
 from planner.scenarios.arguments import (
@@ -74,16 +74,16 @@ class Window:
     plan: Any = None
 
     def row(self) -> dict[str, Any]:
-        """Return its row of `windows.csv`."""
+        """Return its row of `windows.csv`; a metric with the name of another column is `metric.seconds`."""
         run = self.run
-        return {
+        own = {
             "window": self.label,
             "status": run["status"] or "failed",
             "gap": run["gap"],
             "seconds": run["seconds"],
             "violations": len(run["violations"]),
-            **run["metrics"],
         }
+        return own | {metric_column(name, own): value for name, value in run["metrics"].items()}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -176,7 +176,7 @@ class Rolled(Result):
         done: dict[str, list[dict[str, Any]]] = {one.design: [] for one in self.windows}
         for one in self.windows:
             if not one.exit_code:
-                done[one.design].append(one.row())
+                done[one.design].append({**one.run["metrics"], "violations": len(one.run["violations"])})
         return windows_sentences(self.system, done)
 
     @property

@@ -22,7 +22,7 @@ from planner.io.table_files import write_table
 from planner.options import OPTION_NAMES, Algorithm, Options, Service
 from planner.runs.evaluation import entries
 from planner.runs.files import make_folder, save_scenario
-from planner.runs.result import Result, aligned
+from planner.runs.result import Result, aligned, metric_columns
 from planner.runs.verdict import simulation_sentences
 from planner.scenarios.arguments import (
     Designs,
@@ -67,16 +67,13 @@ class SimulatedDesigns(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each design: mechanism, time, and the metrics of the simulation."""
-        rows = [
-            {
-                "design": run.label,
-                "mechanism": str(run.entry.design.mechanism),
-                "seconds": run.seconds,
-                **{
-                    one.name: run.result.metrics.get(one.name) if run.result else None for one in self.metrics
-                },
-            }
+        own = [
+            {"design": run.label, "mechanism": str(run.entry.design.mechanism), "seconds": run.seconds}
             for run in self.runs
+        ]
+        rows = [
+            {**row, **metric_columns(self.metrics, run.result.metrics if run.result else {}, row)}
+            for row, run in zip(own, self.runs, strict=True)
         ]
         return pd.DataFrame(rows).set_index("design")
 
@@ -92,11 +89,14 @@ class SimulatedDesigns(Result):
 
     def summary(self) -> list[str]:
         """Return the verdict and the first metrics of each design."""
-        frame, shown = self.to_frame(), self.metrics[:MOST_SUMMARIZED]
-        rows = [("", *frame.index)]
+        values = [run.result.metrics if run.result else {} for run in self.runs]
+        rows = [("", *(run.label for run in self.runs))]
         rows += [
-            (f"{one.label}, {one.unit}" if one.unit else one.label, *map(number, frame[one.name]))
-            for one in shown
+            (
+                f"{one.label}, {one.unit}" if one.unit else one.label,
+                *(number(metrics.get(one.name)) for metrics in values),
+            )
+            for one in self.metrics[:MOST_SUMMARIZED]
         ]
         head = f"{self.system.name}: {sizes(self.problem.size())}, simulated in time"
         errors = [f"{run.label}: {run.error}" for run in self.runs if run.error is not None]

@@ -19,6 +19,8 @@ from planner.runs.run import Run
 from planner.scenarios.scenario import Entry
 
 TOLERANCE: Final = 1e-6
+MAX_LINE: Final = 400
+"""Letters of a line that refuses what was asked."""
 OPTIONS: Final = Options(threads=1, seed=1)
 
 
@@ -123,6 +125,16 @@ def faults_of(call: Callable[[], Any]) -> tuple[str, ...]:
         faults = error.faults
     assert all("\n" not in fault for fault in faults), "a fault is longer than a line"
     return faults
+
+
+def check_refusal(error: InputError, asked: str) -> None:
+    """Check that each fault of an error is one clear line.
+
+    asked  what is refused, for the message
+    """
+    for fault in error.faults:
+        is_clear = fault.strip() and "\n" not in fault and len(fault) <= MAX_LINE
+        assert is_clear, f"{asked}: refused by no clear line: {fault!r}"
 
 
 def has_name(faults: Sequence[str], name: str) -> bool:

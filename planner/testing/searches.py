@@ -18,22 +18,18 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.runs.run import Run
 from planner.testing.bounds import check_bounds, check_optimum
-from planner.testing.cases import Cases, Runs, tiny_problem
+from planner.testing.cases import Cases, Runs, check_refusal, tiny_problem
 from planner.testing.parameter_values import values_to_try
-from planner.testing.variants import random_variant
+from planner.testing.variants import limit_time, random_variant
 
 VARIANTS: Final = 4
-"""Random variants of the smallest problem that are tried."""
+"""Random variants of the smallest problem that are tried with every value."""
 OTHER_OPTIONS: Final[Sequence[Mapping[str, Any]]] = (
     {"service": "all"},
     {"gap": 0.1},
     {"time_limit_s": 0.01},
     {"seed": 7},
 )
-TIME_LIMIT_S: Final = 0.5
-"""Time of each run, where the options have none: a bound is valid whenever its search ends."""
-MAX_LINE: Final = 400
-"""Letters of a line that refuses a combination."""
 
 
 def search_cases(
@@ -65,8 +61,7 @@ def _searches(
     parameters: Mapping[str, Mapping[str, Any]],
     options: Options,
 ) -> _Searches:
-    limited = options if options.time_limit_s else replace(options, time_limit_s=TIME_LIMIT_S)
-    return _Searches(Runs(system, make, parameters, limited))
+    return _Searches(Runs(system, make, parameters, limit_time(options)))
 
 
 def _same(problem: Any) -> Any:
@@ -140,9 +135,7 @@ class _Searches:
         try:
             return self._runs.fresh(name, options, given)
         except InputError as error:
-            for fault in error.faults:
-                is_clear = fault.strip() and "\n" not in fault and len(fault) <= MAX_LINE
-                assert is_clear, f"{name}({values}): refused by no clear line: {fault!r}"
+            check_refusal(error, f"{name}({values})")
             return None
         except Exception as error:
             raise AssertionError(f"{name}({values}): {type(error).__name__}: {error}") from error

@@ -8,8 +8,9 @@
 
 They check what every system must satisfy: tables that give the same problem again, elements with exact names
 and actions that adjust the problem, plans that satisfy their guarantees, bounds that no plan exceeds with any
-value of any parameter, repeatable decisions, clear errors for bad tables, the same problem in other words,
-units, rows and windows, one answer from every verb, and a reference model with the same optimum.
+value of any parameter or on random variants, repeatable decisions, clear errors for bad tables, the same
+problem in other words, units, rows, directions and windows, one answer from every verb, and a reference model
+with the same optimum.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from planner.testing.plans import plan_cases
 from planner.testing.problems import problem_cases
 from planner.testing.searches import search_cases
 from planner.testing.table_forms import answer_cases, table_cases
+from planner.testing.variants import variant_cases
 from planner.testing.verbs import verb_cases
 
 
@@ -63,6 +65,7 @@ def conformance_cases(
     smallest = Runs(system, partial(tiny_problem, system), usual, options)
     cases += [Case(f"rows: {name}", run) for name, run in answer_cases(smallest)]
     cases += [Case(f"searches: {name}", run) for name, run in search_cases(system, usual, options)]
+    cases += [Case(f"variants: {name}", run) for name, run in variant_cases(system, usual, options)]
     cases += [Case(f"verbs: {name}", run) for name, run in verb_cases(system, usual, options)]
     return cases
 

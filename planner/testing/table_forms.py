@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.end_columns import ENDS, OTHER_NAMES, WITH_WORDS
+from planner.contract.end_columns import ENDS, LINK_ENDS, OTHER_NAMES, WITH_WORDS
+from planner.contract.parameters import parameters_of
 from planner.contract.synonyms import other_names
 from planner.contract.system import System
 from planner.contract.tables import Table, digest
@@ -29,6 +30,11 @@ HEADERS: Final[Mapping[Dimension, Sequence[str]]] = {
     "requests": ("kops", "ops/s", "rps"),
 }
 """Units as headers of columns write them, in which the tables of a system must be the same problem."""
+
+BOTH_DIRECTIONS: Final = "both_directions"
+"""Parameter of problems for tables with one row for both directions of a link."""
+DIVIDED_SHARE: Final = 0.5
+"""Share of the rows that are divided."""
 
 
 def table_cases(system: System, problem: Any) -> Cases:
@@ -48,6 +54,15 @@ def table_cases(system: System, problem: Any) -> Cases:
 def answer_cases(runs: Runs) -> Cases:
     """Yield the tests whose forms may be stored otherwise but have the same answer."""
     yield "rows in another order have the same answer", partial(_check_order, runs)
+    for table in runs.system.problem.tables:
+        if table.divisible:
+            yield f"{table.name}: divided rows have the same answer", partial(_check_divided, runs, table)
+        has_links = set(LINK_ENDS) <= set(table.required_columns)
+        if has_links and BOTH_DIRECTIONS in parameters_of(runs.system.problem.adjust):
+            yield (
+                f"{table.name}: a row for both directions is two rows",
+                partial(_check_both_directions, runs, table),
+            )
 
 
 # --- words and units ----------------------------------------------------------------------
@@ -173,15 +188,23 @@ def _check_order(runs: Runs) -> None:
 
     Proven values must be the same; others must keep each other's bounds.
     """
-    name = runs.system.default_design.name
     for seed in (1, 2):
         other = runs.on(partial(_in_another_order, runs.system, runs.problem, seed))
         if faults := faults_of(partial(getattr, other, "problem")):
             assert has_name(faults, "row"), f"rows in another order: no line names a row: {faults}"
             continue
-        both = [runs.of(name), other.of(name)]
-        check_bounds(both)
-        check_optimum(both)
+        _check_same_answer(runs, other)
+
+
+def _check_same_answer(runs: Runs, other: Runs) -> None:
+    """Check that the best design's values of two problems that mean the same agree.
+
+    Proven values must be the same; others must keep each other's bounds.
+    """
+    name = runs.system.default_design.name
+    both = [runs.of(name), other.of(name)]
+    check_bounds(both)
+    check_optimum(both)
 
 
 def _in_another_order(system: System, problem: Any, seed: int) -> Any:
@@ -192,6 +215,73 @@ def _in_another_order(system: System, problem: Any, seed: int) -> Any:
             for name, frame in problem.to_tables().items()
         }
     )
+
+
+def _check_divided(runs: Runs, table: Table) -> None:
+    """Check that rows whose amounts are divided over two rows have the same answer."""
+    frame = runs.problem.to_tables().get(table.name)
+    if frame is None or not set(table.divisible) & set(frame):
+        return
+    for seed in (1, 2):
+        other = runs.on(partial(_with_divided_rows, runs.system, runs.problem, table, seed))
+        if faults := faults_of(partial(getattr, other, "problem")):
+            is_named_elsewhere = table.part_column in frame and has_name(faults, table.part_column)
+            assert is_named_elsewhere, f"divided rows of {table.name} are refused: {faults}"
+            continue
+        _check_same_answer(runs, other)
+
+
+def _with_divided_rows(system: System, problem: Any, table: Table, seed: int) -> Any:
+    """Return a problem in which some rows of a table are two, each with about half of the amounts."""
+    tables = problem.to_tables()
+    frame: pd.DataFrame = tables[table.name].reset_index(drop=True)
+    parts = frame.copy()
+    is_divided = np.random.default_rng(seed).random(len(frame)) < DIVIDED_SHARE
+    for name in set(table.divisible) & set(frame):
+        whole = frame[name].to_numpy(float)
+        is_count = np.floor(whole) == whole
+        half = np.where(is_count, np.floor(whole / 2), whole / 2)
+        is_divided &= half > 0
+        parts[name] = half
+    rest = frame.copy()
+    for name in set(table.divisible) & set(frame):
+        rest.loc[is_divided, name] -= parts[name][is_divided]
+    if table.part_column:
+        names = frame.get(table.part_column, pd.Series("part", index=frame.index))
+        rest = rest.assign(**{table.part_column: names})
+        parts = parts.assign(**{table.part_column: names + " 2"})
+    divided = pd.concat([rest, parts[is_divided]]).sort_index(kind="stable").reset_index(drop=True)
+    return system.problem.from_tables({**tables, table.name: divided})
+
+
+def _check_both_directions(runs: Runs, table: Table) -> None:
+    """Check that a row for both directions of each link, and a row for each direction, are the same problem.
+
+    The first is read with the parameter `both_directions`, which changes nothing of the second.
+    """
+    system, problem = runs.system, runs.problem
+    tables = problem.to_tables()
+    if table.name not in tables:
+        return
+    tail, head = LINK_ENDS
+    frame: pd.DataFrame = tables[table.name]
+    ends = pd.Series([tuple(sorted(pair)) for pair in zip(frame[tail], frame[head], strict=True)])
+    lines = frame[~ends.duplicated().to_numpy()].reset_index(drop=True)
+    opposite = lines.rename(columns={tail: head, head: tail})[list(lines.columns)]
+    each = pd.concat([lines, opposite], ignore_index=True)
+
+    def read(rows: pd.DataFrame, given: Mapping[str, Any]) -> Any:
+        return system.problem.adjust(system.problem.from_tables({**tables, table.name: rows}), **given)
+
+    both = {BOTH_DIRECTIONS: True}
+    cases = [runs.on(partial(read, rows, given)) for rows, given in ((lines, both), (each, {}), (each, both))]
+    first, *others = cases
+    for other in others:
+        for kind in system.problem.elements:
+            names, same = (sorted(kind.names(one.problem)) for one in (first, other))
+            assert names == same, f"{kind.name}: {sorted(set(names) ^ set(same))[:1]} is in one layout only"
+        assert first.problem.size() == other.problem.size()
+        _check_same_answer(first, other)
 
 
 # --- windows ------------------------------------------------------------------------------

@@ -1,7 +1,13 @@
-"""Random variants of a small problem: other numbers and names in its tables, and rows that are absent."""
+"""Random variants of a small problem: other numbers and names in its tables, and rows that are absent.
+
+On each of them every design answers, its plan keeps what it claims, and no plan beats a bound or an optimum.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -9,9 +15,48 @@ import pandas as pd
 
 from planner.contract.system import System
 from planner.errors import InputError
+from planner.options import Options
+from planner.testing.bounds import check_bounds, check_optimum
+from planner.testing.cases import Cases, Runs, check_refusal, tiny_problem
+from planner.testing.plans import check_run
 
 FACTORS: Final = (0.25, 0.5, 1.0, 1.5, 3.0)
 SHARE_OF_ZEROS: Final = 0.1
+SEEDS: Final = (1, 2, 3, 4, 5, 6)
+TIME_LIMIT_S: Final = 0.5
+"""Time of each run, where the options have none: a bound is valid whenever its search ends."""
+
+
+def variant_cases(system: System, parameters: Mapping[str, Mapping[str, Any]], options: Options) -> Cases:
+    """Yield the tests of all designs on random variants of the smallest problem, with usual parameters."""
+    for seed in SEEDS:
+        runs = Runs(system, partial(_make_variant, system, seed), parameters, limit_time(options))
+        yield f"random variant {seed}: designs keep their claims and bounds", partial(check_variant, runs)
+
+
+def check_variant(runs: Runs) -> None:
+    """Check that every design answers or refuses clearly, and that no plan beats a bound or an optimum."""
+    answers = []
+    for design in runs.system.designs:
+        try:
+            check_run(runs, design.name)
+        except InputError as error:
+            check_refusal(error, design.name)
+            continue
+        except Exception as error:
+            raise AssertionError(f"{design.name}: {type(error).__name__}: {error}") from error
+        answers.append(runs.of(design.name))
+    check_bounds(answers)
+    check_optimum(answers)
+
+
+def limit_time(options: Options) -> Options:
+    """Return options with a short time limit where they have none."""
+    return options if options.time_limit_s else replace(options, time_limit_s=TIME_LIMIT_S)
+
+
+def _make_variant(system: System, seed: int) -> Any:
+    return random_variant(system, tiny_problem(system), seed)
 
 
 def random_variant(system: System, problem: Any, seed: int) -> Any:

@@ -9,12 +9,15 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
+import pandas as pd
+
 from planner.contract.parameters import parameters_of
 from planner.contract.system import System
 from planner.errors import InputError
 from planner.options import Options
 from planner.runs.evaluation import compare, solve
 from planner.runs.files import check, save_scenario
+from planner.runs.result import metric_column
 from planner.runs.rolling import roll
 from planner.runs.run import Run
 from planner.runs.what_if import explain
@@ -145,7 +148,7 @@ def _upgrades(asked: _Asked) -> Metrics:
 
 def _roll(asked: _Asked) -> Metrics:
     rolled = roll([asked.scenario.make_problem()], designs=asked.design, options=asked.options)
-    return dict(rolled.metrics.iloc[0])
+    return _metrics_of(asked.system, rolled.metrics.iloc[0])
 
 
 def _sweep(asked: _Asked) -> Metrics:
@@ -154,7 +157,13 @@ def _sweep(asked: _Asked) -> Metrics:
             asked.scenario, folder, axes={"solver.seed": [1]}, designs=asked.design, options=asked.options,
             workers=1,
         )  # fmt: skip
-        return dict(swept.runs.iloc[0])
+        return _metrics_of(asked.system, swept.runs.iloc[0])
+
+
+def _metrics_of(system: System, row: pd.Series) -> Metrics:
+    """Return the metrics in a row, in which one with the name of another column is `metric.seconds`."""
+    names = [metric.name for metric in system.metrics]
+    return {name: row.get(metric_column(name, (name,)), row.get(name)) for name in names}
 
 
 STUDIES: Final = frozenset({"explain", "failures", "upgrades"})

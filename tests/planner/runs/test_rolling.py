@@ -285,3 +285,9 @@ def test_a_wrong_repetition_is_one_line(changes: dict[str, Any], line: str) -> N
 def test_a_series_is_not_repeated(scenario: Path) -> None:
     with pytest.raises(InputError, match=r"series: problem\.source gives consecutive problems already"):
         load(scenario, changes={"series.windows": 2})
+
+
+def test_a_metric_with_the_name_of_a_column_replaces_none() -> None:
+    run = {"status": "optimal", "gap": 0.0, "seconds": 0.25, "violations": [], "metrics": {"seconds": 7.5}}
+    row = rolling.Window(design="d", label="w", run=run, kept=False, exit_code=0).row()
+    assert (row["seconds"], row["metric.seconds"]) == (0.25, 7.5)

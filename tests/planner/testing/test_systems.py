@@ -81,9 +81,9 @@ SWIFT = ("capacity", "rotors", "topology")
 def marks_of(name: str, case: Case) -> list[pytest.MarkDecorator]:
     """Return whether a conformance test is a slow one, or one that only `make test-exhaustive` runs."""
     is_smallest = case.name.startswith("searches: smallest")
-    if case.name.endswith(LONG) or case.name.startswith(("verbs: sweep", "searches: random")):
+    if case.name.endswith(LONG) or case.name.startswith(("verbs: sweep: the adjusted", "searches: random")):
         return [pytest.mark.exhaustive]
-    if case.name.startswith(("searches: ", "verbs: ")) and not (is_smallest and name in SWIFT):
+    if case.name.startswith(("searches: ", "variants: ", "verbs: ")) and not (is_smallest and name in SWIFT):
         return [pytest.mark.slow]
     if case.name.startswith("rows: ") and name not in SWIFT:
         return [pytest.mark.slow]

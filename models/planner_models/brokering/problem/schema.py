@@ -47,6 +47,7 @@ CLIENTS: Final = Table(
     about="clients that request the same content at the same bitrate from the same place and network; "
     "equal rows are added up",
     columns={**KIND, "clients": count("number of clients")},
+    divisible=("clients",),
 )
 LOCATIONS: Final = Table(
     name="locations",

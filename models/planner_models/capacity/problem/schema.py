@@ -181,6 +181,8 @@ DEMANDS: Final = Table(
         ),
     },
     key=("source", "target", "class"),
+    divisible=("rate_mbps",),
+    part_column="class",
 )
 CLASSES: Final = Table(
     name="classes",

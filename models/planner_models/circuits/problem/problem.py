@@ -92,6 +92,7 @@ COFLOWS: Final = Table(
         **END_COLUMNS,
         "bits": number("amount, bits", more_than=0, at_most=MOST_BITS),
     },
+    divisible=("bits",),
     may_be_empty=True,
 )
 TABLES: Final = (RACKS, DEMANDS, SWITCH, COFLOWS)

@@ -83,6 +83,7 @@ FLOWS: Final = Table(
             optional=True,
         ),
     },
+    divisible=("packets",),
 )
 COSTS: Final = Table(
     name="costs",

@@ -116,6 +116,8 @@ DEMANDS: Final = Table(
         "class": label("its traffic class; a pair may have a demand in each", optional=True),
     },
     key=("source", "target", "class"),
+    divisible=("rate_mbps",),
+    part_column="class",
     key_hint="for several flows of a pair add a column class that names each",
     not_modelled=dict.fromkeys(
         (

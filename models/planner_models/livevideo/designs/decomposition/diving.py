@@ -68,7 +68,8 @@ class Dive:
         self.size_class = np.floor(np.log2(bitrate))
         top_class = self.size_class[relaxation.active].max()
         top = (self.size_class == top_class) & (value > 0)
-        self.size_class[value > HIGH_VALUE_FACTOR * value[top].mean()] = top_class
+        if top.any():
+            self.size_class[value > HIGH_VALUE_FACTOR * value[top].mean()] = top_class
         self.fixed_load = np.zeros(len(relaxation.rows.limit))
         self.fixed_value, self.value_estimate = 0.0, np.inf
         relaxation.penalty_scale = PENALTY_SCALE
