@@ -19,6 +19,7 @@ from planner.scenarios.catalogue import find_system, system_names
 from planner.testing import check_system
 from planner.testing.cases import Case
 from planner.testing.systems import conformance_cases
+from planner.testing.variants import SEEDS
 from planner_models.traffic.designs import ecmp
 from planner_models.traffic.problem.problem import Traffic
 from tests.planner.runs.toy_system import Admitted, Link, admit, toy
@@ -56,6 +57,13 @@ def cases_of(name: str) -> list[Case]:
 LONG = ("robust: is drawn, and explained", "resize_tuned: is drawn, and explained")
 """Ends of the names of conformance tests that take most of a minute: the design runs again for every link."""
 
+EXHAUSTIVE = (
+    "verbs: sweep: the adjusted",
+    "searches: random",
+    *(f"variants: random variant {seed}" for seed in SEEDS[2:]),
+)
+"""Beginnings of the names of conformance tests that repeat slow ones on another problem."""
+
 PROMPT = ("capacity", "circuits", "rotors", "topology")
 """Systems whose designs take a few seconds together, with compiling."""
 
@@ -81,7 +89,7 @@ SWIFT = ("capacity", "rotors", "topology")
 def marks_of(name: str, case: Case) -> list[pytest.MarkDecorator]:
     """Return whether a conformance test is a slow one, or one that only `make test-exhaustive` runs."""
     is_smallest = case.name.startswith("searches: smallest")
-    if case.name.endswith(LONG) or case.name.startswith(("verbs: sweep: the adjusted", "searches: random")):
+    if case.name.endswith(LONG) or case.name.startswith(EXHAUSTIVE):
         return [pytest.mark.exhaustive]
     if case.name.startswith(("searches: ", "variants: ", "verbs: ")) and not (is_smallest and name in SWIFT):
         return [pytest.mark.slow]
