@@ -175,6 +175,7 @@ def find_figure_3_18(study: Study) -> TargetValues:
 def find_figure_3_19(study: Study) -> TargetValues:
     """Find cost and score by the number of bids."""
     ours = _medians(study, "brokering/figure_3_19")
+    ours = ours.sort_index(key=lambda names: names.str.split("_").str[1].astype(int))  # fewest bids first
     bids = [int(name.split("_")[1]) for name in ours.index]
     falls = -np.diff(ours["mean_score"].to_numpy(float))
     per_bid = falls / np.diff(bids)
