@@ -70,10 +70,13 @@ class Paths:
         return list(found.values())
 
     def count(self, first: int, last: int) -> int | None:
-        """Return the entries of the tables from a first to a last one in one table; None: too many."""
-        total = 0
+        """Return the entries of the tables from a first to a last one in one table; None: too many.
+
+        A table alone is never too large: it is in the switch already.
+        """
+        total, most = 0, self.most if first < last else len(self.tables[first])
         for table in self.find_entrances((first, last)):
-            paths = self.list_paths((first, last), table, self.most - total)
+            paths = self.list_paths((first, last), table, most - total)
             if paths is None:
                 return None
             total += len(paths)
@@ -116,8 +119,7 @@ def choose_merging(problem: FlowTables) -> Merging:
     if not problem.is_plain:
         [chosen] = find_mergings(problem)
     elif count == 1:
-        paths = Paths(problem)
-        chosen = Merging(groups=((0, 0),), entries=(len(paths.tables[0]),))
+        chosen = Merging(groups=((0, 0),), entries=(Paths(problem).count(0, 0) or 0,))
     else:
         limit = int(problem.cost("table_limit")) or sum(len(table) for table in Paths(problem).tables)
         fitting = find_mergings(problem, memory=limit)

@@ -6,10 +6,10 @@ from itertools import combinations
 
 from hypothesis import given, settings
 
-from planner_models.flowtables import FlowTables
+from planner_models.flowtables import SYSTEM, FlowTables
 from planner_models.flowtables.plan.classification import classify
 from planner_models.flowtables.problem.generators import small
-from planner_models.flowtables.problem.goto_merging import find_mergings, merge_groups
+from planner_models.flowtables.problem.goto_merging import Paths, choose_merging, find_mergings, merge_groups
 from planner_models.flowtables.problem.logical_networks import pipeline
 from tests.models.flowtables.switches import every_word, make, switches
 
@@ -49,6 +49,24 @@ def test_memory_leaves_out_large_tables() -> None:
     assert [one.lookups for one in all_of_them] == [1, 2]
     assert sum(all_of_them[0].entries) > sum(all_of_them[1].entries)
     assert find_mergings(problem, memory=sum(all_of_them[1].entries)) == all_of_them[1:]
+
+
+def test_rules_with_the_same_match_count_once() -> None:
+    """Of two rules with one match the second never matches; every design says what the check counts."""
+    problem = make([(3, "a=0/2", "drop"), (2, "a=0/2", "out:1"), (1, "b=1", "drop")], ["a=0 b=0 c=0"])
+    assert choose_merging(problem).entries == (3,)  # two matches, and one for packets that no rule matches
+    for design in SYSTEM.designs:
+        plan = design.run(problem).plan
+        assert plan is not None
+        assert not len(SYSTEM.plan.check(problem, plan)), design.name
+
+
+def test_a_table_alone_is_never_too_large() -> None:
+    rules = [(float(99 - place), f"a={place % 8} b={place // 8}", "drop", 0.0) for place in range(60)]
+    problem = make([*rules, (1.0, "a=1", "drop", 1.0)], ["a=0 b=0 c=0"])
+    paths = Paths(problem, most=10)
+    assert paths.count(0, 0) == 61
+    assert paths.count(0, 1) is None
 
 
 def test_a_pipeline_of_logical_datapaths_has_its_tables() -> None:
