@@ -198,8 +198,8 @@ def test_no_time_limit_pays_for_compilation() -> None:
 
 
 RUN = """
-import numba.core.dispatcher
 from planner import Options
+from planner.compiled import Kernel
 from planner_models.livevideo.designs.decomposition import (
     decomposition, diving, ejection_chains, frank_wolfe, insertion, pricing, ruin_recreate, warm_up
 )
@@ -209,7 +209,7 @@ def compiled_signatures():
     found = {}
     for module in (diving, ejection_chains, frank_wolfe, insertion, pricing, ruin_recreate):
         for name, kernel in vars(module).items():
-            if isinstance(kernel, numba.core.dispatcher.Dispatcher) and kernel.signatures:
+            if isinstance(kernel, Kernel) and kernel.signatures:
                 found[kernel.py_func.__name__] = set(kernel.signatures)
     return found
 
