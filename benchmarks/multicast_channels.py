@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from benchmarks.common import machine, median_time, parser_of
 from planner.arrays import Floats, Ints
+from planner.bits import count_bits
 from planner.compiled import njit
 from planner_models.multicast.designs import edge_bound
 from planner_models.multicast.designs.channelization import (
@@ -209,7 +210,7 @@ def select_unions(
     """Return the sets of `size` ports with a sum above `min_value`, and those sums."""
     found, values = [np.uint64(0)], [np.float32(0)]
     for union in range(len(sums)):
-        if sums[union] > min_value and meta_groups.count_bits(np.uint64(union)) == size:
+        if sums[union] > min_value and count_bits(np.uint64(union)) == size:
             found.append(np.uint64(union))
             values.append(sums[union])
     return np.array(found)[1:], np.array(values)[1:]
