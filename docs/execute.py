@@ -27,7 +27,7 @@ from traitlets.config import Config
 DOCS: Final = Path(__file__).parent
 SOURCES: Final = DOCS / "notebooks"
 PAGES: Final = DOCS / "examples"
-TIMEOUT_S: Final = 100
+TIMEOUT_S: Final = 600
 FIGURE: Final = "application/vnd.plotly.v1+json"
 LIBRARY: Final = re.compile(r"<script[^>]*src=\"https://cdn\.plot\.ly/[^\"]*\"[^>]*></script>")
 
