@@ -44,6 +44,7 @@ def options_of(command: Any) -> Iterator[str]:
         yield from options_of(inner)
 
 
+@pytest.mark.slow
 def test_every_option_that_a_text_names_is_one_of_a_command() -> None:
     known = {*options_of(typer.main.get_command(app)), "--help", *OTHER_PROGRAMS}
     unknown = [

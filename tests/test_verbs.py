@@ -106,6 +106,7 @@ def test_check_takes_a_problem_and_a_plan(name: str) -> None:
     require_presentable(checked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_roll_takes_consecutive_problems(name: str) -> None:
     design = two_designs(find_system(name))[0]

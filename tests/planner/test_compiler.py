@@ -91,6 +91,7 @@ def test_a_digest_knows_functions_that_call_themselves() -> None:
     assert digest_of(fall.py_func) == digest_of(fall.py_func)
 
 
+@pytest.mark.slow
 def test_cached_code_is_compiled_again_where_a_function_that_it_calls_has_changed(tmp_path: Path) -> None:
     def run(hash_seed: int) -> tuple[str, str]:
         code = f"import {name}; f = {name}.call; print(f(10), *f.stats.cache_hits.values())"

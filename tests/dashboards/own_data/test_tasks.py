@@ -104,6 +104,7 @@ FINE = parquet(pd.DataFrame({"source": ["a"], "target": ["b"], "rate_mbps": [8.0
 BOMB = b"""<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><l>&b;</l>"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -68,6 +68,7 @@ def test_the_tables_of_each_system_are_recognized(name: str, renamed: bool, tmp_
         assert choice.table == table or (renamed and choice.table is None and table in choice.fitting)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", system_names())
 def test_the_workbook_of_a_stranger_is_recognized(name: str, tmp_path: Path) -> None:
     sheets = {table.title(): in_other_words(frame) for table, frame in tables_of(name).items() if len(frame)}

@@ -198,6 +198,7 @@ def test_a_browser_draws_every_chart_without_an_error(scenario: Path, tmp_path: 
     assert seen.stdout.count("main-svg") >= 2, "a drawn chart has a picture in it"
 
 
+@pytest.mark.slow
 def test_a_sweep_draws_its_figures_along_its_axes(tmp_path: Path) -> None:
     done = planner(
         "sweep", "traffic/abilene", "--designs", "ecmp,shortest_path", "--workers", "1",

@@ -162,6 +162,7 @@ def test_the_usual_designs_of_every_system_begin_with_its_default() -> None:
         assert set(system.usual_designs) <= set(system.designs)
 
 
+@pytest.mark.slow
 def test_a_scenario_without_designs_compares_the_usual_ones_and_names_the_others(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text(WITHOUT_DESIGNS)

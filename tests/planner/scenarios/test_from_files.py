@@ -232,6 +232,7 @@ def test_names_that_others_give_to_sheets_and_columns(words: str, tmp_path: Path
     assert opposite[["head", "tail"]].to_numpy().tolist() == [list(row[:2]) for row in CIRCUITS]
 
 
+@pytest.mark.slow
 def test_a_matrix_below_a_title_is_the_same_problem_as_rows(tmp_path: Path) -> None:
     cities = ["London", "Oslo", "Paris", "Rome"]
     amounts = {(source, target): rate for source, target, rate in FLOWS}

@@ -15,6 +15,7 @@ from planner.scenarios.starter import MOST_DESIGNS, WIDTH
 COMMENTED = re.compile(r"^# (?=\w+ = )", re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", system_names())
 def test_the_scenario_is_valid_with_and_without_its_comments(system: str, tmp_path: Path) -> None:
     files.generate(system, out=tmp_path)

@@ -226,6 +226,7 @@ COMPARED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", ["ecmp", "shortest_path"])
 def test_the_compiled_analysis_says_what_the_design_says(
     design: str, monkeypatch: pytest.MonkeyPatch

@@ -208,6 +208,7 @@ def test_the_digest_depends_on_no_names(folder: Path, tmp_path: Path) -> None:
     assert only(lay_out([spelled])) == only(plain), "defaults said aloud"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

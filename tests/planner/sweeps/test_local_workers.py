@@ -79,6 +79,7 @@ def test_a_dead_worker_is_replaced_under_another_name(workers: LocalWorkers) -> 
         workers.submit(abs, -2, worker=before[0]).result(LIMIT_S)
 
 
+@pytest.mark.slow
 def test_a_call_of_any_worker_is_repeated_until_it_has_killed_too_many(
     workers: LocalWorkers, tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_call_of_any_worker_is_repeated_until_it_has_killed_too_many(
     assert died.value.deaths == MAX_WORKER_DEATHS + 1 == len(log.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not say what is resident")
 def test_a_worker_that_needs_too_much_memory_is_ended() -> None:
     with start_local_workers(1, memory="600MB") as pool:

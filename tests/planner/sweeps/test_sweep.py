@@ -71,6 +71,7 @@ def wait_until_kept(folder: Path, count: int, patience_s: float = 120.0) -> None
 # --- what a person does -------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_sweep_from_its_dry_run_to_its_extension(scenario: Path, tmp_path: Path) -> None:
     dry = planner("sweep", scenario, "--out", "st", "--dry-run")
     assert dry.code == 0
@@ -106,6 +107,7 @@ def test_a_sweep_from_its_dry_run_to_its_extension(scenario: Path, tmp_path: Pat
     assert cost["seconds"] == pytest.approx(kept["wall_s"].dropna().median())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["st", "."])
 def test_a_store_in_the_folder_of_the_tables_is_no_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
@@ -122,6 +124,7 @@ def test_a_store_in_the_folder_of_the_tables_is_no_input(
     assert json.loads(planner(*words, *axis, "--json").out)["made"] == 2
 
 
+@pytest.mark.slow
 def test_a_sweep_in_python(scenario: Path, tmp_path: Path) -> None:
     """From a script without any guard, and that is no file at all."""
     code = f"""

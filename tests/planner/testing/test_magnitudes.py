@@ -72,6 +72,7 @@ def test_amounts_are_scaled_and_nothing_else() -> None:
     assert spread.max() >= 1e8
 
 
+@pytest.mark.slow
 def test_an_error_that_is_small_beside_the_sample_alone_is_found() -> None:
     """A design that sends 1e-7 Mbit/s too much in each window passes at the size of the sample."""
     base = next(base for base in bases() if base.system.name == "contracts")

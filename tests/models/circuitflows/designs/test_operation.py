@@ -46,6 +46,7 @@ def writes() -> FlowsInTime:
 # --- every design -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLAIN)
 def test_replaying_a_plan_gives_the_run_of_its_design(small: FlowsInTime, name: str) -> None:
     """The engine replays the plan and refuses it where it delivers anything else."""

@@ -85,6 +85,7 @@ def test_no_design_beats_the_optimum_with_any_parameter(seed: int) -> None:
                     assert served == pytest.approx(most, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("starts", [0, 1, 4, 16])
 def test_the_optimum_of_many_racks_knows_more_lengths_of_eclipse(starts: int) -> None:
     """Where matchings are not listed, no start of Eclipse serves more than the optimum."""

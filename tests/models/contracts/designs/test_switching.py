@@ -165,6 +165,7 @@ def cost_of(region: Region, level: np.ndarray, is_free: np.ndarray) -> float:
     return cost
 
 
+@pytest.mark.slow
 @settings(max_examples=2)
 @given(two_contracts(), LIMITS)
 def test_annealing_costs_no_more_than_any_choice_at_its_first_levels(problem: Month, percent: float) -> None:

@@ -27,6 +27,7 @@ def list_cubes(problem: FlowTables, words: np.ndarray) -> np.ndarray:
     return np.array([np.frombuffer(one, dtype=bool) for one in sorted(held)]).T
 
 
+@pytest.mark.slow
 @given(switches())
 @settings(max_examples=15, deadline=None)
 def test_a_packing_is_no_larger_than_any_cover(problem: FlowTables) -> None:

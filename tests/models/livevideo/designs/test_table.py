@@ -27,6 +27,7 @@ from tests.models.livevideo.networks import problem, problems
 QUICK = Options(time_limit_s=0.2, threads=1, gap=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
 def test_every_design_passes_the_engine(design: object) -> None:
     one = generators.heavy_tail(

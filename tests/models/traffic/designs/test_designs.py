@@ -34,6 +34,7 @@ def test_the_concurrent_flow_is_that_of_demands_that_can_be_served(latency_ms: f
         )
 
 
+@pytest.mark.slow
 def test_a_demand_beyond_a_hop_limit_is_the_stated_reason_for_zero() -> None:
     run = planner.solve(with_limit(100.0), design="optimum", objective="concurrent", paths=1, max_hops=1)
     assert run.proof.objective == 0.0

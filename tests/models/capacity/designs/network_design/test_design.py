@@ -133,6 +133,7 @@ def test_brute_force_finds_no_cheaper_plan() -> None:
     check_plan(instance, solution)
 
 
+@pytest.mark.slow
 def test_failures_to_survive_never_lower_the_cost() -> None:
     costs = []
     for survived in range(6):
@@ -142,6 +143,7 @@ def test_failures_to_survive_never_lower_the_cost() -> None:
     assert costs == sorted(costs, key=float)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(instances(max_nodes=4), st.data())
 def test_fewer_failures_to_survive_never_cost_more(instance: Instance, data: st.DataObject) -> None:

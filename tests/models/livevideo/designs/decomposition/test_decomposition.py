@@ -27,6 +27,7 @@ from tests.models.livevideo.networks import problems
 QUICK = Options(time_limit_s=0.3, threads=1, gap=1e-6)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 4).flatmap(lambda tiers: problems(tiers=tiers, rules=True)))
 @settings(max_examples=5)
 def test_bound_optimum_and_plan_are_in_order(one: LiveVideo) -> None:

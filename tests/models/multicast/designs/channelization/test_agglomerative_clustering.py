@@ -21,6 +21,7 @@ from tests.models.multicast.switches import (
 )
 
 
+@pytest.mark.slow
 def test_more_rounds_are_never_worse_and_merging_keeps_the_cheapest_pairs() -> None:
     rng = np.random.default_rng(3)
     masks = rng.integers(1, 2**10, 300).astype(np.uint64)

@@ -279,6 +279,7 @@ def test_without_a_plan_before_there_is_no_limit() -> None:
     assert not keeps({"paths": 4})
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 1_000_000), st.sampled_from([0.0, 0.1, 0.4]))
 def test_under_limits_it_is_the_optimum_of_a_program_over_routes_that_keep_them(

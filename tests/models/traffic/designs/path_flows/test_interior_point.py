@@ -17,6 +17,7 @@ from tests.models.traffic.networks import problems
 SOLVE = {"total": interior_point.solve_total, "utilization": interior_point.solve_utilization}
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(
     problem=problems(),
