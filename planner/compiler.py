@@ -136,6 +136,7 @@ def list_kernels_for_packs() -> Iterator[tuple[str, bytes]]:
             yield from kernel.dispatcher._cache.list_for_packs()
 
 
+@cache
 def digest_of(function: FunctionType) -> str:
     """Return a digest of the code and constants compiled into a function, with those of all that it calls."""
     reached: dict[FunctionType, None] = {function: None}

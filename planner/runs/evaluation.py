@@ -36,9 +36,8 @@ from planner.scenarios.scenario import Entry, Scenario
 
 log = logging.getLogger(__name__)
 
-TOLERANCE: Final = (
-    RELATIVE  # relative difference of a plan's value and a bound that it must not be better than
-)
+TOLERANCE: Final = RELATIVE
+"""Largest relative amount by which a plan's value may be better than a bound."""
 
 
 @verb
