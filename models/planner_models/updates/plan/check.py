@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints, Ints32, read_only
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner.contract.plan import Violations
 from planner.contract.tolerances import exceeds, falls_short
 from planner.errors import PlanRejected
@@ -371,6 +371,7 @@ class _Moving(NamedTuple):
     new_load: Floats
 
 
+@run_small_in_python(in_one_call=2_000, in_all=50_000)
 @kernel
 def _move_in_place(
     groups: Ints, classes: Ints, moving: _Moving, held: Ints, rise: Floats, change: Floats
