@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final, Literal
 
 Dimension = Literal["rate", "data", "time", "distance", "requests"]
@@ -123,13 +124,20 @@ LONGEST_NAME: Final = 200
 CAMEL_CASE: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def split_unit(name: str) -> Iterator[tuple[str, tuple[Unit, ...]]]:
-    """Yield the ways to split a column's name into a stem and its unit, the clearest first.
+def split_unit(name: str) -> tuple[tuple[str, tuple[Unit, ...]], ...]:
+    """Return the ways to split a column's name into a stem and its unit, the clearest first.
 
     A name of more than LONGEST_NAME letters has no unit.
     """
-    if len(name) > LONGEST_NAME:
-        return
+    return _split_short(name) if len(name) <= LONGEST_NAME else ()
+
+
+@lru_cache(maxsize=10_000)
+def _split_short(name: str) -> tuple[tuple[str, tuple[Unit, ...]], ...]:
+    return tuple(_split(name))
+
+
+def _split(name: str) -> Iterator[tuple[str, tuple[Unit, ...]]]:
     for pattern in (BRACKETED, PHRASE):
         match = pattern.fullmatch(name)
         if match and (units := find_units(match["unit"])):
@@ -150,9 +158,18 @@ def split_unit(name: str) -> Iterator[tuple[str, tuple[Unit, ...]]]:
 
 def plain(name: str) -> str:
     """Return a name without case, spaces and punctuation, to compare names."""
+    return _plain_short(name) if len(name) <= LONGEST_NAME else _plain(name)
+
+
+def _plain(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
+# each name is compared with all columns of all tables; long ones are not kept
+_plain_short = lru_cache(maxsize=10_000)(_plain)
+
+
+@lru_cache(maxsize=10_000)
 def unit_of(column: str) -> tuple[str, Unit | None]:
     """Return the stem and the unit of one of our columns, such as ("capacity", Mbit/s)."""
     stem, _, last = column.rpartition("_")

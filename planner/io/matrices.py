@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -37,6 +37,40 @@ def can_be_matrix(table: Table) -> bool:
     return len(required) == 3 and tuple(required[:2]) in DEMAND_ENDS and unit_of(required[2])[1] is not None
 
 
+@dataclass(frozen=True, kw_only=True)
+class SquareTable:
+    """A square table as a file has it: a column of names, then one for each name.
+
+    faults  its cells that are no numbers
+    """
+
+    raw: RawTable
+    names: Sequence[str]
+    faults: Sequence[str] = ()
+
+
+def read_square_table(file: TableFile, read: Reader, headers: Sequence[Sequence[str]]) -> SquareTable | None:
+    """Return the square table of a file; None where it has none.
+
+    read     the reader of the file's format
+    headers  names of the columns, in each way in which the file may be read
+    """
+    for header in headers:
+        names = [name for name in header if name not in file.layout.ignore]
+        if len(names) <= MIN_NAMES:
+            continue
+        faults: Sequence[str] = ()
+        try:
+            raw = read(_declare(names), file)
+        except FaultyCells as error:
+            raw, faults = error.raw, error.faults
+        except InputError:
+            continue
+        if _is_matrix(names, raw.frame[names[0]]):
+            return SquareTable(raw=raw, names=names, faults=faults)
+    return None
+
+
 def read_matrix(
     table: Table, file: TableFile, read: Reader, headers: Sequence[Sequence[str]]
 ) -> RawTable | None:
@@ -44,35 +78,25 @@ def read_matrix(
 
     Entries of 0 and blank ones are no pairs.
 
-    read     the reader of the file's format
-    headers  names of the columns, in each way in which the file may be read
     raises   InputError with the cells that are no numbers
     """
     if not can_be_matrix(table) or file.layout.columns:
         return None
-    for header in headers:
-        names = [name for name in header if name not in file.layout.ignore]
-        if len(names) <= MIN_NAMES:
-            continue
-        faults: tuple[str, ...] = ()
-        try:
-            raw = read(_wide_table(table, names), file)
-        except FaultyCells as error:
-            raw, faults = error.raw, error.faults
-        except InputError:
-            continue
-        if _is_matrix(names, raw.frame[names[0]]):
-            if faults:
-                raise InputError(*faults)
-            return _list_pairs(table, file, raw, names)
-    return None
+    square = read_square_table(file, read, headers)
+    if square is None:
+        return None
+    if square.faults:
+        raise InputError(*square.faults)
+    return _list_pairs(table, file, square.raw, square.names)
 
 
-def _wide_table(table: Table, names: Sequence[str]) -> Table:
-    """Return the declaration of a matrix: a column of names, then one of numbers for each name."""
+def _declare(names: Sequence[str]) -> Table:
+    """Return the declaration of a square table: a column of names, then one of numbers for each name."""
     first, *others = names
     columns = {name: number(f"amounts to {name}", may_be_blank=True) for name in others}
-    return Table(name=table.name, about=table.about, columns={first: label("name of the row"), **columns})
+    return Table(
+        name="matrix", about="amounts between names", columns={first: label("name of the row"), **columns}
+    )
 
 
 def _is_matrix(names: Sequence[str], labels: pd.Series) -> bool:

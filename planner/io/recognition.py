@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +23,7 @@ from planner.io.csv_files import possible_columns
 from planner.io.json_files import json_columns
 from planner.io.layout import Layout, TableFile
 from planner.io.matrices import can_be_matrix
-from planner.io.table_files import SUFFIXES, find_cell_units, find_matrix, suffix_of
+from planner.io.table_files import SUFFIXES, find_cell_units, is_square, suffix_of
 
 if TYPE_CHECKING:
     from planner.contract.system import System
@@ -80,14 +81,10 @@ class Sheet:
     def is_in_workbook(self) -> bool:
         return suffix_of(self.path) in workbooks.SUFFIXES
 
-    def has_matrix(self, table: Table) -> bool:
-        """Return whether the sheet is a matrix of the amounts of a table, with or without faults."""
-        if len(self.widest) < MIN_COLUMNS:
-            return False
-        try:
-            return find_matrix(table, self.file()) is not None
-        except InputError:
-            return True
+    @cached_property
+    def is_square(self) -> bool:
+        """Whether the sheet is a square table of amounts, with or without faults."""
+        return len(self.widest) >= MIN_COLUMNS and is_square(self.file())
 
     def file(self, layout: Layout | None = None) -> TableFile:
         """Return the file with its sheet, for reading."""
@@ -316,7 +313,7 @@ def match_sheet(
         raw = find_cell_units(table, sheet.file(Layout(columns=mapping or {})))
         if raw is not None:
             return raw.match
-    if mapping or not can_be_matrix(table) or not sheet.has_matrix(table):
+    if mapping or not can_be_matrix(table) or not sheet.is_square:
         return best
     return ColumnMatch(where=best.where, names={ours: ours for ours in table.required_columns})
 

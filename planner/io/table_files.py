@@ -29,7 +29,7 @@ from planner.io.file_replacement import replace_file
 from planner.io.formulas import quote_formulas, unquote_formulas
 from planner.io.json_files import json_columns, read_json
 from planner.io.layout import Layout, TableFile
-from planner.io.matrices import can_be_matrix, read_matrix
+from planner.io.matrices import can_be_matrix, read_matrix, read_square_table
 from planner.io.raw_table import FaultyCells, RawTable
 
 READERS: Final[Mapping[str, Callable[[Table, TableFile], RawTable]]] = {
@@ -266,6 +266,17 @@ def find_matrix(table: Table, file: TableFile) -> RawTable | None:
     except InputError:
         return None
     return read_matrix(table, file, READERS[suffix], headers)
+
+
+def is_square(file: TableFile) -> bool:
+    """Return whether a file is a square table: rows have the names of columns; its cells may be wrong."""
+    suffix = suffix_of(file.path)
+    if suffix is None:
+        return False
+    try:
+        return read_square_table(file, READERS[suffix], list_headers(file)) is not None
+    except InputError:
+        return False
 
 
 def list_headers(file: TableFile) -> list[list[str]]:
