@@ -2,8 +2,8 @@
 
 Numba is loaded with the first of them that is compiled: a command that compiles none does not wait for it.
 Compiling takes seconds where Python would take milliseconds for a small problem. A kernel that
-`run_small_in_python` marks is therefore run by Python where its arguments are small, until its calls have had
-a stated amount of input. It may say so only if its results are the same to the bit, which
+`run_small_in_python` marks is therefore run by Python where its arguments are small, until its calls have
+taken about as long as compiling it would. It may say so only if its results are the same to the bit, which
 `planner.testing.kernels` checks call by call.
 """
 
@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -21,6 +23,11 @@ import numpy as np
 from planner import clock
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+PYTHON_S = 1.0
+"""CPU seconds that Python may take for all calls of a kernel: compiling one takes one to four."""
+LOADING_S = 0.02
+"""CPU seconds that Python may take where the compiled code is on disk: loading it takes about as long."""
 
 kernels: list[Kernel] = []
 """All that are decorated in the modules loaded so far."""
@@ -45,7 +52,8 @@ class Kernel:
 
     py_func  the function itself
     options  those of `numba.njit`
-    most_elements, elements_left  of arrays that Python takes in one call, and in all calls from now on
+    max_elements  of the arrays of a call that Python may run
+    python_s_left  CPU seconds that Python may still take for such calls; 0: all calls are compiled
     observe  called in place of a call from Python, with the kernel and its arguments; None for no observer
     """
 
@@ -55,7 +63,8 @@ class Kernel:
         functools.update_wrapper(self, py_func)
         self.py_func: Any = py_func
         self.options = options
-        self.most_elements = self.elements_left = 0
+        self.max_elements = 0
+        self.python_s_left = 0.0
         kernels.append(self)
 
     @functools.cached_property
@@ -81,14 +90,23 @@ class Kernel:
             return self.py_func(*arguments)
         if self.observe is not None:
             return self.observe(self, arguments)
-        if _ways.compiles_all:
-            self.elements_left = 0
-        if self.elements_left > 0:
-            elements = count_elements(arguments)
-            self.elements_left -= elements
-            if elements <= self.most_elements and self.elements_left >= 0:
-                return self.call_in_python(arguments)
-        return self.dispatcher(*arguments)
+        if self.python_s_left <= 0 or _ways.compiles_all or count_elements(arguments) > self.max_elements:
+            self.python_s_left = 0.0
+            return self.dispatcher(*arguments)
+        start = time.thread_time()
+        try:
+            return self.call_in_python(arguments)
+        finally:
+            self.python_s_left -= time.thread_time() - start
+            if self.python_s_left < PYTHON_S - LOADING_S and self.is_cached:
+                self.python_s_left = 0.0
+
+    @functools.cached_property
+    def is_cached(self) -> bool:
+        """Whether Numba is loaded and has the compiled code of the function, as it is now, on disk."""
+        return (
+            "numba" in sys.modules and bool(self.options.get("cache")) and self.dispatcher._cache.has_code()
+        )
 
     def call_in_python(self, arguments: tuple[Any, ...]) -> Any:
         """Call the function, and those that it calls, without compiling any of them."""
@@ -124,16 +142,16 @@ def count_elements(arguments: tuple[Any, ...]) -> int:
     )
 
 
-def run_small_in_python(*, in_one_call: int, in_all: int) -> Callable[[FunctionT], FunctionT]:
+def run_small_in_python(*, max_elements: int) -> Callable[[FunctionT], FunctionT]:
     """Return a decorator of kernels, above their own: Python runs the first small calls.
 
-    in_one_call  most elements that the arrays of a call have, for which Python takes much less than compiling
-    in_all  most elements of all calls together; then the kernel is compiled
+    max_elements  of the arrays of a call, for which Python takes much less than compiling; after a larger
+        call the kernel is compiled
     """
 
     def mark(kernel: FunctionT) -> FunctionT:
-        small = cast("Kernel", kernel)
-        small.most_elements, small.elements_left = in_one_call, in_all
+        marked = cast("Kernel", kernel)
+        marked.max_elements, marked.python_s_left = max_elements, PYTHON_S
         return kernel
 
     return mark

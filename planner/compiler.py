@@ -120,6 +120,13 @@ class _Cache(FunctionCache):
     def _read_file(self, name: str) -> bytes:
         return Path(self._cache_file._data_path(name)).read_bytes()  # type: ignore[no-untyped-call]
 
+    def has_code(self) -> bool:
+        """Return whether the folder has code of the function as it is now, for any types of its arguments."""
+        if not self._is_trusted:
+            return False
+        index = self._cache_file._load_index()  # type: ignore[no-untyped-call]
+        return any(key[-1] == digest_of(self._py_func) for key in index)
+
     def list_for_packs(self) -> Iterator[tuple[str, bytes]]:
         """Yield the name and code of what is in the folder, up to date, and compiled for packs."""
         if not self._is_trusted:

@@ -22,7 +22,7 @@ def compare_with_python() -> Iterator[Counter[str]]:
     counts: Counter[str] = Counter()
 
     def call_both(kernel: Kernel, arguments: tuple[Any, ...]) -> Any:
-        if not kernel.most_elements:
+        if not kernel.max_elements:
             return kernel.dispatcher(*arguments)
         name = f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
         copies = _copy(arguments)

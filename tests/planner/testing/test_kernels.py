@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.compiled import Kernel, kernels, njit, run_small_in_python
+from planner.compiled import PYTHON_S, Kernel, kernels, njit, run_small_in_python
 from planner.errors import PlannerError
 from planner.runs.evaluation import evaluate
 from planner.scenarios.catalogue import find_system, system_names
@@ -21,7 +21,7 @@ from planner.testing.kernels import compare_with_python, is_same
 def make_add_squares() -> Any:
     """Return a kernel that Python may run, not compiled yet."""
 
-    @run_small_in_python(in_one_call=10, in_all=25)
+    @run_small_in_python(max_elements=10)
     @njit()
     def add_squares(values: Any, total: Any) -> float:
         for value in values:
@@ -31,7 +31,7 @@ def make_add_squares() -> Any:
     return add_squares
 
 
-@run_small_in_python(in_one_call=1_000, in_all=10_000)
+@run_small_in_python(max_elements=1_000)
 @njit()
 def sum_pairwise(values: Any) -> float:
     return float(values.sum())  # numpy adds pairs, compiled code one after another
@@ -41,14 +41,24 @@ def is_compiled(kernel: Any) -> bool:
     return "dispatcher" in vars(kernel)
 
 
-def test_python_runs_small_calls_until_they_add_up() -> None:
+def test_python_runs_calls_until_one_is_large() -> None:
     add_squares = make_add_squares()
     assert isinstance(add_squares, Kernel)
     assert add_squares(np.arange(4.0), np.zeros(1)) == 14
     assert add_squares(np.arange(5.0), np.zeros(1)) == 30
     assert not is_compiled(add_squares)
-    assert add_squares.elements_left == 25 - 5 - 6
+    assert 0 < add_squares.python_s_left < PYTHON_S
     assert add_squares(np.arange(12.0), np.zeros(1)) == 506
+    assert is_compiled(add_squares)
+    assert add_squares.python_s_left == 0
+
+
+def test_python_runs_small_calls_until_they_have_taken_long() -> None:
+    add_squares = make_add_squares()
+    add_squares.python_s_left = 1e-9
+    assert add_squares(np.arange(4.0), np.zeros(1)) == 14
+    assert not is_compiled(add_squares)
+    assert add_squares(np.arange(4.0), np.zeros(1)) == 14
     assert is_compiled(add_squares)
 
 
@@ -77,7 +87,7 @@ def test_python_and_compiled_kernels_of_our_systems_agree(name: str) -> None:
     marked = {
         f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
         for kernel in kernels
-        if kernel.most_elements and kernel.py_func.__module__.startswith(package)
+        if kernel.max_elements and kernel.py_func.__module__.startswith(package)
     }
     assert marked <= counts.keys(), "the sample does not reach some kernels that Python may run"
 

@@ -11,7 +11,7 @@ TOLERANCE: Final = 1e-9  # of a link's capacity
 PASSES: Final = 3
 
 
-@run_small_in_python(in_one_call=1_000, in_all=50_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def exchange(
     left: Floats, added: Ints, pop_of: Ints, value: Floats, use: Floats, pop_use: Floats, total: float

@@ -152,7 +152,7 @@ class _Smoothed:
         return float(total) / self.scale, gradient
 
 
-@run_small_in_python(in_one_call=500, in_all=100_000)
+@run_small_in_python(max_elements=500)
 @kernel
 def soften_sites(
     price: Floats,

@@ -157,7 +157,7 @@ def _measure_steps(
     return more, ratio
 
 
-@run_small_in_python(in_one_call=500, in_all=20_000)
+@run_small_in_python(max_elements=500)
 @kernel
 def _envelope(value: Floats, cost: Floats) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the cheapest level of each site and query, and the steps along the envelope above it."""
@@ -191,7 +191,7 @@ def _envelope(value: Floats, cost: Floats) -> tuple[Ints, Ints, Ints, Ints]:
     return least, steps[0, :total].copy(), steps[1, :total].copy(), steps[2, :total].copy()
 
 
-@run_small_in_python(in_one_call=2_000, in_all=100_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def find_left(answers: Ints, use: Floats, links: int) -> Floats:
     """Return what the answers leave of each uplink, (M,)."""
@@ -201,7 +201,7 @@ def find_left(answers: Ints, use: Floats, links: int) -> Floats:
     return left
 
 
-@run_small_in_python(in_one_call=2_000, in_all=100_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def fill(  # noqa: C901 - plain loops
     left: Floats,
@@ -381,7 +381,7 @@ def _find_move(  # noqa: C901 - one compiled loop
     return -1, -1, best, done
 
 
-@run_small_in_python(in_one_call=1_000, in_all=50_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _search(
     answers: Ints,

@@ -41,7 +41,7 @@ def find_curves(pop_of: Ints, separate: Separate, pop_price: Floats) -> Curves:
     return Curves(start, use, value, of_pops, pop_price)
 
 
-@run_small_in_python(in_one_call=1_000, in_all=50_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _find_curves(  # noqa: C901 - one compiled loop
     pop_of: Ints, value: Floats, use: Floats, pop_use: Floats, pop_price: Floats

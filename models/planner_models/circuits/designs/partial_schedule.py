@@ -87,7 +87,7 @@ class Days(NamedTuple):
         ]
 
 
-@run_small_in_python(in_one_call=20_000, in_all=100_000)
+@run_small_in_python(max_elements=20_000)
 @kernel
 def is_complete(limits: Limits, used_us: Floats, out: Floats, into: Floats) -> bool:
     """Return whether no switch has time for another day, or the packet switch can carry all that is left.

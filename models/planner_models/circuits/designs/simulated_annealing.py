@@ -196,7 +196,7 @@ def _run_annealing(
     ]
 
 
-@run_small_in_python(in_one_call=200_000, in_all=3_000_000)
+@run_small_in_python(max_elements=200_000)
 @kernel
 def _anneal(  # noqa: C901
     pairs: Pairs,

@@ -112,7 +112,7 @@ def _schedule_days(problem: Circuits, switches: int) -> list[Day]:
             return made
 
 
-@run_small_in_python(in_one_call=20_000, in_all=100_000)
+@run_small_in_python(max_elements=20_000)
 @kernel
 def _slice_demand(  # noqa: C901
     first: Ints,
@@ -216,7 +216,7 @@ def _stuff_demand(source: Ints, target: Ints, time: Floats, n: int) -> tuple[Int
     return index_first(rows, n), column, full, origin, most
 
 
-@run_small_in_python(in_one_call=20_000, in_all=100_000)
+@run_small_in_python(max_elements=20_000)
 @kernel
 def _fill_up(
     source: Ints,

@@ -160,7 +160,7 @@ def _group_ports(groups: FlowGroups, coflow: Ints, rack: Ints) -> Ports:
     )
 
 
-@run_small_in_python(in_one_call=1_000, in_all=100_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def busiest_port_ms(
     coflows: Ints, first: Ints, source: Ints, target: Ints, need: Floats, racks: int
@@ -182,7 +182,7 @@ def busiest_port_ms(
     return most
 
 
-@run_small_in_python(in_one_call=1_000, in_all=400_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _schedule_window(  # noqa: C901
     now: float,

@@ -190,7 +190,7 @@ def _week(problem: CoflowsInTime, window_ms: float) -> Circuits:
     )
 
 
-@run_small_in_python(in_one_call=1_000, in_all=100_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def admit_demand(
     order: Ints, first: Ints, source: Ints, target: Ints, need: Floats, racks: int, window_ms: float
@@ -208,7 +208,7 @@ def admit_demand(
     return demand
 
 
-@run_small_in_python(in_one_call=1_000, in_all=100_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _serve_window(  # noqa: C901
     now: float,

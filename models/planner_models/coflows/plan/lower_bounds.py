@@ -148,7 +148,7 @@ def _bound_by_order(
     return float(total - arrival.sum())
 
 
-@run_small_in_python(in_one_call=1_000, in_all=200_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def mean_busy_times(first: Ints, arrival: Floats, time: Floats, weight: Floats) -> Floats:
     """Return (jobs,) the mean time at which a machine works on each job, highest weight for its time first.

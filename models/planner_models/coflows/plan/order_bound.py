@@ -28,7 +28,7 @@ MOST_PEERS: Final = 63
 """Peers of a port that are counted, one for each bit of a word."""
 
 
-@run_small_in_python(in_one_call=300, in_all=5_000)
+@run_small_in_python(max_elements=300)
 @kernel
 def least_sum_ms(  # noqa: C901
     arrival: Floats, alone: Floats, time: Floats, peers: Ints, setup_ms: float, switches: int

@@ -123,7 +123,7 @@ class PacketSwitch:
         )
 
 
-@run_small_in_python(in_one_call=500, in_all=50_000)
+@run_small_in_python(max_elements=500)
 @kernel
 def _run(
     now: float,

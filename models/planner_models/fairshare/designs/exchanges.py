@@ -24,7 +24,7 @@ OWN_EXCHANGES: Final = 0.5
 LOWER: Final = 1 - 1e-12
 
 
-@run_small_in_python(in_one_call=400, in_all=1_500)
+@run_small_in_python(max_elements=400)
 @njit(cache=True, nogil=True)
 def search_exchanges(  # noqa: C901 - one compiled loop
     rules: Rules, state: State, load: Floats, bound: float, random: np.random.Generator

@@ -79,7 +79,7 @@ def list_items(rules: Rules, state: State, load: Floats, gb: Floats) -> Items:
     return Items(first, partition * width + replica[order], load[partition], gb[partition])
 
 
-@run_small_in_python(in_one_call=2_000, in_all=50_000)
+@run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
 def decide_nodes(  # noqa: C901 - one compiled loop
     prices: Floats,
@@ -155,7 +155,7 @@ def decide_nodes(  # noqa: C901 - one compiled loop
     return total
 
 
-@run_small_in_python(in_one_call=2_000, in_all=100_000)
+@run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
 def list_leaving(items: Items, decisions: Decisions) -> Ints:
     """Return the items that leave by the nodes' decisions."""
@@ -174,7 +174,7 @@ def list_leaving(items: Items, decisions: Decisions) -> Ints:
     return found[:count]
 
 
-@run_small_in_python(in_one_call=2_000, in_all=100_000)
+@run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
 def pack_loads(slack: Floats, items: Items, leaving: Ints, missing: Floats) -> int:
     """Return the number of replicas without a node if those that leave are packed by best fit, by load.
@@ -284,7 +284,7 @@ def price_moves(slack: Floats, most: Floats, items: Items, missing_load: Floats,
     return Priced(max(best, missing_gb), candidates.ordered())
 
 
-@run_small_in_python(in_one_call=2_000, in_all=100_000)
+@run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
 def pack(
     rules: Rules, state: State, load: Floats, most: Floats, leaving: Ints, order: Ints, makes_space: bool

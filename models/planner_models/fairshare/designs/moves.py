@@ -238,7 +238,7 @@ def is_home(first: Ints, homes: Ints, p: int, n: int) -> bool:
     return found
 
 
-@run_small_in_python(in_one_call=2_000, in_all=100_000)
+@run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
 def sum_moved(rules: Rules, state: State, first: Ints, homes: Ints) -> float:
     """Return the GB of replicas on nodes where they have not been placed.
@@ -281,7 +281,7 @@ def insert(row: Ints, count: int, slot: int, load: Floats, width: int) -> None:
     row[i] = slot
 
 
-@run_small_in_python(in_one_call=2_000, in_all=100_000)
+@run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
 def lower_excess(  # noqa: C901 - one compiled loop
     rules: Rules,

@@ -34,7 +34,7 @@ TARGET_GAP: Final = 1e-5
 MOST_EJECTIONS: Final = 100_000_000  # replicas whose ejection is tried for all that have no place
 
 
-@run_small_in_python(in_one_call=2_000, in_all=100_000)
+@run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
 def insert_greedily(rules: Rules, state: State, load: Floats, order: Ints, preferred: Bools) -> None:
     """Put each replica without a node on the node with the lowest utilization after it.
@@ -58,7 +58,7 @@ def insert_greedily(rules: Rules, state: State, load: Floats, order: Ints, prefe
                 put(rules, state, load, p, r, best)
 
 
-@run_small_in_python(in_one_call=2_000, in_all=100_000)
+@run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
 def insert_by_ejection(  # noqa: C901 - one compiled loop
     rules: Rules, state: State, load: Floats, order: Ints

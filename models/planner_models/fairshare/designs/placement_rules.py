@@ -138,7 +138,7 @@ def copy_state(state: State) -> State:
     )
 
 
-@run_small_in_python(in_one_call=2_000, in_all=100_000)
+@run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
 def keep_all(rules: Rules, state: State, load: Floats, partition: Ints, node: Ints, must_stay: bool) -> None:
     """Put replicas where they are placed, as far as the rules allow it."""

@@ -82,7 +82,7 @@ def swap_weights(
     return Slack(share, float(slack.min()) if len(slack) else 0.0, int(steps))
 
 
-@run_small_in_python(in_one_call=500, in_all=10_000)
+@run_small_in_python(max_elements=500)
 @njit(cache=True, nogil=True)
 def exchange(  # noqa: C901 - one compiled loop
     share: Floats, demand: Floats, present: Bools, least_step: float, most: int

@@ -40,7 +40,7 @@ def order_by_level(demand: Floats, due: Floats) -> Ints:
     return np.argsort(full, kind="stable")
 
 
-@run_small_in_python(in_one_call=2_000, in_all=50_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def fill_in_order(order: Ints, cost: Floats, demand: Floats, due: Floats, capacity: float) -> float:
     """Return the level of `fill_level`, for tenants in the order of `order_by_level`.

@@ -11,7 +11,7 @@ from planner.arrays import Bools, Ints
 from planner.compiled import njit, run_small_in_python
 
 
-@run_small_in_python(in_one_call=500, in_all=20_000)
+@run_small_in_python(max_elements=500)
 @njit(cache=True, nogil=True)
 def find_flow(count: int, tail: Ints, head: Ints, capacity: Ints, enough: int) -> tuple[int, Ints, Bools]:  # noqa: C901 - compiled
     """Return the largest flow from vertex 0 to vertex 1, that of each arc, and the smallest source side.

@@ -110,7 +110,7 @@ def gather_users(
     )
 
 
-@run_small_in_python(in_one_call=400, in_all=10_000)
+@run_small_in_python(max_elements=400)
 @njit(cache=True, nogil=True)
 def fair_levels(  # noqa: C901 - one compiled loop
     users: Users, capacity: Floats, most_sweeps: int, converged: float
@@ -192,7 +192,7 @@ def fair_levels(  # noqa: C901 - one compiled loop
     return level, rate
 
 
-@run_small_in_python(in_one_call=1_000, in_all=20_000)
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def proportional_rates(  # noqa: C901 - one compiled loop
     users: Users, capacity: Floats, most_sweeps: int, converged: float
@@ -247,7 +247,7 @@ def load_at(users: Users, paid: Floats, begin: int, end: int, old: float, price:
     return load
 
 
-@run_small_in_python(in_one_call=2_000, in_all=200_000)
+@run_small_in_python(max_elements=2_000)
 @njit(cache=True, nogil=True)
 def fit(users: Users, capacity: Floats, rate: Floats) -> Floats:
     """Return the rates, lowered where a station is above its capacity by what the sweeps left."""

@@ -201,7 +201,7 @@ def make_near(rules: Any) -> Any:
     return np.zeros(len(rules.action) + 1, np.int64), np.zeros(len(rules.start), np.int64)
 
 
-@run_small_in_python(in_one_call=2_000, in_all=10_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def _add_incompatible(
     headers: Any,

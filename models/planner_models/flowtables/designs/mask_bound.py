@@ -180,7 +180,7 @@ def _is_inside(header: Any, value: Any, mask: Any) -> Any:
     return differs == 0
 
 
-@run_small_in_python(in_one_call=1_000, in_all=10_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _keep_apart(words: Any, forced: Any, actions: Any, start: Any, order: Any) -> Any:  # noqa: C901
     """Return which headers are kept, so that groups are pairwise apart; groups before in the order keep more.
@@ -220,7 +220,7 @@ def _keep_apart(words: Any, forced: Any, actions: Any, start: Any, order: Any) -
     return kept
 
 
-@run_small_in_python(in_one_call=2_000, in_all=20_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def _add_alone(  # noqa: C901
     words: Any, actions: Any, forced: Any, group: Any, alone: Any, is_kept: Any, rules: Any, most: Any
@@ -272,7 +272,7 @@ def _add_alone(  # noqa: C901
             count[group[row]] += 1
 
 
-@run_small_in_python(in_one_call=1_000, in_all=30_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _divide(words: Any, group: Any, weight: Any, mask: Any) -> Any:
     """Return the group and the connections of each part of a group that agrees on a mask (words,)."""

@@ -85,7 +85,7 @@ def _plan(past: FlowTables, planned: Words, table: Table, options: Options) -> t
     return np.vstack([masks, past.used_mask]), np.append(expected, 0.0)  # keeps any action
 
 
-@run_small_in_python(in_one_call=5_000, in_all=20_000)
+@run_small_in_python(max_elements=5_000)
 @kernel
 def add_masks(table: Any, masks: Any) -> Any:
     """Return the numbers of masks (m, words) in a table, (m,); those that are not there become the last."""
@@ -95,7 +95,7 @@ def add_masks(table: Any, masks: Any) -> Any:
     return numbers
 
 
-@run_small_in_python(in_one_call=2_000, in_all=20_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def count_all(counted: Any, counts: Any, headers: Any) -> None:
     """Count headers (n, words) in the entries of all masks that hold them, while there is space."""

@@ -339,7 +339,7 @@ def find_stage(header: Any, value: Any, stage_mask: Any, slots: Any, slot_of: An
     return place
 
 
-@run_small_in_python(in_one_call=2_000, in_all=50_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def hash_stages(value: Any, stage_mask: Any, has_bits: Any, entry: Any, start: Any) -> Any:
     """Return the hash table of all tuples and stages: the first entry with each value, and which tuple's."""

@@ -31,7 +31,7 @@ def find_first(header: Any, value: Any, mask: Any, start: Any, end: Any) -> Any:
     return -1
 
 
-@run_small_in_python(in_one_call=1_000, in_all=30_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def classify(headers: Any, rules: Any) -> Any:
     """Return the final action of each header (n, words), shape (n,)."""
@@ -87,7 +87,7 @@ def add_needed(header: Any, mask: Any, action: Any, rules: Any) -> None:
             mask[w] |= rules.always[k, w]
 
 
-@run_small_in_python(in_one_call=1_000, in_all=50_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def find_needed(headers: Any, actions: Any, rules: Any) -> Any:
     """Return the bits that an entry for each header (n, words) with its final action (n,) must match."""

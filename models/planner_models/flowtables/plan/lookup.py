@@ -111,7 +111,7 @@ def find_entry(table: Any, header: Any) -> Any:
     return np.int64(-1), table.counts[1]
 
 
-@run_small_in_python(in_one_call=1_000, in_all=50_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def insert_all(table: Any, headers: Any, mask_of: Any) -> Any:
     """Add an entry for each header (n, words) and mask (n,)."""

@@ -218,7 +218,7 @@ def _find_overlaps(problem: FlowTables) -> list[str]:
     return shorten_faults(faults, file_name(problem.rules, "rules"), "that overlap")
 
 
-@run_small_in_python(in_one_call=1_000, in_all=50_000)
+@run_small_in_python(max_elements=1_000)
 @kernel
 def find_overlaps(value: Any, mask: Any, action: Any, priority: Any, table: Any, most: Any) -> Any:
     """Return up to `most` pairs (k, 2) of entries of one table and priority that meet and act differently."""

@@ -135,7 +135,7 @@ def rotate(problem: RotorNetwork) -> Timetable:
     )
 
 
-@run_small_in_python(in_one_call=2_000, in_all=50_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def _join_stretches(
     pair: Ints, start: Floats, end: Floats, pairs: int, slack: float
@@ -156,7 +156,7 @@ def _join_stretches(
     return first, starts[:count], ends[:count]
 
 
-@run_small_in_python(in_one_call=2_000, in_all=50_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def _waits(
     first: Ints, start: Floats, end: Floats, period: float, one: Ints, two: Ints

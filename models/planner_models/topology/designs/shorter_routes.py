@@ -83,7 +83,7 @@ def transit_of(problem: Fabric, shares: Floats) -> float:
     return float((by_transit * problem.demand_mbps).sum())
 
 
-@run_small_in_python(in_one_call=1_000, in_all=50_000)
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, error_model="numpy")
 def _go_direct(flow: Floats, residual: Floats, passes: int, least: float) -> None:
     """Move (n, n, n) flows in place from transit paths to direct links, as far as those have capacity left.

@@ -116,7 +116,7 @@ def _share(flow: Floats) -> Floats:
     return whole
 
 
-@run_small_in_python(in_one_call=500, in_all=50_000)
+@run_small_in_python(max_elements=500)
 @njit(cache=True, error_model="numpy")
 def _place(wanted: Floats, capacity: Floats, flow: Floats) -> Bools:  # noqa: C901
     """Move the flow of paths without links, and what is not placed yet, to the widest path of each demand.

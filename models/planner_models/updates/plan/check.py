@@ -371,7 +371,7 @@ class _Moving(NamedTuple):
     new_load: Floats
 
 
-@run_small_in_python(in_one_call=2_000, in_all=50_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def _move_in_place(
     groups: Ints, classes: Ints, moving: _Moving, held: Ints, rise: Floats, change: Floats

@@ -111,7 +111,7 @@ def _configure(every: Ints, key: Ints, rows: Rows) -> Configuration:
     )
 
 
-@run_small_in_python(in_one_call=2_000, in_all=50_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def _find_same(
     start: Ints,
@@ -145,7 +145,7 @@ LOOP = 1
 DEAD_END = 2
 
 
-@run_small_in_python(in_one_call=2_000, in_all=50_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def find_unsound(  # noqa: C901
     start: Ints, switch: Ints, first: Ints, hop: Ints, ingress: Ints, egress: Ints, switches: int
@@ -198,7 +198,7 @@ def find_unsound(  # noqa: C901
     return fault, where
 
 
-@run_small_in_python(in_one_call=2_000, in_all=50_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def measure_paths(  # noqa: C901
     start: Ints,

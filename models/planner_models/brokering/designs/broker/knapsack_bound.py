@@ -131,7 +131,7 @@ def _pack_until(
     return total
 
 
-@run_small_in_python(in_one_call=1_000, in_all=60_000)
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def pack_clusters(
     knapsacks: Knapsacks, multiplier: Floats, max_units: int, taken: Floats

@@ -151,7 +151,7 @@ def _list_candidates(problem: TransportationProblem, dual_price: Floats, full: I
     return np.searchsorted(cluster, np.arange(len(full) + 1)).astype(np.int64), group.astype(np.int64)
 
 
-@run_small_in_python(in_one_call=2_000, in_all=500_000)
+@run_small_in_python(max_elements=2_000)
 @njit(cache=True)
 def list_clusters(state: State) -> ClusterLists:  # pragma: no cover - compiled
     """Return the lists of the clusters that each group is in."""
@@ -169,7 +169,7 @@ def list_clusters(state: State) -> ClusterLists:  # pragma: no cover - compiled
     return lists
 
 
-@run_small_in_python(in_one_call=100_000, in_all=20_000_000)
+@run_small_in_python(max_elements=100_000)
 @njit(cache=True)
 def run_round(
     state: State,

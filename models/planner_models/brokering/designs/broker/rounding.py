@@ -84,7 +84,7 @@ def insertion_order(problem: TransportationProblem) -> Ints:
     return np.argsort(problem.bitrate_mbps if problem.sheds else -problem.bitrate_mbps, kind="stable")
 
 
-@run_small_in_python(in_one_call=1_000, in_all=50_000)
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def insert_clients(
     state: State, waiting: Ints, dual_price: Floats, order: Ints
