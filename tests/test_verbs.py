@@ -39,7 +39,7 @@ VERBS = (
     "upgrades",
 )
 UNREPEATABLE = {"seconds", "compile_s"}
-TIME_LIMIT_S = 5.0
+TIME_LIMIT_S = 2.0
 
 
 @functools.cache

@@ -213,14 +213,15 @@ def test_a_demand_without_any_path_is_a_result(design: Design) -> None:
     assert run.metrics["stretch"] is None
 
 
-@pytest.mark.parametrize("limit_s", [1e-9, 0.05])
-def test_the_optimum_of_many_blocks_has_a_plan_and_a_bound_at_the_time_limit(limit_s: float) -> None:
+def test_the_optimum_of_many_blocks_has_a_plan_and_a_bound_at_the_time_limit() -> None:
     problem = generators.gravity(blocks=16, seed=1)
-    decision = optimum.plan(problem, options=Options(time_limit_s=limit_s))
-    proof = decision.proof
-    assert decision.plan is not None
-    assert not len(check(problem, decision.plan).of_limits(decision.guarantees))
-    assert proof.is_cut
-    assert proof.bound is not None
-    assert 0 < proof.objective <= proof.bound * (1 + 1e-9)
-    assert optimum.plan(problem).proof.objective <= proof.bound * (1 + 1e-9)
+    best = optimum.plan(problem).proof.objective
+    for limit_s in (1e-9, 0.05):
+        decision = optimum.plan(problem, options=Options(time_limit_s=limit_s))
+        proof = decision.proof
+        assert decision.plan is not None
+        assert not len(check(problem, decision.plan).of_limits(decision.guarantees))
+        assert proof.is_cut
+        assert proof.bound is not None
+        assert 0 < proof.objective <= proof.bound * (1 + 1e-9)
+        assert best <= proof.bound * (1 + 1e-9)
