@@ -8,12 +8,13 @@ found.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Final, Literal
+from functools import lru_cache, wraps
+from typing import Final, Literal, TypeVar
 
+ResultT = TypeVar("ResultT")
 Dimension = Literal["rate", "data", "time", "distance", "requests"]
 
 
@@ -124,17 +125,27 @@ LONGEST_NAME: Final = 200
 CAMEL_CASE: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
+def _keep_short(function: Callable[[str], ResultT]) -> Callable[[str], ResultT]:
+    """Return a function of names that keeps its results, except those of more than LONGEST_NAME letters.
+
+    Each name is compared with all columns of all tables.
+    """
+    kept = lru_cache(maxsize=10_000)(function)
+
+    @wraps(function)
+    def call(name: str) -> ResultT:
+        return kept(name) if len(name) <= LONGEST_NAME else function(name)
+
+    return call
+
+
+@_keep_short
 def split_unit(name: str) -> tuple[tuple[str, tuple[Unit, ...]], ...]:
     """Return the ways to split a column's name into a stem and its unit, the clearest first.
 
     A name of more than LONGEST_NAME letters has no unit.
     """
-    return _split_short(name) if len(name) <= LONGEST_NAME else ()
-
-
-@lru_cache(maxsize=10_000)
-def _split_short(name: str) -> tuple[tuple[str, tuple[Unit, ...]], ...]:
-    return tuple(_split(name))
+    return tuple(_split(name)) if len(name) <= LONGEST_NAME else ()
 
 
 def _split(name: str) -> Iterator[tuple[str, tuple[Unit, ...]]]:
@@ -156,20 +167,13 @@ def _split(name: str) -> Iterator[tuple[str, tuple[Unit, ...]]]:
             yield name[: boundary.start()], units
 
 
+@_keep_short
 def plain(name: str) -> str:
     """Return a name without case, spaces and punctuation, to compare names."""
-    return _plain_short(name) if len(name) <= LONGEST_NAME else _plain(name)
-
-
-def _plain(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
-# each name is compared with all columns of all tables; long ones are not kept
-_plain_short = lru_cache(maxsize=10_000)(_plain)
-
-
-@lru_cache(maxsize=10_000)
+@_keep_short
 def unit_of(column: str) -> tuple[str, Unit | None]:
     """Return the stem and the unit of one of our columns, such as ("capacity", Mbit/s)."""
     stem, _, last = column.rpartition("_")

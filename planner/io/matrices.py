@@ -71,25 +71,6 @@ def read_square_table(file: TableFile, read: Reader, headers: Sequence[Sequence[
     return None
 
 
-def read_matrix(
-    table: Table, file: TableFile, read: Reader, headers: Sequence[Sequence[str]]
-) -> RawTable | None:
-    """Return the pairs of a matrix in a file under the names of a table; None where the file has no matrix.
-
-    Entries of 0 and blank ones are no pairs.
-
-    raises   InputError with the cells that are no numbers
-    """
-    if not can_be_matrix(table) or file.layout.columns:
-        return None
-    square = read_square_table(file, read, headers)
-    if square is None:
-        return None
-    if square.faults:
-        raise InputError(*square.faults)
-    return _list_pairs(table, file, square.raw, square.names)
-
-
 def _declare(names: Sequence[str]) -> Table:
     """Return the declaration of a square table: a column of names, then one of numbers for each name."""
     first, *others = names
@@ -109,8 +90,14 @@ def _is_matrix(names: Sequence[str], labels: pd.Series) -> bool:
     return shared >= MIN_NAMES and shared == min(len(rows), len(columns))
 
 
-def _list_pairs(table: Table, file: TableFile, raw: RawTable, names: Sequence[str]) -> RawTable:
-    """Return the entries of a matrix that are not 0 as rows of a table."""
+def list_pairs(table: Table, file: TableFile, square: SquareTable) -> RawTable:
+    """Return the entries of a square table that are not 0 or blank as rows of a table.
+
+    raises  InputError with the cells that are no numbers
+    """
+    if square.faults:
+        raise InputError(*square.faults)
+    raw, names = square.raw, square.names
     where, corner = raw.match.where, names[0]
     amount = table.required_columns[2]
     sums = [name for name in names[1:] if plain(name) in SUMS]

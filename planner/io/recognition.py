@@ -23,7 +23,7 @@ from planner.io.csv_files import possible_columns
 from planner.io.json_files import json_columns
 from planner.io.layout import Layout, TableFile
 from planner.io.matrices import can_be_matrix
-from planner.io.table_files import SUFFIXES, find_cell_units, is_square, suffix_of
+from planner.io.table_files import SUFFIXES, find_cell_units, find_square_table, suffix_of
 
 if TYPE_CHECKING:
     from planner.contract.system import System
@@ -84,7 +84,7 @@ class Sheet:
     @cached_property
     def is_square(self) -> bool:
         """Whether the sheet is a square table of amounts, with or without faults."""
-        return len(self.widest) >= MIN_COLUMNS and is_square(self.file())
+        return len(self.widest) >= MIN_COLUMNS and find_square_table(self.file()) is not None
 
     def file(self, layout: Layout | None = None) -> TableFile:
         """Return the file with its sheet, for reading."""

@@ -29,7 +29,7 @@ from planner.io.file_replacement import replace_file
 from planner.io.formulas import quote_formulas, unquote_formulas
 from planner.io.json_files import json_columns, read_json
 from planner.io.layout import Layout, TableFile
-from planner.io.matrices import can_be_matrix, read_matrix, read_square_table
+from planner.io.matrices import SquareTable, can_be_matrix, list_pairs, read_square_table
 from planner.io.raw_table import FaultyCells, RawTable
 
 READERS: Final[Mapping[str, Callable[[Table, TableFile], RawTable]]] = {
@@ -258,25 +258,22 @@ def find_matrix(table: Table, file: TableFile) -> RawTable | None:
 
     raises  InputError with the cells of the matrix that are no numbers, or below 0
     """
+    if not can_be_matrix(table) or file.layout.columns:
+        return None
+    square = find_square_table(file)
+    return None if square is None else list_pairs(table, file, square)
+
+
+def find_square_table(file: TableFile) -> SquareTable | None:
+    """Return the square table of a file, with or without faults; None where it has none or is unreadable."""
     suffix = suffix_of(file.path)
-    if suffix is None or not can_be_matrix(table):
+    if suffix is None:
         return None
     try:
         headers = list_headers(file)
     except InputError:
         return None
-    return read_matrix(table, file, READERS[suffix], headers)
-
-
-def is_square(file: TableFile) -> bool:
-    """Return whether a file is a square table: rows have the names of columns; its cells may be wrong."""
-    suffix = suffix_of(file.path)
-    if suffix is None:
-        return False
-    try:
-        return read_square_table(file, READERS[suffix], list_headers(file)) is not None
-    except InputError:
-        return False
+    return read_square_table(file, READERS[suffix], headers)
 
 
 def list_headers(file: TableFile) -> list[list[str]]:
