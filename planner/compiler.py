@@ -2,33 +2,27 @@
 
 Numba keeps compiled code until the file of the function changes, but compiles into it the functions that it
 calls and the constants that it reads, from whatever file. Here it is kept until any of these change.
-
-Cached code is executed as it is: a folder that others may have written into is not used, and code is compiled
-again in each process.
 """
 
 from __future__ import annotations
 
 import enum
 import hashlib
-import pickle
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 import numba as nb
 import numpy as np
-from numba.core.caching import FunctionCache
 from numba.core.registry import CPUDispatcher
 from numba.core.types import unliteral
 from numba.extending import overload
 from numba.np import arrayobj
 
-from planner import compile_events, kernel_packs
+from planner import compile_events
 from planner.compiled import Kernel, kernels
-from planner.private_folders import is_as_safe_as_source, make_private
+from planner.kernel_cache import KernelCache
 
 compile_events.listen()
 
@@ -58,7 +52,7 @@ def make_dispatcher(function: FunctionType, options: dict[str, Any]) -> Any:
     dispatcher: Any = nb.njit(**for_numba)(function)
     dispatcher.options = options
     if options.get("cache"):
-        dispatcher._cache = _Cache(function)
+        dispatcher._cache = KernelCache(function, digest=lambda: digest_of(function))
     _share_constants(dispatcher)
     return dispatcher
 
@@ -76,64 +70,6 @@ def _share_constants(compiled: Any) -> None:
         return resolve_call(tuple(map(of_type, arguments)), plain)
 
     compiled.get_call_template = resolve_without_constants
-
-
-@cache
-def _is_trusted_folder(folder: Path, source_folder: Path) -> bool:
-    """Return whether cached code in a folder is the user's own: it is executed, without a look at it."""
-    if source_folder == folder.parent:
-        return is_as_safe_as_source(folder, source_folder / "source")
-    return make_private(folder)
-
-
-class _Cache(FunctionCache):
-    """Cached code of a function, found by its signature and by all that was compiled into it.
-
-    Code that is not in the folder of the cache is taken from the pack of kernels, if that has it.
-    """
-
-    def __init__(self, function: FunctionType) -> None:
-        super().__init__(function)  # type: ignore[no-untyped-call]
-        source_folder = Path(function.__code__.co_filename).parent
-        self._is_trusted = _is_trusted_folder(Path(str(self.cache_path)), source_folder)
-
-    def _index_key(self, sig: Any, codegen: Any) -> Any:
-        key = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
-        return (*key, digest_of(self._py_func))
-
-    def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        loaded: Any = None
-        if self._is_trusted:
-            loaded = super()._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        pack = kernel_packs.open_pack() if loaded is None else None
-        code = pack.read(self._name_in_packs(sig)) if pack else None
-        return loaded if code is None else self._impl.rebuild(target_context, pickle.loads(code))
-
-    def _save_overload(self, sig: Any, data: Any) -> None:
-        if self._is_trusted:
-            super()._save_overload(sig, data)  # type: ignore[no-untyped-call]
-
-    def _name_in_packs(self, sig: Any) -> str:
-        function = f"{self._py_func.__module__}.{self._py_func.__qualname__}"
-        return kernel_packs.name_of(function, sig, digest_of(self._py_func))
-
-    def _read_file(self, name: str) -> bytes:
-        return Path(self._cache_file._data_path(name)).read_bytes()  # type: ignore[no-untyped-call]
-
-    def has_code(self) -> bool:
-        """Return whether the folder has code of the function as it is now, for any types of its arguments."""
-        if not self._is_trusted:
-            return False
-        index = self._cache_file._load_index()  # type: ignore[no-untyped-call]
-        return any(key[-1] == digest_of(self._py_func) for key in index)
-
-    def list_for_packs(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the name and code of what is in the folder, up to date, and compiled for packs."""
-        if not self._is_trusted:
-            return
-        for (sig, (_, *target), *_, digest), file_name in self._cache_file._load_index().items():  # type: ignore[no-untyped-call]
-            if target == [kernel_packs.PROCESSOR, ""] and digest == digest_of(self._py_func):
-                yield self._name_in_packs(sig), self._read_file(file_name)
 
 
 def list_kernels_for_packs() -> Iterator[tuple[str, bytes]]:

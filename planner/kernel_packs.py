@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import platform
 import sys
@@ -25,6 +26,8 @@ from typing import Final
 
 from planner.errors import InputError
 from planner.private_folders import is_as_safe_as_source
+
+log = logging.getLogger(__name__)
 
 PACK: Final = Path(__file__).with_name("packed_kernels.zip")
 DESCRIPTION: Final = "pack.json"
@@ -77,7 +80,12 @@ class KernelPack:
 @cache
 def open_pack(path: Path = PACK) -> KernelPack | None:
     """Return the pack, or None if there is none that fits this process and is as safe as the source."""
-    if not path.is_file() or not is_as_safe_as_source(path, Path(__file__)):
+    if not path.is_file():
+        return None
+    if not is_as_safe_as_source(path, Path(__file__)):
+        log.warning(
+            "%s: not used: it must be no link, and nobody else may write it; kernels are compiled", path
+        )
         return None
     try:
         archive = zipfile.ZipFile(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 PRIVATE: Final = 0o700
+PRIVATE_FILE: Final = 0o600
 WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -36,14 +37,37 @@ def is_as_safe_as_source(path: Path, source: Path) -> bool:
           a link is not
     """
     try:
-        status, beside = path.lstat(), source.parent.stat()
+        return _is_as_safe(path.lstat(), source.parent.stat())
     except FileNotFoundError:
         return True
     except OSError:
         return False
-    wider = status.st_mode & WRITABLE_BY_OTHERS & ~beside.st_mode
-    is_group_same = status.st_gid == beside.st_gid or not status.st_mode & stat.S_IWGRP
-    is_owner_safe = _is_own(status) or status.st_uid in (0, beside.st_uid)
+
+
+def read_trusted(path: Path, *, beside: Path | None) -> bytes | None:
+    """Return the content of a file, or None if it is not there or if others may have written it.
+
+    beside  a source: the file is as safe as that; None: the file is of this user, who alone may write it
+    """
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+    flags |= getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer is no reason to wait
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            status = os.fstat(file.fileno())
+            if beside is None:
+                is_safe = _is_own(status) and not status.st_mode & WRITABLE_BY_OTHERS
+            else:
+                is_safe = _is_as_safe(status, beside.parent.stat())
+            return file.read() if is_safe and stat.S_ISREG(status.st_mode) else None
+    except OSError:
+        return None
+
+
+def _is_as_safe(status: os.stat_result, folder: os.stat_result) -> bool:
+    """Return whether nobody can write a plain file or folder who cannot write into a folder of source."""
+    wider = status.st_mode & WRITABLE_BY_OTHERS & ~folder.st_mode
+    is_group_same = status.st_gid == folder.st_gid or not status.st_mode & stat.S_IWGRP
+    is_owner_safe = _is_own(status) or status.st_uid in (0, folder.st_uid)
     is_plain = stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)
     return is_plain and is_owner_safe and not wider and is_group_same
 

@@ -6,6 +6,7 @@ follow. It loads no system: descriptions come from the cache, and a scenario is 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -121,4 +122,5 @@ def _designs(document: Mapping[str, Any]) -> Sequence[str]:
 def _description(system: Any) -> Mapping[str, Any]:
     from planner.scenarios.description_cache import describe_all
 
+    logging.getLogger("planner").setLevel(logging.ERROR)  # a warning would go between the user's letters
     return next((one for one in describe_all() if one["system"] == system), {})

@@ -127,13 +127,11 @@ def evaluate(
     compiled_s = clock.paused_s()
     observed = design.observe(problem, **entry.information)
     start = clock.wall_now()
-    decision = compilation.call_with_fresh_kernels(
-        lambda: design.run(
-            observed,
-            options=options,
-            previous=previous.decision if previous else None,
-            parameters=entry.parameters,
-        )
+    decision = design.run(
+        observed,
+        options=options,
+        previous=previous.decision if previous else None,
+        parameters=entry.parameters,
     )
     own_s = decision.proof.seconds
     seconds = clock.wall_now() - start if own_s is None else own_s
@@ -149,9 +147,7 @@ def evaluate(
     if decision.plan is None:
         return run
     last = previous.plan if previous else None
-    violations, metrics = compilation.call_with_fresh_kernels(
-        lambda: _verify_claims(system, observed, entry.label, decision, last)
-    )
+    violations, metrics = _verify_claims(system, observed, entry.label, decision, last)
     plan = decision.plan
     if observed is not problem:
         plan = system.plan.realize(problem, observed, plan)

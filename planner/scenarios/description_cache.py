@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import sys
 import time
@@ -21,10 +22,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from planner.entry_points import find_entry_points
-from planner.io.file_replacement import replace_text
-from planner.private_folders import make_private
+from planner.io.file_replacement import replace_file
+from planner.private_folders import PRIVATE_FILE, make_private, read_trusted
 from planner.scenarios.catalogue import GROUP, find_system
 
+log = logging.getLogger(__name__)
+
+STARTED_S: Final = time.time()
+"""When this process began to load modules, by the system's clock."""
 SETTLED_AFTER_S: Final = 60.0
 """Age of a file from which its time and size identify the content that this process has loaded."""
 
@@ -32,23 +37,37 @@ SETTLED_AFTER_S: Final = 60.0
 def describe_all() -> list[dict[str, Any]]:
     """Return the description of every installed system, as `describe` does, in plain data."""
     path, environment = _cache_file(), _environment()
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # none there, or not ours
-        stored = json.loads(path.read_text(encoding="utf-8")) if make_private(path.parent) else {}
+    # none there, or not ours
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        stored = json.loads((path and read_trusted(path, beside=None)) or b"{}")
         if stored["environment"] == environment and stored["files"] == _states(stored["files"]):
             descriptions: list[dict[str, Any]] = stored["descriptions"]
             return descriptions
     from planner.scenarios.description import describe
 
     text = json.dumps([describe(find_system(name)) for name in find_entry_points(GROUP)], default=str)
-    with contextlib.suppress(OSError):
-        _store(path, environment, text)
+    if path is not None:
+        with contextlib.suppress(OSError):
+            _store(path, environment, text)
     plain: list[dict[str, Any]] = json.loads(text)
     return plain
 
 
-def _cache_file() -> Path:
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "planner"
-    return folder / f"systems-{hashlib.sha256(sys.prefix.encode()).hexdigest()[:16]}.json"
+def _cache_file() -> Path | None:
+    """Return the file of the descriptions in a folder of the user's own, or None without such a folder."""
+    folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - never raises
+    if not Path(folder).is_absolute():  # of a user without a home
+        return None
+    own = Path(folder, "planner")
+    if make_private(own):
+        return own / f"systems-{hashlib.sha256(sys.prefix.encode()).hexdigest()[:16]}.json"
+    if own.exists():
+        log.warning(
+            "%s: stored descriptions there are not used: it must be yours, no link, and nobody else may "
+            "write it",
+            own,
+        )
+    return None
 
 
 def _environment() -> list[Any]:
@@ -72,12 +91,15 @@ def _states(files: Iterable[str]) -> dict[str, list[int]]:
 def _store(path: Path, environment: list[Any], descriptions: str) -> None:
     """Write the descriptions, unless a file is so young that it may have changed after it was loaded."""
     files = _states(_sources())
-    if max(changed for changed, _ in files.values()) > (time.time() - SETTLED_AFTER_S) * 1e9:
-        return
-    if not make_private(path.parent):
+    oldest_load_s = min(STARTED_S, time.time())  # both: the system's clock may have been set meanwhile
+    if max(changed for changed, _ in files.values()) > (oldest_load_s - SETTLED_AFTER_S) * 1e9:
         return
     document = {"environment": environment, "files": files, "descriptions": json.loads(descriptions)}
-    replace_text(path, json.dumps(document))
+    if path.is_symlink() or not path.is_file():
+        path.unlink(missing_ok=True)
+    with replace_file(path) as partial:
+        partial.touch(mode=PRIVATE_FILE)
+        partial.write_text(json.dumps(document), encoding="utf-8")
 
 
 def _sources() -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from planner import clock, compile_events
-from planner.runs import compilation, evaluation
+from planner.runs import evaluation
 from planner.scenarios import scenario as scenarios
 from planner_dashboard import worker
 from planner_dashboard.question import Question
@@ -54,18 +54,18 @@ def test_compiling_is_said_while_it_lasts_and_not_counted_as_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     activity, said = tmp_path / "answer.activity", []
-    call = compilation.call_with_fresh_kernels
+    verify = evaluation._verify_claims
 
-    def call_and_compile(function: Any) -> Any:
+    def compile_and_verify(*arguments: Any) -> Any:
         clock.pause()
         for observer in compile_events._observers:
             observer("kernel")
         time.sleep(0.05)
         clock.resume()
         said.append(activity.read_text())
-        return call(function)
+        return verify(*arguments)
 
-    monkeypatch.setattr(compilation, "call_with_fresh_kernels", call_and_compile)
+    monkeypatch.setattr(evaluation, "_verify_claims", compile_and_verify)
     question = Question(scenario="traffic/abilene", designs=("ecmp",))
     start = time.perf_counter()
     answer = worker.compare(question, tmp_path, tmp_path / "out", activity)

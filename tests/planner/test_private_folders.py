@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.private_folders import is_as_safe_as_source, make_private
+from planner.private_folders import is_as_safe_as_source, make_private, read_trusted
 
 CODE = """
 from planner.compiled import njit
@@ -84,6 +84,28 @@ def test_code_beside_its_source_is_as_safe_as_that(
     tmp_path.chmod(of_source)
     assert is_as_safe_as_source(folder, tmp_path / "module.py") is is_safe
     assert is_as_safe_as_source(tmp_path / "none", tmp_path / "module.py")
+
+
+@pytest.mark.parametrize("is_beside", [True, False])
+def test_a_file_that_others_may_have_written_is_not_read(
+    tmp_path: Path, is_beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o755)
+    file, source = tmp_path / "file", tmp_path / "module.py"
+    beside = source if is_beside else None
+    file.write_bytes(b"content")
+    assert read_trusted(file, beside=beside) == b"content"
+    (tmp_path / "link").symlink_to(file)
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("link", "pipe", "none", "."):
+        assert read_trusted(tmp_path / name, beside=beside) is None, name
+    for bits in (0o620, 0o602):
+        file.chmod(bits)
+        assert read_trusted(file, beside=beside) is None
+    file.chmod(0o600)
+    monkeypatch.setattr(os, "getuid", lambda: file.stat().st_uid + 1)
+    # beside its source a file of the source's owner is as safe as that
+    assert read_trusted(file, beside=beside) == (b"content" if is_beside else None)
 
 
 def cache_hits(folder: Path, cache: Path | None) -> int:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
-import runpy
 import time
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from numba import njit
@@ -119,32 +115,3 @@ def test_a_sample_that_a_design_refuses_does_not_stop_compiling_ahead() -> None:
 
 def test_systems_without_kernels_compile_nothing() -> None:
     assert decided(admit).proof.compile_s == 0.0
-
-
-KERNEL = """
-import numba
-
-@numba.njit(cache=True)
-def double(x):
-    return 2 * x
-"""
-
-
-@pytest.mark.parametrize("content", [b"cplanner.runs.run\nRemoved\n.", b"", b"\x80\x04garbage"])
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
-def test_a_cache_that_cannot_be_read_is_made_anew(tmp_path: Path, content: bytes, suffix: str) -> None:
-    """After an upgrade in place, a cache may name a class that is gone."""
-    path = tmp_path / "kernels.py"
-    path.write_text(KERNEL)
-    assert runpy.run_path(str(path))["double"](3) == 6
-    (cache,) = (tmp_path / "__pycache__").glob(f"*.{suffix}")
-    head = pickle.dumps(numba.__version__) if suffix == "nbi" else b""
-    cache.write_bytes(head + content)
-    double = runpy.run_path(str(path))["double"]
-    assert compilation.call_with_fresh_kernels(lambda: double(3)) == 6
-    assert runpy.run_path(str(path))["double"](3) == 6
-
-
-def test_other_errors_are_raised() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'gone'"):
-        compilation.call_with_fresh_kernels(lambda: np.gone)  # type: ignore[attr-defined]
