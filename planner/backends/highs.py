@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,9 @@ STATUS = {  # https://ergo-code.github.io/HiGHS/dev/structures/enums/#HighsModel
     HighsModelStatus.kHighsInterrupt: Status.UNDECIDED,
     HighsModelStatus.kUnknown: Status.UNDECIDED,  # also said of right answers without a basis
 }
+
+CLOCK_STEP_S = 1.0
+"""Least step of the system's clock that counts as one."""
 
 SOLVER_OPTION = {"simplex": "simplex", "interior-point": "ipm", "pdlp": "pdlp"}
 
@@ -289,14 +293,39 @@ def _limit_time(highs: highspy.Highs, limit_s: float) -> None:
 
 
 def run(highs: highspy.Highs, backend: str) -> Status:
-    """Run HiGHS to its end and return its status in our terms."""
-    run_in_thread(highs.run, cancel=highs.cancelSolve)
+    """Run HiGHS to its end and return its status in our terms.
+
+    HiGHS reads the system's clock: where that is set forward, the search goes on for the rest of its limit;
+    where it is set back, the search is cancelled at its limit.
+    """
+    limit_s = _remaining_s(highs)
+    before_s, started = highs.getRunTime(), time.monotonic()
+    run_in_thread(highs.run, cancel=highs.cancelSolve, time_limit_s=limit_s)
+    elapsed_s = time.monotonic() - started
+    is_forward = highs.getRunTime() - before_s > elapsed_s + CLOCK_STEP_S
+    if is_forward and highs.getModelStatus() == HighsModelStatus.kTimeLimit:
+        limit_s -= elapsed_s
+        _set(highs, "time_limit", highs.getRunTime() + max(0.0, limit_s))
+        run_in_thread(highs.run, cancel=highs.cancelSolve, time_limit_s=limit_s)
     status = highs.getModelStatus()
     if status == HighsModelStatus.kUnboundedOrInfeasible:
         raise InfeasibleOrUnbounded(backend)
     if status not in STATUS:
         raise SolverFailure(f"{NAME} failed: {highs.modelStatusToString(status)}")
     return STATUS[status]
+
+
+def _remaining_s(highs: highspy.Highs) -> float:
+    """Return the seconds until the time limit of HiGHS, which counts those of all runs; inf without one.
+
+    raises  SolverFailure where the system's clock was set back before the first run of HiGHS: it would write
+            outside of its memory
+    """
+    run_s: float = highs.getRunTime()
+    if run_s < 0:
+        raise SolverFailure(f"{NAME}: the system's clock was set back by {-run_s:.0f} s meanwhile; run again")
+    limit_s: float = highs.getOptionValue("time_limit")[1]
+    return limit_s - run_s
 
 
 def _set(highs: highspy.Highs, option: str, value: Any) -> None:

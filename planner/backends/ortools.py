@@ -147,7 +147,7 @@ def _run(program: Any, name: str, text: str, seconds: float | None) -> Any:
     if seconds is not None:
         helper.set_time_limit_in_seconds(float(seconds))
     helper.set_solver_specific_parameters(text)
-    run_in_thread(lambda: helper.solve(program), cancel=helper.interrupt_solve)
+    run_in_thread(lambda: helper.solve(program), cancel=helper.interrupt_solve, time_limit_s=seconds)
     return helper
 
 

@@ -58,7 +58,12 @@ def solve(model: LinearProgram, options: Options) -> Solution:
     """
     scip, variables, rows = load(model, options)
     try:
-        run_in_thread(scip.optimizeNogil, cancel=scip.interruptSolve)
+        run_in_thread(
+            scip.optimizeNogil,
+            cancel=scip.interruptSolve,
+            time_limit_s=options.time_limit_s,  # its own follows the clock of the system
+            overrun_s=0.0,
+        )
     except Exception as error:  # PySCIPOpt raises plain exceptions, by SCIP's return code
         raise SolverFailure(f"{NAME} failed: {error}") from error
     claimed = STATUS.get(scip.getStatus())
@@ -119,8 +124,6 @@ def load(model: LinearProgram, options: Options = Options()) -> tuple[Any, list[
 def _parameters(model: LinearProgram, options: Options) -> dict[str, Any]:
     """Return the options by SCIP's own names; it uses one thread whatever `threads` is."""
     values: dict[str, Any] = {"misc/catchctrlc": False}  # left to Python
-    if options.time_limit_s is not None:
-        values["limits/time"] = float(options.time_limit_s)
     if options.gap is not None:
         values["limits/gap"] = float(options.gap)
     if options.seed is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from typing import Final
 
 PARTIAL: Final = ".{}.partial"  # name of what is not complete
 _numbers: Final = itertools.count()
+_being_written: Final[set[Path]] = set()
+"""Partial folders of this process."""
 
 
 @contextlib.contextmanager
@@ -55,8 +58,9 @@ def replace_folder(place: Path) -> Iterator[Path]:
     """
     place = place.resolve() if place.is_symlink() else place
     partial = _name_partial(place)
-    partial.mkdir(parents=True)
+    _being_written.add(partial)
     try:
+        partial.mkdir(parents=True)
         yield partial
         for path in [*partial.rglob("*"), partial]:
             sync(path)
@@ -65,11 +69,17 @@ def replace_folder(place: Path) -> Iterator[Path]:
         sync(place.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        _being_written.discard(partial)
 
 
 def remove_partial_folders(parent: Path, *, older_than_s: float = 0.0) -> None:
-    """Remove the partial folders of processes that were ended; younger ones may be being written."""
+    """Remove the partial folders of processes that were ended; younger ones may be being written.
+
+    One of a process that still runs here stays, however old it is: the system's clock may have been set.
+    """
     for partial in parent.glob(PARTIAL.format("*")):
+        if _is_being_written(partial):
+            continue
         with contextlib.suppress(FileNotFoundError):
             is_old = time.time() - partial.stat().st_mtime >= older_than_s
             if is_old and partial.is_dir() and not partial.is_symlink():
@@ -78,6 +88,21 @@ def remove_partial_folders(parent: Path, *, older_than_s: float = 0.0) -> None:
 
 def _name_partial(place: Path) -> Path:
     return place.with_name(PARTIAL.format(f"{os.getpid()}-{next(_numbers)}"))
+
+
+def _is_being_written(partial: Path) -> bool:
+    """Return whether a partial folder is of another process that runs, or of this one since it began."""
+    match = re.fullmatch(r"\.(\d{1,9})-\d{1,9}\.partial", partial.name)
+    if match is None or os.name != "posix":
+        return False
+    process = int(match[1])
+    if process == os.getpid():  # an earlier one may have had the same number, as in a container
+        return partial in _being_written
+    try:
+        os.kill(process, 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)  # it runs, and is of another user
+    return True
 
 
 def replace_text(path: Path, text: str, *, durable: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,6 +10,7 @@ import highspy
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from highspy import HighsModelStatus
 
 from planner import clock
 from planner.backends import highs, solve
@@ -213,3 +215,54 @@ def test_a_limit_in_cpu_seconds_ends_a_hard_program() -> None:
     assert not clock.is_counting_cpu()
     assert solution.status is not Status.OPTIMAL
     assert 0.3 <= used_s <= 2.0
+
+
+class SteppedClock:
+    """HiGHS whose clock, the system's, is set by some seconds in its first run, which that may end."""
+
+    def __init__(self, step_s: float) -> None:
+        self.step_s, self.run_s, self.limit_s, self.runs = step_s, 0.0, 600.0, 0
+        self.cancelled = threading.Event()
+
+    def getRunTime(self) -> float:  # noqa: N802 - HiGHS's names
+        return self.run_s
+
+    def getOptionValue(self, name: str) -> tuple[None, float]:  # noqa: N802
+        assert name == "time_limit"
+        return None, self.limit_s
+
+    def setOptionValue(self, name: str, value: float) -> None:  # noqa: N802
+        assert name == "time_limit"
+        self.limit_s = value
+
+    def run(self) -> None:
+        self.runs += 1
+        self.run_s += self.step_s if self.runs == 1 else 1.0
+        if self.run_s < 0:
+            self.cancelled.wait(30.0)
+
+    def cancelSolve(self) -> None:  # noqa: N802
+        self.cancelled.set()
+
+    def getModelStatus(self) -> HighsModelStatus:  # noqa: N802
+        if self.cancelled.is_set():
+            return HighsModelStatus.kInterrupt
+        return HighsModelStatus.kTimeLimit if self.run_s > self.limit_s else HighsModelStatus.kOptimal
+
+
+def test_a_clock_that_is_set_forward_does_not_end_a_search() -> None:
+    stepped = SteppedClock(3600.0)
+    assert highs.run(stepped, "highs") is Status.OPTIMAL  # type: ignore[arg-type]
+    assert stepped.runs == 2
+    assert stepped.limit_s == pytest.approx(3600.0 + 600.0, abs=5.0), "the rest of its limit, from then on"
+
+
+def test_a_clock_that_is_set_back_does_not_prolong_a_search() -> None:
+    stepped = SteppedClock(-3600.0)
+    stepped.limit_s = 0.05
+    assert highs.run(stepped, "highs") is Status.UNDECIDED  # type: ignore[arg-type]
+    assert stepped.cancelled.is_set()
+    # HiGHS 1.13 takes a negative time for that of no clock, and writes before the start of a list
+    with pytest.raises(SolverFailure, match=r"the system's clock was set back by 3600 s"):
+        highs.run(stepped, "highs")  # type: ignore[arg-type]
+    assert stepped.runs == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import threading
@@ -21,6 +22,20 @@ def test_a_failure_is_raised_here() -> None:
 
     with pytest.raises(RuntimeError, match="inside"):
         run_in_thread(work)
+
+
+def test_a_solver_that_overruns_its_limit_is_cancelled_and_its_result_comes_back() -> None:
+    """As where the system's clock, which solvers read, is set back by an hour."""
+    cancelled = threading.Event()
+    work = lambda: cancelled.wait(30.0) and "incumbent"  # noqa: E731
+    assert run_in_thread(work, cancel=cancelled.set, time_limit_s=0.05, overrun_s=0.0) == "incumbent"
+
+
+def test_a_solver_that_ends_in_time_is_not_cancelled() -> None:
+    cancelled = threading.Event()
+    for limit_s in (10.0, math.inf, None):
+        assert run_in_thread(lambda: 1, cancel=cancelled.set, time_limit_s=limit_s) == 1
+    assert not cancelled.is_set()
 
 
 INTERRUPTED = """

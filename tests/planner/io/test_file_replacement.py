@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,10 +105,27 @@ def test_a_link_to_a_folder_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_only_old_partial_folders_are_removed(tmp_path: Path) -> None:
-    names = {".1-2.partial", "plan", "partial"}
+    ended = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True).stdout.strip()
+    names = {f".{ended}-2.partial", f".{os.getpid()}-999999.partial", "plan", "partial"}
     for name in names:
         (tmp_path / name).mkdir()
     remove_partial_folders(tmp_path, older_than_s=60.0)
     assert {one.name for one in tmp_path.iterdir()} == names
     remove_partial_folders(tmp_path)
     assert {one.name for one in tmp_path.iterdir()} == {"plan", "partial"}
+
+
+@pytest.mark.parametrize("step_s", [-3600.0, 3600.0, 1e9])
+def test_a_partial_folder_that_is_being_written_stays_where_the_clock_is_set(
+    tmp_path: Path, step_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time
+    writer = os.getppid()
+    (tmp_path / f".{writer}-1.partial").mkdir()  # another process that runs
+    with replace_folder(tmp_path / "plan") as partial:
+        (partial / "table").write_text("1")
+        monkeypatch.setattr(time, "time", lambda: now() + step_s)
+        remove_partial_folders(tmp_path, older_than_s=3600.0)
+        remove_partial_folders(tmp_path)
+    assert {one.name for one in tmp_path.iterdir()} == {"plan", f".{writer}-1.partial"}
+    assert (tmp_path / "plan" / "table").read_text() == "1"
