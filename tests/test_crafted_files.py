@@ -14,13 +14,16 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from planner.cli.output import report_error
 from planner.contract.tables import Table
 from planner.errors import InputError
 from planner.io import csv_files, json_files, workbooks
 from planner.io.number_texts import MAX_DIGITS, long_number
 from planner.io.table_files import read_tables, suffix_of, write_table
 from planner.io.text_files import read_text
+from planner.io.toml import parse_toml
 from planner.scenarios.catalogue import find_system
+from planner_models.traffic.problem.readers import xml_files
 
 LINKS = next(table for table in find_system("traffic").problem.tables if table.name == "links")
 SLACK_S = 0.3
@@ -222,3 +225,79 @@ def test_a_text_that_may_be_a_formula_is_quoted_and_read_back(tmp_path: Path, st
         cell = path.read_text().split("\n", 1)[1]
         assert cell.lstrip('"').startswith("'")
     assert read_tables([LINKS], {"links": path})["links"]["tail"].tolist() == [text]
+
+
+# --- long lines, many columns -------------------------------------------------------------
+
+
+def test_a_text_within_quotes_over_many_lines_is_refused_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "links.csv"
+    path.write_text('tail,head,capacity_mbps\na,b,1\nc,"' + "d\n" * 600_000 + '",1\n')
+    assert cpu_s(lambda: fault(path)) < 2.0
+    assert fault(path) == ("links.csv row 3: field larger than field limit (131072); is a quote open?")
+
+
+@pytest.mark.parametrize("mark", ['5" disk', 'a"'])
+def test_a_quote_within_a_field_has_no_meaning_in_long_files(tmp_path: Path, mark: str) -> None:
+    """A quote that opens nothing is no reason to count the lines after it as one."""
+    path = tmp_path / "links.csv"
+    rows = 70_000
+    path.write_text(f"tail,head,capacity_mbps\n{mark},b,1\n" + "node_a,node_b,12.5\n" * rows)
+    assert path.stat().st_size > 1 << 20
+    assert read(path) == rows + 1
+
+
+def test_columns_are_counted_before_their_cells_are_looked_at(tmp_path: Path) -> None:
+    cells = {f"c{number}": 0 for number in range(40_000)}
+    path = tmp_path / "links.json"
+    row = {"tail": "a", "head": "b", "capacity_mbps": 1.0}
+    for records in ([{**row, **cells}], [{**row, name: 0} for name in cells]):
+        path.write_text(json.dumps(records))
+        assert fault(path) == "links.json: has over 1,000 columns, must have at most 1,000"
+    path = tmp_path / "links.csv"
+    path.write_text(",".join([*row, *(f"c{number}" for number in range(100_000))]) + "\n")
+    assert "has 100,003 columns, must have at most 1,000" in fault(path)
+    path.write_text(",".join(f"column_{number}" for number in range(1_000_000)) + "\n")
+    assert "has a line of over 1,048,576 bytes" in fault(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a." * 200_000 + "b = 1", "a key has over 64 parts"),
+        ("[" + '"a" . ' * 100_000 + "b]", "a key has over 64 parts"),
+        ("x = 1\n" * 1_000_000, "must have at most 4,194,304 as TOML"),
+    ],
+)
+def test_toml_that_would_take_minutes_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        parse_toml(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["x = '" + "a" * 1_000_000 + "'", "a" * 1_000_000 + " = 1", "a" + " " * 1_000_000 + " = 1"]
+)
+def test_long_lines_of_toml_take_little_time(text: str) -> None:
+    """The search for keys of many parts grows as the text does."""
+    assert cpu_s(lambda: len(parse_toml(text))) < 2.0
+
+
+def test_keys_of_some_parts_are_read() -> None:
+    assert parse_toml("a.'b.c'.\"d\" = 1") == {"a": {"b.c": {"d": 1}}}
+
+
+def test_xml_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "network.xml"
+    path.write_text('<network version="' + "1" * 2_100_000 + '"/>')
+    assert xml_files.parse(path, "network").tag == "network"
+    monkeypatch.setattr(xml_files, "MAX_XML_BYTES", 1 << 21)
+    with pytest.raises(InputError, match=r"network\.xml: has 2 MiB, must have at most 2 as XML"):
+        xml_files.parse(path, "network")
+
+
+def test_a_name_with_line_ends_is_one_line_of_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    report_error(InputError("links.csv row 2: node 'a" + "\n" * 100_000 + "b' is unknown", "second"))
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("links.csv row 2: node 'a\\n\\n")
+    assert len(first) <= 600
+    assert second == "second"

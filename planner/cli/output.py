@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from planner.errors import InputError
 from planner.formatting import HIDDEN, counted, printable
 
 if TYPE_CHECKING:
@@ -160,10 +161,13 @@ def report_notes(but: Sequence[str] = ()) -> Iterator[None]:
 
 
 def report_error(error: PlannerError) -> None:
-    """Print each fault on a line, and the number of those that are not shown."""
-    faults = str(error).split("\n")
+    """Print each fault on a line, and the number of those that are not shown.
+
+    The end of a line within a fault is of a name in it.
+    """
+    faults = error.faults if isinstance(error, InputError) else str(error).split("\n")
     for line in faults[:MAX_FAULTS]:
-        say_line(line, "red")
+        say_line(line[: MAX_LINE + 1].replace("\n", "\\n"), "red")
     if len(faults) > MAX_FAULTS:
         say_line(f"and {len(faults) - MAX_FAULTS:,} more faults", "red")
 

@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from planner.contract.columns import match_columns
@@ -40,7 +41,7 @@ from planner.io.raw_table import (
     title_notes,
     with_numbers,
 )
-from planner.io.text_files import open_as_utf8, require_file
+from planner.io.text_files import MAX_LINE_BYTES, open_as_utf8, require_file
 
 MAX_UNPACKED: Final = 1 << 30
 """Bytes of a compressed file when unpacked."""
@@ -140,6 +141,7 @@ def _unpack(path: Path, into: Path) -> None:
 
 def _read_text(table: Table, file: TableFile, path: Path, traits: tuple[str, ...], folder: Path) -> RawTable:
     delimiter, skipped = _find_delimiter(table, file, path)
+    _require_short_rows(file, path, delimiter)
     header = _header(file, path, delimiter, skipped)
     titles = title_notes(
         [[line] for line in _first_lines(path)[:skipped] if not _names_separator(line)], file.name, skipped
@@ -163,6 +165,34 @@ def _read_text(table: Table, file: TableFile, path: Path, traits: tuple[str, ...
         traits = (f"separated by {DELIMITERS[delimiter]}s", *traits)
     raw = RawTable(frame=frame, match=match, first_row=2 + skipped, traits=traits, notes=tuple(titles))
     return raw if is_plain else with_numbers(table, file, raw, point_is_decimal=delimiter == ",")
+
+
+def _require_short_rows(file: TableFile, path: Path, delimiter: str) -> None:
+    """Raise InputError where a text within quotes goes on over many lines, as after a quote that is open.
+
+    Reads the file in blocks. Quotes are counted first; where they leave a row of over a line's limit open,
+    the rows are read one by one, since a quote within a field has no meaning.
+    """
+    quotes, start, offset = 0, 0, 0
+    with path.open("rb") as source:
+        while block := source.read(1 << 18):
+            letters = np.frombuffer(block, dtype=np.uint8)
+            ends, marks = np.flatnonzero(letters == ord("\n")), np.flatnonzero(letters == ord('"'))
+            closed = ends[(quotes + np.searchsorted(marks, ends)) % 2 == 0] + offset
+            rows = np.concatenate([[start], closed, [offset + len(block)]])
+            if np.diff(rows).max() > MAX_LINE_BYTES + 1:
+                break
+            quotes, start, offset = quotes + len(marks), int(rows[-2]), offset + len(block)
+        else:
+            return
+    with path.open(encoding="utf-8-sig", newline="") as opened:
+        reader = csv.reader(opened, delimiter=delimiter)
+        row = 1
+        try:
+            for _ in reader:
+                row = reader.line_num + 1
+        except csv.Error as error:
+            raise InputError(f"{file.name} row {row}: {error}; is a quote open?") from None
 
 
 def _find_delimiter(table: Table, file: TableFile, path: Path) -> tuple[str, int]:

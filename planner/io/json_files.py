@@ -17,6 +17,7 @@ from planner.io.layout import TableFile
 from planner.io.raw_table import (
     RawTable,
     find_columns,
+    names_in,
     number_columns,
     require_header,
     with_numbers,
@@ -50,7 +51,7 @@ def read_json(table: Table, file: TableFile) -> RawTable:
                     f"{file.name} row {row}: {abbreviate(name)} has {len(value):,} letters, {limit}"
                 )
     # a list without records has no names of columns either
-    names = list(dict.fromkeys(name for record in records for name in record)) or list(table.columns)
+    names = names_in(file.name, records) or list(table.columns)
     require_header(file.name, names)
     match = find_columns(table, file, names, file.name)
     frame = pd.DataFrame(
@@ -73,7 +74,7 @@ def json_columns(file: TableFile) -> dict[str, list[str]]:
     found = {}
     for name, part in parts.items():
         rows, _ = rows_of(part, file.name)
-        found[name] = list(dict.fromkeys(str(key) for row in rows if isinstance(row, dict) for key in row))
+        found[name] = names_in(file.name, (row for row in rows if isinstance(row, dict)))
     return found
 
 

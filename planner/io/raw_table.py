@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -146,6 +146,19 @@ def with_numbers(
     if faults or more:
         raise FaultyCells(raw, [*faults, *more])
     return replace(raw, frame=frame, traits=(*raw.traits, *style.notes()))
+
+
+def names_in(where: str, records: Iterable[Any]) -> list[str]:
+    """Return the names of the columns of records, in the order in which they occur.
+
+    raises  InputError as soon as there are more than a table may have
+    """
+    names: dict[str, None] = {}
+    for record in records:
+        names |= dict.fromkeys(record)
+        if len(names) > MAX_COLUMNS:
+            raise InputError(f"{where}: has over {MAX_COLUMNS:,} columns, must have at most {MAX_COLUMNS:,}")
+    return list(names)
 
 
 def require_header(where: str, header: Sequence[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.errors import InputError, did_you_mean
 from planner.io.number_texts import long_number
@@ -72,11 +72,10 @@ def _check_blocks(path: Path, max_line_bytes: int, name: str) -> None:
                 raise (InputError if is_mixed else NotUtf8)(fault) from None
             first = False
             is_ascii = is_ascii and text.isascii()
-            ends = [-length - 1, *_line_ends(block), len(block)]
-            longest = max(b - a - 1 for a, b in itertools.pairwise(ends))
-            if longest > max_line_bytes:
+            ends = np.concatenate([[-length - 1], _line_ends(block), [len(block)]])
+            if np.diff(ends).max() - 1 > max_line_bytes:
                 raise InputError(f"{name}: has a line of over {max_line_bytes:,} bytes; is it a table?")
-            length = ends[-1] - ends[-2] - 1
+            length = int(ends[-1] - ends[-2] - 1)
             line += len(ends) - 2
         try:
             decoder.decode(b"", final=True)
@@ -160,5 +159,5 @@ def read_text(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> str:
     return text
 
 
-def _line_ends(block: bytes) -> list[int]:
-    return np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")).tolist()
+def _line_ends(block: bytes) -> NDArray[np.int64]:
+    return np.flatnonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n"))

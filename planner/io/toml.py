@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import tomli_w
 
 from planner.errors import InputError
 
+MAX_TOML_LETTERS: Final = 1 << 22
+MAX_KEY_PARTS: Final = 64
+"""Python's reader takes time that grows as the square of them."""
+_PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:{_PART}){{{MAX_KEY_PARTS}}}")
+
 
 def parse_toml(text: str) -> dict[str, Any]:
     """Return the document of a TOML text; raise InputError with the reason where it is none."""
+    if len(text) > MAX_TOML_LETTERS:
+        raise InputError(f"has {len(text):,} letters, must have at most {MAX_TOML_LETTERS:,} as TOML")
+    if LONG_KEY.search(text):
+        raise InputError(f"is no valid TOML: a key has over {MAX_KEY_PARTS} parts")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Final
 from xml.etree.ElementTree import Element, ParseError  # the parsing is defusedxml's
 
 import defusedxml
@@ -12,6 +13,7 @@ import defusedxml.ElementTree as Defused
 from planner.errors import InputError
 from planner.io.text_files import require_file
 
+MAX_XML_BYTES: Final = 1 << 26  # its time grows faster than a long attribute
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#9;"}
 
@@ -22,6 +24,9 @@ def parse(path: Path, root: str) -> Element:
     The encoding is the one that the file declares; default: UTF-8.
     """
     require_file(path)
+    if path.stat().st_size > MAX_XML_BYTES:
+        size = f"{path.stat().st_size >> 20:,} MiB"
+        raise InputError(f"{path.name}: has {size}, must have at most {MAX_XML_BYTES >> 20:,} as XML")
     content = path.read_bytes()
     if not content.strip():
         raise InputError(f"{path.name}: is empty, must be XML with root element '{root}'")
