@@ -19,6 +19,7 @@ from planner.contract.units import plain
 from planner.errors import InputError
 from planner.io import workbooks
 from planner.io.arrow_files import arrow_columns
+from planner.io.content_kinds import describe_other_kind
 from planner.io.csv_files import possible_columns
 from planner.io.json_files import json_columns
 from planner.io.layout import Layout, TableFile
@@ -174,7 +175,7 @@ def list_sheets(path: Path) -> list[Sheet]:
                 found = possible_columns(TableFile(path=path))
                 return [Sheet(path=path, columns=tuple(map(tuple, found)))]
     except InputError as error:
-        return [Sheet(path=path, fault=error.faults[0])]
+        return [Sheet(path=path, fault=describe_other_kind(path) or error.faults[0])]
 
 
 def _list_workbook(path: Path) -> list[Sheet]:

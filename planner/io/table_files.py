@@ -24,6 +24,7 @@ from planner.contract.units import plain
 from planner.errors import InputError, did_you_mean
 from planner.io import workbooks
 from planner.io.arrow_files import arrow_columns, read_arrow
+from planner.io.content_kinds import describe_other_kind
 from planner.io.csv_files import possible_columns, read_csv
 from planner.io.file_replacement import replace_file
 from planner.io.formulas import quote_formulas, unquote_formulas
@@ -220,6 +221,8 @@ def _read_raw(table: Table, file: TableFile, suffix: str) -> RawTable:
     except FaultyCells:
         raise
     except InputError:
+        if (other := describe_other_kind(file.path)) is not None:
+            raise InputError(other) from None
         raw = find_cell_units(table, file) or find_matrix(table, file)
         if raw is None:
             raise
