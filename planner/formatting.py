@@ -20,7 +20,7 @@ LARGE_NUMBERS: Final = {"million": 1e6, "billion": 1e9}
 
 
 HIDDEN: Final = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
 )
 """Characters that a terminal executes, or that change how it shows others; all but the end of a line."""
 

@@ -13,6 +13,8 @@ from typing import Any, Final
 import numpy as np
 from plotly import graph_objects as go
 
+from planner.formatting import printable
+
 COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#B0A000", "#888888")
 TRACE_TEXTS: Final = ("name", "text", "hovertext", "hovertemplate", "x", "y", "base", "customdata", "labels")
 MARKUP: Final = re.compile(r"<(?!/?(?:b|i|br|sub|sup|extra)>)")
@@ -72,7 +74,7 @@ def _layout_texts(layout: go.Layout) -> Iterator[tuple[Any, str]]:
 def _escape(value: Any) -> Any:
     """Return a text, or an array or list with texts, with its markup escaped; numbers stay."""
     if isinstance(value, str):
-        return MARKUP.sub("&lt;", value)
+        return MARKUP.sub("&lt;", printable(value))
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "OUS":
             return value

@@ -18,6 +18,7 @@ from plotly.offline import get_plotlyjs
 from planner import __version__
 from planner.contract.drawing import Drawing
 from planner.errors import InputError
+from planner.formatting import printable
 from planner.io.file_replacement import replace_text
 from planner.io.names import require_report_name
 from planner.reports import charts
@@ -137,6 +138,7 @@ def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda one: (folder / one).read_text(encoding="utf-8")),
         autoescape=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,  # Markup is drawn by us
         trim_blocks=True,
         undefined=jinja2.StrictUndefined,
     )

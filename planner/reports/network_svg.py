@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import escape
 from typing import Final
 
 import numpy as np
@@ -13,11 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.contract.drawing import NetworkMap
-from planner.formatting import amount_or_number, counted, number
+from planner.formatting import amount_or_number, counted, number, printable
 from planner.reports.joined_network import JoinedNetwork, join
 from planner.reports.network_layout import COAST_STEP, Layout, lay_out, strip_offsets
 from planner.reports.network_scale import PALETTES, Scale, node_scale, scale_of
-from planner.reports.svg import Palette, document, text_element, text_width
+from planner.reports.svg import Palette, document, escape_text, text_element, text_width
 
 LEAST_HEIGHT, GREATEST_HEIGHT = 0.5, 1.05
 """Of a picture's width."""
@@ -29,6 +28,8 @@ PILL_FROM: Final = 1.5
 """Times the limit."""
 NAME_AREA, MAX_NAMES = 3_800.0, 140
 """Square pixels for each name, and names at most."""
+MAX_NAME: Final = 200
+"""Letters of a name that is shown beside its node, and to a pointer over its links."""
 PLAIN_WIDTH: Final = 0.45
 Box = tuple[float, float, float, float]
 
@@ -102,7 +103,7 @@ class _Picture:
         self.gone = self.network.absent_links(drawing)
         self.gone_nodes = self.network.absent_nodes(drawing)
         labels = self.network.nodes["label"] if "label" in self.network.nodes else pd.Series(dtype=str)
-        self.labels = [str(labels.get(name, name)) for name in self.names]
+        self.labels = [_shortened(printable(str(labels.get(name, name)))) for name in self.names]
         self._fit()
 
     def _fit(self) -> None:
@@ -229,7 +230,7 @@ class _Picture:
             if is_titled:
                 self.parts.append(f"<g {style}>")
                 self.parts += [
-                    f'<path d="{line}"><title>{escape(self._facts(i))}</title></path>'
+                    f'<path d="{line}"><title>{escape_text(self._facts(i))}</title></path>'
                     for i, line in zip(links, lines, strict=True)
                 ]
                 self.parts.append("</g>")
@@ -379,7 +380,8 @@ class _Picture:
             )
             if best is not None:
                 names.append(
-                    f'<text x="{best[0] + 1:.1f}" y="{best[1] + 11.3:.1f}">{escape(self.labels[i])}</text>'
+                    f'<text x="{best[0] + 1:.1f}" y="{best[1] + 11.3:.1f}">'
+                    f"{escape_text(self.labels[i])}</text>"
                 )
                 grid.add(best)
         self.parts.append(
@@ -444,3 +446,7 @@ def _path(points: NDArray[np.float64]) -> str:
 
 def _with_unit(value: float, unit: str) -> str:
     return f"{number(float(f'{value:.3g}') if abs(value) >= 100 else value)} {unit}".rstrip()
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"

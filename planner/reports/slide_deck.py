@@ -173,12 +173,17 @@ def find_fitting_size(text: str, width: float, height: float, sizes: Sequence[in
 def take_fitting_lines(lines: Sequence[Text], width: float, height: float, size: float) -> list[Text]:
     """Return the first lines that fit, the last one shortened where more would follow."""
     shown: list[Text] = []
-    for line in lines:
+    for line in (Text(printable(one.text), one.kind) for one in lines):  # as it is written
         before = [one.text for one in shown]
         if text_height([*before, line.text], width, size) <= height:
             shown.append(line)
             continue
         words = line.text.split()
+        if words and text_height([*before, f"{words[0]} …"], width, size) > height:  # a name without spaces
+            length = len(words[0])
+            while length and text_height([*before, f"{words[0][:length]}…"], width, size) > height:
+                length = length * 9 // 10
+            return [*shown, *([Text(f"{words[0][:length]}…", line.kind)] if length else [])]
         while words and text_height([*before, " ".join([*words, "…"])], width, size) > height:
             words.pop()
         return [*shown, *(Text(" ".join([*words, "…"]), line.kind) for _ in words[:1])]

@@ -70,7 +70,8 @@ def _add_answer(deck: Deck, story: Storyline) -> None:
         size = find_fitting_size(one.value, left.width, 0.55, (24, 20, 16))
         label = take_fitting_lines([Text(one.label, "dim")], left.width, 0.25, 11)
         deck.text(slide, Box(box.left, top, box.width, 0.22), label, 11)
-        deck.text(slide, Box(box.left, top + 0.22, box.width, 0.45), [Text(one.value, "strong")], size)
+        value = take_fitting_lines([Text(one.value, "strong")], box.width, 0.5, size)
+        deck.text(slide, Box(box.left, top + 0.22, box.width, 0.45), value, size)
         deck.text(slide, Box(box.left, top + 0.67, box.width, 0.24), [one.note], 11)
         top += 1.0
     reasons = [Text(story.reasons), *(Text(line, "bad") for line in story.warnings)]

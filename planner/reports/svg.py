@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, Final
 
+from planner.formatting import printable
+
 FONT: Final = "'Source Sans 3', 'Source Sans Pro', Inter, system-ui, Helvetica, Arial, sans-serif"
 WIDE, NARROW = "mwMWGOQD@%", "iljtfrI.,:;'|()[] -"
 
@@ -17,7 +19,7 @@ def document(width: float, height: float, name: str, parts: Sequence[str]) -> st
     size = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{FONT}" role="img" '
-        f'aria-label="{escape(name)}">{"".join(parts)}</svg>'
+        f'aria-label="{escape_text(name)}">{"".join(parts)}</svg>'
     )
 
 
@@ -27,8 +29,13 @@ def text_element(
     """Return the element of a text at a place, in pixels."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{colour}" font-weight="{weight}" '
-        f'text-anchor="{anchor}">{escape(text)}</text>'
+        f'text-anchor="{anchor}">{escape_text(text)}</text>'
     )
+
+
+def escape_text(text: str) -> str:
+    """Return a text without markup; control characters, which no SVG may hold, are shown as their escapes."""
+    return escape(printable(text))
 
 
 def text_width(text: str, size: float) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from colorsys import hls_to_rgb
-from html import escape
 from typing import Final
 
 import pandas as pd
@@ -13,7 +12,7 @@ import pandas as pd
 from planner.contract.drawing import Timeline
 from planner.formatting import counted, number
 from planner.reports.network_scale import PALETTES
-from planner.reports.svg import Palette, document, text_element, text_width
+from planner.reports.svg import Palette, document, escape_text, text_element, text_width
 
 LANE_HEIGHT, LEAST_LANE_HEIGHT, MAX_LANES_HEIGHT = 26.0, 9.0, 900.0
 TRACK_HEIGHT: Final = 16.0
@@ -74,7 +73,7 @@ def timeline_svg(
             span = f"{number(start)} to {number(end)} {drawing.unit}"
             yield (
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high - between:.1f}" '
-                f'fill="{colour[what]}"><title>{escape(facts)}\n{escape(span)}</title></rect>'
+                f'fill="{colour[what]}"><title>{escape_text(facts)}\n{escape_text(span)}</title></rect>'
             )
             if high >= 13 and text_width(what, 12) + 10 < wide:
                 yield text_element(x + 5, y + high / 2 + 4.2, what, 12, palette["land"], weight=600)

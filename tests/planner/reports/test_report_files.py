@@ -14,13 +14,14 @@ import pytest
 import planner
 from planner.contract.drawing import Curve, Distribution, Points
 from planner.errors import InputError
-from planner.reports import pdf, slide_deck, slides
+from planner.formatting import HIDDEN
+from planner.reports import html, pdf, slide_deck, slides
 from planner.reports.chart_svg import chart_svg
 from planner.reports.document import Column, Highlight, Page, Part, Table, Text
 from planner.reports.storyline import split_columns, storyline
 from tests.commands import planner as command
 
-HOSTILE = '#panic() *b* $x$ ]\\ <script>alert("1")</script> & \x00'
+HOSTILE = '#panic() *b* $x$ ]\\ <script>alert("1")</script> & \x00 \x1b[31m \u202e\u2028 \ufffe'
 SCENARIO = """
 system = "traffic"
 [problem]
@@ -161,6 +162,23 @@ def test_no_text_of_a_user_is_markup() -> None:
         svg = chart_svg(drawing)
         assert "<script" not in svg
         assert pdf.png(svg, 200).startswith(b"\x89PNG")
+
+
+def test_a_name_without_spaces_is_cut_where_it_fits_no_slide() -> None:
+    (shown,) = slide_deck.take_fitting_lines([Text("x" * 10_000)], 4.0, 0.5, 12)
+    assert re.fullmatch("x{20,}…", shown.text)
+    assert slide_deck.text_height([shown.text], 4.0, 12) <= 0.5
+
+
+def test_no_text_of_a_user_is_markup_or_hidden_in_html(tmp_path: Path) -> None:
+    html.write(hostile_page(), tmp_path / "report.html")
+    written = (tmp_path / "report.html").read_text(encoding="utf-8")
+    own = re.sub(r"<script\b.*?</script>", "", written, flags=re.DOTALL)  # the library of charts, and data
+    assert "&lt;script&gt;alert(" in own
+    assert "<script>alert(" not in written
+    assert HIDDEN.search(own.replace("\t", " ")) is None
+    assert not any(letter in written for letter in "\u202e\ufffe")
+    assert "\\u202e" in own
 
 
 def test_a_font_of_the_machine_is_used_for_letters_that_typst_lacks_only() -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from planner.contract.drawing import NetworkMap, Timeline
+from planner.formatting import printable
 from planner.reports import joined_network
 from planner.reports.network_svg import network_svg
 from planner.reports.timeline_svg import timeline_svg
@@ -140,6 +141,26 @@ def test_a_timeline_has_lanes_bars_and_times() -> None:
     assert {"Circuits", "r<1>", "r2", "a", "b", "us", "10"} <= set(texts(text))
     told = [element.text for element in read(text).iter(f"{SVG}title")]
     assert told[1] == "rack r<1>, to b\n10 to 20 us"
+
+
+@pytest.mark.parametrize("name", ["\x01\x1b[31m", "\u202eevil", "\ufffe\uffff", "</text><script>", "]]>&"])
+def test_a_hostile_name_is_text_of_a_drawing_that_opens(name: str) -> None:
+    """No SVG may hold a control character or half a character: one would make a report in PDF fail."""
+    given = network()
+    renamed = {column: given.links[column].replace("c", name) for column in ("tail", "head")}
+    nodes = given.nodes.assign(node=given.nodes["node"].replace("c", name))
+    drawing = replace(given, nodes=nodes, links=given.links.assign(**renamed), title=name)
+    shown = texts(network_svg(drawing))
+    assert printable(name) in shown
+    assert printable(name) in texts(timeline_svg(timeline(lane=[name, "r2", "r2"])))
+
+
+def test_a_very_long_name_is_shortened_where_many_links_repeat_it() -> None:
+    given = network()
+    long = "x" * 100_000
+    renamed = {column: given.links[column].replace("c", long) for column in ("tail", "head")}
+    nodes = given.nodes.assign(node=given.nodes["node"].replace("c", long))
+    assert len(network_svg(replace(given, nodes=nodes, links=given.links.assign(**renamed)))) < 50_000
 
 
 def test_a_timeline_shows_the_plan_before_only_in_its_own_lanes() -> None:
