@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import typer
 
 from planner.cli import application
 from planner.contract import end_columns
@@ -264,7 +263,7 @@ def command_page() -> str:
 
 def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Yield every command with the words that call it, groups before their commands."""
-    pending: list[tuple[tuple[str, ...], Any]] = [(("planner",), typer.main.get_command(application.app))]
+    pending: list[tuple[tuple[str, ...], Any]] = [(("planner",), application.commands())]
     while pending:
         words, command = pending.pop(0)
         yield words, command

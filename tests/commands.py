@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-import typer
-
 from planner.cli import application
 
 
@@ -48,7 +46,7 @@ def parse(words: list[str]) -> Any:
     Returns the context, whose `params` are the values of the command's arguments and options.
     """
     assert words[0] == "planner", f"not a command of planner: {shlex.join(words)}"
-    command: Any = typer.main.get_command(application.app)
+    command: Any = application.commands()
     rest = words[1:]
     while hasattr(command, "commands"):
         assert rest[0] in command.commands, f"no such command: {shlex.join(words)}"

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import typer
 
 import planner
 import planner_dashboard
 import planner_models
-from planner.cli.application import app
+from planner.cli.application import commands
 from planner.io.layout import KEYS
 
 OPTION: Final = re.compile(r"(?<![\w`-])--[a-z]+(?:-[a-z]+)*(?![\w.-])")
@@ -46,7 +45,7 @@ def options_of(command: Any) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_every_option_that_a_text_names_is_one_of_a_command() -> None:
-    known = {*options_of(typer.main.get_command(app)), "--help", *OTHER_PROGRAMS}
+    known = {*options_of(commands()), "--help", *OTHER_PROGRAMS}
     unknown = [
         f"{file}: {option}"
         for file, text in texts()

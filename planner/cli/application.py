@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import logging
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,11 +51,17 @@ for command in (
 app.add_typer(new, name="new")
 
 
+@functools.cache
+def commands() -> Any:
+    """Return the group of all commands, which takes a while to make from their functions."""
+    return typer.main.get_command(app)
+
+
 def run() -> None:
     """Run the command line in this process; each failure ends with one line and the exit code of its kind."""
     _prepare_output()
     try:
-        app(prog_name="planner")
+        commands()(prog_name="planner")
     except PlannerError as error:
         report_error(error)
         sys.exit(error.exit_code)

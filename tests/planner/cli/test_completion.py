@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.commands import planner
 
 
-def complete(words: str, folder: Path) -> list[str]:
+def complete(words: str) -> list[str]:
     """Return the words that may follow a line in bash, whose last word may be begun."""
-    typed = words.split(" ")
-    done = subprocess.run(
-        [sys.executable, "-c", "from planner.cli.application import app; app(prog_name='planner')"],
-        env={
-            **os.environ,
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(typed) - 1),
-            "_PLANNER_COMPLETE": "complete_bash",
-        },
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.split()
+    asked = {
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+        "_PLANNER_COMPLETE": "complete_bash",
+    }
+    with mock.patch.dict("os.environ", asked):
+        done = planner()
+    assert done.code == 0, done
+    return done.out.split()
 
 
 @pytest.mark.parametrize(
@@ -51,8 +43,11 @@ def complete(words: str, folder: Path) -> list[str]:
         ("planner solve traffic/abilene --backend ortools:g", ["ortools:glop"]),
     ],
 )
-def test_words_that_may_follow(words: str, expected: list[str], tmp_path: Path) -> None:
+def test_words_that_may_follow(
+    words: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
     text = 'system = "traffic"\n[problem]\nsource = "tables"\npath = "."\n[designs.plain]\ndesign = "ecmp"\n'
     (tmp_path / "mine.toml").write_text(text + '[designs.two]\ndesign = "optimum"\n')
-    assert sorted(complete(words, tmp_path)) == sorted(expected)
+    assert sorted(complete(words)) == sorted(expected)

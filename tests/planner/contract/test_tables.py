@@ -5,16 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import pandas as frames
 
 from planner.contract.tables import (
     Table,
+    check_rows,
+    choice,
     collect_tables,
     digest,
+    is_valid,
     label,
     number,
     row_name,
@@ -42,6 +46,45 @@ PARTS = Table(
     },
     key=("part",),
 )
+
+
+CELLS = {
+    "part": st.sampled_from(["a", "b", "", 7, 7.0, None, "nan"]),
+    "kind": st.sampled_from(["old", "new", "", None, "other"]),
+    "mass_kg": st.sampled_from([1.0, 2, 0.0, -1.0, np.nan, np.inf, "3", "4 kg"]),
+    "count": st.sampled_from([0.0, 1e-9, 2.0, 2.5, np.nan, 1e9]),
+    "step": st.sampled_from([1.0, 2.0, np.nan]),
+    "spare": st.none(),
+}
+
+
+@given(data=st.data(), compact=st.booleans(), rows=st.integers(0, 4), may_be_empty=st.booleans())
+@settings(max_examples=150)
+def test_the_quick_check_says_what_the_whole_one_says(
+    data: st.DataObject, compact: bool, rows: int, may_be_empty: bool
+) -> None:
+    columns = {
+        "part": label("", may_be_blank=data.draw(st.booleans())),
+        "kind": choice("", ["old", "new"], optional=True, may_be_blank=True),
+        "mass_kg": number("", more_than=0, optional=True, default=1.0),
+        "count": number("", at_least=0, least=1e-6, whole=True, optional=True, may_be_blank=True),
+        "step": number("", optional=True, may_be_blank=True),
+    }
+    key = data.draw(st.sampled_from([(), ("part",), ("part", "step"), ("part", "kind")]))
+    table = Table(name="t", about="", columns=columns, key=key, compact=compact, may_be_empty=may_be_empty)
+    names = {"part", *data.draw(st.lists(st.sampled_from(sorted(CELLS)), unique=True))}
+    values = {name: data.draw(st.lists(CELLS[name], min_size=rows, max_size=rows)) for name in sorted(names)}
+    given = pd.DataFrame(values)
+    try:
+        valid = check_rows(table, given[[name for name in columns if name in given]], where="t", first_row=1)
+    except InputError:
+        assert not is_valid(table, given)
+        return
+    assert is_valid(table, valid) or not rows  # no rows of categories have no type
+    again = check_rows(table, valid, where="t", first_row=1)
+    pd.testing.assert_frame_equal(validate(table, valid), again, check_exact=True)
+    if is_valid(table, given):
+        pd.testing.assert_frame_equal(given, valid, check_exact=True)
 
 
 def test_defaults_types_and_order() -> None:
