@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -53,13 +54,15 @@ class Violations:
     COLUMNS = ("limit", "where", "amount", "allowed", "unit")
 
     def __init__(self, frame: pd.DataFrame | None = None) -> None:
-        self.frame = pd.DataFrame(columns=list(self.COLUMNS)) if frame is None else frame
+        self.frame = _no_rows().copy(deep=False) if frame is None else frame
 
     @classmethod
     def of(
         cls, limit: str, *, where: Sequence[str], amount: ArrayLike, allowed: ArrayLike, unit: str
     ) -> Violations:
         """Return the rows of one constraint; `where` names the places, `amount` exceeds `allowed` there."""
+        if not len(where):
+            return cls()
         amount, allowed = np.broadcast_arrays(np.asarray(amount, float), np.asarray(allowed, float))
         rows = {"limit": limit, "where": list(where), "amount": amount, "allowed": allowed, "unit": unit}
         return cls(pd.DataFrame(rows, columns=list(cls.COLUMNS)))
@@ -94,6 +97,12 @@ class Violations:
             )
             lines.append(f"{limit}: violated {counted(len(rows), 'times')}, worst {places}")
         return lines
+
+
+@functools.cache
+def _no_rows() -> pd.DataFrame:
+    """Return a table without rows, which takes longer to make than to copy."""
+    return pd.DataFrame(columns=list(Violations.COLUMNS))
 
 
 def _are_places(rows: pd.DataFrame) -> bool:

@@ -26,7 +26,7 @@ from planner.contract.periods import UnclearTimes, describe_numbers, is_time, nu
 from planner.contract.units import unit_of
 from planner.errors import InputError, did_you_mean
 
-FEW_ROWS: Final = 1000  # of which Python finds repeated keys faster than pandas
+FEW_ROWS: Final = 1000  # whose texts Python compares faster than pandas
 SHOWN_ROWS: Final = 5  # rows that are listed for each broken rule
 MAX_WINDOW: Final = 1e15
 """Largest number of a window; seconds and milliseconds since 1970 are below it."""
@@ -394,7 +394,11 @@ def report_unknown_names(
 
     what  the end of the fault, such as "no node of the network"
     """
-    unknown = np.flatnonzero(~frame[column].isin(known).to_numpy())
+    if max(len(frame), len(known)) <= FEW_ROWS:
+        names = set(known)
+        unknown = np.flatnonzero([name not in names for name in frame[column].tolist()])
+    else:
+        unknown = np.flatnonzero(~frame[column].isin(known).to_numpy())
 
     def describe(row: int) -> str:
         name = frame[column].iloc[row]

@@ -74,6 +74,8 @@ def _check_units(system: System, problem: Any, table: Table) -> None:
     for form, frame in _other_forms(table, tables[table.name]):
         again = system.problem.from_tables({**tables, table.name: frame}).to_tables()
         for name, known in tables.items():
+            if again[name].equals(known):
+                continue
             try:
                 pd.testing.assert_frame_equal(_plain(again[name]), _plain(known), check_like=True, rtol=1e-9)
             except AssertionError as error:
