@@ -17,9 +17,10 @@ KEPT: Final = frozenset({"limits", "capacity", "budget"})
 def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision[Purchases]:
     """Buy the module that makes most traffic fit for its cost, until all fits; then drop what is not needed.
 
-    What a module saves is found by the dual prices of the linear program of what fits in a state.
+    What a module saves is found by the dual prices of the linear program of what fits in a state. At the time
+    limit, the purchases so far are the plan: it may leave demand unserved, or modules that are not needed.
     """
-    search = PurchaseSearch.start(problem)
+    search = PurchaseSearch.start(problem, until=options.deadline())
     search.climb()
     search.drop()
-    return decide(problem, search.counts, options=options, guarantees=KEPT)
+    return decide(problem, search.counts, options=options, guarantees=KEPT, is_cut=search.is_cut)

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from planner import clock
 from planner.arrays import Floats
 from planner_models.capacity.plan.check import least_shed
 from planner_models.capacity.plan.routing import (
@@ -51,6 +52,8 @@ class PurchaseSearch:
     most      (Y, M) most that may be bought in each year; None: what the problem allows
     steps     purchases in their order
     programs  linear programs that were solved
+    until     reading of the clock at which buying and dropping end; None for never
+    is_cut    whether they ended there
     """
 
     problem: CapacityPlanning
@@ -59,12 +62,17 @@ class PurchaseSearch:
     most: Floats | None = None
     steps: list[Step] = field(default_factory=list)
     programs: int = 0
+    until: float | None = None
+    is_cut: bool = False
 
     @classmethod
-    def start(cls, problem: CapacityPlanning, program: FlowProgram | None = None) -> PurchaseSearch:
+    def start(
+        cls, problem: CapacityPlanning, program: FlowProgram | None = None, *, until: float | None = None
+    ) -> PurchaseSearch:
         """Return a search that has bought nothing."""
         shape = (len(problem.year_numbers), len(problem.options.link))
-        return cls(problem=problem, program=program or FlowProgram(problem), counts=np.zeros(shape))
+        counts = np.zeros(shape)
+        return cls(problem=problem, program=program or FlowProgram(problem), counts=counts, until=until)
 
     def only(self, counts: Floats) -> None:
         """Allow no other purchases than these, (Y, M)."""
@@ -90,12 +98,17 @@ class PurchaseSearch:
         return (beyond if beyond > rounding / 2 else 0.0), price
 
     def climb(self) -> None:
-        """Buy until all demands fit in every year and state, or nothing more can be bought."""
+        """Buy until all demands fit in every year and state, nothing more can be bought, or time is up."""
         for year in range(len(self.counts)):
             for _ in range(2):  # a purchase for one state may not undo another, but prices may mislead once
                 for state in range(1 + len(self.problem.states.names)):
-                    while self._buy(year, state):
+                    while not self._is_late() and self._buy(year, state):
                         pass
+
+    def _is_late(self) -> bool:
+        """Return whether time is up, and remember it."""
+        self.is_cut |= self.until is not None and clock.now() >= self.until
+        return self.is_cut
 
     def _buy(self, year: int, state: int) -> bool:
         """Buy the module that saves most for its cost in a state; return whether there was one to buy."""
@@ -163,12 +176,12 @@ class PurchaseSearch:
         problem, options = self.problem, self.problem.options
         order = list(range(1 + len(problem.states.names)))
         most = self.programs + min(MOST_PROGRAMS, MOST_FLOWS // max(self.program.flow_columns, 1))
-        if not self.fits(0, order):
+        if self._is_late() or not self.fits(0, order):
             return
         for year in range(len(self.counts)):
             value = options.cost + problem.setup_cost[options.link]
             for module in np.argsort(-value, kind="stable").tolist():
-                while self.counts[year, module] > 0 and self.programs < most:
+                while self.counts[year, module] > 0 and self.programs < most and not self._is_late():
                     self.counts[year, module] -= 1
                     if self.fits(year, order):
                         continue

@@ -21,6 +21,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
+from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.max_min_fairness import Measure, share_fairly
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_parameters import Choice, HopLimit, PathCount
@@ -28,6 +29,7 @@ from planner_models.traffic.designs.restricted_routes.route_choice import RouteC
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
+from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
@@ -38,6 +40,8 @@ DEFAULT_GAP: Final = 1e-4  # relative, where options give none
 LEAST_SHARE: Final = 1e-300  # whose logarithm is finite
 MAX_ROUNDS: Final = 300  # each round adds tangents, and routes where they are found as needed
 TANGENT_ERROR: Final = 0.1  # of the gap: a demand whose tangents are nearer to its utility gets no more
+PROGRAM_S_PER_FLOW: Final = 2.5e-6
+"""CPU seconds per flow variable for making the linear program and passing it to its solver, as measured."""
 INITIAL_TANGENTS: Final = (
     0.001,
     0.01,
@@ -73,9 +77,11 @@ def route(
 
     The rate of a demand is a cap, and utilities are of the served share of it. Proportional fairness
     replaces utilities by tangents above them (outer approximation): each linear program bounds the
-    utility of all routings, and tangents at its rates are added. Max-min fairness (`max_min_fairness`) proves
-    every level of rates; other measures than the share are for it alone. Routes are tunnels, a number of
-    paths, or all routes, and keep latency limits and rules in each case.
+    utility of all routings, and tangents at its rates are added. Where making the program over all routes
+    would take longer than the time limit, a heuristic (`fitted_plan`) shares capacities instead, unless it
+    is too large for that, too. Max-min fairness (`max_min_fairness`) proves every level of rates; other
+    measures than the share are for it alone. Routes are tunnels, a number of paths, or all routes, and keep
+    latency limits and rules in each case.
 
     returns  Decision with rates that fit all capacities; its metric is `geometric_rate_share` or
              `min_rate_share`
@@ -95,6 +101,9 @@ def route(
         raise InputError(f"of is '{of}', but fairness is 'proportional': only 'max-min' knows it")
     routes = RouteChoice.of(problem, paths, path_choice, max_hops)
     if routes is None:
+        flows = len(problem.targets) * len(problem.links)
+        if options.time_limit_s is not None and PROGRAM_S_PER_FLOW * flows > options.time_limit_s:
+            return _share_by_heuristic(problem, flows, options.time_limit_s)
         return _solve_proportional(problem, options, start)
     if routes.limits is not None:
         refuse_solver_options("utility over routes under limits", options)
@@ -163,6 +172,28 @@ def _solve_proportional(
         backend=None if last is None else last.backend,
     )
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity"}))
+
+
+def _share_by_heuristic(problem: Traffic, flows: int, limit_s: float) -> Decision[Routing]:
+    """Return equal-cost multipath reduced to what arrives and filled, where that serves every demand in part.
+
+    Its bound is that no demand has more than its rate.
+
+    flows  flow variables that the linear program would have
+    """
+    limit = f"the limit of {limit_s:g} s"
+    reason = f"making the linear program, with {flows:,} flow variables, takes longer than {limit}"
+    proof = Proof(status=Status.UNDECIDED, bound=1.0, metric="geometric_rate_share", reasons=(reason,))
+    plan = fit_plan(problem, None)
+    if plan is None:
+        return Decision(plan=None, proof=proof)
+    has_rate = problem.rate_mbps > 0
+    share = np.minimum(verify_flow(problem, plan).served_mbps[has_rate] / problem.rate_mbps[has_rate], 1.0)
+    if not (share > LEAST_SHARE).all():
+        return Decision(plan=None, proof=proof)
+    value = float(np.exp(np.log(share).mean()))
+    proof = replace(proof, status=Status.FEASIBLE, objective=value, backend="equal-cost multipath, filled")
+    return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
 
 
 def _without_plan(last: Solution | None, bound: float | None, scope: str | None) -> Proof:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pandas as pd
 import pytest
 
+from planner import clock
+from planner.options import Options
+from planner_models.capacity.designs import greedy
 from planner_models.capacity.plan import purchase_search
 from planner_models.capacity.plan.purchase_search import PurchaseSearch, purchase_cost
 from tests.models.capacity.networks import ring
@@ -42,3 +47,31 @@ def test_modules_bought_at_once_keep_the_budget(budget: float) -> None:
     search.climb()
     assert purchase_cost(problem, search.counts) <= budget * (1 + 1e-9)
     assert purchase_cost(problem, search.counts) >= budget - 4.0  # less than a further module
+
+
+def test_purchases_at_the_time_limit_are_the_first_of_those_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = ring(demands=[("a", "c", 300.0), ("b", "a", 170.0)])
+    free = PurchaseSearch.start(problem, until=None)
+    free.climb()
+    assert not free.is_cut
+    bought = []
+    for readings in range(6):
+        clock_s = itertools.count(0.5)
+        monkeypatch.setattr(clock, "now", lambda clock_s=clock_s: float(next(clock_s)))
+        search = PurchaseSearch.start(problem, until=float(readings))
+        search.climb()
+        search.drop()
+        assert search.is_cut
+        assert search.steps == free.steps[: len(search.steps)]
+        bought.append(len(search.steps))
+    assert bought[0] == 0
+    assert bought == sorted(bought)
+    assert bought[-1] > 0
+    monkeypatch.undo()
+    decision = greedy.plan(problem, options=Options(time_limit_s=1e-9))
+    assert decision.proof.is_cut
+    assert decision.plan is not None
+    assert decision.plan.purchases.empty
+    assert greedy.plan(problem, options=Options(service="all", time_limit_s=1e-9)).plan is None

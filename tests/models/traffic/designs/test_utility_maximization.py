@@ -15,7 +15,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, measure
-from planner_models.traffic.designs import link_flow_program, optimum, utility_maximization
+from planner_models.traffic.designs import fitted_plan, link_flow_program, optimum, utility_maximization
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems
 
@@ -141,6 +141,30 @@ def test_a_time_limit_leaves_a_bound_or_nothing() -> None:
         generators.abilene().scale_demands(3), options=Options(time_limit_s=1e-6)
     )
     assert decision.proof.status in (Status.UNDECIDED, Status.FEASIBLE)
+
+
+def test_a_program_larger_than_the_time_limit_leaves_a_heuristic_within_the_optimum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = generators.abilene().scale_demands(3)
+    optimum = utility_maximization.route(problem)
+    assert optimum.proof.bound is not None
+    monkeypatch.setattr(utility_maximization, "PROGRAM_S_PER_FLOW", 1.0)
+    assert utility_maximization.route(problem).proof.bound == optimum.proof.bound  # without a limit
+    entry = Entry(label="u", design=SYSTEM.design("utility"))
+    run = evaluate(SYSTEM, problem, entry, options=Options(time_limit_s=5.0))
+    assert run.plan is not None
+    assert not len(run.violations.of_limits(frozenset({"capacity", "demand"})))
+    value = run.metrics["geometric_rate_share"]
+    assert value is not None
+    assert value == pytest.approx(run.proof.objective)
+    assert 0 < value <= optimum.proof.bound + 1e-9 < 1.0 == run.proof.bound
+    assert "flow variables, takes longer than the limit of 5 s" in run.proof.reasons[0]
+    monkeypatch.setattr(fitted_plan, "MAX_FLOWS", 0)
+    none = utility_maximization.route(problem, options=Options(time_limit_s=5.0))
+    assert none.plan is None
+    assert (none.proof.status, none.proof.bound) == (Status.UNDECIDED, 1.0)
+    assert none.proof.reasons
 
 
 def test_without_demand_there_is_nothing_to_share() -> None:
