@@ -8,6 +8,7 @@ with the most headers that none yet serves is next. Headers that are pairwise in
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Final
 
 import numpy as np
@@ -30,6 +31,7 @@ BACKEND: Final = "greedy set cover"
 COLUMNS: Final = "column generation"
 METRIC: Final = "misses"
 MOST_TESTS: Final = 20_000_000_000  # of a mask for a header against an entry
+LEAST_CANDIDATES: Final = 200  # masks of the greedy cover at a time limit, however short it is
 MOST_PACKED: Final = 100_000_000  # pairs of headers whose entries are packed
 MOST_ROWS: Final = 20_000  # entries of rules where entries are packed
 
@@ -44,7 +46,7 @@ def cover_trace(problem: FlowTables, *, rounds: Rounds = 0, options: Options = O
     until = None if options.time_limit_s is None else started + 0.5 * options.time_limit_s
     headers = group_headers(problem)
     least = [make_least_masks(problem, by_entropy)(headers.words) for by_entropy in (True, False)]
-    table = _cover_greedily(problem, headers, np.vstack(least))
+    table, is_cut = _cover_greedily(problem, headers, np.vstack(least), until)
     bound = len(find_incompatible(problem, headers, count_bits(least[0]), until))
     backend = BACKEND
     if rounds and 0 < len(problem.entries.action) <= MOST_ROWS and len(headers.words) > bound:
@@ -58,19 +60,29 @@ def cover_trace(problem: FlowTables, *, rounds: Rounds = 0, options: Options = O
         bound = max(bound, int(np.ceil(found.bound - 1e-6)))
         if some == len(headers.words) and len(found.header) < table.counts[0]:
             table, backend = _make_table(words[found.header], found.mask), COLUMNS
-    return decide(problem, table, options=options, bound=float(bound), metric=METRIC, backend=backend)
+    decision = decide(problem, table, options=options, bound=float(bound), metric=METRIC, backend=backend)
+    return replace(decision, proof=replace(decision.proof, is_cut=True)) if is_cut else decision
 
 
-def _cover_greedily(problem: FlowTables, headers: Headers, least: Words) -> Table:
+def _cover_greedily(
+    problem: FlowTables, headers: Headers, least: Words, until: float | None
+) -> tuple[Table, bool]:
     """Return entries of the masks of most headers, and of one of all bits that rules match.
 
-    In large problems fewer masks are candidates.
+    In large problems fewer masks are candidates. So are they at a time limit, but a few in any case; the
+    second value is whether that is so.
     """
     masks, count = np.unique(least, axis=0, return_counts=True)
     tests = len(headers.words) * max(len(problem.entries.action), 1)
     kept = np.argsort(-count, kind="stable")[: max(MOST_TESTS // tests, 1)]
-    candidates = np.unique(np.vstack([masks[kept], problem.used_mask]), axis=0)
-    return PoolSearch(problem, headers).make_table(np.ascontiguousarray(candidates))
+    search, tried = PoolSearch(problem, headers), len(kept)
+    if until is not None:
+        tried = 0
+        while tried < len(kept) and (tried < LEAST_CANDIDATES or clock.now() < until):
+            search.find_members(masks[kept[tried]])  # which the search keeps
+            tried += 1
+    candidates = np.unique(np.vstack([masks[kept[:tried]], problem.used_mask]), axis=0)
+    return search.make_table(np.ascontiguousarray(candidates)), tried < len(kept)
 
 
 def _make_table(words: Words, mask: Words) -> Table:

@@ -6,11 +6,13 @@ that keep its action. Entries stay in place, so that each plan prefers the masks
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import numpy as np
 from pydantic import Field
 
+from planner import clock
 from planner.arrays import Floats
 from planner.compiled import kernel, run_small_in_python
 from planner.contract.design import Decision
@@ -34,6 +36,7 @@ from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
 
 FIRST: Final = 250
+PLANNING_SHARE: Final = 0.6  # of the time limit
 TRIALS: Final = 600  # of the local search of each plan
 MOST_COUNTED: Final = 4_000_000  # entries of planned masks whose connections are counted
 UNSEEN: Final = 0.1  # of an entry without connections so far, as a part of those of an entry of its mask
@@ -47,8 +50,11 @@ def plan_again(problem: FlowTables, *, first: First = FIRST, options: Options = 
     """Plan masks from the connections so far, each time that these have doubled; entries stay in place.
 
     A miss installs the entry of a planned mask that keeps its action and holds the most connections so far;
-    before the first plan, one of all bits that rules match.
+    before the first plan, one of all bits that rules match. Plans share `PLANNING_SHARE` of the time limit;
+    those after it are left out, and masks stay as they are.
     """
+    deadline = options.share_time(PLANNING_SHARE).deadline()
+    is_cut = False
     headers = problem.headers & problem.used_mask
     count, words = headers.shape
     table = make_table(words, count, 2 * count + 1)  # a plan has at most a mask for each connection so far
@@ -56,9 +62,11 @@ def plan_again(problem: FlowTables, *, first: First = FIRST, options: Options = 
     planned, expected = problem.used_mask[None, :], np.zeros(1)
     known = 0
     while known < count:
-        if known:
+        if known and deadline is not None and clock.now() >= deadline:
+            is_cut = True
+        elif known:
             past = problem.with_flows(problem.flows.iloc[:known])
-            planned, expected = _plan(past, planned, table, options)
+            planned, expected = _plan(past, planned, table, options, deadline)
         following = min(max(2 * known, first), count)
         counted = make_table(words, min(following * len(planned), MOST_COUNTED), len(planned))
         counted.masks[:] = planned
@@ -67,17 +75,23 @@ def plan_again(problem: FlowTables, *, first: First = FIRST, options: Options = 
         place = add_masks(table, planned)
         serve_all(table, headers[known:following], problem.entries, index, counted, counts, place, expected)
         known = following
-    return decide(problem, table, options=options)
+    decision = decide(problem, table, options=options)
+    return replace(decision, proof=replace(decision.proof, is_cut=True)) if is_cut else decision
 
 
-def _plan(past: FlowTables, planned: Words, table: Table, options: Options) -> tuple[Words, Floats]:
-    """Return masks for past connections, and what each entry of one is expected to hold at its first."""
+def _plan(
+    past: FlowTables, planned: Words, table: Table, options: Options, until: float | None
+) -> tuple[Words, Floats]:
+    """Return masks for past connections, and what each entry of one is expected to hold at its first.
+
+    until  reading of the clock at which the local search ends; None for never
+    """
     headers = group_headers(past)
     in_use = table.masks[: int(table.counts[1])]
     search = PoolSearch(past, headers, in_use)
     least = make_least_masks(past, by_entropy=True)(headers.words)
     start = min(search.merge(least), planned, key=search.cost_of_masks)
-    masks = search.improve(start, least, TRIALS, np.random.default_rng(options.seed or 0))
+    masks = search.improve(start, least, TRIALS, np.random.default_rng(options.seed or 0), until)
     choice = search.choose(masks)
     expected = UNSEEN * choice.hits / np.maximum(choice.entries, 1)
     if (masks == past.used_mask).all(axis=1).any():

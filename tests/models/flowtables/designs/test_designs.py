@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from planner import Options
 from planner_models.flowtables import SYSTEM, FlowTables, check, measure
+from planner_models.flowtables.designs import fewest_misses
 from planner_models.flowtables.designs.bound import find_incompatible, find_witness
 from planner_models.flowtables.designs.cover import group_headers
 from planner_models.flowtables.designs.least_specific import find_least_masks
@@ -229,3 +231,27 @@ def test_costs_of_0_give_plans_and_bounds(probe_ns: float, upcall_us: float) -> 
             assert bound is None or bound <= objective + 1e-9
             if probe_ns == upcall_us == 0 and design.name != "fewest_misses":
                 assert objective == 0
+
+
+@pytest.mark.parametrize("name", ["replanned", "fewest_misses"])
+def test_a_short_time_limit_leaves_a_valid_cache_and_says_so(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, design = firewall(rules=40, connections=400), SYSTEM.design(name)
+    monkeypatch.setattr(fewest_misses, "LEAST_CANDIDATES", 1)
+    parameters = {"first": 20} if name == "replanned" else {}
+    free = design.run(problem, parameters=parameters)
+    assert not free.proof.is_cut
+    short = design.run(problem, options=Options(time_limit_s=1e-9), parameters=parameters)
+    long = design.run(problem, options=Options(time_limit_s=1e6), parameters=parameters)
+    assert short.proof.is_cut
+    assert not long.proof.is_cut
+    assert long.proof.objective == free.proof.objective
+    for decision in (short, free):
+        assert decision.plan is not None
+        assert decision.proof.metric is not None
+        assert not len(check(problem, decision.plan))
+        values = measure(problem, decision.plan, None)
+        assert values[decision.proof.metric] == pytest.approx(decision.proof.objective)
+    assert short.plan is not None
+    assert short.plan.megaflows["connections"].sum() == len(problem.flows)
