@@ -59,6 +59,8 @@ Hose = Annotated[
     ),
 ]
 
+MAX_ELEMENTS: Final = 1_000_000_000  # of an array of demands times links: 8 GB
+
 
 @shed_unreachable
 def route(
@@ -91,6 +93,7 @@ def route(
             "paths is 'any': oblivious knows no latency limits and rules then; give a number of paths, or "
             "'tunnels'"
         )
+    _require_size(problem)
     demands = _read_set(problem, over, matrices, hose)
     largest = np.where(demands.largest >= LEAST_MBPS, np.minimum(demands.largest, MOST_MBPS), 0.0)
     whole = problem.with_rates(largest)
@@ -133,6 +136,17 @@ def route(
         if left_out.any()
         else made
     )
+
+
+def _require_size(problem: Traffic) -> None:
+    """Raise InputError where arrays of all demands and links take too much memory."""
+    size = len(problem.demands) * len(problem.links)
+    if size > MAX_ELEMENTS:
+        raise InputError(
+            f"the problem has {len(problem.demands):,} demands and {len(problem.links):,} links: oblivious "
+            f"needs arrays of demands times links, of {8 * size / 2**30:,.0f} GiB each; it takes at most "
+            f"{MAX_ELEMENTS:,} demands times links, leave out small demands or merge nodes"
+        )
 
 
 def _default_paths(problem: Traffic, limits: RouteLimits | None) -> int | Literal["any", "tunnels"]:

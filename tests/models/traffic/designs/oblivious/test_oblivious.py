@@ -253,6 +253,17 @@ def test_errors_name_the_place() -> None:
         assert str(error.value).startswith(text)
 
 
+def test_arrays_that_take_too_much_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = network(both_ways([("a", "b", 1.0), ("b", "c", 1.0)]), [("a", "c", 1.0), ("c", "a", 1.0)])
+    size = len(problem.demands) * len(problem.links)
+    assert size == 2 * 4
+    monkeypatch.setattr(oblivious, "MAX_ELEMENTS", size)
+    assert oblivious.route(problem).plan is not None
+    monkeypatch.setattr(oblivious, "MAX_ELEMENTS", size - 1)
+    with pytest.raises(InputError, match=r"2 demands and 4 links: oblivious needs arrays .* at most 7 "):
+        oblivious.route(problem)
+
+
 def test_within_latency_limits_it_takes_given_paths_unless_told_otherwise() -> None:
     limited = replace(
         RING,
