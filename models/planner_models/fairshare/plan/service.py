@@ -30,6 +30,17 @@ from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 MOST_SWEEPS: Final = 400
 CONVERGED: Final = 1e-10
+INNER_SWEEPS: Final = 10  # over stations that hold users back, for each sweep over all
+EARLY_SWEEPS: Final = 20  # of steps of three quarters of the distance (in logarithms); then steps are half
+LATE_SWEEPS: Final = 50  # from which on steps are a quarter, so that levels do not take turns
+LAST_SWEEPS: Final = 100  # from which on steps are a sixteenth
+UNLIMITED: Final = 1e300
+TINY_WEIGHT: Final = 1e-9  # of all weights at a station
+LOWEST_WEIGHT: Final = 1e-30  # of the largest one: a user of less gets what others leave, as with this weight
+LOWEST: Final = 1e-300
+HIGHEST_PRICE: Final = 1e30
+PRICE_STEPS: Final = 200
+PRICE_ROUNDING: Final = 1e-13
 WINDOW_ROUNDS: Final = 60
 WINDOW_STEP: Final = 0.5
 """Exponent of a window's update by the rate that a node offers over the rate that it serves."""
@@ -103,7 +114,7 @@ def gather_users(
         station=station[kept].astype(np.int64),
         starts=starts.astype(np.int64),
         use=use[kept],
-        weight=local[kept],
+        weight=np.where(local > 0, np.maximum(local, LOWEST_WEIGHT * local.max(initial=0.0)), 0.0)[kept],
         most=np.concatenate([most[rows], limited[t, n]]),
         tenant=np.concatenate([rows, t]).astype(np.int64),
         node=np.concatenate([np.full(len(rows), -1), n]).astype(np.int64),
@@ -119,116 +130,178 @@ def fair_levels(  # noqa: C901 - one compiled loop
 
     A user's rate is the least of what it wants and, over its stations, level x weight / use. A station's
     level is that at which it is full, given what users can send by way of their other stations; one that is
-    not full offers every user its slack besides. Levels are halved in distance (in logarithms) in each sweep.
+    not full offers every user its slack besides. Stations are visited in turn (Gauss-Seidel relaxation): most
+    sweeps visit only those that hold users back, the others all.
+
+    most_sweeps  number of sweeps over all stations
+    converged    relative change of the levels that ends the sweeps
     """
     stations, count = len(capacity), len(users.most)
-    level = np.full(stations, 1e300)
+    by_user, user_starts = list_by_user(users.user, count)
+    level = np.full(stations, UNLIMITED)
     largest = 0
     for s in range(stations):
         largest = max(largest, users.starts[s + 1] - users.starts[s])
-    full, base = np.empty(largest), np.empty(largest)
-    least, second = np.empty(count), np.empty(count)
-    where = np.empty(count, dtype=np.int64)
-    for _ in range(most_sweeps):
-        least[:] = np.inf
-        second[:] = np.inf
-        where[:] = -1
-        for s in range(stations):
-            for e in range(users.starts[s], users.starts[s + 1]):
-                u = users.user[e]
-                offer = level[s] * users.weight[e] / users.use[e]
-                if offer < least[u]:
-                    second[u] = least[u]
-                    least[u] = offer
-                    where[u] = s
-                elif offer < second[u]:
-                    second[u] = offer
+    base = np.empty(largest)
+    least, second = np.full(count, np.inf), np.full(count, np.inf)
+    first_at, second_at = np.full(count, -1, dtype=np.int64), np.full(count, -1, dtype=np.int64)
+    holds = np.ones(stations, dtype=np.bool_)
+    for sweep in range(most_sweeps):
         change = 0.0
-        for s in range(stations):
-            begin = users.starts[s]
-            m = users.starts[s + 1] - begin
-            if m == 0:
-                continue
-            total, weights, highest = 0.0, 0.0, 0.0
-            for i in range(m):
-                u, weight = users.user[begin + i], users.weight[begin + i]
-                rate = min(users.most[u], second[u] if where[u] == s else least[u])
-                base[i] = rate * users.use[begin + i]
-                full[i] = base[i] / weight if weight > 0 else np.inf
-                if weight > 0:
-                    highest = max(highest, full[i])
-                    weights += weight
-                    total += base[i]
-            if weights <= 0:
-                level[s] = 0.0
-                continue
-            if total <= capacity[s]:
-                new = highest + (capacity[s] - total) / weights
-            else:
-                # users that are full below the level leave the rest to others, until none is below it
-                new, before = capacity[s] / weights, -1.0
-                while new > before:
-                    rest, others, before = capacity[s], 0.0, new
+        for inner in range(INNER_SWEEPS + 1):  # the first is over all stations
+            inner_change = 0.0
+            for s in range(stations):
+                begin = users.starts[s]
+                m = users.starts[s + 1] - begin
+                if m == 0 or (inner > 0 and not holds[s]):
+                    continue
+                total, weights = 0.0, 0.0
+                for i in range(m):
+                    u, weight = users.user[begin + i], users.weight[begin + i]
+                    offer = second[u] if first_at[u] == s else least[u]
+                    base[i] = min(users.most[u], offer) * users.use[begin + i]
+                    if weight > 0:
+                        weights += weight
+                        total += base[i]
+                held, old = holds[s], level[s]
+                holds[s] = weights <= 0 or total > capacity[s]
+                new = 0.0
+                if weights > 0 and holds[s]:
+                    new = fill_station(users.weight, begin, base, m, capacity[s], weights)
+                elif weights > 0:  # high enough for any one user to take all the slack, but of a tiny weight
                     for i in range(m):
-                        if full[i] <= before:
-                            rest -= base[i]
-                        else:
-                            others += users.weight[begin + i]
-                    if others > 0:
-                        new = max(rest, 0.0) / others
-            if new > 0 and level[s] < 1e299:
-                damped = np.sqrt(level[s] * new)
-                change = max(change, abs(damped - level[s]) / damped)
-                level[s] = damped
-            else:
-                change = 1.0
+                        weight = users.weight[begin + i]
+                        if weight > 0:
+                            slack = capacity[s] - total if weight >= TINY_WEIGHT * weights else 0.0
+                            new = max(new, (base[i] + slack) / weight)
+                    new = max(new, (capacity[s] - total) / weights)
+                if new > 0 and 0 < old < UNLIMITED:
+                    ratio = new / old
+                    step = np.sqrt(ratio)
+                    if sweep < EARLY_SWEEPS:
+                        step *= np.sqrt(step)
+                    elif sweep >= LATE_SWEEPS:
+                        step = np.sqrt(step) if sweep < LAST_SWEEPS else np.sqrt(np.sqrt(np.sqrt(step)))
+                    new = old * step
                 level[s] = new
+                for e in range(begin, begin + m):
+                    u = users.user[e]
+                    offer = new * users.weight[e] / users.use[e]
+                    if first_at[u] == s and offer <= second[u]:
+                        least[u] = offer
+                    elif first_at[u] != s and offer < least[u]:
+                        second[u], second_at[u] = least[u], first_at[u]
+                        least[u], first_at[u] = offer, s
+                    elif first_at[u] != s and (
+                        offer < second[u] or (second_at[u] == s and offer <= second[u])
+                    ):
+                        second[u], second_at[u] = offer, s
+                    elif first_at[u] == s or second_at[u] == s:  # its offer rises above others
+                        least[u], second[u] = np.inf, np.inf
+                        first_at[u], second_at[u] = -1, -1
+                        for k in range(user_starts[u], user_starts[u + 1]):
+                            other = by_user[k]
+                            t = users.station[other]
+                            offer = level[t] * users.weight[other] / users.use[other]
+                            if offer < least[u]:
+                                second[u], second_at[u] = least[u], first_at[u]
+                                least[u], first_at[u] = offer, t
+                            elif offer < second[u]:
+                                second[u], second_at[u] = offer, t
+                    if first_at[u] == s and least[u] < users.most[u]:
+                        holds[s] = True
+                if held or holds[s]:
+                    inner_change = max(inner_change, abs(new - old) / max(new, old, LOWEST))
+            if inner == 0:
+                change = inner_change
+            if inner_change <= converged:
+                break
         if change <= converged:
             break
-    rate = users.most.copy()
+    rate = np.minimum(users.most, least)
     for s in range(stations):
-        for e in range(users.starts[s], users.starts[s + 1]):
-            rate[users.user[e]] = min(rate[users.user[e]], level[s] * users.weight[e] / users.use[e])
+        begin = users.starts[s]
+        total, weights, highest = 0.0, 0.0, 0.0
+        for e in range(begin, users.starts[s + 1]):
+            if users.weight[e] > 0:
+                load = rate[users.user[e]] * users.use[e]
+                highest = max(highest, load / users.weight[e])
+                total += load
+                weights += users.weight[e]
+        if weights > 0:
+            level[s] = highest + max(capacity[s] - total, 0.0) / weights
     return level, rate
+
+
+@njit(cache=True, nogil=True)
+def list_by_user(user: Ints, count: int) -> tuple[Ints, Ints]:
+    """Return the entries in the order of their users (E,), and where those of each user start (U + 1,)."""
+    starts = np.zeros(count + 1, dtype=np.int64)
+    for u in user:
+        starts[u + 1] += 1
+    for u in range(count):
+        starts[u + 1] += starts[u]
+    entries, free = np.empty(len(user), dtype=np.int64), starts.copy()
+    for e in range(len(user)):
+        entries[free[user[e]]] = e
+        free[user[e]] += 1
+    return entries, starts
+
+
+@njit(cache=True, nogil=True)
+def fill_station(
+    weight: Floats, begin: int, base: Floats, count: int, capacity: float, weights: float
+) -> float:
+    """Return the level at which a station is full whose users want more than its capacity.
+
+    weight   (E,) of entries; those of the station are the `count` ones from `begin` on
+    base     (count,) what users want of the station
+    weights  sum of the users' weights
+    """
+    # users that want less than the level gives leave the rest to others, until there is none below it
+    level, before = capacity / weights, -1.0
+    while level > before:
+        rest, others, before = capacity, 0.0, level
+        for i in range(count):
+            if base[i] <= before * weight[begin + i]:
+                rest -= base[i]
+            else:
+                others += weight[begin + i]
+        if others > 0:
+            level = max(rest, 0.0) / others
+    return level
 
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
-def proportional_rates(  # noqa: C901 - one compiled loop
-    users: Users, capacity: Floats, most_sweeps: int, converged: float
-) -> Floats:
+def proportional_rates(users: Users, capacity: Floats, most_sweeps: int, converged: float) -> Floats:
     """Return the rate of each user (U,) where requests are served first come, first served.
 
     The rate of a user that wants D is D / max(1, sum of use x price), with a price for each full station.
+    Prices are set in turn (coordinate descent of the dual); most sweeps visit only stations with a price.
+
+    most_sweeps  number of sweeps over all stations
+    converged    relative change of the prices that ends the sweeps
     """
     stations, count = len(capacity), len(users.most)
     price, paid = np.zeros(stations), np.zeros(count)
     for _ in range(most_sweeps):
         change = 0.0
-        for s in range(stations):
-            begin, end = users.starts[s], users.starts[s + 1]
-            if begin == end:
-                continue
-            old = price[s]
-            low, high = 0.0, max(old, 1.0)
-            while load_at(users, paid, begin, end, old, high) > capacity[s] and high < 1e30:
-                low, high = high, 2 * high
-            if load_at(users, paid, begin, end, old, 0.0) <= capacity[s]:
-                new = 0.0
-            else:
-                for _ in range(80):
-                    middle = 0.5 * (low + high)
-                    if load_at(users, paid, begin, end, old, middle) > capacity[s]:
-                        low = middle
-                    else:
-                        high = middle
-                    if high - low <= 1e-13 * high:
-                        break
-                new = high
-            change = max(change, abs(new - old) / max(new, old, 1e-12))
-            for e in range(begin, end):
-                paid[users.user[e]] += users.use[e] * (new - old)
-            price[s] = new
+        for inner in range(INNER_SWEEPS + 1):  # the first is over all stations
+            inner_change = 0.0
+            for s in range(stations):
+                begin, end, old = users.starts[s], users.starts[s + 1], price[s]
+                if begin == end or (inner > 0 and old <= 0):
+                    continue
+                new = price_station(users, paid, begin, end, old, capacity[s])
+                inner_change = max(inner_change, abs(new - old) / max(new, old, 1e-12))
+                for e in range(begin, end):
+                    paid[users.user[e]] += users.use[e] * (new - old)
+                price[s] = new
+            if inner == 0:
+                change = inner_change
+            if inner_change <= converged:
+                break
         if change <= converged:
             break
     rate = np.empty(count)
@@ -238,13 +311,54 @@ def proportional_rates(  # noqa: C901 - one compiled loop
 
 
 @njit(cache=True, nogil=True)
-def load_at(users: Users, paid: Floats, begin: int, end: int, old: float, price: float) -> float:
-    """Return the load of a station at another price than its present one."""
-    load = 0.0
+def price_station(users: Users, paid: Floats, begin: int, end: int, old: float, capacity: float) -> float:
+    """Return the price at which the load of a station is its capacity, 0 where the load is not above it.
+
+    Newton's method on 1 / load, which is almost linear in the price; bisection where it leaves the bracket.
+    """
+    low, high, price = 0.0, np.inf, old
+    is_zero_tried = False
+    if capacity <= 0:
+        return HIGHEST_PRICE
+    for _ in range(PRICE_STEPS):
+        load, slope = load_at(users, paid, begin, end, old, price)
+        if price <= 0:
+            if load <= capacity:
+                return 0.0
+            is_zero_tried = True
+        if load > capacity:
+            low = price
+        else:
+            high = price
+        new = price + load * (load - capacity) / (capacity * slope) if slope > 0 else -1.0
+        if abs(new - price) <= PRICE_ROUNDING * price:
+            return new
+        if slope > 0 and new <= 0 and not is_zero_tried:
+            new = 0.0
+        elif not low < new < high:
+            new = 0.5 * (low + high) if high < np.inf else max(2 * low, 1.0)
+            if new - low <= PRICE_ROUNDING * new:
+                return new
+        price = new
+    return min(high, HIGHEST_PRICE)
+
+
+@njit(cache=True, nogil=True)
+def load_at(
+    users: Users, paid: Floats, begin: int, end: int, old: float, price: float
+) -> tuple[float, float]:
+    """Return the load of a station at another price than its present one, and its slope, at least 0."""
+    load, slope = 0.0, 0.0
     for e in range(begin, end):
-        u = users.user[e]
-        load += users.use[e] * users.most[u] / max(1.0, paid[u] + users.use[e] * (price - old))
-    return load
+        u, use = users.user[e], users.use[e]
+        sum_paid = paid[u] + use * (price - old)
+        if sum_paid > 1.0:
+            part = use * users.most[u] / sum_paid
+            load += part
+            slope += part * use / sum_paid
+        else:
+            load += use * users.most[u]
+    return load, slope
 
 
 @run_small_in_python(max_elements=2_000)

@@ -147,12 +147,35 @@ def test_a_store_of_all_figures_is_served() -> None:
 
 
 @pytest.mark.slow
-def test_replica_selection_without_weights_that_follow_lowers_the_least_share() -> None:
+def test_replica_selection_raises_the_least_share_only_with_weights_that_follow() -> None:
     problem = generators.zipf(tenants=100, partitions=20, nodes=20, replicas=3, seed=1)
     runs = {name: planner.solve(problem, design=name) for name in ("fq_pp", "fq_pp_rs", "pisces")}
     share = {name: run.metrics["min_share"] or 0.0 for name, run in runs.items()}
-    assert share["fq_pp_rs"] < share["fq_pp"] - 0.05
+    assert share["fq_pp_rs"] <= share["fq_pp"] * (1 + 1e-6)
     assert share["pisces"] > 0.98
     served = {name: run.metrics["throughput_kops"] or 0.0 for name, run in runs.items()}
-    assert served["fq_pp_rs"] > served["fq_pp"]
+    assert served["fq_pp_rs"] >= served["fq_pp"] * (1 - 1e-3)
     assert runs["fq_pp_rs"].metrics["messages"] == runs["fq_pp"].metrics["messages"]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("weights", ["alike", "of tenants", "small for half"])
+def test_fair_queuing_of_many_nodes_is_a_steady_state(seed: int, weights: str) -> None:
+    """Each tenant that wants more is at its share of a full node; relaxation used to take turns here."""
+    problem = generators.zipf(
+        tenants=40, partitions=10, nodes=10, replicas=2, placed="random", seed=seed, load=3.0
+    )
+    generator = np.random.default_rng(seed)
+    local = np.ones((40, 10))
+    if weights != "alike":
+        local *= generator.uniform(0.5, 2.0, size=(40, 1))
+    if weights == "small for half":
+        local[::2] *= 1e-6
+    rate, by_node = rates(problem, FAIR_QUEUING, local)
+    load, demand = by_node.sum(axis=0), problem.demand_of_tenant
+    assert (load <= problem.rate_kops * (1 + 1e-9)).all()
+    level = by_node / local
+    for t in np.flatnonzero(rate < demand * (1 - 1e-6)):
+        full = load >= problem.rate_kops * (1 - 1e-6)
+        largest = level[t] >= level.max(axis=0) * (1 - 1e-6)
+        assert (full & largest & (by_node[t] > 0)).any()
