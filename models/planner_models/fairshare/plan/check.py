@@ -11,7 +11,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
 from planner.contract.tolerances import differs, exceeds
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
-from planner_models.fairshare.plan.plan import Content, Sharing, read_plan
+from planner_models.fairshare.plan.plan import Content, Sharing, read_plan, sum_by_node
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 Numbers = Floats | Ints
@@ -135,33 +135,35 @@ def _check_rates(problem: SharedStore, content: Content) -> Violations:
 
 def _check_sums(problem: SharedStore, content: Content, plan: Sharing) -> Violations:
     """Compare the tables of sums with the replicas' requests."""
-    key = problem.tenant_names[problem.tenant[content.replicas.partition]]
-    where = problem.node_names[content.replicas.node]
-    frame = pd.DataFrame({"tenant": key, "node": where, "kops": content.kops})
-    by_node = frame.groupby(["tenant", "node"], sort=False)["kops"].sum()
-    stated = plan.shares.set_index(["tenant", "node"])["kops"]
-    both = pd.concat([by_node, stated.groupby(level=[0, 1]).sum()], axis=1, keys=["sum", "stated"]).fillna(
-        0.0
+    by_node = sum_by_node(problem, content.replicas, content.kops)
+    stated = np.zeros_like(by_node)
+    at = (problem.find_tenants(plan.shares["tenant"]), problem.find_nodes(plan.shares["node"]))
+    np.add.at(stated, at, plan.shares["kops"].to_numpy(float))
+    tenant, node = np.nonzero(differs(stated, by_node))
+    total = add_up(
+        problem.find_tenants(plan.rates["tenant"]), plan.rates["kops"].to_numpy(float), len(by_node)
     )
-    totals = frame.groupby("tenant", sort=False)["kops"].sum()
-    rates = plan.rates.set_index("tenant")["kops"]
-    names = pd.Index(problem.tenant_names)
-    whole = pd.DataFrame({"sum": totals.reindex(names), "stated": rates.reindex(names)}).fillna(0.0)
-    found = _check_levels(problem, plan)
-    for table, words in (
-        (both, [f"{t} at {n}" for t, n in both.index]),
-        (whole, list(map(str, whole.index))),
-    ):
-        amount, allowed = table["stated"].to_numpy(float), table["sum"].to_numpy(float)
-        rows = np.flatnonzero(differs(amount, allowed))
-        found += Violations.of(
+    rows = np.flatnonzero(differs(total, by_node.sum(axis=1)))
+    return (
+        _check_levels(problem, plan)
+        + Violations.of(
             "shares",
-            where=[words[row] for row in rows],
-            amount=amount[rows],
-            allowed=allowed[rows],
+            where=[
+                f"{problem.tenant_names[t]} at {problem.node_names[n]}"
+                for t, n in zip(tenant.tolist(), node.tolist(), strict=True)
+            ],
+            amount=stated[tenant, node],
+            allowed=by_node[tenant, node],
             unit="kops",
         )
-    return found
+        + Violations.of(
+            "shares",
+            where=[str(problem.tenant_names[row]) for row in rows.tolist()],
+            amount=total[rows],
+            allowed=by_node.sum(axis=1)[rows],
+            unit="kops",
+        )
+    )
 
 
 def _check_levels(problem: SharedStore, plan: Sharing) -> Violations:

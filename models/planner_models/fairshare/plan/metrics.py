@@ -140,7 +140,9 @@ def count_moves(problem: SharedStore, replicas: Replicas) -> tuple[int, float] |
         return None
     partition, node = problem.placed_replicas
     nodes = len(problem.nodes)
-    new = ~np.isin(replicas.partition * nodes + replicas.node, partition * nodes + node)
+    keys = np.append(partition * nodes + node, -1)  # ascending, as the placed replicas are
+    key = replicas.partition * nodes + replicas.node
+    new = keys[np.searchsorted(keys[:-1], key)] != key
     return int(new.sum()), float(problem.size_gb[replicas.partition[new]].sum())
 
 

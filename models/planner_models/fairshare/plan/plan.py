@@ -274,8 +274,8 @@ def _find_nodes(problem: SharedStore, frame: pd.DataFrame, table: str) -> Ints:
 
 
 def _find_tenants(problem: SharedStore, frame: pd.DataFrame, table: str) -> Ints:
-    found = pd.Index(problem.tenant_names).get_indexer(pd.Index(frame["tenant"].astype(str)))
-    if (found < 0).any():
-        row = int(np.argmax(found < 0))
+    tenant = problem.find_tenants(frame["tenant"])
+    if (tenant < 0).any():
+        row = int(np.argmax(tenant < 0))
         raise PlanRejected(f"{table} row {row + 1}: there is no tenant '{frame['tenant'].iloc[row]}'")
-    return np.asarray(found, dtype=np.int64)
+    return tenant

@@ -167,7 +167,7 @@ def fair_levels(  # noqa: C901 - one compiled loop
                 holds[s] = weights <= 0 or total > capacity[s]
                 new = 0.0
                 if weights > 0 and holds[s]:
-                    new = fill_station(users.weight, begin, base, m, capacity[s], weights)
+                    new = fill_station(users.weight, begin, base, m, capacity[s], weights, old)
                 elif weights > 0:  # high enough for any one user to take all the slack, but of a tiny weight
                     for i in range(m):
                         weight = users.weight[begin + i]
@@ -250,16 +250,19 @@ def list_by_user(user: Ints, count: int) -> tuple[Ints, Ints]:
 
 @njit(cache=True, nogil=True)
 def fill_station(
-    weight: Floats, begin: int, base: Floats, count: int, capacity: float, weights: float
+    weight: Floats, begin: int, base: Floats, count: int, capacity: float, weights: float, start: float
 ) -> float:
     """Return the level at which a station is full whose users want more than its capacity.
+
+    Newton's method: users that want less than the level gives leave the rest to others. The first step may
+    lower the level, to one that is not too high; later ones raise it.
 
     weight   (E,) of entries; those of the station are the `count` ones from `begin` on
     base     (count,) what users want of the station
     weights  sum of the users' weights
+    start    level to start from
     """
-    # users that want less than the level gives leave the rest to others, until there is none below it
-    level, before = capacity / weights, -1.0
+    level, before, is_first = start, -1.0, True
     while level > before:
         rest, others, before = capacity, 0.0, level
         for i in range(count):
@@ -269,6 +272,10 @@ def fill_station(
                 others += weight[begin + i]
         if others > 0:
             level = max(rest, 0.0) / others
+        elif is_first:  # all have what they want at the start, which is too high
+            level = capacity / weights
+        if is_first:
+            before, is_first = -1.0, False
     return level
 
 

@@ -206,13 +206,34 @@ class SharedStore:
 
     def find_partitions(self, frame: pd.DataFrame) -> Ints:
         """Return the partitions that columns `tenant` and `partition` of a table name; -1 for none."""
-        own = pd.MultiIndex.from_arrays([self.tenant_names[self.tenant], self.partition_names])
-        wanted = pd.MultiIndex.from_arrays([frame["tenant"].astype(str), frame["partition"].astype(str)])
-        return np.asarray(own.get_indexer(wanted), dtype=np.int64)
+        names, keys = self._partition_index
+        tenant, name = self.find_tenants(frame["tenant"]), _find_in(names, frame["partition"])
+        row = keys.get_indexer(pd.Index(tenant * max(len(names), 1) + name))
+        return np.where((tenant >= 0) & (name >= 0), row, -1).astype(np.int64)
+
+    @cached_property
+    def _partition_index(self) -> tuple[pd.Index, pd.Index]:
+        """Names of partitions, and (P,) the number of each partition's tenant and name."""
+        number, names = pd.factorize(self.partition_names)
+        return pd.Index(names), pd.Index(self.tenant * max(len(names), 1) + number)
+
+    @cached_property
+    def _node_index(self) -> pd.Index:
+        names: pd.Index = pd.Index(self.node_names)
+        return names
+
+    @cached_property
+    def _tenant_index(self) -> pd.Index:
+        names: pd.Index = pd.Index(self.tenant_names)
+        return names
 
     def find_nodes(self, names: pd.Series) -> Ints:
         """Return the nodes of these names; -1 for none."""
-        return np.asarray(pd.Index(self.node_names).get_indexer(pd.Index(names.astype(str))), dtype=np.int64)
+        return _find_in(self._node_index, names)
+
+    def find_tenants(self, names: pd.Series) -> Ints:
+        """Return the tenants of these names; -1 for none."""
+        return _find_in(self._tenant_index, names)
 
     @cached_property
     def placed_replicas(self) -> tuple[Ints, Ints]:
@@ -293,3 +314,10 @@ class SharedStore:
             row = pd.Index(self.tenant_names).get_indexer(pd.Index(self.uses["tenant"].astype(str)))
             matrix[row, column] = self.uses["per_op"]
         return matrix
+
+
+def _find_in(index: pd.Index, names: pd.Series) -> Ints:
+    """Return the positions of names in an index, -1 for none; each name is looked up once."""
+    number, distinct = pd.factorize(names)
+    row = index.get_indexer(pd.Index([str(name) for name in distinct], dtype=object))
+    return np.asarray(np.append(row, -1)[number], dtype=np.int64)
