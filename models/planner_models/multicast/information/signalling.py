@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from planner.arrays import Bools
+from planner.arrays import Bools, distinct
 from planner.contract.signalling import FIGURE, NAME, Signalling
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.plan.switch_groups import group_assignment, groups_in_pods
@@ -31,7 +31,7 @@ def count_joins(problem: Multicast, plan: Channels) -> Signalling:  # noqa: ARG0
 
     As any switch above may get the group's packets, all receive joins, with free entries or not.
     """
-    wires, hosts = problem.wiring, len(np.unique(problem.host_of))
+    wires, hosts = problem.wiring, len(distinct(problem.host_of))
     edge, group, _ = problem.at_edge
     above = np.bincount(wires.aggregation_pod, minlength=wires.pods)
     of_group, pod, _ = groups_in_pods(problem)
@@ -39,11 +39,11 @@ def count_joins(problem: Multicast, plan: Channels) -> Signalling:  # noqa: ARG0
     stored[of_group, pod] = True
     up = stored[group, wires.edge_pod[edge]]  # others need no switch above
     to_aggregation = above[wires.edge_pod[edge[up]]]
-    speaking = above[wires.edge_pod[np.unique(edge[up])]]
+    speaking = above[wires.edge_pod[distinct(edge[up])]]
     across = (np.diff(problem.below.start) > 1)[of_group]
     links = np.bincount(wires.aggregation_pod, weights=wires.up.sum(axis=1), minlength=wires.pods)
     to_core = links[pod[across]]
-    between = links[np.unique(pod[across])]
+    between = links[distinct(pod[across])]
     rows = len(problem.members) + int(to_aggregation.sum()) + int(to_core.sum())
     return Signalling(messages=hosts + int(speaking.sum()) + int(between.sum()), bytes=rows * NAME)
 
@@ -56,7 +56,7 @@ def count_controller(problem: Multicast, plan: Channels) -> Signalling:
     switches or hosts below receive the addresses to rewrite, a local address for the group's.
     """
     wires, groups = problem.wiring, len(problem.groups)
-    hosts = len(np.unique(problem.host_of))
+    hosts = len(distinct(problem.host_of))
     reports = len(problem.members) * NAME + groups * (NAME + FIGURE)
     tenants = problem.groups["tenant"].nunique() if "tenant" in problem.groups else groups
     addresses = groups * 2 * NAME
@@ -75,7 +75,7 @@ def count_headers(problem: Multicast, plan: Channels) -> Signalling:
 
     A source, one for each group, receives the header of its packets; BIER's source is an edge switch.
     """
-    hosts, groups = len(np.unique(problem.host_of)), len(problem.groups)
+    hosts, groups = len(distinct(problem.host_of)), len(problem.groups)
     reports = len(problem.members) * NAME + groups * (NAME + FIGURE)
     used = plan.entries["entries"].to_numpy()
     headers = plan.headers
@@ -100,7 +100,7 @@ def _count_rewrites(problem: Multicast, plan: Channels) -> tuple[int, Bools]:
     of_group, pod, _ = groups_in_pods(problem)
     in_pod = pod * count + of_group
     total = 0
-    for ra in np.unique(copies[group]).tolist():
+    for ra in distinct(copies[group]).tolist():
         held = problem.distribution(ra)
         mine = copies[group] == ra
         # above edge switches: the aggregation switches of the pod that have the group

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.arrays import Bools, Ints
+from planner.arrays import Bools, Ints, distinct
 from planner.contract.plan import Violations
 from planner.errors import PlanRejected
 from planner_models.multicast.plan.headers import require_lengths
@@ -98,7 +98,7 @@ def _stored_pairs(problem: Multicast, plan: Channels, sharing: Bools) -> Ints:
         stores = (spread > 1) | ((spread > 0) & ((spread > 0).sum(axis=1) > 1)[:, None])
         for switch in np.flatnonzero(sharing[above]).tolist():
             in_pod = np.flatnonzero(stores[:, wires.aggregation_pod[switch]] & (copies > 0))
-            for ra in np.unique(copies[copies > 0]).tolist():
+            for ra in distinct(copies[copies > 0]).tolist():
                 held = problem.distribution(ra).aggregation[switch]
                 of_copies = in_pod[copies[in_pod] == ra]
                 stored = of_copies[held[partition[of_copies]]]

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Ints
+from planner.arrays import Ints, distinct
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.plan.switch_groups import (
     group_assignment,
@@ -76,7 +76,7 @@ def compile_tables(problem: Multicast, plan: Channels) -> ForwardingTables:
     of_pods = np.bitwise_or.reduceat(bits, below.start[:-1])
     at_edge = groups_at_edges(problem, copies > 0)
     parts = [(len(wires.cores) + len(wires.aggregations) + at_edge.switch, at_edge.group, at_edge.ports)]
-    for ra in np.unique(copies[copies > 0]).tolist():
+    for ra in distinct(copies[copies > 0]).tolist():
         held = problem.distribution(ra)
         across = np.flatnonzero((copies == ra) & (pods_of > 1))
         which, core = np.nonzero(held.core.T[partition[across]])

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats, Ints, distinct
 from planner.contract.tables import Table, label, number
 from planner.errors import PlanRejected
 from planner_models.multicast.plan.meta_groups import Masks
@@ -133,7 +133,7 @@ class LayerRules(NamedTuple):
         """Return the bits of the layer's rules in the header of each group, (groups,)."""
         shared = self.rule >= 0
         width = int(self.rule.max(initial=0)) + 1
-        rules = np.unique(self.group[shared] * width + self.rule[shared]) // width
+        rules = distinct(self.group[shared] * width + self.rule[shared]) // width
         bits = bitmap * np.bincount(rules, minlength=groups)
         bits += name * np.bincount(self.group[shared], minlength=groups)
         has_default = np.bincount(self.group[self.rule == DEFAULT_RULE], minlength=groups) > 0
@@ -211,7 +211,7 @@ def read_trees(problem: Multicast, headers: pd.DataFrame, rules: pd.DataFrame) -
     """
     groups = len(problem.groups)
     row = _require_groups(problem, headers["group"], "headers")
-    if len(np.unique(row)) < len(row):
+    if len(distinct(row)) < len(row):
         raise PlanRejected("headers: a group is there twice")
     scheme = headers["scheme"].astype(str).to_numpy()
     wrong = np.flatnonzero((scheme != ELMO) & (scheme != BIER))
@@ -294,12 +294,17 @@ def _place_rules(problem: Multicast, rules: pd.DataFrame, edges: LayerRules, pod
         width = len(names)
         offset = 0 if layer is edges else count
         known = layer.group * width + layer.switch + offset
-        order = np.argsort(known)
         wanted = row[of_layer] * width + switch[of_layer]
+        if np.array_equal(wanted, known):  # the order of plans that were made here
+            layer.rule[:] = given[of_layer]
+            continue
+        order = np.argsort(known)
         place = np.searchsorted(known[order], wanted)
         found = np.minimum(place, max(len(known) - 1, 0))
         fits = known[order][found] == wanted if len(known) else np.zeros(len(wanted), dtype=bool)
-        if not fits.all() or len(np.unique(wanted)) < len(wanted) or len(wanted) < len(known):
+        has_rule = np.zeros(len(known), dtype=bool)
+        has_rule[order[found[fits]]] = True
+        if not (fits.all() and has_rule.all() and len(wanted) == len(known)):
             raise PlanRejected(
                 "header_rules: must have one row for each pod and edge switch of a group with a header"
             )

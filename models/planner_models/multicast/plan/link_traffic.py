@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Floats, Ints, distinct
 from planner_models.multicast.plan.headers import HeaderTrees, bits_of_string
 from planner_models.multicast.plan.meta_groups import Masks
 from planner_models.multicast.problem.problem import Multicast
@@ -171,7 +171,7 @@ def _count_bier(problem: Multicast, trees: Trees, sent: HeaderTrees) -> HeaderTr
 def _count_distinct(group: Ints, thing: Ints, groups: int) -> Ints:
     """Return the number of different things of each group, (groups,)."""
     width = int(thing.max(initial=0)) + 1
-    return np.bincount(np.unique(group * width + thing) // width, minlength=groups).astype(np.int64)
+    return np.bincount(distinct(group * width + thing) // width, minlength=groups).astype(np.int64)
 
 
 def nothing(problem: Multicast) -> HeaderTraffic:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Floats, Ints
+from planner.arrays import Floats, Ints, distinct
 from planner_models.multicast.plan.meta_groups import Masks
 from planner_models.multicast.plan.metrics import find_shared_entries
 from planner_models.multicast.plan.plan import Channels
@@ -73,7 +73,7 @@ def _stored_parts(
 ) -> Iterator[tuple[StoredGroups, Floats, Masks, Ints]]:
     """Yield stored groups of edge or aggregation switches with share, ports as bits, and groups of entry."""
     wires = problem.wiring
-    for ra in np.unique(copies[copies > 0]).tolist():
+    for ra in distinct(copies[copies > 0]).tolist():
         if layer == "edge":
             stored = groups_at_edges(problem, copies == ra)
             share = np.ones(len(stored.group))
@@ -95,7 +95,7 @@ def _list_at_cores(problem: Multicast, partition: Ints, copies: Ints) -> GroupsA
     """Return the groups at cores: those of their partitions with members in several pods."""
     pods = np.diff(problem.below.start)
     parts = []
-    for ra in np.unique(copies[copies > 0]).tolist():
+    for ra in distinct(copies[copies > 0]).tolist():
         held = problem.distribution(ra)
         across = np.flatnonzero((copies == ra) & (pods > 1))
         which, core = np.nonzero(held.core.T[partition[across]])
@@ -137,7 +137,7 @@ def core_link_loads(problem: Multicast, plan: Channels) -> Floats:
     group = np.repeat(np.arange(len(pods_of)), pods_of)
     load = np.zeros(wires.up.shape)
     starts = np.searchsorted(wires.aggregation_pod, np.arange(wires.pods))
-    for ra in np.unique(copies[copies > 0]).tolist():
+    for ra in distinct(copies[copies > 0]).tolist():
         held = problem.distribution(ra)
         here = (copies == ra)[group] & (pods_of > 1)[group]
         place = partition[group[here]] * wires.pods + below.edge[here].astype(np.int64)

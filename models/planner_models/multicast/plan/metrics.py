@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats, Ints, distinct
 from planner.contract.metrics import Metric, less
 from planner_models.multicast.plan import adaptation, rerouting, tree_repair
 from planner_models.multicast.plan.forwarding import compare_plans, compile_tables
@@ -309,7 +309,7 @@ def edge_links_mbps(problem: Multicast, plan: Channels) -> tuple[Floats, Floats]
     wires = problem.wiring
     partition, copies = group_assignment(problem, plan.partitions)
     wanted, extra = np.zeros((2, len(wires.aggregations)))
-    for ra in np.unique(copies[copies > 0]).tolist():
+    for ra in distinct(copies[copies > 0]).tolist():
         held = problem.distribution(ra)
         stored = groups_at_aggregations(problem, partition, held, copies == ra)
         switch = stored.switch

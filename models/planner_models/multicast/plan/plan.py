@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Ints
+from planner.arrays import Bools, Ints, distinct
 from planner.contract.tables import Table, label, number, validate
 from planner.errors import InputError, PlanRejected
 from planner_models.multicast.plan.headers import HEADER_RULES, HEADERS, HeaderTrees, read_trees
@@ -124,7 +124,7 @@ def require_whole(meta_groups: pd.DataFrame) -> None:
 def require_partitions(problem: Multicast, partitions: pd.DataFrame) -> None:
     """Raise PlanRejected for an unknown group or partition, or a group that occurs twice."""
     copies, partition = (partitions[name].to_numpy(float) for name in ("copies", "partition"))
-    for many in np.unique(copies):
+    for many in distinct(copies):
         mine = copies == many
         row = int(np.argmax(mine)) + 1
         if many % 1:
@@ -146,7 +146,7 @@ def require_partitions(problem: Multicast, partitions: pd.DataFrame) -> None:
         raise PlanRejected(
             f"partitions row {row + 1}: '{partitions['group'].iloc[row]}' is no group of the problem"
         )
-    if len(np.unique(group)) < len(group):
+    if len(distinct(group)) < len(group):
         raise PlanRejected("partitions: a group is there twice")
 
 
@@ -173,7 +173,7 @@ def count_entries(
     group, pod, _ = groups_in_pods(problem)
     core = np.zeros(len(wires.cores), dtype=np.int64)
     aggregation = np.zeros(len(wires.aggregations), dtype=np.int64)
-    for ra in np.unique(copies[copies > 0]).tolist():
+    for ra in distinct(copies[copies > 0]).tolist():
         held = problem.distribution(ra)
         mine = copies == ra
         core += held.core @ np.bincount(partition[mine & across], minlength=held.partitions)

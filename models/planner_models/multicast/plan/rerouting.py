@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats, Ints, distinct
 from planner.errors import InputError
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.problem.addresses import Distribution
@@ -109,8 +109,8 @@ def reroute_groups(
     stretch = np.full(len(group), np.nan)
     unreachable = np.zeros(len(group))
     reached = np.zeros((len(group), problem.pods), dtype=bool)
-    for ra in np.unique(copies).tolist():
-        for part in np.unique(partition[copies == ra]).tolist():
+    for ra in distinct(copies).tolist():
+        for part in distinct(partition[copies == ra]).tolist():
             rows = np.flatnonzero((copies == ra) & (partition == part))
             of = group[rows]
             after, before = _ways_in_partition(problem, members, of, (ra, part), state, sender)

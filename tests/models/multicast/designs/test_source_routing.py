@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -252,6 +253,11 @@ def test_bad_headers_are_refused_in_one_line() -> None:
     assert "'x' is no group" in refused(headers=headers.assign(group=["x", *headers["group"][1:]]))
     assert "is said to have 999 bytes" in refused(headers=headers.assign(header_bytes=999.0))
     assert "must have one row" in refused(header_rules=rules.iloc[1:])
+    for twice in ([0, *range(len(rules))], [1, *range(1, len(rules))]):
+        with pytest.raises(PlanRejected, match="must have one row"):
+            check(problem, replace(plan, header_rules=rules.iloc[twice]))
+    turned = SYSTEM.plan.from_tables(problem, tables | {"header_rules": rules.iloc[::-1]})
+    assert measure(problem, turned, None) == measure(problem, SYSTEM.plan.from_tables(problem, tables), None)
     with pytest.raises(PlanRejected, match="needs both or none"):
         SYSTEM.plan.from_tables(problem, {name: tables[name] for name in tables if name != "headers"})
     large = fat(k=12, aggregation_copies=1)
