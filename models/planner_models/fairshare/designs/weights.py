@@ -89,14 +89,23 @@ def exchange(  # noqa: C901 - one compiled loop
 ) -> int:
     """Take swap steps in place; return their number."""
     tenants, nodes = share.shape
+    lowest_of, lowest_at = np.full(tenants, np.inf), np.full(tenants, -1, dtype=np.int64)
+    first, last = 0, tenants  # tenants whose least slack is found again, with a stride
+    stride = 1
     for step in range(most):
-        t, n, lowest = -1, -1, np.inf
-        for a in range(tenants):
+        for a in range(first, last, stride):
+            lowest_of[a], lowest_at[a] = np.inf, -1
             for b in range(nodes):
-                if present[a, b] and share[a, b] - demand[a, b] < lowest:
-                    t, n, lowest = a, b, share[a, b] - demand[a, b]
+                if present[a, b] and share[a, b] - demand[a, b] < lowest_of[a]:
+                    lowest_of[a], lowest_at[a] = share[a, b] - demand[a, b], b
+        t = -1
+        lowest = np.inf
+        for a in range(tenants):
+            if lowest_of[a] < lowest:
+                t, lowest = a, lowest_of[a]
         if t < 0:
             return step
+        n = lowest_at[t]
         best, partner, other = least_step, -1, -1
         for u in range(tenants):
             if u == t or not present[u, n]:
@@ -118,6 +127,7 @@ def exchange(  # noqa: C901 - one compiled loop
         share[partner, n] -= best
         share[t, other] -= best
         share[partner, other] += best
+        first, last, stride = min(t, partner), max(t, partner) + 1, abs(t - partner)
     return most
 
 
