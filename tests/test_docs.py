@@ -116,12 +116,12 @@ def test_the_table_of_inputs_has_every_column_as_it_is_declared(generate: Module
         assert [key for key in rows if "." in key] == list(columns)
         for key, (table, column) in columns.items():
             unit, others, absent, _ = (cell.strip() for cell in rows[key])
-            rules = table.columns[column].metadata or {}
+            declared = table.columns[column]
             assert (absent == "refused") == table.columns[column].required
-            asked = [rules["mistaken_for"]] if rules.get("mistaken_for") else []
+            asked = [declared.mistaken_for] if declared.mistaken_for else []
             assert re.findall("`([^`]+)`", others) == [*asked, *other_names(table, column)]
             assert bool(unit) == (unit_of(column)[1] is not None)
-            if table.columns[column].default is not None and not rules.get("when_absent"):
+            if table.columns[column].default is not None and not declared.when_absent:
                 assert float(absent) == table.columns[column].default
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from planner.contract.tables import Table, is_label
+from planner.contract.tables import Table
 from planner.errors import InputError
 from planner.io.table_files import check_problem
 from planner.scenarios.catalogue import system_names
@@ -54,13 +54,13 @@ def count_calls(work: Callable[[], object]) -> tuple[int, int]:
 def stretch(table: Table, frame: pd.DataFrame, rows: int) -> pd.DataFrame:
     """Return the table with its rows repeated; names of its key are made to differ."""
     made = frame.iloc[np.arange(rows) % len(frame)].reset_index(drop=True)
-    return made.astype({name: object for name in made if is_label(table.columns[str(name)])})
+    return made.astype({name: object for name in made if table.columns[str(name)].is_label})
 
 
 def spoil(table: Table, frame: pd.DataFrame, column: str, rows: int) -> pd.DataFrame:
     """Return a table of that many rows in which one column has values that no other table knows."""
     made = stretch(table, frame, rows)
-    if is_label(table.columns[column]):
+    if table.columns[column].is_label:
         return made.assign(**{column: [f"zz{row}" for row in range(rows)]})
     return made.assign(**{column: np.arange(rows) + 0.5})
 

@@ -25,7 +25,6 @@ HEAVY = (
     "ortools",
     "pyomo",
     "pyscipopt",
-    "pandera",
     "networkx",
     "numba",
     "streamlit",

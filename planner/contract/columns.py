@@ -265,7 +265,7 @@ def _factor(table: Table, ours: str, given: Unit, unit: Unit) -> Fraction:
 
 
 def _counts_by_1024(table: Table, ours: str) -> bool:
-    return bool((table.columns[ours].metadata or {}).get("counts_by_1024"))
+    return bool(table.columns[ours].counts_by_1024)
 
 
 def _binary_factor(given: Unit, unit: Unit) -> Fraction | None:
@@ -312,7 +312,7 @@ def _find_column(
 
 
 def _is_share(table: Table, ours: str) -> bool:
-    return bool((table.columns[ours].metadata or {}).get("share"))
+    return bool(table.columns[ours].share)
 
 
 def _percent_factor(table: Table, ours: str, name: str) -> Fraction:

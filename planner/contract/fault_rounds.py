@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pandas as pd
-import pandera.pandas as pa
 
-from planner.contract.tables import Table, is_label
+from planner.contract.column_kinds import Column
+from planner.contract.tables import Table
 from planner.errors import PlannerError
 
 STAND_INS: Final = (1.0, 2.0, 0.0, 10.0, 0.5, 100.0, 1e4, 1e6, -1.0)
@@ -55,7 +55,7 @@ def _repair(table: Table, frame: pd.DataFrame, place: int) -> pd.DataFrame | Non
     columns: dict[str, pd.Series] = {}
     for name, column in table.columns.items():
         if name in frame:
-            repair = _repair_labels if is_label(column) else _repair_numbers
+            repair = _repair_labels if column.is_label else _repair_numbers
             repaired = repair(column, frame[name], place)
             if repaired is None:
                 return None
@@ -69,7 +69,7 @@ def _repair(table: Table, frame: pd.DataFrame, place: int) -> pd.DataFrame | Non
     return made
 
 
-def _repair_labels(column: pa.Column, given: pd.Series, _: int) -> pd.Series | None:
+def _repair_labels(column: Column, given: pd.Series, _: int) -> pd.Series | None:
     """Return labels with a valid one in place of those that break a rule; None for empty ones that do."""
     texts = given.astype(str)
     is_empty = given.isna() | (texts == "")
@@ -82,7 +82,7 @@ def _repair_labels(column: pa.Column, given: pd.Series, _: int) -> pd.Series | N
     return texts.where(~is_empty, "" if column.nullable else None)
 
 
-def _repair_numbers(column: pa.Column, given: pd.Series, place: int) -> pd.Series | None:
+def _repair_numbers(column: Column, given: pd.Series, place: int) -> pd.Series | None:
     """Return numbers with a valid one in place of faulty ones; None where none is known."""
     values = given.astype(float)
     good = values.notna() & _satisfying(column, values)
@@ -95,9 +95,9 @@ def _repair_numbers(column: pa.Column, given: pd.Series, place: int) -> pd.Serie
     return values.where(good, stand_ins[place]) if stand_ins else None
 
 
-def _satisfying(column: pa.Column, values: pd.Series) -> pd.Series:
+def _satisfying(column: Column, values: pd.Series) -> pd.Series:
     """Return which values satisfy all rules of a column."""
     good = pd.Series(data=True, index=values.index)
-    for check in column.checks:
-        good &= check(values).check_output
+    for _, test in column.rules:
+        good &= test(values)
     return good

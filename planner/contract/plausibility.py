@@ -32,10 +32,10 @@ def find_unusual(table: Table, frame: pd.DataFrame, where: str) -> Iterator[str]
     The largest number that a column takes stands for no limit, and does not count.
     """
     for name, column in table.columns.items():
-        usual = (column.metadata or {}).get("usual")
+        usual = column.usual
         if usual is None or name not in frame:
             continue
-        largest = (column.metadata or {}).get("at_most")
+        largest = column.at_most
         positive = frame[name][(frame[name] > 0) & (frame[name] != largest)]
         middle = float(positive.median()) if len(positive) else usual[0]
         if not usual[0] <= middle <= usual[1]:

@@ -18,7 +18,7 @@ def assume_absent(table: Table, present: Collection[str], where: str) -> list[st
     return [
         f"assumed: {where}: {text}"
         for name, column in table.columns.items()
-        if name not in present and (text := (column.metadata or {}).get("when_absent"))
+        if name not in present and (text := column.when_absent)
     ]
 
 
@@ -57,10 +57,10 @@ def readings_of(table: Table) -> dict[str, str]:
     return {
         name: str(other)
         for name, column in table.columns.items()
-        if (other := (column.metadata or {}).get("mistaken_for")) is not None
+        if (other := column.mistaken_for) is not None
     }
 
 
 def describe(table: Table, name: str) -> str:
     """Return a column's name with its description, such as `weight (routing metric)`."""
-    return f"{name} ({table.columns[name].description})"
+    return f"{name} ({table.columns[name].about})"

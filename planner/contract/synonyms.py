@@ -53,7 +53,7 @@ def other_names(table: Table, ours: str) -> Sequence[str]:
 
     Those that are names of other columns of the table, with a unit of the same dimension, are none.
     """
-    declared: Sequence[str] = (table.columns[ours].metadata or {}).get("other_names", ())
+    declared: Sequence[str] = table.columns[ours].other_names
     stem, unit = unit_of(ours)
     usual = OTHER_NAMES.get((stem, unit.dimension), ()) if unit is not None else ()
     if not usual:
@@ -71,7 +71,7 @@ def _own_names(table: Table, other: str, ours: str) -> Iterable[str]:
     stem, unit = unit_of(other)
     yield from (other, stem)
     if unit is not None and unit.dimension == unit_of(ours)[1].dimension:  # type: ignore[union-attr]
-        yield from (table.columns[other].metadata or {}).get("other_names", ())
+        yield from table.columns[other].other_names
 
 
 def names_called(table: Table, others: Iterable[Table], given: Collection[str]) -> list[str]:

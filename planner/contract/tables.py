@@ -1,4 +1,4 @@
-"""Table declarations in pandera, the checks of tables against them, and the digest of their contents.
+"""Table declarations, the checks of tables against them, and the digest of their contents.
 
 Every fault of every table is found before anything is refused, each as one line that names the
 file, the row, the column, the value and the rule. Rows are counted as a spreadsheet does: the
@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-import pandera.pandas as pa
 from numpy.typing import NDArray
 
 from planner.contract.cell_units import read_amounts, unclear_unit
+from planner.contract.column_kinds import FINITE, Column
 from planner.contract.columns import ColumnMatch, match_columns
 from planner.contract.notes import add_note
 from planner.contract.periods import UnclearTimes, describe_numbers, is_time, number_times
@@ -28,12 +28,8 @@ from planner.errors import InputError, did_you_mean
 
 FEW_ROWS: Final = 1000  # whose texts Python compares faster than pandas
 SHOWN_ROWS: Final = 5  # rows that are listed for each broken rule
-MAX_WINDOW: Final = 1e15
-"""Largest number of a window; seconds and milliseconds since 1970 are below it."""
 TEXT: Final = pd.StringDtype(na_value=np.nan)
 """Type of a column of texts in a valid table."""
-Rule = tuple[str, Callable[[Any], Any]]
-"""Message where a value breaks a rule, and the test of an array or a series, value by value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +49,7 @@ class Table:
 
     name: str
     about: str
-    columns: Mapping[str, pa.Column]
+    columns: Mapping[str, Column]
     key: tuple[str, ...] = ()
     may_be_empty: bool = False
     compact: bool = False
@@ -75,126 +71,6 @@ class Table:
         """Return `links(tail, head, capacity_mbps, weight?)`, with a question mark after optional columns."""
         marks = [name + ("" if column.required else "?") for name, column in self.columns.items()]
         return f"{self.name}({', '.join(marks)})"
-
-
-def label(
-    about: str, *, optional: bool = False, may_be_blank: bool = False, other_names: Sequence[str] = ()
-) -> pa.Column:
-    """Return a column of names: text that is not empty; numbers are kept as text, as written.
-
-    may_be_blank  whether a cell may be empty, which is read as ""
-    other_names   names of such a column in other tools; case and punctuation do not matter
-    """
-    rules: list[Rule] = [] if may_be_blank else [("must not be empty", lambda s: s != "")]
-    return _column(
-        str,
-        rules,
-        required=not optional,
-        nullable=may_be_blank,
-        description=about,
-        metadata={"other_names": tuple(other_names)},
-    )
-
-
-def window(about: str, *, at_most: float = MAX_WINDOW, other_names: Sequence[str] = ()) -> pa.Column:
-    """Return a column of windows: whole numbers in any step, or dates and times, which are numbered from 1.
-
-    other_names  names of such a column in other tools; case and punctuation do not matter
-    """
-    rules: list[Rule] = [
-        ("must be a finite number", np.isfinite),
-        ("must be at least 0", lambda s: s >= 0),
-        (f"must be at most {at_most:g}", lambda s: s <= at_most),
-        ("must be a whole number", lambda s: np.floor(s) == s),
-    ]
-    metadata = {"is_window": True, "other_names": tuple(other_names)}
-    return _column(float, rules, required=True, nullable=False, description=about, metadata=metadata)
-
-
-def choice(
-    about: str, values: Sequence[str], *, optional: bool = False, may_be_blank: bool = False
-) -> pa.Column:
-    """Return a column of text that holds one of the given words.
-
-    may_be_blank  whether a cell may be empty too, which is read as ""
-    """
-    known = {*values, ""} if may_be_blank else set(values)
-    rule = "must be one of " + ", ".join(values) + (", or blank" if may_be_blank else "")
-    rules: list[Rule] = [(rule, lambda s: s.isin(known))]
-    return _column(str, rules, required=not optional, nullable=may_be_blank, description=about)
-
-
-def number(
-    about: str,
-    *,
-    more_than: float | None = None,
-    at_least: float | None = None,
-    at_most: float | None = None,
-    least: float | None = None,
-    whole: bool = False,
-    optional: bool = False,
-    may_be_blank: bool = False,
-    default: float | None = None,
-    usual: tuple[float, float] | None = None,
-    confused_with: str | None = None,
-    share: bool = False,
-    other_names: Sequence[str] = (),
-    counts_by_1024: bool = False,
-    mistaken_for: str | None = None,
-    when_absent: str | None = None,
-) -> pa.Column:
-    """Return a column of finite numbers; an optional column that is absent is filled with `default`.
-
-    least  of the numbers above 0; smaller ones have no meaning, and their ratios may overflow
-    whole  whether numbers must be whole
-    may_be_blank  whether a cell may be empty, which is read as NaN
-    usual  range of the median; another one is said, as it may be of another unit
-    confused_with  column that users take for this one, such as the longitude for the latitude
-    share  whether numbers are shares of something, which may be written in percent: 50% is read as 0.5
-    other_names  names of such a column in other tools, without unit; case and punctuation do not matter
-    counts_by_1024  whether a TB is 1,024 GB in this column, as in price lists
-    mistaken_for  column that other tools call by this name; a file without that column is asked about
-    when_absent  what the default means, which is said of a file without the column
-    """
-    rules: list[Rule] = [("must be a finite number", np.isfinite)]
-    if more_than is not None:
-        rules.append((f"must be greater than {more_than:g}", lambda s: s > more_than))
-    if at_least is not None:
-        rules.append((f"must be at least {at_least:g}", lambda s: s >= at_least))
-    if at_most is not None:
-        rules.append((f"must be at most {at_most:g}", lambda s: s <= at_most))
-    if least is not None:
-        rule = f"must be at least {least:g}" if at_least is None else f"must be 0 or at least {least:g}"
-        rules.append((rule, lambda s: (s <= 0) | (s >= least)))
-    if whole:
-        rules.append(("must be a whole number", lambda s: np.floor(s) == s))
-    return _column(
-        float,
-        rules,
-        required=not optional,
-        nullable=may_be_blank,
-        default=None if may_be_blank else default,
-        description=about,
-        metadata={
-            "at_most": at_most,
-            "usual": usual,
-            "confused_with": confused_with,
-            "share": share,
-            "other_names": tuple(other_names),
-            "counts_by_1024": counts_by_1024,
-            "mistaken_for": mistaken_for,
-            "when_absent": when_absent,
-        },
-    )
-
-
-def _column(
-    dtype: type, rules: Sequence[Rule], *, metadata: Mapping[str, object] | None = None, **more: Any
-) -> pa.Column:
-    """Return a column of rules, which its metadata holds as plain functions for the fast check."""
-    checks = [pa.Check(test, error=error) for error, test in rules]
-    tests = tuple(test for _, test in rules)
-    return pa.Column(dtype, checks, metadata={**(metadata or {}), "tests": tests}, **more)
 
 
 def validate(
@@ -235,9 +111,12 @@ def is_valid(table: Table, frame: pd.DataFrame) -> bool:
         return False
     names = frame.columns.tolist()
     given = set(names)
-    if names != [
-        name for name, column in table.columns.items() if name in given or column.default is not None
-    ]:
+    expected = [
+        name
+        for name, column in table.columns.items()
+        if name in given or column.required or column.default is not None
+    ]
+    if names != expected:
         return False
     columns = dict(frame.items())
     if not all(_is_valid_column(table, str(name), values) for name, values in columns.items()):
@@ -257,10 +136,10 @@ def is_valid(table: Table, frame: pd.DataFrame) -> bool:
 def _is_valid_column(table: Table, name: str, values: pd.Series) -> bool:
     """Return whether all values have the column's type and satisfy its rules."""
     column = table.columns[name]
-    if not is_label(column):
+    if not column.is_label:
         return bool(values.dtype == float) and _satisfies_rules(column, values)
     if not table.compact:
-        return values.dtype == TEXT and not values.hasnans and _satisfy_all(column, values.array)
+        return values.dtype == TEXT and not values.hasnans and column.satisfied(values.array)
     if not isinstance(values.dtype, pd.CategoricalDtype):
         return False
     texts = values.cat.categories
@@ -270,7 +149,7 @@ def _is_valid_column(table: Table, name: str, values: pd.Series) -> bool:
 def _add_notes_of_windows(table: Table, frame: pd.DataFrame, where: str) -> None:
     """Say again what is said of a valid table's windows."""
     for name, column in table.columns.items():
-        if name in frame and (column.metadata or {}).get("is_window"):
+        if name in frame and column.kind == "window":
             _convert_windows(name, frame[name], _RowFaults(where, 1))
 
 
@@ -438,18 +317,16 @@ def _check_rules(table: Table, frame: pd.DataFrame, broken: _RowFaults) -> None:
     checked = [name for name in map(str, frame) if not isinstance(frame[name].dtype, pd.CategoricalDtype)]
     if frame.empty or all(_satisfies_rules(table.columns[name], frame[name]) for name in checked):
         return
-    schema = pa.DataFrameSchema({name: table.columns[name] for name in checked})
-    try:
-        schema.validate(frame[checked], lazy=True)
-    except pa.errors.SchemaErrors as error:
-        _add_broken_rules(table, error.failure_cases, broken)
+    for of_finite in (True, False):
+        for name in checked:
+            _add_broken_rules(name, table.columns[name], frame[name], broken, of_finite=of_finite)
 
 
 def _find_confused(table: Table, frame: pd.DataFrame, where: str) -> list[str]:
     """Return a line for each column that breaks its rules, where another would satisfy them in its place."""
     lines = []
     for name, column in table.columns.items():
-        other = (column.metadata or {}).get("confused_with")
+        other = column.confused_with
         if other is None or not {name, other} <= set(frame) or _satisfies_rules(column, frame[name]):
             continue
         if _satisfies_rules(column, frame[other]) and _satisfies_rules(table.columns[other], frame[name]):
@@ -457,21 +334,16 @@ def _find_confused(table: Table, frame: pd.DataFrame, where: str) -> list[str]:
     return lines
 
 
-def _satisfies_rules(column: pa.Column, values: pd.Series) -> bool:
+def _satisfies_rules(column: Column, values: pd.Series) -> bool:
     """Return whether all values satisfy all rules; many times faster than a schema, which lists faults."""
-    if is_label(column):
+    if column.is_label:
         texts = values.dropna().array if column.nullable else values.array  # faster than series
-        return (column.nullable or not values.hasnans) and _satisfy_all(column, texts)
+        return (column.nullable or not values.hasnans) and column.satisfied(texts)
     numbers = values.to_numpy()
     is_blank = np.isnan(numbers)
     if is_blank.any():
-        return bool(column.nullable) and _satisfy_all(column, numbers[~is_blank])
-    return _satisfy_all(column, numbers)
-
-
-def _satisfy_all(column: pa.Column, values: Any) -> bool:
-    """Return whether all values of an array, none of them blank, satisfy all rules of a column."""
-    return all(bool(test(values).all()) for test in column.metadata["tests"])
+        return bool(column.nullable) and column.satisfied(numbers[~is_blank])
+    return column.satisfied(numbers)
 
 
 class _RowFaults:
@@ -508,20 +380,20 @@ def _add_nested_values(table: Table, frame: pd.DataFrame, broken: _RowFaults) ->
 def _convert_column(table: Table, name: str, values: pd.Series, broken: _RowFaults) -> pd.Series:
     """Return a column in its type; add a fault to `broken` for each value that cannot be converted."""
     column = table.columns[name]
-    if (column.metadata or {}).get("is_window"):
+    if column.kind == "window":
         return _convert_windows(name, values, broken)
-    if table.compact and is_label(column):
+    if table.compact and column.is_label:
         return _convert_to_categories(name, values, broken)
     return _convert(name, column, values, broken)
 
 
-def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults) -> pd.Series:
+def _convert(name: str, column: Column, values: pd.Series, broken: _RowFaults) -> pd.Series:
     """Return `values` in the column's type; add a fault to `broken` for each that cannot be converted."""
-    if values.dtype == float and not values.hasnans and not is_label(column):
+    if values.dtype == float and not values.hasnans and not column.is_label:
         return values
     blank = values.isna()
     missing = blank & (not column.nullable)
-    if is_label(column):
+    if column.is_label:
         bad, rule = missing, f"{name} is empty"
         coerced: pd.Series[Any] = _label_texts(values)
         if column.nullable:
@@ -532,7 +404,7 @@ def _convert(name: str, column: pa.Column, values: pd.Series, broken: _RowFaults
     else:
         text = values.astype(str) if values.dtype == bool or values.dtype.kind == "c" else values
         text = _with_amounts(name, text, broken)
-        is_share = bool((column.metadata or {}).get("share"))
+        is_share = bool(column.share)
         is_percent = name.endswith("percent")
         coerced = _to_numbers(
             _without_percent(text, 100 if is_share else 1) if is_share or is_percent else text
@@ -576,7 +448,7 @@ def is_unlimited(text: str) -> bool:
     return text.strip().lstrip("+").lower() in UNLIMITED
 
 
-def _empty_fault(name: str, column: pa.Column) -> str:
+def _empty_fault(name: str, column: Column) -> str:
     """Return what is wrong with an empty cell, and what to write where the column has a default."""
     usual = "" if column.default is None else f"; write {column.default:g}, the default"
     return f"{name} is empty{usual}"
@@ -631,7 +503,7 @@ def _convert_windows(name: str, values: pd.Series, broken: _RowFaults) -> pd.Ser
         numbers = pd.Series(windows.numbers, index=values.index)
         notes = windows.notes
     else:
-        numbers = _convert(name, pa.Column(float, metadata={}), values, broken)
+        numbers = _convert(name, Column(kind="number", about="", rules=()), values, broken)
         notes = () if broken.lines else describe_numbers(np.asarray(numbers, dtype=np.float64))
     for note in notes:
         mark = next((mark for mark in ("assumed: ", "warning: ") if note.startswith(mark)), "")
@@ -699,35 +571,31 @@ def _convert_to_categories(name: str, values: pd.Series, broken: _RowFaults) -> 
     return coded
 
 
-def is_label(column: pa.Column) -> bool:
-    """Return whether a column holds names."""
-    return "str" in str(column.dtype)
+def _add_broken_rules(
+    name: str, column: Column, values: pd.Series, broken: _RowFaults, *, of_finite: bool
+) -> None:
+    """Add a fault for each value that breaks a rule, of the first that it breaks.
+
+    of_finite  whether of the rule that numbers are finite, or of the others
+    """
+    is_known = values.notna().to_numpy() if column.nullable else np.ones(len(values), dtype=bool)
+    for rule, test in column.rules:
+        fails = ~np.asarray(test(values), dtype=bool) & is_known
+        is_known = is_known & ~fails
+        if (rule == FINITE) != of_finite or not fails.any():
+            continue
+        positions, rows = _locate_first(pd.Series(fails, index=values.index))
+        cells = [values.iloc[position] for position in positions]
+        texts = [f"{name} is {_value(cell)}, {rule}{_unlimited(cell, column)}" for cell in cells]
+        broken.add(f"{name} {rule}", rows, int(fails.sum()), texts)
 
 
-def _add_broken_rules(table: Table, cases: pd.DataFrame, broken: _RowFaults) -> None:
-    # one fault for each value: a value that is no finite number breaks every other rule too
-    cases = cases.assign(check=cases["check"].replace("not_nullable", "must be a finite number"))
-    cases = cases.sort_values("check", key=lambda rule: rule != "must be a finite number", kind="stable")
-    cases = cases.drop_duplicates(["column", "index"])
-    for (name, rule), group in cases.groupby(["column", "check"], sort=False):
-        shown = group.head(SHOWN_ROWS)
-        broken.add(
-            f"{name} {rule}",
-            [int(row) for row in shown["index"]],
-            len(group),
-            (
-                f"{name} is {_value(value)}, {rule}{_unlimited(value, table.columns[str(name)])}"
-                for value in shown["failure_case"]
-            ),
-        )
-
-
-def _unlimited(value: object, column: pa.Column) -> str:
+def _unlimited(value: object, column: Column) -> str:
     """Return what to write in place of infinity, or of a word for it; "" for other values."""
     is_infinite = isinstance(value, float) and value == np.inf
     if not (is_infinite or (isinstance(value, str) and is_unlimited(value))):
         return ""
-    largest = (column.metadata or {}).get("at_most")
+    largest = column.at_most
     return f"; for no limit write {'a large one, such as 1e9' if largest is None else f'{largest:g}'}"
 
 

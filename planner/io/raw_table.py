@@ -10,7 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from planner.contract.columns import ColumnMatch, match_columns
-from planner.contract.tables import Table, abbreviate, is_label, shorten_faults
+from planner.contract.tables import Table, abbreviate, shorten_faults
 from planner.errors import InputError
 from planner.io.layout import TableFile
 from planner.io.number_texts import read_numbers
@@ -125,7 +125,7 @@ def title_notes(rows: Iterable[Iterable[object]], where: str, start: int) -> lis
 
 def number_columns(table: Table, match: ColumnMatch) -> list[str]:
     """Return the given names of the columns that hold numbers."""
-    return [given for ours, given in match.names.items() if not is_label(table.columns[ours])]
+    return [given for ours, given in match.names.items() if not table.columns[ours].is_label]
 
 
 def with_numbers(

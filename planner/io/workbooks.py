@@ -21,7 +21,7 @@ import pandas as pd
 
 from planner.contract.columns import ColumnMatch, shorten_name
 from planner.contract.synonyms import names_called
-from planner.contract.tables import SHOWN_ROWS, Table, is_label, shorten_faults
+from planner.contract.tables import SHOWN_ROWS, Table, shorten_faults
 from planner.contract.units import unit_of
 from planner.errors import InputError, did_you_mean
 from planner.formatting import counted
@@ -285,9 +285,9 @@ def _date_faults(
     for ours, name in match.names.items():
         unit = unit_of(ours)[1]
         is_time = unit is not None and unit.dimension == "time"
-        if (table.columns[ours].metadata or {}).get("is_window") or is_time:
+        if table.columns[ours].kind == "window" or is_time:
             continue  # windows may be times; durations are read, and the rules of numbers refuse the others
-        kind = "text" if is_label(table.columns[ours]) else "number"
+        kind = "text" if table.columns[ours].is_label else "number"
         present = _present(frame[name])
         dates = present.map(lambda cell: isinstance(cell, datetime.date | datetime.time | datetime.timedelta))
         faults += [

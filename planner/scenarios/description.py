@@ -84,15 +84,14 @@ def _column(table: Table, name: str) -> dict[str, Any]:
     may_be  the column that it may be in a file without that one, which is then asked about
     """
     column = table.columns[name]
-    rules = column.metadata or {}
     stem, unit = unit_of(name)
     symbol = None if unit is None else unit.symbol
     more = {
         "unit": f"per {symbol}" if unit is not None and is_per_unit(stem) else symbol,
         "other_names": list(other_names(table, name)) or None,
         "default": column.default,
-        "when_absent": rules.get("when_absent"),
-        "may_be": rules.get("mistaken_for"),
+        "when_absent": column.when_absent,
+        "may_be": column.mistaken_for,
     }
     given = {key: value for key, value in more.items() if value is not None}
-    return {"required": column.required, "about": column.description, **given}
+    return {"required": column.required, "about": column.about, **given}

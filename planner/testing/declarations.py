@@ -67,7 +67,7 @@ def _check_descriptions(system: System) -> None:
 def _check_parameters(system: System) -> None:
     for table in (*system.problem.tables, *system.plan.tables):
         for name, column in table.columns.items():
-            assert column.description, f"table {table.name}: column {name} is not described"
+            assert column.about, f"table {table.name}: column {name} is not described"
     functions: dict[str, Callable[..., Any]] = {"problem": system.problem.adjust}
     functions |= {f"source {name}": read for name, read in system.problem.sources.items()}
     functions |= {f"preset {name}": make for name, make in system.problem.presets.items()}

@@ -193,8 +193,8 @@ def _amounts(table: Table, frame: pd.DataFrame, columns: Collection[str]) -> lis
 
 def _is_allowed(table: Table, name: str, values: Floats) -> Bools:
     """Return which numbers the rules of a column allow."""
-    tests = (table.columns[name].metadata or {}).get("tests", ()) if name in table.columns else ()
+    rules = table.columns[name].rules if name in table.columns else ()
     allowed = np.ones(len(values), dtype=bool)
-    for test in tests:
+    for _, test in rules:
         allowed &= np.asarray(test(pd.Series(values)), dtype=bool)
     return allowed

@@ -47,7 +47,7 @@ def table_cases(system: System, problem: Any) -> Cases:
         yield f"row numbers: {table.name}", partial(_check_index, system, problem, table)
         yield f"rows twice: {table.name}", partial(_check_repeated_rows, system, problem, table)
         for name, column in table.columns.items():
-            if (column.metadata or {}).get("is_window"):
+            if column.kind == "window":
                 yield f"windows: {name}", partial(_check_windows, system, problem, table, name)
 
 
@@ -110,7 +110,7 @@ def _other_forms(table: Table, frame: pd.DataFrame) -> Iterator[tuple[str, pd.Da
 def _unit_of(table: Table, name: str) -> Unit | None:
     """Return the unit of a column that has a word beside it and counts as decimals do, else None."""
     stem, unit = unit_of(name)
-    counts = (table.columns[name].metadata or {}).get("counts_by_1024") if name in table.columns else True
+    counts = table.columns[name].counts_by_1024 if name in table.columns else True
     return None if counts or not stem else unit
 
 

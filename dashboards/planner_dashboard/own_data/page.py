@@ -12,7 +12,7 @@ import streamlit as st
 from planner.contract.drawing import NetworkMap
 from planner.contract.questions import OpenQuestion
 from planner.contract.system import System
-from planner.contract.tables import Table, is_label
+from planner.contract.tables import Table
 from planner.contract.units import symbols_like
 from planner.errors import InputError
 from planner.formatting import sizes
@@ -316,7 +316,7 @@ def _show_layout(own: PageState, system: System, place: int, sheet: Sheet, table
                 columns,
                 index=None,
                 placeholder="none of them" if not is_required else "choose a column",
-                help=declared.columns[ours].description,
+                help=declared.columns[ours].about,
                 key=f"{key} column {ours}",
             )
             if found is not None:
@@ -365,7 +365,7 @@ def _show_tables(own: PageState, draft: Draft) -> None:
 
 
 def _empty(table: Table, column: str) -> pd.Series:
-    return pd.Series([], dtype=object if is_label(table.columns[column]) else float)
+    return pd.Series([], dtype=object if table.columns[column].is_label else float)
 
 
 def _faults(own: PageState, draft: Draft) -> tuple[dict[str, dict[int, str]], list[str]]:
@@ -433,7 +433,7 @@ def _show_editor(own: PageState, draft: Draft, table: Table, faults: Mapping[int
 
 
 def _column_config(table: Table, name: str, values: pd.Series) -> Any:
-    about = table.columns[name].description
+    about = table.columns[name].about
     if pd.api.types.is_numeric_dtype(values):
         return st.column_config.NumberColumn(column_label(name), help=about, format="%.10g")
     return st.column_config.TextColumn(column_label(name), help=about)
@@ -447,7 +447,7 @@ def _show_columns(draft: Draft, table: Table) -> None:
     if absent:
         with left.popover("Add a column"):
             for name in absent:
-                about = table.columns[name].description
+                about = table.columns[name].about
                 if st.button(column_label(name), help=about, key=f"own column {table.name} {name}"):
                     values = pd.Series(None, index=frame.index, dtype=_empty(table, name).dtype)
                     added = frame.assign(**{name: values})

@@ -21,7 +21,7 @@ from planner.contract.notes import doubts_of, make_with_notes
 from planner.contract.plausibility import find_disproportions, find_unusual
 from planner.contract.questions import OpenQuestion
 from planner.contract.system import System
-from planner.contract.tables import Table, digest, is_label
+from planner.contract.tables import Table, digest
 from planner.contract.units import Unit
 from planner.errors import InputError
 from planner.formatting import sizes
@@ -207,7 +207,7 @@ def editable(table: Table, frame: pd.DataFrame) -> pd.DataFrame:
         if name not in frame:
             continue
         values = frame[name]
-        if is_label(column):
+        if column.is_label:
             columns[name] = _texts(values)
         else:
             numbers = pd.to_numeric(values, errors="coerce")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from planner.contract.column_kinds import label, number
 from planner.contract.columns import match_columns
-from planner.contract.tables import Table, label, number
+from planner.contract.tables import Table
 
 LINKS = Table(
     name="links",

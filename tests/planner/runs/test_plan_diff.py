@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.contract.tables import Table, label, number
+from planner.contract.column_kinds import label, number
+from planner.contract.tables import Table
 from planner.runs.plan_diff import compare_plans
 
 KEYED = Table(

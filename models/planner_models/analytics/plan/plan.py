@@ -11,7 +11,8 @@ import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints, read_only
 from planner.compiled import kernel
-from planner.contract.tables import Table, choice, label, number
+from planner.contract.column_kinds import choice, label, number
+from planner.contract.tables import Table
 from planner.errors import PlanRejected
 from planner_models.analytics.plan.answers import find_answers, follow_sources
 from planner_models.analytics.plan.merging import PLACES, tabulate_merged

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.contract.tables import Table, label, number
+from planner.contract.column_kinds import label, number
+from planner.contract.tables import Table
 from planner.errors import InputError, did_you_mean
 from planner.io.table_files import read_table
 from planner_models.analytics.problem import generators

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import pandera.pandas as pa
-
-from planner.contract.tables import Table, choice, label, number
+from planner.contract.column_kinds import Column, choice, label, number
+from planner.contract.tables import Table
 
 COARSEST, SUM, WORST = "coarsest", "sum", "worst"
 COMBINE: Final = (COARSEST, SUM, WORST)
@@ -36,11 +35,11 @@ MOST_USD: Final = 1e9
 LEAST_USD: Final = 1e-9
 
 
-def _mbps(about: str) -> pa.Column:
+def _mbps(about: str) -> Column:
     return number(about, at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS)
 
 
-def _usd_per_gb() -> pa.Column:
+def _usd_per_gb() -> Column:
     return number(
         "price of a gigabyte on its uplink, USD",
         at_least=0,

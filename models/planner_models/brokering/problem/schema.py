@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import pandera.pandas as pa
-
-from planner.contract.tables import Table, choice, label, number
+from planner.contract.column_kinds import Column, choice, label, number
+from planner.contract.tables import Table
 
 MOST_CLIENTS: Final = 1_000_000_000  # of a row, and of all rows together
 LEAST_KBPS: Final = 1e-3
@@ -17,17 +16,17 @@ MOST_SCORE: Final = 1e9
 MOST_WEIGHT: Final = 1e9
 
 
-def bitrate(about: str) -> pa.Column:
+def bitrate(about: str) -> Column:
     """Return a column of bitrates above 0, in which all computations are safe."""
     return number(about, more_than=0, at_most=MOST_KBPS, least=LEAST_KBPS, usual=(5, 1e6))
 
 
-def count(about: str) -> pa.Column:
+def count(about: str) -> Column:
     """Return a column of whole numbers, 0 or more."""
     return number(about, at_least=0, at_most=MOST_CLIENTS, whole=True)
 
 
-def _optional(about: str) -> pa.Column:
+def _optional(about: str) -> Column:
     """Return an optional column of numbers, 0 or more; 0 where it is absent."""
     return number(about, at_least=0, at_most=MOST_MBPS, optional=True, default=0.0)
 

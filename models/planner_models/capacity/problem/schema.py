@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import pandera.pandas as pa
-
-from planner.contract.tables import Table, choice, label, number
+from planner.contract.column_kinds import Column, choice, label, number
+from planner.contract.tables import Table
 from planner_models.networks import table_names
 from planner_models.networks.classes import CLASSES as NETWORK_CLASSES
 from planner_models.networks.classes import MOST_PRIORITY
@@ -27,12 +26,12 @@ DIRECTIONS: Final = ("undirected", "bidirected", "directed")
 MODULES_PER_LINK: Final = ("any", "one")
 
 
-def _rate(about: str, *, optional: bool = False, usual: tuple[float, float] | None = None) -> pa.Column:
+def _rate(about: str, *, optional: bool = False, usual: tuple[float, float] | None = None) -> Column:
     """Return a column of rates or capacities, Mbit/s: 0, or within what networks can carry."""
     return number(about, at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS, optional=optional, usual=usual)
 
 
-def _cost(about: str) -> pa.Column:
+def _cost(about: str) -> Column:
     """Return an optional column of costs; 0 where it is absent."""
     return number(about, at_least=0, at_most=MOST_COST, least=LEAST_COST, optional=True, default=0.0)
 

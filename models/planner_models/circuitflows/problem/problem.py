@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.contract.column_kinds import label, number
 from planner.contract.tables import (
     Table,
     collect_tables,
     file_name,
-    label,
-    number,
     report_unknown_names,
     row_name,
     shorten_faults,

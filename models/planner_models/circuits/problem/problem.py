@@ -13,14 +13,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from planner.contract.column_kinds import choice, label, number
 from planner.contract.tables import (
     SHOWN_ROWS,
     Table,
-    choice,
     collect_tables,
     file_name,
-    label,
-    number,
     row_name,
     shorten_faults,
     validate_fields,

@@ -11,19 +11,16 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
+from planner.contract.column_kinds import choice, label, number, window
 from planner.contract.notes import make_with_notes
 from planner.contract.tables import (
     Table,
-    choice,
     collect_tables,
     describe_rows,
     file_name,
-    label,
-    number,
     row_name,
     shorten_faults,
     validate_fields,
-    window,
 )
 from planner.errors import InputError, did_you_mean
 from planner.io.in_memory import take_tables

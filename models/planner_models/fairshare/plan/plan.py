@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.contract.tables import Table, choice, collect_tables, label, number, validate_tables
+from planner.contract.column_kinds import choice, label, number
+from planner.contract.tables import Table, collect_tables, validate_tables
 from planner.errors import PlanRejected
 from planner_models.fairshare.problem.problem import SharedStore, add_up
 from planner_models.fairshare.problem.tables import MOST_KOPS, MOST_NODES

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.contract.tables import Table, choice, label, number
+from planner.contract.column_kinds import choice, label, number
+from planner.contract.tables import Table
 
 ELASTIC, FIXED = "elastic", "fixed"
 MIXES: Final = (ELASTIC, FIXED)

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.contract.tables import Table, label, number, validate_tables
+from planner.contract.column_kinds import label, number
+from planner.contract.tables import Table, validate_tables
 from planner.errors import PlanRejected
 from planner_models.flowtables.plan.layout import LAYOUT, make_layout, read_groups
 from planner_models.flowtables.plan.lookup import fill_table, find_all, order_masks

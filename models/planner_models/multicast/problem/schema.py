@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import pandera.pandas as pa
-
-from planner.contract.tables import Table, label, number
+from planner.contract.column_kinds import Column, label, number
+from planner.contract.tables import Table
 
 MOST_MBPS: Final = 1e12  # an exabit per second
 LEAST_MBPS: Final = 1e-15  # but 0; less has no meaning, and its ratios overflow
@@ -15,14 +14,14 @@ MOST_ENTRIES: Final = 1e9
 
 def _count(
     about: str, *, at_least: float = 0, optional: bool = False, default: float | None = None
-) -> pa.Column:
+) -> Column:
     """Return a column of whole numbers."""
     return number(
         about, at_least=at_least, at_most=MOST_ENTRIES, whole=True, optional=optional, default=default
     )
 
 
-def _rate(about: str, *, more_than: float | None = None) -> pa.Column:
+def _rate(about: str, *, more_than: float | None = None) -> Column:
     """Return a column of rates, Mbit/s, within what networks can carry."""
     at_least = 0 if more_than is None else None
     return number(about, more_than=more_than, at_least=at_least, at_most=MOST_MBPS, least=LEAST_MBPS)

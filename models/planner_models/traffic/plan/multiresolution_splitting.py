@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
-from planner.contract.tables import Table, label, number, validate
+from planner.contract.column_kinds import label, number
+from planner.contract.tables import Table, validate
 from planner.errors import InputError
 from planner_models.traffic.plan import deployment
 from planner_models.traffic.plan import plan as routing

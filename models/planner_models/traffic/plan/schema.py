@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-import pandera.pandas as pa
-
-from planner.contract.tables import Table, label, number
+from planner.contract.column_kinds import Column, label, number
+from planner.contract.tables import Table
 from planner_models.traffic.plan.segments import SEGMENTS
 
 CLASS: Final = "the demand's class, where demands have classes"
 
 
-def _demand_ends() -> dict[str, pa.Column]:
+def _demand_ends() -> dict[str, Column]:
     return {
         "source": label("node where the demand starts"),
         "target": label("node where the demand ends"),
     }
 
 
-def _link_ends() -> dict[str, pa.Column]:
+def _link_ends() -> dict[str, Column]:
     return {"tail": label("node where the link starts"), "head": label("node where the link ends")}
 
 
-def _parallel_column() -> pa.Column:
+def _parallel_column() -> Column:
     about = "which of the links from tail to head, from 1"
     return number(about, at_least=1, whole=True, optional=True, default=1.0)
 
@@ -35,13 +34,12 @@ FLOWS: Final = Table(
         "target": label("node where the demand ends"),
         **_link_ends(),
         "rate_mbps": number("Mbit/s of the demand on this link", at_least=0),
-        "source": label("node where the demand starts"),
+        "source": label("node where the demand starts", optional=True),
         "parallel": _parallel_column(),
         "class": label(CLASS, optional=True),
     },
     may_be_empty=True,
 )
-FLOWS.columns["source"].required = False
 ROUTES: Final = Table(
     name="routes",
     about="Mbit/s of a demand on a path",

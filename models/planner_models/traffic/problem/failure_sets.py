@@ -11,7 +11,8 @@ import numpy as np
 from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import Table, file_name, label, number, row_name, shorten_faults
+from planner.contract.column_kinds import label, number
+from planner.contract.tables import Table, file_name, row_name, shorten_faults
 from planner.contract.tolerances import EXACT, exceeds
 from planner.errors import InputError
 from planner_models.traffic.problem.duplex_lines import DuplexLines

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandera.pandas as pa
 
 from planner.arrays import Ints
-from planner.contract.tables import Table, abbreviate, label
+from planner.contract.column_kinds import Column, label
+from planner.contract.tables import Table, abbreviate
 from planner.errors import did_you_mean
 from planner_models.networks.node_lists import RowFaults, parse_nodes
 from planner_models.traffic.problem.tunnels import find_links
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RULE_NAMES: Final = ("avoid", "use")
 
 
-def _blank(about: str) -> pa.Column:
+def _blank(about: str) -> Column:
     return label(about, optional=True, may_be_blank=True)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import pandera.pandas as pa
-
-from planner.contract.tables import Table, label, number
+from planner.contract.column_kinds import Column, label, number
+from planner.contract.tables import Table
 from planner_models.networks import table_names
 from planner_models.networks.classes import CLASSES
 from planner_models.networks.nodes import NODE_COLUMNS
@@ -29,7 +28,7 @@ ROUTING_METRICS: Final = (
 """Names of the routing metric in other tools; `cost` alone is a price too."""
 
 
-def rate_column(about: str, *, usual: tuple[float, float] | None = None) -> pa.Column:
+def rate_column(about: str, *, usual: tuple[float, float] | None = None) -> Column:
     """Return a column of rates or capacities, Mbit/s: 0, or within what networks can carry."""
     return number(about, at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS, usual=usual)
 
@@ -40,11 +39,10 @@ NODES: Final = Table(
     about="a place where traffic starts, ends or is switched",
     columns={
         **NODE_COLUMNS,
-        "group": label("part of the network that it belongs to, such as a pod"),
+        "group": label("part of the network that it belongs to, such as a pod", optional=True),
     },
     key=("node",),
 )
-NODES.columns["group"].required = False
 LINKS: Final = Table(
     name="links",
     other_names=table_names.LINKS,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from planner.contract.tables import Table, label, number
+from planner.contract.column_kinds import label, number
+from planner.contract.tables import Table
 from planner_models.networks.node_lists import LinkNames
 from planner_models.networks.tunnels import TUNNEL_COLUMNS, Tunnels, read_paths
 

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.tables import Table, choice, collect_tables, label, number, validate_tables
+from planner.contract.column_kinds import choice, label, number
+from planner.contract.tables import Table, collect_tables, validate_tables
 from planner.errors import PlanRejected
 from planner_models.updates.plan.replay import ACTIONS, ADD, FLIP, REMOVE, SPLIT, SWAP, Network, Operations
 from planner_models.updates.problem.problem import Update, find_codes

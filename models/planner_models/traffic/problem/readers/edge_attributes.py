@@ -193,8 +193,8 @@ def _check_values(rows: Rows, name: str, ours: str, values: Floats, faults: File
     """Add a fault for each edge whose value is out of the range of our column; missing ones are left out."""
     column = LINKS.columns[ours]
     series = pd.Series(values)
-    for check, test in zip(column.checks, (column.metadata or {})["tests"], strict=True):
+    for rule, test in column.rules:
         for row in (~test(series) & series.notna()).to_numpy().nonzero()[0].tolist():
             place, given = rows[row]
             text = shorten(given.get(name, "").strip())
-            faults.add(place, f": {name} is '{text}', {check.error}", rule=f"{name} {check.error}")
+            faults.add(place, f": {name} is '{text}', {rule}", rule=f"{name} {rule}")

@@ -1,0 +1,162 @@
+"""Columns of tables as systems declare them: names, numbers and windows, with the rules of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+
+MAX_WINDOW: Final = 1e15
+"""Largest number of a window; seconds and milliseconds since 1970 are below it."""
+Rule = tuple[str, Callable[[Any], Any]]
+"""Message where a value breaks a rule, and the test of an array or a series, value by value."""
+FINITE: Final = "must be a finite number"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of a table, with the rules of its values.
+
+    kind      what its values are: names, numbers, or windows (numbers, or times that are numbered)
+    about     what it means
+    rules     messages and tests; each value must pass all tests, blank ones aside
+    required  whether a table must have it
+    nullable  whether cells may be blank: "" for names, NaN for numbers
+    default   number where a column is absent; None: it stays absent
+
+    The rest is explained at `number`.
+    """
+
+    kind: Literal["text", "number", "window"]
+    about: str
+    rules: tuple[Rule, ...]
+    required: bool = True
+    nullable: bool = False
+    default: float | None = None
+    at_most: float | None = None
+    usual: tuple[float, float] | None = None
+    confused_with: str | None = None
+    share: bool = False
+    other_names: tuple[str, ...] = ()
+    counts_by_1024: bool = False
+    mistaken_for: str | None = None
+    when_absent: str | None = None
+
+    @property
+    def is_label(self) -> bool:
+        """Whether it holds names."""
+        return self.kind == "text"
+
+    def satisfied(self, values: Any) -> bool:
+        """Return whether all values of an array, none of them blank, pass all tests."""
+        return all(bool(test(values).all()) for _, test in self.rules)
+
+
+def label(
+    about: str, *, optional: bool = False, may_be_blank: bool = False, other_names: Sequence[str] = ()
+) -> Column:
+    """Return a column of names: text that is not empty; numbers are kept as text, as written.
+
+    may_be_blank  whether a cell may be empty, which is read as ""
+    other_names   names of such a column in other tools; case and punctuation do not matter
+    """
+    rules: list[Rule] = [] if may_be_blank else [("must not be empty", lambda s: s != "")]
+    return Column(
+        kind="text",
+        about=about,
+        rules=tuple(rules),
+        required=not optional,
+        nullable=may_be_blank,
+        other_names=tuple(other_names),
+    )
+
+
+def window(about: str, *, at_most: float = MAX_WINDOW, other_names: Sequence[str] = ()) -> Column:
+    """Return a column of windows: whole numbers in any step, or dates and times, which are numbered from 1.
+
+    other_names  names of such a column in other tools; case and punctuation do not matter
+    """
+    rules: list[Rule] = [
+        (FINITE, np.isfinite),
+        ("must be at least 0", lambda s: s >= 0),
+        (f"must be at most {at_most:g}", lambda s: s <= at_most),
+        ("must be a whole number", lambda s: np.floor(s) == s),
+    ]
+    return Column(kind="window", about=about, rules=tuple(rules), other_names=tuple(other_names))
+
+
+def choice(
+    about: str, values: Sequence[str], *, optional: bool = False, may_be_blank: bool = False
+) -> Column:
+    """Return a column of text that holds one of the given words.
+
+    may_be_blank  whether a cell may be empty too, which is read as ""
+    """
+    known = {*values, ""} if may_be_blank else set(values)
+    rule = "must be one of " + ", ".join(values) + (", or blank" if may_be_blank else "")
+    rules: tuple[Rule, ...] = ((rule, lambda s: s.isin(known)),)
+    return Column(kind="text", about=about, rules=rules, required=not optional, nullable=may_be_blank)
+
+
+def number(
+    about: str,
+    *,
+    more_than: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    least: float | None = None,
+    whole: bool = False,
+    optional: bool = False,
+    may_be_blank: bool = False,
+    default: float | None = None,
+    usual: tuple[float, float] | None = None,
+    confused_with: str | None = None,
+    share: bool = False,
+    other_names: Sequence[str] = (),
+    counts_by_1024: bool = False,
+    mistaken_for: str | None = None,
+    when_absent: str | None = None,
+) -> Column:
+    """Return a column of finite numbers; an optional column that is absent is filled with `default`.
+
+    least  of the numbers above 0; smaller ones have no meaning, and their ratios may overflow
+    whole  whether numbers must be whole
+    may_be_blank  whether a cell may be empty, which is read as NaN
+    usual  range of the median; another one is said, as it may be of another unit
+    confused_with  column that users take for this one, such as the longitude for the latitude
+    share  whether numbers are shares of something, which may be written in percent: 50% is read as 0.5
+    other_names  names of such a column in other tools, without unit; case and punctuation do not matter
+    counts_by_1024  whether a TB is 1,024 GB in this column, as in price lists
+    mistaken_for  column that other tools call by this name; a file without that column is asked about
+    when_absent  what the default means, which is said of a file without the column
+    """
+    rules: list[Rule] = [(FINITE, np.isfinite)]
+    if more_than is not None:
+        rules.append((f"must be greater than {more_than:g}", lambda s: s > more_than))
+    if at_least is not None:
+        rules.append((f"must be at least {at_least:g}", lambda s: s >= at_least))
+    if at_most is not None:
+        rules.append((f"must be at most {at_most:g}", lambda s: s <= at_most))
+    if least is not None:
+        rule = f"must be at least {least:g}" if at_least is None else f"must be 0 or at least {least:g}"
+        rules.append((rule, lambda s: (s <= 0) | (s >= least)))
+    if whole:
+        rules.append(("must be a whole number", lambda s: np.floor(s) == s))
+    return Column(
+        kind="number",
+        about=about,
+        rules=tuple(rules),
+        required=not optional,
+        nullable=may_be_blank,
+        default=None if may_be_blank else default,
+        at_most=at_most,
+        usual=usual,
+        confused_with=confused_with,
+        share=share,
+        other_names=tuple(other_names),
+        counts_by_1024=counts_by_1024,
+        mistaken_for=mistaken_for,
+        when_absent=when_absent,
+    )
