@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
+def pytest_collection_finish() -> None:
+    """Keep what stays until the end, such as thousands of tests, from each later garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 def _minutes(item: pytest.Item) -> float:

@@ -22,6 +22,8 @@ NAMES = (
     *("analytics", "brokering", "capacity", "circuits", "coflows", "contracts", "fairshare", "livevideo"),
     *("multicast", "rotors", "topology", "traffic", "updates"),
 )
+LONG = ("capacity", "coflows", "contracts")
+"""Systems whose models take seconds to solve."""
 METRIC = re.compile(
     r"^[\\*] metric: (?P<metric>\w+) = (?:(?P<scale>[-+.e\d]+) \* )?objective value"
     r"(?: (?P<sign>[-+]) (?P<offset>[.e\d]+))?(?:, (?P<unit>.+))?$"
@@ -60,7 +62,10 @@ def export(system: System, problem: object, design: Design, folder: Path) -> lis
     return paths
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in NAMES],
+)
 def test_the_stated_metric_is_that_of_the_plan(name: str, tmp_path: Path) -> None:
     system: System = importlib.import_module(f"planner_models.{name}").SYSTEM
     problem = system.problem.sample()

@@ -20,8 +20,8 @@ from tests.fuzzing.cases import reader_names
 from tests.fuzzing.running import FIRST_CRAFTED, run_case
 
 CASES = int(os.environ.get("PLANNER_FUZZ_CASES") or 10_000)
-FAST_CASES = 25
-FAST_CRAFTED = 10
+FAST_CASES = 12
+FAST_CRAFTED = 6
 FORMER_FAULTS = (1895, 9132)
 """Cases that once ended in an internal error.
 

@@ -67,6 +67,7 @@ def test_numbers_without_limits_have_a_number_field(annotation: str, default: fl
     assert app.session_state["set"] == default
 
 
+@pytest.mark.slow
 def test_choices_switches_and_lists() -> None:
     assert form("Literal['a', 'b']", "b").selectbox[0].value == "b"
     assert form("bool", True).toggle[0].value is True

@@ -256,6 +256,7 @@ def test_a_download_includes_its_tables(tmp_path: Path) -> None:
     assert '"max_utilization": 0.4' in done.out
 
 
+@pytest.mark.slow
 def test_a_workbook_in_the_words_of_others_is_understood_with_one_question(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     book.remove(book.active)  # type: ignore[arg-type]

@@ -100,6 +100,7 @@ def test_a_problem_without_classes_is_its_own_merged_problem(problem: Traffic, f
     assert "classes" not in problem.size()
 
 
+@pytest.mark.slow
 @given(class_problems(), st.integers(1, 9))
 def test_classes_stay_with_other_rates(problem: Traffic, factor: int) -> None:
     other = problem.with_rates(problem.rate_mbps * factor)

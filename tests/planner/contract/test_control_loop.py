@@ -246,6 +246,7 @@ timings = st.lists(
 )  # period, computing, link, wait beyond the link
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(timings, st.integers(0, 25))
 def test_as_a_clock_that_ticks_through_every_second(

@@ -268,6 +268,7 @@ def test_the_workbook_of_the_documentation(tmp_path: Path, monkeypatch: pytest.M
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["classes", "routes"])
 def test_the_tables_of_a_page_are_the_sheets_of_a_workbook_too(page: str, tmp_path: Path) -> None:
     text = (Path(__file__).parents[3] / "docs" / "howto" / f"{page}.md").read_text(encoding="utf-8")

@@ -32,6 +32,7 @@ def test_the_list_is_the_plan(found: Upgrades) -> None:
     assert found.metrics == found.run.metrics
 
 
+@pytest.mark.slow
 def test_each_step_reaches_as_much_and_the_last_one_all(found: Upgrades) -> None:
     reached = [found.first["delivered_mbps"], *(step.metrics["delivered_mbps"] for step in found.steps)]
     assert all(after >= before for before, after in itertools.pairwise(reached))  # type: ignore[operator]

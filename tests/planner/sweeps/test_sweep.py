@@ -149,6 +149,7 @@ print(result.exit_code, result.made, seen[-1], frame["problem.seed"].tolist(), f
         assert "plan" not in store.runs() or store.runs()["plan"].isna().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [

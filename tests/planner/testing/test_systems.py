@@ -64,7 +64,7 @@ EXHAUSTIVE = (
 )
 """Beginnings of the names of conformance tests that repeat slow ones on another problem."""
 
-PROMPT = ("capacity", "circuits", "rotors", "topology")
+PROMPT = ("capacity", "rotors", "topology")
 """Systems whose designs take a few seconds together, with compiling."""
 
 WITH_DESIGNS = (
@@ -149,8 +149,10 @@ def test_false_claims_are_found(decide: Callable[..., Any], line: str) -> None:
     false = dataclasses.replace(ours, name=decide.__name__, decide=decide, model=None)
     wrong = dataclasses.replace(system, designs=(ours, false))
     for case in conformance_cases(wrong, problems=[SMALL["traffic"](system.problem.presets)]):
+        if f": {false.name}: " not in case.name and "no plan beats a bound" not in case.name:
+            continue
         try:
-            case.run() if case.name.startswith("problem 0") else None
+            case.run()
         except Exception as error:  # a test fails by any error
             if line in f"{case.name}: {type(error).__name__}: {error}":
                 return

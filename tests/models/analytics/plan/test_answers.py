@@ -91,6 +91,7 @@ def test_observations_are_exact_or_late_noisy_or_coarse() -> None:
     assert np.allclose(coarse.capacity_mbps[:, 6:], problem.capacity_mbps[:, 6:])
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(problems(), st.integers(0, 1_000))
 def test_compiled_answers_and_loads_are_those_of_plain_loops(problem: Analytics, seed: int) -> None:

@@ -25,6 +25,7 @@ def draw_levels(problem: Analytics, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, counts, size=shape)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(problems(), st.integers(0, 1_000))
 def test_bytes_are_fewer_exactly_where_data_is_merged(problem: Analytics, seed: int) -> None:

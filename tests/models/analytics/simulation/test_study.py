@@ -84,6 +84,7 @@ def test_variation_has_mean_one_and_keeps_cells_within_records() -> None:
     assert (varied.cells <= varied.records * (1 + 1e-9)).all()
 
 
+@pytest.mark.slow
 def test_answers_stay_fresh_within_seconds_as_bandwidth_halves() -> None:
     """Adaptation each second keeps delays within seconds; without it, data falls ever further behind."""
     problem = latency_histogram(

@@ -43,6 +43,7 @@ def test_clusters_of_one_place_stand_apart() -> None:
     assert drawn.nodes["label"].tolist()[-1] == "Lyon"
 
 
+@pytest.mark.slow
 def test_large_maps_say_what_they_leave_out(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = generators.world(clients=200, places=12, seed=1)
     everything = picture(problem)

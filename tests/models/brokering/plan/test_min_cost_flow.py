@@ -66,6 +66,7 @@ def test_the_bound_is_the_cost_of_the_linear_program(problem: Brokering, arcs: i
     assert cost == pytest.approx(least, rel=1e-4)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(heavy_tailed_markets())
 def test_the_linear_program_has_the_same_bound(problem: Brokering) -> None:

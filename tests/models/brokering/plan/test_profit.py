@@ -24,6 +24,7 @@ def test_fig_3_7_flat_prices_lose_money_and_bids_earn() -> None:
     assert bids.loc["X", "profit_at_cluster_price"] == pytest.approx(0.2 * 0.45 * (100 * 0.20 + 800 * 0.01))
 
 
+@pytest.mark.slow
 def test_countries_and_cdns_add_up_to_the_same() -> None:
     problem = world(clients=500, places=40, seed=2)
     plan = assignment.assign(observe.brokered(problem)).plan

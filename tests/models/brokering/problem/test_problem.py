@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
 from planner_models.brokering import Brokering
@@ -21,6 +22,7 @@ def test_tables_make_the_same_problem_again(problem: Brokering) -> None:
     assert np.array_equal(transportation_problem(again).cost, transportation_problem(problem).cost)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(markets())
 def test_an_observation_is_a_problem_like_any(problem: Brokering) -> None:

@@ -67,6 +67,7 @@ def test_the_traffic_and_profit_of_cdns_add_up_to_those_of_the_market() -> None:
     assert result.metrics["profit_per_hour"] == pytest.approx(rounds["profit_per_hour"].mean())
 
 
+@pytest.mark.slow
 def test_cdns_learn_only_where_a_design_announces_prices() -> None:
     assert run_day("brokered").metrics["profit_per_hour"] == 0
     assert set(run_day("brokered").rounds["controller"]) == {"brokered"}
@@ -79,6 +80,7 @@ def test_a_simulation_repeats_exactly() -> None:
         pd.testing.assert_frame_equal(one.tables[name], other.tables[name])
 
 
+@pytest.mark.slow
 def test_the_shipped_scenario_runs_with_each_of_its_designs() -> None:
     result = simulate("brokering/learning_market")
     assert [run.entry.label for run in result.runs] == ["brokered", "marketplace"]

@@ -62,6 +62,7 @@ def test_the_formal_model_has_the_same_optimum(seed: int, years: int) -> None:
     assert run.metrics["total_cost"] == pytest.approx(pyo.value(model.goal), rel=2e-4, abs=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(seed=seeds)
 def test_paths_are_all_those_within_the_limit(seed: int) -> None:
@@ -97,6 +98,7 @@ def test_looser_limits_never_cost_more() -> None:
     assert (tight, loose, none) == (pytest.approx(8.0), pytest.approx(4.0), pytest.approx(4.0))
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(seed=seeds)
 def test_looser_limits_of_any_demand_never_cost_more(seed: int) -> None:

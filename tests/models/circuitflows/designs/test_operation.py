@@ -89,6 +89,7 @@ def test_a_run_repeats_exactly(small: FlowsInTime) -> None:
         pd.testing.assert_frame_equal(frame, second[name])
 
 
+@pytest.mark.slow
 def test_schedulers_on_application_data_give_big_flows_more_circuit_time() -> None:
     """Reaction against transparency: shallow queues make small flows look like big ones."""
     problem = generators.mixed(rings=1, horizon_us=30_000.0, seed=3)

@@ -111,6 +111,7 @@ def operations(draw: st.DrawFn, problem: FlowsInTime) -> Operation:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(data=st.data(), rings=st.integers(1, 2), seed=st.integers(0, 3))
 def test_no_operation_beats_the_bound(data: st.DataObject, rings: int, seed: int) -> None:

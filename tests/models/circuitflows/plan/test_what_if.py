@@ -32,6 +32,7 @@ def scenario(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_gains_of_changes_are_those_of_solving_again(scenario: Path) -> None:
     done = planner("explain", scenario, "--json")
     assert done.code == 0, done.err
@@ -50,6 +51,7 @@ def test_gains_of_changes_are_those_of_solving_again(scenario: Path) -> None:
     assert rows["TDTCP in place of Reno"]["gain"] > rows["reTCP, 2 and 0.5"]["gain"] > 0
 
 
+@pytest.mark.slow
 def test_racks_and_flows_add_up(scenario: Path) -> None:
     explained = json.loads(planner("explain", scenario, "--json").out)["explanation"]
     problem = generators.strobe(racks=4, horizon_us=20_000.0)

@@ -50,6 +50,7 @@ def most_by_brute_force(problem: Circuits) -> float:
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_design_beats_the_optimum_with_any_parameter(seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -76,6 +76,7 @@ def test_without_a_week_solstice_and_eclipse_serve_everything(problem: Circuits)
         assert not len(check(problem, decision.plan))
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(problem=problems())
 def test_the_optimum_is_that_of_the_formal_model(problem: Circuits) -> None:
@@ -468,6 +469,7 @@ def test_where_no_time_is_left_the_bound_is_that_of_ports(monkeypatch: pytest.Mo
     assert proof.objective <= proof.bound * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_more_kinds_of_days_make_the_bound_tighter_and_it_still_holds() -> None:
     problem = generators.skewed(racks=8, large=2, small=2, window_us=500.0, seed=1)
     bounds = [upper_bound.bound_schedules(problem, kinds=kinds).proof.bound for kinds in (1, 3, 8)]

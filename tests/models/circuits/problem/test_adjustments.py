@@ -40,6 +40,7 @@ def test_without_a_packet_switch_circuits_carry_what_is_served() -> None:
     assert solstice.schedule(RINGS).plan.packet["bits"].sum() > 0
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.integers(0, 20), st.sampled_from([40.0, 200.0, 600.0]))
 def test_longer_nights_and_slower_circuits_serve_no_more(seed: int, night_us: float) -> None:

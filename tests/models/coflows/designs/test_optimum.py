@@ -58,6 +58,7 @@ def without_packets(problem: CoflowsInTime) -> CoflowsInTime:
     return replace(problem, racks=problem.racks.assign(packet_mbps=0.0))
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(problems(most_flows=6))
 def test_no_design_on_circuits_is_better_and_the_optimum_beats_no_bound(problem: CoflowsInTime) -> None:
@@ -75,6 +76,7 @@ def test_no_design_on_circuits_is_better_and_the_optimum_beats_no_bound(problem:
         assert best <= other * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=4, deadline=None)
 @given(problems(most_flows=4, switches=1))
 def test_more_switches_and_shorter_setups_never_hurt(problem: CoflowsInTime) -> None:
@@ -115,6 +117,7 @@ def test_the_order_bound_is_the_least_over_all_orders(count: int, switches: int,
     assert least_sum_ms(arrival, alone, time, peers.astype(np.int64), 2.0, switches) == pytest.approx(least)
 
 
+@pytest.mark.slow
 def test_a_flow_is_interrupted_for_a_shorter_coflow_where_that_pays() -> None:
     """The long one needs 100 ms from 10 ms on; the short one, 5 ms, arrives at 50 ms."""
     flows = [("long", "a", "b", 100.0), ("short", "a", "c", 5.0)]

@@ -26,6 +26,7 @@ PLANS = {design.name: design.decide for design in DESIGNS if not design.is_bound
 FAST = [name for name in PLANS if name not in ("most_served", "optimum")]
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(problems())
 def test_plans_carry_all_within_limits_and_beat_no_bound(problem: CoflowsInTime) -> None:

@@ -40,7 +40,7 @@ def test_a_short_flow_is_complete_at_any_time(name: str, at_ms: float, size: flo
     assert alone_ms - 8 * np.spacing(at_ms) <= decision.proof.objective <= slowest * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("name", ["sunflow", "hybrid", "optimum"])
+@pytest.mark.parametrize("name", ["sunflow", "hybrid", pytest.param("optimum", marks=pytest.mark.slow)])
 def test_a_later_start_changes_no_completion_time(name: str) -> None:
     flows = [("c1", 0.0, 2e6), ("c2", 0.05, 3_000.0), ("c3", 0.05001, 64.0), ("c4", 2.0, 1e5)]
     means = [

@@ -41,6 +41,7 @@ def test_the_bound_is_below_the_least_bill(problem: Month) -> None:
         assert known <= bound <= least * (1 + 1e-6) + 0.02
 
 
+@pytest.mark.slow
 def test_a_free_window_is_not_shared_out() -> None:
     problem = generators.month(cdns=4, days=2, window_minutes=30, seed=1)
     known, bound = bound_of(problem)

@@ -214,6 +214,7 @@ def test_content_is_refused_where_its_penalty_is_lower_than_what_carrying_it_cos
     assert bound == pytest.approx(expected, rel=1e-4, abs=0.02)
 
 
+@pytest.mark.slow
 def test_the_model_of_several_regions_has_the_sum_of_their_least_bills() -> None:
     problem = SYSTEM.problem.presets["small"]()
     assert len(problem.regions) > 1

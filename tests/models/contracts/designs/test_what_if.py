@@ -74,6 +74,7 @@ def test_terms_beyond_the_number_that_is_planned_again_have_a_largest_saving_onl
     assert "saves at most" in " ".join(none.explanation.sentences)
 
 
+@pytest.mark.slow
 def test_no_term_saves_more_than_is_said() -> None:
     problem = make(TRAFFIC, CONTRACTS)
     explained = planner.explain(problem, design="optimum", again=2)

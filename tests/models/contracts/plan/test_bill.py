@@ -75,6 +75,7 @@ def test_amounts_are_whole_cents() -> None:
     assert (row["amount"], row["computed"]) == (0.13, 0.125)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(months(windows=30))
 def test_the_designs_amounts_agree_to_the_cent(problem: Month) -> None:

@@ -44,6 +44,7 @@ def hard_store(seed: int) -> SharedStore:
     return SharedStore.from_tables(tables)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_no_design_beats_the_bound_and_every_plan_is_valid(seed: int) -> None:
     problem = hard_store(seed)

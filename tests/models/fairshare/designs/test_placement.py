@@ -41,6 +41,7 @@ def least_by_brute_force(problem: SharedStore, load: np.ndarray) -> float:
     return best
 
 
+@pytest.mark.slow
 def test_small_placements_are_near_the_best() -> None:
     for seed in range(12):
         problem = generators.small(seed=seed)
@@ -172,6 +173,7 @@ def test_where_memory_is_short_replicas_of_most_value_stay() -> None:
     assert moves.move_least(empty, load, slack=0.1).replicas.partition.tolist() == [3, 4]
 
 
+@pytest.mark.slow
 def test_moves_are_within_their_limit_and_their_bound() -> None:
     for seed in range(4):
         problem = generators.zipf(

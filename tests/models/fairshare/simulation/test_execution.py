@@ -105,6 +105,7 @@ def test_demand_changes_at_events() -> None:
     np.testing.assert_allclose(first, [0.1, 0.3, 0.0, 0.0], atol=0.03)
 
 
+@pytest.mark.slow
 def test_runs_repeat_exactly() -> None:
     problem = zipf(tenants=4, partitions=4, nodes=3, seed=3)
     frames = []

@@ -208,6 +208,7 @@ def test_table_1_has_the_order_of_the_paper() -> None:
     assert misses[2] > 50 * misses[4]
 
 
+@pytest.mark.slow
 def test_few_masks_beat_few_misses() -> None:
     problem = firewall(rules=150, connections=1_000, seed=3)
     metrics = {design.name: measure(problem, design.run(problem).plan, None) for design in SYSTEM.designs}

@@ -69,6 +69,7 @@ def test_every_row_holds_for_all_streams_that_fit(kbps: list[float], capacity_mb
                 assert (usage <= rows.limit * (1 + 1e-9)).all()
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from([300.0, 500.0, 700.0, 1_100.0]), min_size=2, max_size=6), st.floats(0.2, 3.0))
 @settings(max_examples=20)
 def test_no_bound_is_below_the_best_streams(kbps: list[float], capacity_mbps: float) -> None:

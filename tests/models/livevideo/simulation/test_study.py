@@ -56,6 +56,7 @@ def test_the_shipped_scenario_shows_who_reacts_to_the_failure() -> None:
     assert hybrid["served"] == 1.0
 
 
+@pytest.mark.slow
 def test_a_simulation_repeats_by_its_seed() -> None:
     problem = generators.ec2_testbed(videos=20, link_mbps=5.0)
     one, same, other = (simulate(problem, "hybrid", loss=0.5, seed=seed) for seed in (1, 1, 2))

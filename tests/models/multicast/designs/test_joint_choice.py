@@ -118,6 +118,7 @@ def wide_switches(groups: int, *, core: float = 999.0, seed: int = 1) -> Multica
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "core"), [(60, 999.0), (60, 12.0)])
 def test_wide_switches_are_within_two_percent_of_the_bound(groups: int, core: float) -> None:
     problem = wide_switches(groups, core=core)

@@ -69,6 +69,7 @@ def test_churn_needs_tenants() -> None:
         run(Multicast.from_tables(tree()), "partitioned")
 
 
+@pytest.mark.slow
 def test_the_shipped_scenario_shows_that_coordination_pays() -> None:
     result = simulate("multicast/churn_simulation")
     assert result.exit_code == 0

@@ -60,6 +60,7 @@ def test_routing_over_given_links_is_optimal(preset: str, blocks: int, ports: in
     assert optimum.plan(problem).proof.status is Status.OPTIMAL
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(problem=fabrics())
 def test_every_design_keeps_limits_and_no_bound_is_beaten(problem: Fabric) -> None:
@@ -79,6 +80,7 @@ def test_every_design_keeps_limits_and_no_bound_is_beaten(problem: Fabric) -> No
         assert scale <= scale_by_oracle(problem, links) * (1 + 1e-6) + 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(problem=fabrics(with_links=True))
 def test_more_ports_and_more_moves_never_hurt(problem: Fabric) -> None:
@@ -213,6 +215,7 @@ def test_a_demand_without_any_path_is_a_result(design: Design) -> None:
     assert run.metrics["stretch"] is None
 
 
+@pytest.mark.slow
 def test_the_optimum_of_many_blocks_has_a_plan_and_a_bound_at_the_time_limit() -> None:
     problem = generators.gravity(blocks=16, seed=1)
     best = optimum.plan(problem).proof.objective

@@ -89,6 +89,7 @@ def solve_levels(problem: Traffic, order: str) -> list[float]:
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["strict", "weighted"])
 @given(problem=class_problems(max_nodes=4, max_demands=3))
 @settings(max_examples=15)
@@ -124,6 +125,7 @@ def test_more_capacity_never_hurts_the_highest_class(problem: Traffic, factor: f
     assert values[1] >= values[0] * (1 - 1e-6)
 
 
+@pytest.mark.slow
 @given(class_problems())
 @settings(max_examples=12)
 def test_lower_classes_take_nothing_from_the_highest(problem: Traffic) -> None:

@@ -25,6 +25,7 @@ def best(problem: Traffic) -> float:
     return value
 
 
+@pytest.mark.slow
 @given(problems(max_nodes=6, max_demands=5), st.sampled_from([0.05, 0.1, 0.3]))
 @settings(max_examples=30, deadline=None)
 def test_all_phases_reach_the_ratio_and_every_bound_holds(problem: Traffic, epsilon: float) -> None:

@@ -57,6 +57,7 @@ def test_every_demand_is_served_over_shortest_paths(problem: Traffic, seed: int)
         assert measure(problem, decision.plan, None)["mean_path_stretch"] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_hashing_many_flows_comes_close_to_splitting() -> None:
     """The mean over many hashes is the even split."""
     problem = generators.fat_tree(k=4)

@@ -61,6 +61,7 @@ def test_local_restoration_moves_traffic_to_the_routes_that_survive() -> None:
     assert found["c<->d"]["lost_mbps"] == pytest.approx(5.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(problems(max_nodes=5), st.data())
 def test_the_check_of_a_plan_on_the_failed_network_says_the_same(

@@ -21,6 +21,7 @@ from planner_models.traffic.plan.delivery import delivered_rates, surviving_flow
 from tests.models.traffic.networks import problems
 
 
+@pytest.mark.slow
 @given(problem=problems(), factor=st.sampled_from([1.0, 3.0, 10.0]))
 def test_what_survives_is_a_plan_that_delivers_as_much(problem: Traffic, factor: float) -> None:
     problem = problem.scale_demands(factor)

@@ -60,6 +60,7 @@ def test_plan_weights_and_claims_agree(problem: Traffic, seed: int, goal: link_w
     assert decision.proof.objective == pytest.approx(used(problem, weight))
 
 
+@pytest.mark.slow
 @given(problems(), st.integers(0, 20))
 def test_the_scores_of_the_search_are_those_of_its_weights(problem: Traffic, seed: int) -> None:
     search = link_weights._Search(
@@ -70,6 +71,7 @@ def test_the_scores_of_the_search_are_those_of_its_weights(problem: Traffic, see
     assert search.state.best_score[0] == pytest.approx(used(problem, search.state.best), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_search_improves_on_the_network_as_it_is() -> None:
     problem = generators.germany50()
     decision = link_weights.route(problem, evaluations=3000)
@@ -112,6 +114,7 @@ def test_weights_are_a_table_of_the_plan() -> None:
     assert list(plan.to_tables()["weights"]) == ["tail", "head", "parallel", "weight"]
 
 
+@pytest.mark.slow
 @given(problems())
 def test_no_routing_is_better_than_the_bound_of_weights(problem: Traffic) -> None:
     proof = link_weights.route(problem, evaluations=50).proof

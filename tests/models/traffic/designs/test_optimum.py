@@ -164,6 +164,7 @@ def test_the_cheapest_plan_of_those_that_deliver_the_most() -> None:
         assert run.proof.bound_scope is not None
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(problem=problems(max_nodes=5), factor=st.sampled_from([0.1, 1.0, 4.0]))
 def test_formal_model_and_exported_model_agree_with_the_default(problem: Traffic, factor: float) -> None:

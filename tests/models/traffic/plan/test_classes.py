@@ -67,6 +67,7 @@ def test_overload_that_drops_does_not_tell_classes_apart(problem: Traffic) -> No
         )
 
 
+@pytest.mark.slow
 @given(class_problems())
 @settings(max_examples=12)
 def test_plans_with_flows_per_target_have_those_of_each_class(problem: Traffic) -> None:

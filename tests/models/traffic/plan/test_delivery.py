@@ -124,6 +124,7 @@ def test_long_paths_around_a_ring(length: int, hops: int, rate: float) -> None:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(problem=problems(max_nodes=6, max_demands=8), factor=st.sampled_from([0.5, 2.0, 10.0]))
 def test_equals_the_twin_in_plain_python(problem: Traffic, factor: float) -> None:

@@ -252,6 +252,7 @@ def test_packets_through_any_plan(problem: Traffic, bits: int) -> None:
         assert shares(switches, sent) == shares_of_rules(made, demand.source, demand.target)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(networks(), st.integers(2, 4))
 def test_counters_split_the_packets_of_each_switch(problem: Traffic, bits: int) -> None:

@@ -324,6 +324,7 @@ def test_rates_are_bytes_over_the_time_since_the_last_measurement() -> None:
     assert flow_scheduler._measure_rates(problem, now, before).tolist() == [8.0, 0.0, 2.5]
 
 
+@pytest.mark.slow
 def test_shorter_intervals_serve_more() -> None:
     """The direction of Figure 10, on 16 hosts; never more than what splits everything can."""
     problem = tree()

@@ -55,6 +55,7 @@ def test_metrics_are_those_declared() -> None:
     assert set(run(warm_up_s=0.1).metrics) == {metric.name for metric in study.METRICS}
 
 
+@pytest.mark.slow
 def test_the_shipped_scenario_compares_its_designs() -> None:
     result = simulate("traffic/flow_simulation", designs=["ecmp_hash", "localflow"])
     assert [single.error for single in result.runs] == [None, None]

@@ -63,6 +63,7 @@ def fewest(problem: Update, name: str, may_lose: bool) -> int:
     return best[frozenset(changed)]
 
 
+@pytest.mark.slow
 @PROFILE
 @given(problem=updates(most_switches=5, classes=1), guarantee=st.sampled_from(["none", "no_loop"]))
 def test_weaker_guarantees_need_fewer_rounds(problem: Update, guarantee: str) -> None:
@@ -80,6 +81,7 @@ def test_weaker_guarantees_need_fewer_rounds(problem: Update, guarantee: str) ->
     assert not set(check(problem, greedy.plan).frame["limit"]) & {"loop", "black_hole"}
 
 
+@pytest.mark.slow
 @PROFILE
 @given(problem=updates(most_switches=6, classes=2))
 def test_neighbours_neither_loop_nor_lose_packets(problem: Update) -> None:

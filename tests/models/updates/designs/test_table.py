@@ -118,6 +118,7 @@ def test_switches_that_no_packet_reaches_change_at_once(switches: int) -> None:
     assert not len(check(generators.zigzag(switches=switches, first_only=True), decision.plan))
 
 
+@pytest.mark.slow
 def test_rounds_filled_greedily_may_be_more_than_needed() -> None:
     problem = planner.load("updates/greedy_order").make_problem()
     assert isinstance(problem, Update)
@@ -225,6 +226,7 @@ def test_shares_without_overload_against_the_formal_model(slack: float, seed: in
         assert len(found.share) - 1 <= whole.proof.objective or found.least >= 2
 
 
+@pytest.mark.slow
 @PROFILE
 @given(problem=updates(classes=3))
 def test_an_update_back_takes_as_many_rounds(problem: Update) -> None:

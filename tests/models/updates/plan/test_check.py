@@ -29,6 +29,7 @@ def in_random_rounds(problem: Update, seed: int) -> UpdatePlan:
     return make_plan(problem, steps)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(problem=updates(), seed=st.integers(0, 1000))
 def test_the_union_finds_exactly_the_mixtures_that_enumeration_finds(problem: Update, seed: int) -> None:

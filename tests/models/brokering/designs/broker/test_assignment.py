@@ -96,6 +96,7 @@ def test_no_assignment_sheds_fewer_or_costs_less(problem: Brokering, scale: floa
     assert not len(SYSTEM.plan.check(problem, decision.plan))
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(markets(max_clients=2), st.sampled_from([0.2, 0.5]))
 def test_the_printed_model_sheds_the_same(problem: Brokering, scale: float) -> None:
@@ -136,6 +137,7 @@ def test_more_clients_without_service_never_look_cheaper() -> None:
     assert more["objective"] >= least["objective"]
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(markets(max_clients=6))
 def test_the_bound_of_the_flow_holds(problem: Brokering) -> None:

@@ -53,6 +53,7 @@ def lose_some(network: Network) -> Network:
 # --- Reno ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_reno_grows_by_a_packet_a_round_trip_and_halves_after_a_loss() -> None:
     """A round trip of 100 ms: 30, 31, 32, ... packets, half of it after a loss, and on (RFC 5681)."""
     trip = 4 * 25_000 + 25.0

@@ -326,6 +326,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(case=cases())
 def test_the_compiled_network_does_as_its_plain_twin(case: dict[str, Any]) -> None:

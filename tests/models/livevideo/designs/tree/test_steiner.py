@@ -22,6 +22,7 @@ def with_one_object(one: LiveVideo) -> LiveVideo:
     return one.with_requests(one.requests[one.object == item].reset_index(drop=True))
 
 
+@pytest.mark.slow
 @given(st.integers(2, 6).flatmap(lambda tiers: problems(tiers=tiers, rules=True)))
 @settings(max_examples=25)
 def test_one_object_alone_gets_its_best_tree(one: LiveVideo) -> None:

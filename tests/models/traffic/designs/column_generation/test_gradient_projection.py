@@ -16,6 +16,7 @@ from planner_models.traffic.designs.column_generation.reduced_problem import Red
 from tests.models.traffic.networks import problems
 
 
+@pytest.mark.slow
 @given(problems(max_nodes=7, max_demands=6))
 @settings(max_examples=40, deadline=None)
 def test_passes_serve_every_pair_in_full_and_find_the_optimum(problem: Traffic) -> None:

@@ -165,6 +165,7 @@ def test_no_failures_overload_a_link_or_stop_what_is_guaranteed(
                 assert arrives[pair] >= row.rate_mbps * (1 - 1e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(problems(parallel=False))
 def test_more_failures_never_admit_more(problem: Traffic) -> None:
@@ -212,6 +213,7 @@ def solve_over_all_failures(problem: Traffic, k: int) -> float:
     return -float(solved.fun)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(class_problems())
 def test_classes_keep_their_guarantees(problem: Traffic) -> None:

@@ -153,6 +153,7 @@ def test_a_pinned_demand_has_no_guarantee_where_its_pin_fails() -> None:
     assert decision.plan.routes["path"].tolist() == ['["a", "b", "d"]']
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(problems(max_nodes=5, max_demands=4, parallel=False))
 def test_the_optimum_is_that_of_one_program_over_all_failures(problem: Traffic) -> None:
@@ -182,6 +183,7 @@ def test_the_same_share_of_all_is_that_of_one_program(problem: Traffic) -> None:
     assert not len(check(problem, decision.plan))
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(problems(max_nodes=5, parallel=False), st.data())
 def test_fewer_failures_never_admit_less(problem: Traffic, data: st.DataObject) -> None:

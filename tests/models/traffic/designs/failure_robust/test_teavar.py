@@ -129,6 +129,7 @@ def solve_all_scenarios(problem: Traffic, availability: float, *, is_total: bool
     return float(solved.fun)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(risky(), st.sampled_from([0.0, 0.5, 0.9]), st.sampled_from(["largest", "total"]))
 def test_the_risk_is_that_of_all_scenarios(problem: Traffic, availability: float, loss: str) -> None:

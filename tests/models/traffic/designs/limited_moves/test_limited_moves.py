@@ -300,6 +300,7 @@ def test_under_limits_it_is_the_optimum_of_a_program_over_routes_that_keep_them(
         assert made.proof.bound == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 1_000_000), st.sampled_from(["delivered", "utilization", "cost"]))
 def test_under_limits_more_may_move_and_all_is_the_unlimited_optimum(seed: int, objective: str) -> None:

@@ -16,6 +16,7 @@ from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import network, problems
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(problems(max_nodes=6, max_demands=6, costs=True), st.sampled_from([0.3, 1.0, 4.0]))
 def test_no_routing_that_delivers_as_much_costs_less_than_the_bound(problem: Traffic, factor: float) -> None:

@@ -22,6 +22,7 @@ from tests.models.traffic.networks import problems
 from tests.models.traffic.restricted_networks import draw_network
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(problems(max_nodes=6, max_demands=5), st.sampled_from(["total", "concurrent"]), st.integers(0, 2**16))
 def test_the_start_does_not_change_the_optimum(problem: Traffic, objective: str, seed: int) -> None:

@@ -36,6 +36,7 @@ def test_it_costs_what_the_linear_program_finds(problem: Traffic, factor: float)
     assert decision.proof.objective == pytest.approx(other.proof.objective, rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(problems(max_nodes=6, max_demands=6), st.sampled_from([1.0, 4.0]))
 def test_it_delivers_what_the_linear_program_finds(problem: Traffic, factor: float) -> None:

@@ -38,6 +38,7 @@ OBJECTIVES = ("total", "concurrent", "utilization", "cost", "delivered")
 seeds = st.integers(0, 1_000_000)
 
 
+@pytest.mark.slow
 @given(seeds)
 @settings(max_examples=12, deadline=None)
 def test_agrees_with_a_program_over_all_routes(seed: int) -> None:
@@ -84,6 +85,7 @@ def test_no_plan_that_keeps_limits_exceeds_the_bound(seed: int) -> None:
             assert metrics["delivered_mbps"] <= (bound or 0.0) + 1e-6
 
 
+@pytest.mark.slow
 @given(seeds)
 @settings(max_examples=6, deadline=None)
 def test_classes_with_limits_of_their_own_get_what_programs_of_all_routes_give(seed: int) -> None:
@@ -225,6 +227,7 @@ def test_metrics_of_a_plan_without_routes_follow_its_flows() -> None:
     assert np.isfinite(decision.proof.objective or np.nan)
 
 
+@pytest.mark.slow
 @given(seeds)
 @settings(max_examples=6, deadline=None)
 def test_a_start_from_the_plan_before_does_not_change_the_optimum(seed: int) -> None:

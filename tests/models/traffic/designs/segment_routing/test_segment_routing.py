@@ -110,6 +110,7 @@ def test_small_networks_are_solved_as_by_trying_everything(problem: Traffic, max
         assert value == pytest.approx(best, rel=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(SMALL, st.sampled_from([2, 3]))
 def test_the_splittable_plan_is_the_optimum_of_the_linear_program(problem: Traffic, segments: int) -> None:
@@ -239,6 +240,7 @@ def test_a_bound_under_limits_names_them(limit: dict[str, int], scope: str) -> N
     assert limited.bound_scope == f"{ALL_SERVED}, over paths of at most 2 segments, {scope}"
 
 
+@pytest.mark.slow
 def test_a_plan_within_one_percent_of_its_bound() -> None:
     _, value, bound = plan_of(generators.germany50())
     assert value <= 1.01 * bound
