@@ -23,7 +23,7 @@ REFERENCE = Options(backend="pyomo:highs")
 
 @pytest.mark.parametrize("goal", ["concurrent", "utilization", "total", "cost"])
 @pytest.mark.parametrize("commodity", ["target", "pair"])
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(problem=problems(costs=True))
 def test_one_meaning_in_two_expressions(commodity: Commodity, goal: Objective, problem: Traffic) -> None:
     reference = pyomo.solve_model(formulation(problem, objective=goal, commodity=commodity), REFERENCE)

@@ -321,6 +321,7 @@ def test_equals_the_best_mix_of_all_simple_paths(goal: str, problem: Traffic) ->
 
 
 @pytest.mark.parametrize(("goal", "backend"), list(itertools.product(OBJECTIVES, BACKENDS[1:])))
+@settings(max_examples=12)
 @given(problem=problems(costs=True))
 def test_every_backend_finds_the_same_optimum(goal: str, backend: str, problem: Traffic) -> None:
     fast = optimum.route(problem, objective=goal)
