@@ -45,7 +45,7 @@ class Workers:
             max_workers=self.count,
             max_tasks=worker.TasksUntilLarge(1),
             context=context,
-            initializer=worker.limit_memory,
+            initializer=worker.begin,
             initargs=[self._memory_mb],
         )
 

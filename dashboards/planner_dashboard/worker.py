@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import resource
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from planner import clock
+from planner.cli.supervision import end_with_parent
 from planner.compile_events import observe_compiling
 from planner.contract import progress
 from planner.contract.drawing import Drawing
@@ -133,6 +137,23 @@ class DesignDetails:
     charts: Sequence[str]
     tables: Mapping[str, tuple[pd.DataFrame, int]]
     changes: Mapping[str, tuple[pd.DataFrame, int]]
+
+
+def begin(limit_mb: int) -> None:
+    """Limit the memory of a new worker, and let it end with the dashboard, also where that is killed.
+
+    Its parent is the process that forks workers, which lives as long as any of them.
+    """
+    end_with_parent(os.getppid())
+    threading.Thread(target=_end_with_dashboard, name="dashboard watchdog", daemon=True).start()
+    limit_memory(limit_mb)
+
+
+def _end_with_dashboard() -> None:
+    dashboard = multiprocessing.parent_process()
+    if dashboard is not None:
+        dashboard.join()
+        os._exit(1)
 
 
 def limit_memory(limit_mb: int) -> None:

@@ -52,7 +52,7 @@ def run_supervised(run: Callable[[], None]) -> None:
     if child == 0:
         signal.signal(signal.SIGINT, _interrupt_once)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        _end_with_parent(parent)
+        end_with_parent(parent)
         run()
         return
     _wait(child)
@@ -64,7 +64,7 @@ def _interrupt_once(number: int, frame: FrameType | None) -> None:  # noqa: ARG0
     raise KeyboardInterrupt
 
 
-def _end_with_parent(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """Let the system end this process when its parent ends, also by SIGKILL."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)

@@ -6,6 +6,7 @@ import gc
 import mmap
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -213,3 +214,115 @@ def test_a_visitor_takes_the_worker_of_a_spare_job() -> None:
     finally:
         pool.close()
     assert pool.submit_spare(sleep, 0.0) is None, "a closed pool starts no workers"
+
+
+# --- several visitors ---------------------------------------------------------------------
+
+
+def spin(pid_file: str, seconds: float) -> int:
+    """Compute, as a solver that looks at no signal, and write the number of the process first."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])
+    Path(pid_file).write_text(str(os.getpid()))
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return os.getpid()
+
+
+def wait_for_process(pid_file: Path) -> int:
+    wait_until(lambda: pid_file.is_file() and bool(pid_file.read_text()))
+    return int(pid_file.read_text())
+
+
+def is_running(process: int) -> bool:
+    """Return whether a process runs; one that has ended but that nobody has waited for does not."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Workers]:
+    made = Workers(2, 1024)
+    yield made
+    made.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_cancel_ends_the_process_of_one_visitor_and_no_other(pool: Workers, tmp_path: Path) -> None:
+    mine = pool.submit(spin, str(tmp_path / "mine"), 600.0)
+    theirs = pool.submit(spin, str(tmp_path / "theirs"), 6.0)
+    process, other = wait_for_process(tmp_path / "mine"), wait_for_process(tmp_path / "theirs")
+    mine.cancel()
+    wait_until(lambda: not is_running(process), 10.0)
+    assert is_running(other), "its own question goes on"
+    assert answer(pool) not in (process, os.getpid()), "a new question is answered"
+    wait_until(lambda: not theirs.is_pending)
+    assert theirs.result() == other
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_killed_worker_takes_its_own_question_only(pool: Workers, tmp_path: Path) -> None:
+    mine = pool.submit(spin, str(tmp_path / "mine"), 600.0)
+    theirs = pool.submit(spin, str(tmp_path / "theirs"), 2.0)
+    os.kill(wait_for_process(tmp_path / "mine"), signal.SIGKILL)
+    wait_until(lambda: not mine.is_pending, 10.0)
+    with pytest.raises(InputError, match="the worker ran out of memory, or was ended"):
+        mine.result()
+    wait_until(lambda: not theirs.is_pending)
+    assert theirs.result() == int((tmp_path / "theirs").read_text())
+    assert answer(pool) > 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_many_visitors_share_a_few_processes(pool: Workers, tmp_path: Path) -> None:
+    jobs = [pool.submit(spin, str(tmp_path / str(number)), 0.05) for number in range(40)]
+    running = max(sum(not job.is_waiting and job.is_pending for job in jobs) for _ in range(50))
+    assert running <= pool.count + 1  # pebble gives a worker its next task a moment before
+    wait_until(lambda: not any(job.is_pending for job in jobs))
+    assert len({job.result() for job in jobs}) <= pool.count
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_questions_are_answered_after_the_parent_of_the_workers_is_killed(
+    pool: Workers, tmp_path: Path
+) -> None:
+    job = pool.submit(spin, str(tmp_path / "mine"), 600.0)
+    worker_process = wait_for_process(tmp_path / "mine")
+    server = int(Path(f"/proc/{worker_process}/stat").read_text().rpartition(")")[2].split()[1])
+    assert server != os.getpid()
+    os.kill(server, signal.SIGKILL)
+    wait_until(lambda: not job.is_pending, 30.0)
+    with pytest.raises(InputError, match="was ended"):
+        job.result()
+    wait_until(lambda: not is_running(worker_process), 10.0)
+    assert answer(pool) > 0
+
+
+SERVER = """
+import sys, time
+from planner_dashboard.jobs import Workers
+from tests.dashboards.test_jobs import spin
+
+if __name__ == "__main__":
+    job = Workers(1, 1024).submit(spin, sys.argv[1], 600.0)
+    time.sleep(600.0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_no_question_outlives_a_dashboard_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(SERVER)
+    root = str(Path(__file__).parents[2])
+    server = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "pid")], env={**os.environ, "PYTHONPATH": root}
+    )
+    try:
+        process = wait_for_process(tmp_path / "pid")
+    finally:
+        server.kill()
+        server.wait()
+    wait_until(lambda: not is_running(process), 10.0)
