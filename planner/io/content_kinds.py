@@ -61,7 +61,12 @@ def describe_other_kind(path: Path) -> str | None:
 
 
 def find_kind(path: Path) -> Kind | None:
-    """Return the kind of a file by how it begins, and of an archive by the names of its parts."""
+    """Return the kind of a file by how it begins, and of an archive by the names of its parts.
+
+    None for what is no regular file, such as a pipe, whose reading would wait for a writer.
+    """
+    if not path.is_file():
+        return None
     try:
         with path.open("rb") as file:
             start = file.read(START_BYTES)

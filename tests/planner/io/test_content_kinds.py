@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import io
+import os
 import shutil
 import zipfile
 from pathlib import Path
@@ -112,3 +113,9 @@ def test_a_header_that_begins_as_a_signature_is_text(header: str, tmp_path: Path
     path = tmp_path / "links.csv"
     path.write_text(f"{header}\na,b\n")
     assert describe_other_kind(path) is None
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "links.csv"
+    os.mkfifo(pipe)
+    assert describe_other_kind(pipe) is None
