@@ -23,7 +23,13 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.references import require_classes, require_links
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import flow_on_segments
-from planner_models.traffic.problem.indexing import entries_at, index_distinct, look_up, sum_by_index
+from planner_models.traffic.problem.indexing import (
+    entries_at,
+    index_distinct,
+    look_up,
+    sum_at_nodes,
+    sum_by_index,
+)
 from planner_models.traffic.problem.problem import Traffic
 
 TOLERANCE: Final = MARGIN * RELATIVE  # of a link's capacity or a demand, as in `exceeds`
@@ -322,9 +328,11 @@ def _verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
     commodity, names = _identify_commodities(problem, flows)
     flow = sp.coo_array((rate, (commodity, link)), shape=(len(names), len(problem.links))).tocsr()
     by_demand = "source" in flows
-    served, terms = _served_rates(problem, flow, names, by_demand=by_demand), np.zeros(len(problem.demands))
+    surplus, passing = sum_at_nodes(flow, problem.tail, problem.head, len(problem.nodes))
+    served = _served_rates(problem, flow, (surplus, passing), names, by_demand=by_demand)
+    terms = np.zeros(len(problem.demands))
     if not by_demand:
-        served, terms = _correct_rounding(problem, flow, names, served)
+        served, terms = _correct_rounding(problem, passing, names, served)
     return VerifiedFlow(
         load_mbps=load,
         link_row=link_row,
@@ -399,39 +407,44 @@ def _require_nodes(problem: Traffic, names: pd.Series, column: str) -> Ints:
     return places
 
 
-def _served_rates(problem: Traffic, flow: sp.csr_array, names: Ints, *, by_demand: bool) -> Floats:
+def _served_rates(
+    problem: Traffic,
+    flow: sp.csr_array,
+    at_nodes: tuple[sp.csr_array | Floats, sp.csr_array | Floats],
+    names: Ints,
+    *,
+    by_demand: bool,
+) -> Floats:
     """Return the traffic of each demand that arrives, (K,), Mbit/s, from the flow of commodities (C, E).
+
+    at_nodes  what each node injects, and what enters and leaves it, of each commodity, (C, N) Mbit/s, twice
 
     PlanRejected where a node loses traffic, makes traffic up, or sends more than a demand's rate. Flows of a
     demand alone are as precise as its largest flow on a link; those to a target as what passes the node, or
     as the smallest demand to that target.
     """
-    surplus = (flow @ problem.incidence.T).tocoo()  # (C, N): what each node injects, per commodity
-    node, amount = surplus.col.astype(np.int64), surplus.data
+    row, node, amount, through = _list_places(*at_nodes)
     target = problem.target[names] if by_demand else names % len(problem.nodes)
-    at_target = node == target[surplus.row]  # follows from the other nodes, since surpluses sum to 0
+    at_target = node == target[row]  # follows from the other nodes, since surpluses sum to 0
     of_class = problem.class_of[names] if by_demand else names // len(problem.nodes)
-    demand = problem.demands_between(
-        node, target[surplus.row], of_class[surplus.row] if problem.has_classes else None
-    )
+    demand = problem.demands_between(node, target[row], of_class[row] if problem.has_classes else None)
     if by_demand:  # only the demand's own source may inject traffic
-        demand = np.where(demand == names[surplus.row], demand, -1)
+        demand = np.where(demand == names[row], demand, -1)
     allowed = np.where(demand >= 0, problem.rate_mbps[demand], 0.0)
     if by_demand:
-        tolerance = more = TOLERANCE * _largest_in_row(flow)[surplus.row]
+        tolerance = more = TOLERANCE * _largest_in_row(flow)[row]
     else:
-        passing = entries_at(_passing_traffic(problem, flow), surplus.row.astype(np.int64), node)
-        tolerance = TOLERANCE * (passing + _smallest_demands(problem, names)[surplus.row])
+        tolerance = TOLERANCE * (through + _smallest_demands(problem, names)[row])
         # other nodes' traffic must not hide that a node sends more than its small demand
-        more = np.where(demand >= 0, allowance(allowed, passing), tolerance)
+        more = np.where(demand >= 0, allowance(allowed, through), tolerance)
     wrong = ~at_target & ((amount < -tolerance) | (amount > allowed + more))
     if wrong.any():
         first = int(np.flatnonzero(wrong)[np.argmax(np.abs(amount[wrong]))])
         where = problem.nodes["node"].iloc[node[first]]
-        name = problem.nodes["node"].iloc[target[surplus.row[first]]]
-        what = problem.demand_labels[names[surplus.row[first]]] if by_demand else f"to {name}"
+        name = problem.nodes["node"].iloc[target[row[first]]]
+        what = problem.demand_labels[names[row[first]]] if by_demand else f"to {name}"
         if not by_demand and problem.has_classes:
-            what += f" ({problem.class_table['class'].iloc[of_class[surplus.row[first]]]})"
+            what += f" ({problem.class_table['class'].iloc[of_class[row[first]]]})"
         if demand[first] >= 0 and amount[first] > 0:
             fault = f"{amount[first]:.6g} Mbit/s are sent, the demand is {allowed[first]:.6g} Mbit/s"
         else:
@@ -453,17 +466,26 @@ def _smallest_demands(problem: Traffic, names: Ints) -> Floats:
     return np.where(np.isfinite(smallest), smallest, 0.0)
 
 
-def _passing_traffic(problem: Traffic, flow: sp.csr_array) -> sp.csr_array:
-    """Return the traffic of each commodity that enters and leaves each node, (C, N), Mbit/s."""
-    return sp.csr_array(flow @ abs(problem.incidence).T)
+def _list_places(
+    surplus: sp.csr_array | Floats, passing: sp.csr_array | Floats
+) -> tuple[Ints, Ints, Floats, Floats]:
+    """Return the commodity, node, surplus and passing traffic of all places with traffic, four times (P,)."""
+    if isinstance(surplus, np.ndarray) and isinstance(passing, np.ndarray):
+        place = np.flatnonzero(passing)
+        row, node = np.divmod(place, surplus.shape[1])
+        return row, node, surplus.ravel()[place], passing.ravel()[place]
+    entries = sp.coo_array(surplus)
+    row, node = entries.row.astype(np.int64), entries.col.astype(np.int64)
+    return row, node, entries.data, entries_at(passing, row, node)
 
 
 def _correct_rounding(
-    problem: Traffic, flow: sp.csr_array, names: Ints, served: Floats
+    problem: Traffic, passing: sp.csr_array | Floats, names: Ints, served: Floats
 ) -> tuple[Floats, Floats]:
     """Return served rates, (K,), moved within rounding errors to the share of their commodity; and terms.
 
-    terms  (K,) sum of the absolute terms that a served rate and what a plan lists as shed are computed from
+    passing  (C, N) traffic of each commodity that enters and leaves each node, Mbit/s
+    terms    (K,) sum of the absolute terms that a served rate and what a plan lists as shed are computed from
 
     A node's surplus is the difference of the traffic that leaves and enters it; where much traffic
     passes through, the surplus of a demand millions of times smaller is lost to rounding.
@@ -476,7 +498,7 @@ def _correct_rounding(
     served_in_all = sum_by_index(of, served, count)
     share = np.divide(served_in_all, wanted_in_all, out=np.zeros(count), where=wanted_in_all > 0)
     terms = np.zeros(len(served))
-    terms[known] = entries_at(_passing_traffic(problem, flow), row[known], problem.source[known])
+    terms[known] = entries_at(passing, row[known], problem.source[known])
     error = ROUNDING * terms
     # beside this error, that of what the plan sheds: it was computed from the same terms, and rounded up
     return np.clip(share[of] * problem.rate_mbps, served - error, served + error), 3 * terms

@@ -13,17 +13,21 @@ from planner.arrays import Floats, Ints
 MOST_DENSE: Final = 20_000_000  # entries of a sparse matrix that are made dense at a time
 DENSE_PER_PLACE: Final = 100  # entries of a dense matrix that are made as fast as one place is looked up
 
+DENSE_PER_ENTRY: Final = 16  # places of dense sums per entry of a sparse matrix, up to which they are faster
+
 
 def sum_by_index(index: NDArray[Any], amounts: Floats, count: int) -> Floats:
     """Return the sum of the amounts of each index, shape (count,) or longer."""
     return np.bincount(index, weights=amounts, minlength=count).astype(float, copy=False)
 
 
-def entries_at(matrix: sp.csr_array, row: Ints, column: Ints) -> Floats:
-    """Return the entries of a sparse matrix at many places, (P,); blocks of its rows are made dense.
+def entries_at(matrix: sp.csr_array | Floats, row: Ints, column: Ints) -> Floats:
+    """Return the entries of a matrix at many places, (P,); blocks of rows of a sparse one are made dense.
 
     That is several times as fast as to look up a million places one by one.
     """
+    if isinstance(matrix, np.ndarray):
+        return np.asarray(matrix[row, column])
     rows, columns = matrix.shape
     if not len(row):
         return np.zeros(0)
@@ -35,6 +39,29 @@ def entries_at(matrix: sp.csr_array, row: Ints, column: Ints) -> Floats:
         here = np.flatnonzero((row >= first) & (row < first + size)) if size < rows else slice(None)
         found[here] = matrix[first : first + size].toarray()[row[here] - first, column[here]]
     return found
+
+
+def sum_at_nodes(
+    flow_mbps: sp.csr_array, tail: Ints, head: Ints, nodes: int
+) -> tuple[sp.csr_array | Floats, sp.csr_array | Floats]:
+    """Return what nodes inject, and what enters and leaves them, of each flow (C, E): (C, N) Mbit/s, twice.
+
+    Dense arrays where they are small enough, and flows have an entry for many of their places.
+    """
+    places = flow_mbps.shape[0] * nodes
+    if places <= min(MOST_DENSE, DENSE_PER_ENTRY * flow_mbps.nnz):
+        flow = flow_mbps.tocoo()
+        row = flow.row.astype(np.int64) * nodes
+        leaving, entering = (
+            sum_by_index(row + end[flow.col], flow.data, places).reshape(-1, nodes) for end in (tail, head)
+        )
+        return leaving - entering, leaving + entering
+    links = len(tail)
+    numbers = np.arange(links)
+    signs = np.repeat([1.0, -1.0], links)
+    ends = (np.concatenate([numbers, numbers]), np.concatenate([tail, head]))
+    incidence = sp.csr_array((signs, ends), shape=(links, nodes))
+    return sp.csr_array(flow_mbps @ incidence), sp.csr_array(flow_mbps @ abs(incidence))
 
 
 def index_distinct(numbers: Ints, count: int) -> tuple[Ints, Ints]:

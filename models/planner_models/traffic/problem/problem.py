@@ -21,6 +21,7 @@ from planner.io.in_memory import take_graph, take_pairs, take_tables, to_graph
 from planner_models.networks.classes import find_class_faults, order_classes
 from planner_models.networks.nodes import find_bad_ends, find_names, nodes_of_links
 from planner_models.networks.tunnels import Tunnels
+from planner_models.traffic.problem.distances import find_distances
 from planner_models.traffic.problem.failure_sets import read_failures
 from planner_models.traffic.problem.indexing import index_distinct, look_up, sum_by_index
 from planner_models.traffic.problem.rules import Rule, read_rules
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     import networkx as nx
 
 PAIRS_PER_DEMAND: Final = 16  # of nodes, up to which a table of all pairs is faster than a search
+TRIPLES_PER_QUERY: Final = 16
+"""Pairs of nodes and numbers, of which one is a link, per query up to which a table of all is faster."""
 
 Overload = Literal["drop", "priority", "max-min"]
 RATE_INDEPENDENT: Final = {
@@ -329,8 +332,7 @@ class Traffic:
     @cached_property
     def distance(self) -> Floats:
         """(D, N) weight of the shortest path from each node to each of `targets`; inf without one."""
-        weights: Floats = dijkstra(self.link_weights.T, indices=self.targets)
-        return weights
+        return find_distances(self.link_weights, self.targets)
 
     @cached_property
     def max_latency_ms(self) -> Floats:
@@ -506,8 +508,14 @@ class Traffic:
         """Return the nth of the parallel links from tail to head, nodes by row; -1 where there is none."""
         most = int(self.parallel.max(initial=0))
         triple = (tail * len(self.nodes) + head) * most + nth - 1
-        none = (tail < 0) | (head < 0) | (nth < 1) | (nth > most)
-        return look_up(np.where(none, -1, triple), *self._triples)
+        triple = np.where((tail < 0) | (head < 0) | (nth < 1) | (nth > most), -1, triple)
+        triples = len(self.nodes) ** 2 * most
+        if triples > TRIPLES_PER_QUERY * len(triple):
+            return look_up(triple, *self._triples)
+        table: Ints32 = np.full(triples + 1, -1, dtype=np.int32)  # the last for none
+        keys, links = self._triples
+        table[keys] = links
+        return np.asarray(table[triple], dtype=np.int64)
 
     @cached_property
     def _pair_table(self) -> Ints32 | None:

@@ -37,3 +37,22 @@ def test_distinct_numbers_and_their_places_are_those_of_numpy(numbers: list[int]
         indexing.index_distinct(given_, 10), np.unique(given_, return_inverse=True), strict=True
     ):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_sums_at_nodes_are_those_of_the_incidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(5)
+    flow = sp.random_array((6, 30), density=0.3, rng=random, format="csr")
+    tail = random.integers(0, 9, 30)
+    head = (tail + random.integers(1, 9, 30)) % 9
+    incidence = np.zeros((30, 9))
+    np.add.at(incidence, (np.arange(30), tail), 1.0)
+    passing = incidence.copy()
+    np.add.at(incidence, (np.arange(30), head), -1.0)
+    np.add.at(passing, (np.arange(30), head), 1.0)
+    for most, kind in ((indexing.MOST_DENSE, np.ndarray), (0, sp.csr_array)):
+        monkeypatch.setattr(indexing, "MOST_DENSE", most)
+        sums = indexing.sum_at_nodes(flow, tail, head, 9)
+        for found, expected in zip(sums, (flow @ incidence, flow @ passing), strict=True):
+            assert isinstance(found, kind)
+            dense = found if isinstance(found, np.ndarray) else found.toarray()
+            assert dense == pytest.approx(expected, abs=1e-12)

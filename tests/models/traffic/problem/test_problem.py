@@ -162,3 +162,12 @@ def test_a_link_without_limit_is_written_as_the_largest_capacity(objective: str)
     # concurrent: the largest common share is 10 of 15
     expected = 10 / 15 * 45 if objective == "concurrent" else 30 + 10
     assert run.metrics["delivered_mbps"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("per_query", [0, 10**9])
+def test_links_are_found_by_ends_and_number(per_query: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TRIPLES_PER_QUERY", per_query)
+    problem = network([("a", "b", 1.0), ("b", "c", 1.0), ("a", "b", 2.0)], [("a", "c", 1.0)])
+    a, b, c = problem.node_index.get_indexer(["a", "b", "c"]).tolist()
+    ends = np.array([(a, b, 1), (a, b, 2), (b, c, 1), (b, c, 2), (c, b, 1), (-1, b, 1), (a, b, 3), (a, b, 0)])
+    assert problem.find_links(*ends.T).tolist() == [0, 2, 1, -1, -1, -1, -1, -1]

@@ -1,0 +1,51 @@
+"""Distances: the weight of the shortest path from each node to many targets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import dijkstra
+
+from planner.arrays import Floats, Ints
+from planner.compiled import njit
+
+COMPILED_ENTRIES: Final = 1_000_000
+"""Targets times links from which a compiled search is used; below, Dijkstra's algorithm takes 0.1 s."""
+
+
+def find_distances(weights: sp.csr_array, targets: Ints) -> Floats:
+    """Return the weight of the shortest path from each node to each target, (D, N); inf without one.
+
+    Where all links weigh the same, large networks are searched breadth first, in a tenth of the time.
+
+    weights  (N, N) weight from tail to head
+    """
+    into = sp.csr_array(weights.T)
+    if len(targets) * into.nnz < COMPILED_ENTRIES or (into.data != into.data[0]).any():
+        distance: Floats = dijkstra(into, indices=targets)
+        return distance
+    distance = np.full((len(targets), into.shape[0]), np.inf)
+    start, tail = into.indptr.astype(np.int64), into.indices.astype(np.int64)
+    _search_breadth_first(start, tail, targets.astype(np.int64), float(into.data[0]), distance)
+    return distance
+
+
+@njit(cache=True)
+def _search_breadth_first(start, tail, targets, weight, distance):  # type: ignore[no-untyped-def]
+    """Write the distances; the links into node v are from tail[start[v] : start[v + 1]]."""
+    queue = np.empty(distance.shape[1], dtype=np.int64)
+    for row in range(len(targets)):
+        to_target = distance[row]
+        queue[0], size, place = targets[row], 1, 0
+        to_target[targets[row]] = 0.0
+        while place < size:
+            v = queue[place]
+            place += 1
+            farther = to_target[v] + weight
+            for i in range(start[v], start[v + 1]):
+                if to_target[tail[i]] == np.inf:
+                    to_target[tail[i]] = farther
+                    queue[size] = tail[i]
+                    size += 1
