@@ -14,7 +14,7 @@ from typing_extensions import TypeVar
 from planner.contract.parameters import Parameter, parameters_of
 from planner.contract.plan import Plan
 from planner.contract.problem import Problem
-from planner.contract.proof import Proof
+from planner.contract.proof import Proof, Status
 from planner.contract.signalling import Signalling
 from planner.errors import InputError
 from planner.options import Options, Service
@@ -67,6 +67,11 @@ def never(parameters: Mapping[str, Any]) -> bool:  # noqa: ARG001
     return False
 
 
+def never_outgrows(problem: Any, parameters: Mapping[str, Any], limit_s: float) -> str:  # noqa: ARG001
+    """Return that no time limit is known to be too short."""
+    return ""
+
+
 def nothing(problem: Any, parameters: Mapping[str, Any]) -> str:  # noqa: ARG001
     """Return that a design considers all limits of a problem."""
     return ""
@@ -88,6 +93,8 @@ class Design(Generic[ProblemT, PlanT]):
                 few routes may change, so that a previous decision is no mere start of the search
     ignores     (true problem, parameters) -> limits of the problem that the decision does not consider, in
                 words, such as "latency limits"; "" for none
+    outgrows    (observed problem, parameters, time limit in s) -> why the limit is too short for any plan, in
+                words, of a design whose least time the size of the problem tells; "" where it may suffice
     """
 
     name: str
@@ -101,6 +108,7 @@ class Design(Generic[ProblemT, PlanT]):
     is_bound: bool = False
     keeps_previous: Callable[[Mapping[str, Any]], bool] = never
     ignores: Callable[[ProblemT, Mapping[str, Any]], str] = nothing
+    outgrows: Callable[[ProblemT, Mapping[str, Any], float], str] = never_outgrows
 
     @property
     def about(self) -> str:
@@ -131,9 +139,14 @@ class Design(Generic[ProblemT, PlanT]):
     ) -> Decision[PlanT]:
         """Return the decision on an observed problem.
 
-        options   solver options; passed only if `decide` accepts them
+        options   solver options; passed only if `decide` accepts them; a time limit that is known to be too
+                  short for any plan ends the decision before it begins, undecided and with the reason
         previous  the decision to start from; likewise
         """
+        if options is not None and options.time_limit_s is not None:
+            reason = self.outgrows(observed, parameters or {}, options.time_limit_s)
+            if reason:
+                return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
         context = {"options": options or Options(), "previous": previous}
         passed = {name: value for name, value in context.items() if name in self._arguments}
         with limit_blas(None if options is None else options.threads):

@@ -14,7 +14,12 @@ from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options, Service
-from planner_models.traffic.designs import class_priorities, link_flow_program, path_flow_program
+from planner_models.traffic.designs import (
+    class_priorities,
+    fitted_trees,
+    link_flow_program,
+    path_flow_program,
+)
 from planner_models.traffic.designs.column_generation.decision import decide_without_demand, scale_plan
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.flow_decision import as_delivered, limit_scope
@@ -77,7 +82,8 @@ def route(
     variables also that with the shortest routes (`shortest_routes`); where they do not, every routing that
     delivers the most fills a link, and `total` finds one. Where the time limit comes first, or where a chosen
     solver would get more than a million flow variables, a heuristic delivers what it can (`fitted_plan`).
-    Rates are in Mbit/s.
+    Where a search over more than 100,000 demands has no plan within the time limit, traffic takes shortest
+    paths (`fitted_trees`). Rates are in Mbit/s.
 
     Method "auto" uses `columns` over all routes from 10,000 flow variables (targets times links) on, for
     the largest total flow from 5,000 on, where it was 4 to 100 times faster, unless a backend or an
@@ -231,6 +237,14 @@ def _route_alike(
 
 def _route(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
     """Return the decision for demands that all have a path."""
+    limit_s, needed_s = search.options.time_limit_s, search.needed_s(objective)
+    if limit_s is None or limit_s >= needed_s or search.options.service == "all":
+        return _search(search, objective)
+    return _take_first_plan(search.problem, objective, limit_s, needed_s)
+
+
+def _search(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
+    """Return the decision of a search for demands that all have a path."""
     problem, is_strict = search.problem, search.options.service == "all"
     if objective in ("concurrent", "utilization") and not is_strict:
         return search.solve(objective)
@@ -258,6 +272,18 @@ def _route(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
     if objective == "cost" and most.proof.objective is not None:
         return search.solve("cost", least_mbps=most.proof.objective * (1 - LEAST_TOLERANCE))
     return most
+
+
+def _take_first_plan(
+    problem: Traffic, objective: Objective, limit_s: float, needed_s: float
+) -> Decision[Routing]:
+    """Return the decision of shortest-path trees, where a search has no plan within the time limit."""
+    decision = fitted_trees.route(problem, objective)
+    reason = (
+        f"the search for better routes of {len(problem.demands):,} demands has a plan after about "
+        f"{needed_s:.0f} s, the time limit is {limit_s:g} s: all traffic takes shortest paths"
+    )
+    return replace(decision, proof=replace(decision.proof, reasons=(reason,)))
 
 
 def _deliver_by_heuristic(

@@ -52,6 +52,10 @@ TOTAL_COLUMN_GENERATION_FLOWS: Final = 5_000
 
 LARGE_DEMANDS: Final = 100_000
 LARGE_LINKS: Final = 800  # with more of both, the simplex method over paths takes hours for the least cost
+SEARCH_S_PER_DEMAND: Final = (
+    5e-6  # CPU seconds until the first routes and plan of a large search, as measured
+)
+MIN_MAX_S_PER_DEMAND: Final = 2.5e-6  # the same for the concurrent flow and the utilization
 FIT_TOLERANCE: Final = 1e-6  # of the demands; where all but this share fits, all counts as fitting
 
 Method = Annotated[
@@ -156,6 +160,15 @@ class OptimumSearch:
         )
         return self.method == "columns" or (
             self.method == "auto" and _is_column_generation_faster(self.problem, self.options, least)
+        )
+
+    def needed_s(self, objective: Objective) -> float:
+        """Return the CPU seconds that column generation takes until its first plan; 0 where that is soon."""
+        demands = int((self.problem.rate_mbps > 0).sum())
+        if demands <= LARGE_DEMANDS or not self.uses_columns(objective):
+            return 0.0
+        return demands * (
+            MIN_MAX_S_PER_DEMAND if objective in ("concurrent", "utilization") else SEARCH_S_PER_DEMAND
         )
 
     def finds_least_cost(self) -> bool:

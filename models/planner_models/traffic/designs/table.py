@@ -25,6 +25,7 @@ from planner_models.traffic.designs import (
     valiant,
 )
 from planner_models.traffic.designs.failure_robust import ffc, robust, teavar
+from planner_models.traffic.designs.listing_time import tell_listing_time
 from planner_models.traffic.designs.oblivious import oblivious
 from planner_models.traffic.designs.segment_routing import segment_routing
 from planner_models.traffic.information import signalling
@@ -52,11 +53,18 @@ def _name_limits_without_tunnel(problem: Traffic, parameters: Mapping[str, Any])
     return f"{limits} of demands without a tunnel"
 
 
+def _tell_tunnel_time(problem: Traffic, parameters: Mapping[str, Any], limit_s: float) -> str:
+    """Return why a time limit is too short for tunnels; "" where it may suffice, as without other routes."""
+    is_igp = parameters.get("without_tunnel", "igp") == "igp"
+    return tell_listing_time(problem, parameters, limit_s) if is_igp else ""
+
+
 REPORTS: Final = "every node reports its links and the rates of its demands to a central "
 _oblivious = partial(
     Design,
     signalling=no_signalling,
     ignores=_name_limits,
+    outgrows=tell_listing_time,
     messages="nodes flood link weights when the network changes",
 )
 _local = partial(
@@ -65,6 +73,7 @@ _local = partial(
     observe=observe_locally,
     mechanism=Mechanism.REACTION,
     ignores=_name_limits,
+    outgrows=tell_listing_time,
     messages="each switch measures the flows it forwards itself; nodes flood link states when the network "
     "changes",
 )
@@ -79,6 +88,7 @@ _hedera = partial(
     _central,
     signalling=signalling.signal_paths,
     ignores=_name_limits_off_paths,
+    outgrows=tell_listing_time,
     messages="edge switches report flow counters to a central controller each period; the controller sends "
     "them the path of each flow that it moves",
 )
@@ -99,6 +109,7 @@ DESIGNS: Final = (
         name="tunnels",
         decide=tunnels.route,
         ignores=_name_limits_without_tunnel,
+        outgrows=_tell_tunnel_time,
         signalling=no_signalling,
         messages="tunnels and their weights are configured; nodes flood link states when the network changes",
         source="RFC 3209, RFC 9256",
@@ -122,6 +133,7 @@ DESIGNS: Final = (
         name="mptcp",
         decide=mptcp.route,
         ignores=_name_limits_off_paths,
+        outgrows=tell_listing_time,
         signalling=no_signalling,
         mechanism=Mechanism.REACTION,
         messages="end hosts infer congestion from their own lost packets",
@@ -130,6 +142,7 @@ DESIGNS: Final = (
     _central(
         name="weights",
         decide=link_weights.route,
+        outgrows=tell_listing_time,
         ignores=_name_limits,
         signalling=signalling.signal_weights,
         messages=REPORTS + "planner, which configures link weights, which nodes flood",
@@ -147,6 +160,7 @@ DESIGNS: Final = (
     _central(
         name="ffc",
         decide=ffc.route,
+        outgrows=tell_listing_time,
         messages=REPORTS + "controller, which sends every source its paths and what is reserved on them; "
         "after a failure sources send over the paths that survive",
         source="Liu et al. 2014 (FFC)",
@@ -154,6 +168,7 @@ DESIGNS: Final = (
     Design(
         name="fixed",
         decide=fixed.route,
+        outgrows=tell_listing_time,
         signalling=no_signalling,
         messages="shares are configured once; nodes flood link states when the network changes",
         source="static routing, RFC 3209",
@@ -168,6 +183,7 @@ DESIGNS: Final = (
     _central(
         name="teavar",
         decide=teavar.route,
+        outgrows=tell_listing_time,
         messages=REPORTS + "controller, which sends every source its paths and what is reserved on them; "
         "after a failure sources send over the paths that survive",
         source="Bogle et al. 2019 (TEAVAR)",
@@ -175,6 +191,7 @@ DESIGNS: Final = (
     _central(
         name="robust",
         decide=robust.route,
+        outgrows=tell_listing_time,
         messages=REPORTS + "controller, which sends every node its split ratios and every demand its rate, "
         "and new split ratios after a failure",
         source="Kelley 1960; Onaga and Kakusho 1971",
@@ -182,6 +199,7 @@ DESIGNS: Final = (
     _central(
         name="drain",
         decide=drain.route,
+        outgrows=tell_listing_time,
         ignores=_name_limits,
         keeps_previous=lambda parameters: True,  # noqa: ARG005 - the present routes
         messages=REPORTS + "controller, which sends every node the split ratios of the demands that move",

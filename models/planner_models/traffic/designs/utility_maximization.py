@@ -19,7 +19,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
-from planner_models.traffic.designs import link_flow_program, path_flow_program
+from planner_models.traffic.designs import fitted_trees, link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.max_min_fairness import Measure, share_fairly
@@ -78,8 +78,8 @@ def route(
     The rate of a demand is a cap, and utilities are of the served share of it. Proportional fairness
     replaces utilities by tangents above them (outer approximation): each linear program bounds the
     utility of all routings, and tangents at its rates are added. Where making the program over all routes
-    would take longer than the time limit, a heuristic (`fitted_plan`) shares capacities instead, unless it
-    is too large for that, too. Max-min fairness (`max_min_fairness`) proves every level of rates; other
+    would take longer than the time limit, a heuristic shares capacities instead (`fitted_plan`; on large
+    networks `fitted_trees`). Max-min fairness (`max_min_fairness`) proves every level of rates; other
     measures than the share are for it alone. Routes are tunnels, a number of paths, or all routes, and keep
     latency limits and rules in each case.
 
@@ -175,7 +175,7 @@ def _solve_proportional(
 
 
 def _share_by_heuristic(problem: Traffic, flows: int, limit_s: float) -> Decision[Routing]:
-    """Return equal-cost multipath reduced to what arrives and filled, where that serves every demand in part.
+    """Return a heuristic's plan within the capacities, where that serves every demand in part.
 
     Its bound is that no demand has more than its rate.
 
@@ -184,15 +184,15 @@ def _share_by_heuristic(problem: Traffic, flows: int, limit_s: float) -> Decisio
     limit = f"the limit of {limit_s:g} s"
     reason = f"making the linear program, with {flows:,} flow variables, takes longer than {limit}"
     proof = Proof(status=Status.UNDECIDED, bound=1.0, metric="geometric_rate_share", reasons=(reason,))
-    plan = fit_plan(problem, None)
+    plan, backend = fit_plan(problem, None), "equal-cost multipath, filled"
     if plan is None:
-        return Decision(plan=None, proof=proof)
+        plan, backend = fitted_trees.fit_trees(problem)[0], fitted_trees.BACKEND
     has_rate = problem.rate_mbps > 0
     share = np.minimum(verify_flow(problem, plan).served_mbps[has_rate] / problem.rate_mbps[has_rate], 1.0)
     if not (share > LEAST_SHARE).all():
         return Decision(plan=None, proof=proof)
     value = float(np.exp(np.log(share).mean()))
-    proof = replace(proof, status=Status.FEASIBLE, objective=value, backend="equal-cost multipath, filled")
+    proof = replace(proof, status=Status.FEASIBLE, objective=value, backend=backend)
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
 
 

@@ -24,7 +24,6 @@ from planner_models.traffic.plan.references import require_classes, require_link
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import flow_on_segments
 from planner_models.traffic.problem.indexing import (
-    entries_at,
     index_distinct,
     look_up,
     sum_at_nodes,
@@ -328,11 +327,10 @@ def _verify_flow(problem: Traffic, plan: Routing) -> VerifiedFlow:
     commodity, names = _identify_commodities(problem, flows)
     flow = sp.coo_array((rate, (commodity, link)), shape=(len(names), len(problem.links))).tocsr()
     by_demand = "source" in flows
-    surplus, passing = sum_at_nodes(flow, problem.tail, problem.head, len(problem.nodes))
-    served = _served_rates(problem, flow, (surplus, passing), names, by_demand=by_demand)
-    terms = np.zeros(len(problem.demands))
-    if not by_demand:
-        served, terms = _correct_rounding(problem, passing, names, served)
+    if by_demand:
+        served, terms = _served_by_demand(problem, flow), np.zeros(len(problem.demands))
+    else:
+        served, terms = _correct_rounding(problem, *_served_to_targets(problem, flow, names))
     return VerifiedFlow(
         load_mbps=load,
         link_row=link_row,
@@ -407,98 +405,105 @@ def _require_nodes(problem: Traffic, names: pd.Series, column: str) -> Ints:
     return places
 
 
-def _served_rates(
-    problem: Traffic,
-    flow: sp.csr_array,
-    at_nodes: tuple[sp.csr_array | Floats, sp.csr_array | Floats],
-    names: Ints,
-    *,
-    by_demand: bool,
-) -> Floats:
-    """Return the traffic of each demand that arrives, (K,), Mbit/s, from the flow of commodities (C, E).
+def _served_by_demand(problem: Traffic, flow: sp.csr_array) -> Floats:
+    """Return the traffic of each demand that arrives, (K,), Mbit/s, from the flow of each, (K, E).
 
-    at_nodes  what each node injects, and what enters and leaves it, of each commodity, (C, N) Mbit/s, twice
-
-    PlanRejected where a node loses traffic, makes traffic up, or sends more than a demand's rate. Flows of a
-    demand alone are as precise as its largest flow on a link; those to a target as what passes the node, or
-    as the smallest demand to that target.
+    PlanRejected where a node loses traffic, makes traffic up, or sends more than the demand's rate. Flows are
+    as precise as a demand's largest flow on a link.
     """
-    row, node, amount, through = _list_places(*at_nodes)
-    target = problem.target[names] if by_demand else names % len(problem.nodes)
-    at_target = node == target[row]  # follows from the other nodes, since surpluses sum to 0
-    of_class = problem.class_of[names] if by_demand else names // len(problem.nodes)
-    demand = problem.demands_between(node, target[row], of_class[row] if problem.has_classes else None)
-    if by_demand:  # only the demand's own source may inject traffic
-        demand = np.where(demand == names[row], demand, -1)
-    allowed = np.where(demand >= 0, problem.rate_mbps[demand], 0.0)
-    if by_demand:
-        tolerance = more = TOLERANCE * _largest_in_row(flow)[row]
-    else:
-        tolerance = TOLERANCE * (through + _smallest_demands(problem, names)[row])
-        # other nodes' traffic must not hide that a node sends more than its small demand
-        more = np.where(demand >= 0, allowance(allowed, through), tolerance)
-    wrong = ~at_target & ((amount < -tolerance) | (amount > allowed + more))
+    surplus = (flow @ problem.incidence.T).tocoo()  # (K, N): what each node injects
+    demand, node, amount = surplus.row, surplus.col.astype(np.int64), surplus.data
+    at_source = node == problem.source[demand]  # only the demand's own source may inject traffic
+    at_target = node == problem.target[demand]  # follows from the other nodes, since surpluses sum to 0
+    allowed = np.where(at_source, problem.rate_mbps[demand], 0.0)
+    tolerance = TOLERANCE * _largest_in_row(flow)[demand]
+    wrong = ~at_target & ((amount < -tolerance) | (amount > allowed + tolerance))
     if wrong.any():
         first = int(np.flatnonzero(wrong)[np.argmax(np.abs(amount[wrong]))])
-        where = problem.nodes["node"].iloc[node[first]]
-        name = problem.nodes["node"].iloc[target[row[first]]]
-        what = problem.demand_labels[names[row[first]]] if by_demand else f"to {name}"
-        if not by_demand and problem.has_classes:
-            what += f" ({problem.class_table['class'].iloc[of_class[row[first]]]})"
-        if demand[first] >= 0 and amount[first] > 0:
-            fault = f"{amount[first]:.6g} Mbit/s are sent, the demand is {allowed[first]:.6g} Mbit/s"
-        else:
-            verb = "are lost" if amount[first] < 0 else "appear from nowhere"
-            fault = f"{abs(amount[first]):.6g} Mbit/s {verb}"
-        raise PlanRejected(f"flows {what}: at {where} {fault}")
+        what = problem.demand_labels[demand[first]]
+        rate = float(allowed[first]) if at_source[first] else None
+        raise _refuse_balance(problem, what, int(node[first]), float(amount[first]), rate)
     served = np.zeros(len(problem.demands))
-    is_source = ~at_target & (demand >= 0)
-    served[demand[is_source]] = np.clip(amount[is_source], 0.0, None)
+    served[demand[at_source]] = np.clip(amount[at_source], 0.0, None)
     return served
 
 
-def _smallest_demands(problem: Traffic, names: Ints) -> Floats:
-    """Return the smallest positive rate of each commodity of classes and targets, (C,); 0 for none."""
-    wanted = np.flatnonzero(problem.rate_mbps > 0)
-    row = look_up(problem.commodity[wanted], names, np.arange(len(names)))
-    smallest = np.full(len(names), np.inf)
-    np.minimum.at(smallest, row[row >= 0], problem.rate_mbps[wanted[row >= 0]])
+def _served_to_targets(problem: Traffic, flow: sp.csr_array, names: Ints) -> tuple[Floats, Floats]:
+    """Return the traffic of each demand that arrives, and what passes its source to its target, (K,) Mbit/s.
+
+    PlanRejected as for flows of each demand. Flows to a target, (C, E), are as precise as what passes the
+    node, or as the smallest demand to that target.
+    """
+    nodes, demands = len(problem.nodes), len(problem.demands)
+    row = look_up(problem.commodity, names, np.arange(len(names)))
+    smallest = _smallest_demands(problem, row, len(names))
+    served, passes = np.zeros(demands), np.zeros(demands)
+    for first, surplus, passing in sum_at_nodes(flow, problem.tail, problem.head, nodes):
+        count = len(surplus)
+        known = np.flatnonzero((row >= first) & (row < first + count))
+        place = (row[known] - first) * nodes + problem.source[known]
+        here = np.arange(count)
+        target = names[first : first + count] % nodes
+        served[known], passes[known] = surplus.ravel()[place], passing.ravel()[place]
+        surplus[here, target] = 0.0  # follows from the other nodes, since surpluses sum to 0
+        tolerance = TOLERANCE * (passing + smallest[first : first + count, None])
+        upper = tolerance.copy()
+        # other nodes' traffic must not hide that a node sends more than its small demand
+        rate = problem.rate_mbps[known]
+        upper.ravel()[place] = rate + allowance(rate, passes[known])
+        wrong = (surplus < -tolerance) | (surplus > upper)
+        if wrong.any():
+            worst, node = np.unravel_index(int(np.argmax(np.where(wrong, np.abs(surplus), 0.0))), wrong.shape)
+            what = f"to {problem.nodes['node'].iloc[target[worst]]}"
+            if problem.has_classes:
+                what += f" ({problem.class_table['class'].iloc[names[first + worst] // nodes]})"
+            k = known[place == worst * nodes + node]
+            allowed = float(problem.rate_mbps[k[0]]) if len(k) else None
+            raise _refuse_balance(problem, what, int(node), float(surplus[worst, node]), allowed)
+    return np.clip(served, 0.0, None), passes
+
+
+def _refuse_balance(
+    problem: Traffic, what: str, node: int, amount: float, allowed: float | None
+) -> PlanRejected:
+    """Return the error that a node injects an amount, Mbit/s.
+
+    what     flows, in words
+    allowed  rate of the demand that begins there, Mbit/s; None where none does
+    """
+    where = problem.nodes["node"].iloc[node]
+    if allowed is not None and amount > 0:
+        fault = f"{amount:.6g} Mbit/s are sent, the demand is {allowed:.6g} Mbit/s"
+    else:
+        fault = f"{abs(amount):.6g} Mbit/s {'are lost' if amount < 0 else 'appear from nowhere'}"
+    return PlanRejected(f"flows {what}: at {where} {fault}")
+
+
+def _smallest_demands(problem: Traffic, row: Ints, count: int) -> Floats:
+    """Return the smallest positive rate of each commodity, (count,); 0 for none.
+
+    row  (K,) commodity of each demand, -1 for none
+    """
+    wanted = np.flatnonzero((problem.rate_mbps > 0) & (row >= 0))
+    smallest = np.full(count, np.inf)
+    np.minimum.at(smallest, row[wanted], problem.rate_mbps[wanted])
     return np.where(np.isfinite(smallest), smallest, 0.0)
 
 
-def _list_places(
-    surplus: sp.csr_array | Floats, passing: sp.csr_array | Floats
-) -> tuple[Ints, Ints, Floats, Floats]:
-    """Return the commodity, node, surplus and passing traffic of all places with traffic, four times (P,)."""
-    if isinstance(surplus, np.ndarray) and isinstance(passing, np.ndarray):
-        place = np.flatnonzero(passing)
-        row, node = np.divmod(place, surplus.shape[1])
-        return row, node, surplus.ravel()[place], passing.ravel()[place]
-    entries = sp.coo_array(surplus)
-    row, node = entries.row.astype(np.int64), entries.col.astype(np.int64)
-    return row, node, entries.data, entries_at(passing, row, node)
-
-
-def _correct_rounding(
-    problem: Traffic, passing: sp.csr_array | Floats, names: Ints, served: Floats
-) -> tuple[Floats, Floats]:
+def _correct_rounding(problem: Traffic, served: Floats, passing: Floats) -> tuple[Floats, Floats]:
     """Return served rates, (K,), moved within rounding errors to the share of their commodity; and terms.
 
-    passing  (C, N) traffic of each commodity that enters and leaves each node, Mbit/s
+    passing  (K,) traffic to the target that enters and leaves the source of each demand, Mbit/s
     terms    (K,) sum of the absolute terms that a served rate and what a plan lists as shed are computed from
 
     A node's surplus is the difference of the traffic that leaves and enters it; where much traffic
     passes through, the surplus of a demand millions of times smaller is lost to rounding.
     """
     of = problem.commodity
-    row = np.minimum(np.searchsorted(names, of), max(len(names) - 1, 0))
-    known = names[row] == of if len(names) else np.zeros(len(row), dtype=bool)
     count = len(problem.nodes) * max(len(problem.class_table), 1)
     wanted_in_all = sum_by_index(of, problem.rate_mbps, count)
     served_in_all = sum_by_index(of, served, count)
     share = np.divide(served_in_all, wanted_in_all, out=np.zeros(count), where=wanted_in_all > 0)
-    terms = np.zeros(len(served))
-    terms[known] = entries_at(passing, row[known], problem.source[known])
-    error = ROUNDING * terms
+    error = ROUNDING * passing
     # beside this error, that of what the plan sheds: it was computed from the same terms, and rounded up
-    return np.clip(share[of] * problem.rate_mbps, served - error, served + error), 3 * terms
+    return np.clip(share[of] * problem.rate_mbps, served - error, served + error), 3 * passing

@@ -31,7 +31,7 @@ from planner_models.traffic.plan.schema import (
     WORST_MATRICES,
 )
 from planner_models.traffic.plan.segments import SEGMENTS
-from planner_models.traffic.problem.indexing import entries_at, sum_at_nodes, sum_by_index
+from planner_models.traffic.problem.indexing import sum_at_nodes, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 SHED_TOLERANCE: Final = RELATIVE  # of a demand; less is rounding
@@ -202,9 +202,13 @@ def _sent_by_target(problem: Traffic, flow: sp.csr_array, commodity: Ints) -> Fl
         row = problem.target_row[known]
     source = problem.source[known]
     sent = np.zeros(len(problem.demands))
-    surplus, passing = sum_at_nodes(flow, problem.tail, problem.head, len(problem.nodes))
-    # the surplus of a small demand drowns in the rounding errors of much traffic through its source
-    sent[known] = entries_at(surplus, row, source) + ROUNDING * entries_at(passing, row, source)
+    for first, surplus, passing in sum_at_nodes(flow, problem.tail, problem.head, len(problem.nodes)):
+        here = (
+            slice(None) if len(surplus) == len(commodity) else (row >= first) & (row < first + len(surplus))
+        )
+        place = row[here] - first, source[here]
+        # the surplus of a small demand drowns in the rounding errors of much traffic through its source
+        sent[known[here]] = surplus[place] + ROUNDING * passing[place]
     return sent
 
 

@@ -1,0 +1,39 @@
+"""The least time that plans with the flows of each demand take, from the size of the problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from planner_models.traffic.problem.distances import find_distances
+from planner_models.traffic.problem.problem import Traffic, lightest_links
+
+S_PER_FLOW: Final = 1e-6
+"""CPU seconds for a row of the table of flows, to route, list and check it in the fastest of these designs."""
+
+
+def tell_listing_time(problem: Traffic, parameters: Mapping[str, Any], limit_s: float) -> str:  # noqa: ARG001
+    """Return why a time limit is too short to list the flows of each demand; "" where it may suffice.
+
+    Each demand has a flow on as many links as its shortest path has, or more.
+    """
+    demands = int((problem.rate_mbps > 0).sum())
+    if S_PER_FLOW * demands * len(problem.nodes) <= limit_s:
+        return ""
+    flows = count_flows(problem)
+    if S_PER_FLOW * flows <= limit_s:
+        return ""
+    return (
+        f"the flows of {demands:,} demands on {flows:,} links in all take {S_PER_FLOW * flows:.0f} s or more "
+        f"to route, list and check; the time limit is {limit_s:g} s"
+    )
+
+
+def count_flows(problem: Traffic) -> int:
+    """Return the sum over demands with a rate and a path of the fewest links between their ends."""
+    unit = lightest_links(len(problem.nodes), problem.tail, problem.head, np.ones(len(problem.links)))
+    has_rate = problem.rate_mbps > 0
+    hops = find_distances(unit, problem.targets)[problem.target_row[has_rate], problem.source[has_rate]]
+    return int(hops[np.isfinite(hops)].sum())
