@@ -9,11 +9,14 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
 from planner_models.traffic.designs import next_hops
+from planner_models.traffic.designs.column_generation.reduced_problem import MAX_PAIR_ROWS
+from planner_models.traffic.designs.listing_time import count_flows
 from planner_models.traffic.designs.routable import shed_unreachable, shed_unreachable_by_demand
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan import tcp_rates as tcp
-from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.plan import Routing, routing_by_target
 from planner_models.traffic.plan.tcp_rates import Rates
 from planner_models.traffic.problem.problem import Traffic
 
@@ -32,6 +35,8 @@ def route(problem: Traffic, *, rates: Rates = "given") -> Decision[Routing]:
 
     source  RFC 2328, 16.8; RFC 2992; Sen et al. 2013, section 4.1 (PacketScatter)
     """
+    if has_flows_per_target(problem, rates):
+        return _route_by_target(problem, is_split=True)
     if len(problem.targets) * len(problem.links) < COMPILED_ENTRIES:
         ratios = split_ratios.split_evenly(problem, split_ratios.shortest_path_links(problem))
         share = split_ratios.apply_ratios(problem, ratios, (problem.rate_mbps > 0).astype(float))
@@ -60,6 +65,25 @@ def route_single(problem: Traffic, *, rates: Rates = "given") -> Decision[Routin
 
     source  RFC 2328, 16.1
     """
+    if has_flows_per_target(problem, rates):
+        return _route_by_target(problem, is_split=False)
     ratios = split_ratios.take_first_link(problem, split_ratios.shortest_path_links(problem))
     share = split_ratios.apply_ratios(problem, ratios, (problem.rate_mbps > 0).astype(float))
     return tcp.route_shares(problem, sp.csr_array(share), rates)
+
+
+def has_flows_per_target(problem: Traffic, rates: Rates) -> bool:
+    """Return whether plans list the flows to each target, as those of each demand are too many.
+
+    Traffic to a target splits alike, wherever it comes from; rates of TCP need the flows of each demand.
+    """
+    if rates != "given" or int((problem.rate_mbps > 0).sum()) * len(problem.nodes) <= MAX_PAIR_ROWS:
+        return False
+    return count_flows(problem) > MAX_PAIR_ROWS
+
+
+def _route_by_target(problem: Traffic, *, is_split: bool) -> Decision[Routing]:
+    """Return the decision with flows per target; traffic splits evenly or takes the first next hop."""
+    flow = next_hops.flow_by_target(next_hops.find_next_hops(problem), problem.rate_mbps, is_split=is_split)
+    proof = Proof(status=Status.FEASIBLE)
+    return Decision(plan=routing_by_target(problem, flow), proof=proof, guarantees=frozenset({"demand"}))

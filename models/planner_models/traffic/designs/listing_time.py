@@ -11,7 +11,7 @@ from planner_models.traffic.problem.distances import find_distances
 from planner_models.traffic.problem.problem import Traffic, lightest_links
 
 S_PER_FLOW: Final = 1e-6
-"""CPU seconds for a row of the table of flows, to route, list and check it in the fastest of these designs."""
+"""CPU seconds for a row of the table of flows, to route, list and check it in the fastest such design."""
 
 
 def tell_listing_time(problem: Traffic, parameters: Mapping[str, Any], limit_s: float) -> str:  # noqa: ARG001
@@ -33,7 +33,13 @@ def tell_listing_time(problem: Traffic, parameters: Mapping[str, Any], limit_s: 
 
 def count_flows(problem: Traffic) -> int:
     """Return the sum over demands with a rate and a path of the fewest links between their ends."""
-    unit = lightest_links(len(problem.nodes), problem.tail, problem.head, np.ones(len(problem.links)))
+    weight = problem.weight[0]
+    if (problem.weight == weight).all():
+        distance = problem.distance
+    else:
+        weight, ones = 1.0, np.ones(len(problem.links))
+        unit = lightest_links(len(problem.nodes), problem.tail, problem.head, ones)
+        distance = find_distances(unit, problem.targets)
     has_rate = problem.rate_mbps > 0
-    hops = find_distances(unit, problem.targets)[problem.target_row[has_rate], problem.source[has_rate]]
-    return int(hops[np.isfinite(hops)].sum())
+    far = distance[problem.target_row[has_rate], problem.source[has_rate]]
+    return round(float(far[np.isfinite(far)].sum() / weight))

@@ -117,6 +117,19 @@ def even_shares(hops: NextHops) -> sp.csr_array:
     return sp.csr_array(sp.coo_array((share, (demand, link)), shape=(len(hops.source), len(hops.head))))
 
 
+def flow_by_target(hops: NextHops, rate_mbps: Floats, *, is_split: bool) -> sp.csr_array:
+    """Return the flow to each target on each link, (D, E) Mbit/s, of demands with rates (K,).
+
+    is_split  whether traffic splits evenly over next hops; else it takes the first of them
+    """
+    amount = np.zeros(len(hops.link))
+    _add_by_target(hops, rate_mbps, is_split, amount)
+    start = hops.first_link[hops.first_node]
+    flow = sp.csr_array((amount, hops.link, start), shape=(len(hops.targets), len(hops.head)))
+    flow.eliminate_zeros()
+    return flow
+
+
 @njit(cache=True)
 def enlarge(array, size):  # type: ignore[no-untyped-def]
     """Return the array, copied to at least twice its length where it is shorter than `size`."""
@@ -247,3 +260,23 @@ def _divide(hops):  # type: ignore[no-untyped-def]
                 passing[hops.head[e]] = 0.0
             start[place + 1] = size
     return start, used[:size].copy(), share[:size].copy()
+
+
+@njit(cache=True)
+def _add_by_target(hops, rate, is_split, amount):  # type: ignore[no-untyped-def]
+    """Add the traffic of all demands to the entries of `link`, (links of all nodes,)."""
+    node, link, first_link = hops.node, hops.link, hops.first_link
+    passing = np.zeros(hops.nodes)
+    for d in range(len(hops.targets)):
+        for k in hops.demand[hops.first_demand[d] : hops.first_demand[d + 1]]:
+            passing[hops.source[k]] += rate[k]
+        for i in range(hops.first_node[d], hops.first_node[d + 1]):
+            begin, end = first_link[i], first_link[i + 1]
+            if not is_split:
+                end = min(end, begin + 1)
+            share = passing[node[i]] / max(end - begin, 1)
+            passing[node[i]] = 0.0
+            for j in range(begin, end):
+                amount[j] += share
+                passing[hops.head[link[j]]] += share
+        passing[hops.targets[d]] = 0.0

@@ -59,12 +59,18 @@ def _tell_tunnel_time(problem: Traffic, parameters: Mapping[str, Any], limit_s: 
     return tell_listing_time(problem, parameters, limit_s) if is_igp else ""
 
 
+def _tell_shares_time(problem: Traffic, parameters: Mapping[str, Any], limit_s: float) -> str:
+    """Return why a time limit is too short for TCP or a given plan; "" where it may suffice, as with ECMP."""
+    is_ecmp = parameters.get("rates", "given") == "given" and parameters.get("present") is None
+    return "" if is_ecmp else tell_listing_time(problem, parameters, limit_s)
+
+
 REPORTS: Final = "every node reports its links and the rates of its demands to a central "
 _oblivious = partial(
     Design,
     signalling=no_signalling,
     ignores=_name_limits,
-    outgrows=tell_listing_time,
+    outgrows=_tell_shares_time,
     messages="nodes flood link weights when the network changes",
 )
 _local = partial(
@@ -103,7 +109,12 @@ DESIGNS: Final = (
     ),
     _oblivious(name="ecmp", decide=ecmp.route, source="RFC 2328, RFC 2992"),
     _oblivious(name="shortest_path", decide=ecmp.route_single, source="RFC 2328"),
-    _oblivious(name="ecmp_hash", decide=ecmp.route_hashed, source="RFC 2992; Sen et al. 2013, section 7.2"),
+    _oblivious(
+        name="ecmp_hash",
+        decide=ecmp.route_hashed,
+        outgrows=tell_listing_time,
+        source="RFC 2992; Sen et al. 2013, section 7.2",
+    ),
     _oblivious(name="packet_scatter", decide=ecmp.route, source="Sen et al. 2013, section 4.1"),
     Design(
         name="tunnels",
@@ -117,6 +128,7 @@ DESIGNS: Final = (
     _oblivious(
         name="valiant",
         decide=valiant.route,
+        outgrows=tell_listing_time,
         source="Zhang-Shen and McKeown 2004; Greenberg et al. 2009 (VL2)",
     ),
     _local(name="localflow", decide=localflow.route, source="Sen et al. 2013, Algorithm 1 and section 4.3"),
@@ -168,7 +180,7 @@ DESIGNS: Final = (
     Design(
         name="fixed",
         decide=fixed.route,
-        outgrows=tell_listing_time,
+        outgrows=_tell_shares_time,
         signalling=no_signalling,
         messages="shares are configured once; nodes flood link states when the network changes",
         source="static routing, RFC 3209",

@@ -27,9 +27,9 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.tolerances import exceeds
 from planner.errors import SolverFailure
 from planner_models.networks.classes import share_by_class
-from planner_models.traffic.plan import cycle_removal, split_ratios
+from planner_models.traffic.plan import cycle_removal, hop_sums, split_ratios
 from planner_models.traffic.plan.check import VerifiedFlow
-from planner_models.traffic.problem.indexing import sum_by_index
+from planner_models.traffic.problem.indexing import MOST_DENSE, index_distinct, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 PRECISION: Final = 1e-12  # of the logarithm of the share that a link passes
@@ -37,6 +37,7 @@ SMALLEST_REST: Final = 1e-16  # of all traffic; less than this still on its way 
 PLAIN_STEPS: Final = 8  # of the fixed point, before they are accelerated; exact where no links form a cycle
 MEMORY: Final = 8  # past steps that the acceleration combines
 MAX_STEPS: Final = 2_000
+COMPILED_HOPS: Final = 500_000  # from which sums over hops without cycles are compiled
 MAX_HOPS: Final = 20_000  # flows with cycles need many
 
 
@@ -295,55 +296,91 @@ class _Moves:
         self.is_used, self.is_moving = used, moving
         commodity, self.link, amount = commodity[moving], link[moving], amount[moving]
         tail, head = commodity * nodes + problem.tail[self.link], commodity * nodes + problem.head[self.link]
-        key = np.unique(np.r_[tail, head])
-        self.tail, self.head = np.searchsorted(key, tail), np.searchsorted(key, head)
-        head = self.head
-        self.share = amount / sum_by_index(self.tail, amount, len(key))[self.tail]
-        self.is_target = key % nodes == target[key // nodes]
         if flow.by_demand:
             row = np.arange(len(problem.demands))
         else:
-            row = np.minimum(np.searchsorted(flow.commodity, problem.commodity), len(flow.commodity) - 1)
-            row = np.where(flow.commodity[row] == problem.commodity, row, -1)
+            row_of = np.full(nodes * max(len(problem.class_table), 1), -1)
+            row_of[flow.commodity] = np.arange(len(flow.commodity))
+            row = row_of[problem.commodity]
         sent = (flow.served_mbps > 0) & (row >= 0)
         self.demand = np.flatnonzero(sent)[meets[row[sent]]]
-        self.source = np.searchsorted(key, row[self.demand] * nodes + problem.source[self.demand])
+        source = row[self.demand] * nodes + problem.source[self.demand]
+        key, place = _number_places(np.r_[tail, head, source], len(flow.commodity) * nodes)
+        self.tail, self.head, self.source = np.split(place, [len(tail), 2 * len(tail)])
+        head = self.head
+        self.share = amount / sum_by_index(self.tail, amount, len(key))[self.tail]
+        self.is_target = key % nodes == target[key // nodes]
         self.injected = sum_by_index(self.source, flow.served_mbps[self.demand], len(key))
-        # hops by the place where they end, without those out of targets
-        self._order = np.argsort(head, kind="stable")
-        start = np.searchsorted(head[self._order], np.arange(len(key) + 1))
-        self._hops = sp.csr_array(
-            (np.ones(len(head)), self.tail[self._order], start), shape=(len(key), len(key))
-        )
+        self._order: Ints | None = None  # of hops, each before those that go on; None where there are cycles
+        if len(head) >= COMPILED_HOPS:
+            order = hop_sums.order_hops(self.tail, head, len(key))
+            if len(order) == len(head):
+                self._order = order
+                self.tail, self.head, self.link = self.tail[order], head[order], self.link[order]
+                self.share = self.share[order]
+        if self._order is None:  # hops by the place where they end
+            self._by_head = np.argsort(head, kind="stable")
+            start = np.searchsorted(head[self._by_head], np.arange(len(key) + 1))
+            self._hops = sp.csr_array(
+                (np.ones(len(head)), self.tail[self._by_head], start), shape=(len(key), len(key))
+            )
+
+    def _sum_forward(self, passed: Floats) -> Floats:
+        """Return the traffic at each place, (places,) Mbit/s, when links pass these shares (E,)."""
+        if self._order is None:
+            return _sum_powers(self._pass(passed), self.injected)
+        total = self.injected.copy()
+        hop_sums.add_forward(self.tail, self.head, self.share * passed[self.link], total)
+        return total
+
+    def _sum_backward(self, passed: Floats, value: Floats) -> Floats:
+        """Return the expected sum of the values, (places,), of the places that traffic passes from each."""
+        if self._order is None:
+            return _sum_powers(sp.csr_array(self._pass(passed).T), value)
+        total = value.copy()
+        hop_sums.add_backward(self.tail, self.head, self.share * passed[self.link], total)
+        return total
 
     def _pass(self, passed: Floats) -> sp.csr_array:
         """Return the matrix of one hop, (places, places), when links pass these shares (E,)."""
-        self._hops.data[:] = (self.share * passed[self.link])[self._order]
+        self._hops.data[:] = (self.share * passed[self.link])[self._by_head]
         return self._hops
 
     def arriving_load(self, passed: Floats) -> Floats:
         """Return the traffic that arrives at each link, (E,) Mbit/s, when links pass these shares (E,)."""
-        at = _sum_powers(self._pass(passed), self.injected)
-        moving = sum_by_index(self.link, at[self.tail] * self.share, len(passed))
-        return self.constant_load + moving
+        if self._order is None:
+            at = self._sum_forward(passed)
+            return self.constant_load + sum_by_index(self.link, at[self.tail] * self.share, len(passed))
+        load = self.constant_load.copy()
+        hop_sums.add_loads(self.tail, self.head, self.link, self.share, passed, self.injected.copy(), load)
+        return load
 
     def surviving_amount(self, passed: Floats) -> Floats:
         """Return the traffic of each hop that arrives at its target, shape (hops,), Mbit/s."""
-        matrix = self._pass(passed)
-        at = _sum_powers(matrix, self.injected)
-        arrives = _sum_powers(sp.csr_array(matrix.T), self.is_target.astype(float))
-        return np.asarray(at[self.tail] * self.share * passed[self.link] * arrives[self.head])
+        at = self._sum_forward(passed)
+        arrives = self._sum_backward(passed, self.is_target.astype(float))
+        amount = at[self.tail] * self.share * passed[self.link] * arrives[self.head]
+        if self._order is not None:
+            amount[self._order] = amount.copy()
+        return np.asarray(amount)
 
     def expected_passes(self, links: Bools) -> Floats:
         """Return how often each of `demand` passes some links on average, shape (n,), where none drops."""
         hops = np.where(links[self.link], self.share, 0.0)
         here = sum_by_index(self.tail, hops, len(self.is_target))
-        return _sum_powers(sp.csr_array(self._pass(np.ones(len(links))).T), here)[self.source]
+        return self._sum_backward(np.ones(len(links)), here)[self.source]
 
     def arriving_share(self, passed: Floats) -> Floats:
         """Return the share of each of `demand` that arrives at its target, (n,)."""
-        arrives = _sum_powers(sp.csr_array(self._pass(passed).T), self.is_target.astype(float))
-        return arrives[self.source]
+        return self._sum_backward(passed, self.is_target.astype(float))[self.source]
+
+
+def _number_places(key: Ints, count: int) -> tuple[Ints, Ints]:
+    """Return the distinct keys below a count, ascending, and the place of each key among them."""
+    if count <= MOST_DENSE:
+        return index_distinct(key, count)
+    distinct, place = np.unique(key, return_inverse=True)
+    return distinct, place
 
 
 def _sum_powers(matrix: sp.csr_array, start: Floats) -> Floats:

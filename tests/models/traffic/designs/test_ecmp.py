@@ -63,3 +63,18 @@ def test_hashing_many_flows_comes_close_to_splitting() -> None:
     problem = generators.fat_tree(k=4)
     mean = np.mean([loads(ecmp.route_hashed(problem, seed=seed)) for seed in range(300)], axis=0)
     assert mean == pytest.approx(np.array(loads(ecmp.route(problem))), abs=250.0)
+
+
+@pytest.mark.parametrize("route", [ecmp.route, ecmp.route_single])
+@given(problem=problems())
+def test_flows_per_target_are_the_sums_of_those_of_demands(route: Any, problem: Traffic) -> None:
+    by_demand = route(problem)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ecmp, "MAX_PAIR_ROWS", -1)
+        by_target = route(problem)
+    assert len(check(problem, by_target.plan).of_limits(by_target.guarantees)) == 0
+    assert loads(by_target) == pytest.approx(loads(by_demand), rel=1e-9)
+    assert "source" not in by_target.plan.flows or not len(by_target.plan.flows)
+    expected, found = (measure(problem, decision.plan, None) for decision in (by_demand, by_target))
+    for name in ("delivered_mbps", "lost_mbps", "shed_mbps", "mean_path_stretch", "min_rate_share"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-9, abs=1e-9)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from planner_models.traffic import Traffic, measure
 from planner_models.traffic.designs import ecmp, optimum
+from planner_models.traffic.plan import delivery
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.check import TOLERANCE, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
@@ -173,3 +174,19 @@ def test_tcp_slows_senders_down_to_max_min_fair_rates() -> None:
     assert expected.tolist() == pytest.approx([2.0, 2.0])
     assert delivered(tcp, plan) == pytest.approx([2.0, 2.0])
     assert tcp.with_rates(problem.rate_mbps).overload == "max-min"
+
+
+@given(problem=problems(), load=st.floats(1, 20))
+def test_compiled_sums_over_hops_deliver_the_same(problem: Traffic, load: float) -> None:
+    problem = problem.scale_demands(load)
+    for plan in (ecmp.route(problem).plan, by_target(problem, ecmp.route(problem).plan)):
+        assert plan is not None
+        flow = verify_flow(problem, plan)
+        expected, surviving = delivered_rates(problem, flow), delivery.surviving_flow(problem, flow)
+        again = replace(flow)  # without what is known of the other
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(delivery, "COMPILED_HOPS", 0)
+            assert delivered_rates(problem, again) == pytest.approx(expected, rel=1e-9)
+            assert delivery.surviving_flow(problem, again).toarray() == pytest.approx(
+                surviving.toarray(), rel=1e-9, abs=1e-12
+            )
