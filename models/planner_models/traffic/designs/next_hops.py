@@ -79,6 +79,7 @@ def _find(
         first_demand.astype(np.int64),
         targets,
         WEIGHT_TOLERANCE,
+        float(problem.weight[0]) if (problem.weight == problem.weight[0]).all() else 0.0,
     )
     return NextHops(
         demand=demand,
@@ -141,10 +142,30 @@ def enlarge(array, size):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _search(distance, weight, head, leaving, first_leaving, source, first_source, targets, tolerance):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+def _order_by_hops(distance, step, order, first):  # type: ignore[no-untyped-def]
+    """Write the places of distances that are multiples of a step, the largest first, equal ones in order."""
+    farthest = 0
+    for i in range(len(distance)):
+        farthest = max(farthest, round(distance[i] / step))
+    first[: farthest + 1] = 0
+    for i in range(len(distance)):
+        first[farthest - round(distance[i] / step)] += 1
+    before = 0
+    for i in range(farthest + 1):
+        first[i], before = before, before + first[i]
+    for i in range(len(distance)):
+        hops = farthest - round(distance[i] / step)
+        order[first[hops]] = i
+        first[hops] += 1
+
+
+@njit(cache=True)
+def _search(distance, weight, head, leaving, first_leaving, source, first_source, targets, tolerance, step):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
+    """Return the nodes, their links, and where both begin; `step` is the weight of all links, else 0."""
     count = distance.shape[1]
     reached = np.full(count, -1)
-    queue = np.empty(count, dtype=np.int64)
+    queue, order = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    work = np.empty(count + 1, dtype=np.int64)
     node = np.empty(1024, dtype=np.int64)
     link = np.empty(1024, dtype=np.int64)
     first_link = np.empty(1025, dtype=np.int64)
@@ -173,10 +194,13 @@ def _search(distance, weight, head, leaving, first_leaving, source, first_source
                     if w != targets[d]:
                         queue[size] = w
                         size += 1
-        order = np.argsort(-to_target[queue[:size]], kind="mergesort")
+        if step > 0.0:
+            _order_by_hops(to_target[queue[:size]], step, order, work)
+        else:
+            order[:size] = np.argsort(-to_target[queue[:size]], kind="mergesort")
         node = enlarge(node, nodes + size)
         first_link = enlarge(first_link, nodes + size + 1)
-        for i in order:
+        for i in order[:size]:
             v = queue[i]
             node[nodes] = v
             first_link[nodes] = links

@@ -16,7 +16,7 @@ from planner.errors import InputError
 from planner.options import Options, Service
 from planner_models.traffic.designs import (
     class_priorities,
-    fitted_trees,
+    fitted_ecmp,
     link_flow_program,
     path_flow_program,
 )
@@ -83,7 +83,7 @@ def route(
     delivers the most fills a link, and `total` finds one. Where the time limit comes first, or where a chosen
     solver would get more than a million flow variables, a heuristic delivers what it can (`fitted_plan`).
     Where a search over more than 100,000 demands has no plan within the time limit, traffic takes shortest
-    paths (`fitted_trees`). Rates are in Mbit/s.
+    paths (`fitted_ecmp`). Rates are in Mbit/s.
 
     Method "auto" uses `columns` over all routes from 10,000 flow variables (targets times links) on, for
     the largest total flow from 5,000 on, where it was 4 to 100 times faster, unless a backend or an
@@ -277,8 +277,10 @@ def _search(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
 def _take_first_plan(
     problem: Traffic, objective: Objective, limit_s: float, needed_s: float
 ) -> Decision[Routing]:
-    """Return the decision of shortest-path trees, where a search has no plan within the time limit."""
-    decision = fitted_trees.route(problem, objective)
+    """Return the decision of equal-cost multipath, where a search has no plan within the time limit."""
+    decision = fitted_ecmp.route(problem, objective)
+    if decision.proof.status is Status.OPTIMAL and objective != "delivered":
+        return decision
     reason = (
         f"the search for better routes of {len(problem.demands):,} demands has a plan after about "
         f"{needed_s:.0f} s, the time limit is {limit_s:g} s: all traffic takes shortest paths"

@@ -19,7 +19,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
-from planner_models.traffic.designs import fitted_trees, link_flow_program, path_flow_program
+from planner_models.traffic.designs import fitted_ecmp, link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.max_min_fairness import Measure, share_fairly
@@ -79,7 +79,7 @@ def route(
     replaces utilities by tangents above them (outer approximation): each linear program bounds the
     utility of all routings, and tangents at its rates are added. Where making the program over all routes
     would take longer than the time limit, a heuristic shares capacities instead (`fitted_plan`; on large
-    networks `fitted_trees`). Max-min fairness (`max_min_fairness`) proves every level of rates; other
+    networks `fitted_ecmp`). Max-min fairness (`max_min_fairness`) proves every level of rates; other
     measures than the share are for it alone. Routes are tunnels, a number of paths, or all routes, and keep
     latency limits and rules in each case.
 
@@ -186,13 +186,20 @@ def _share_by_heuristic(problem: Traffic, flows: int, limit_s: float) -> Decisio
     proof = Proof(status=Status.UNDECIDED, bound=1.0, metric="geometric_rate_share", reasons=(reason,))
     plan, backend = fit_plan(problem, None), "equal-cost multipath, filled"
     if plan is None:
-        plan, backend = fitted_trees.fit_trees(problem)[0], fitted_trees.BACKEND
+        plan, backend = fitted_ecmp.fit_ecmp(problem)[0], fitted_ecmp.BACKEND
     has_rate = problem.rate_mbps > 0
     share = np.minimum(verify_flow(problem, plan).served_mbps[has_rate] / problem.rate_mbps[has_rate], 1.0)
     if not (share > LEAST_SHARE).all():
         return Decision(plan=None, proof=proof)
     value = float(np.exp(np.log(share).mean()))
-    proof = replace(proof, status=Status.FEASIBLE, objective=value, backend=backend)
+    is_optimal = value >= 1.0 - DEFAULT_GAP
+    proof = replace(
+        proof,
+        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
+        objective=value,
+        backend=backend,
+        reasons=() if is_optimal else proof.reasons,
+    )
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))
 
 

@@ -15,6 +15,7 @@ from planner.compiled import njit
 MOST_DENSE: Final = 20_000_000  # entries of a sparse matrix that are made dense at a time
 DENSE_PER_PLACE: Final = 100  # entries of a dense matrix that are made as fast as one place is looked up
 
+PLACES_AT_ONCE: Final = 1_000_000  # of dense sums: memory of larger arrays is new, which takes longer
 COMPILED_ENTRIES: Final = 500_000  # of flows, from which sums at nodes are compiled; NumPy takes 0.1 s below
 
 
@@ -49,11 +50,12 @@ def sum_at_nodes(
     yields  the first flow of a block, and two dense arrays (flows of the block, N)
     """
     flows = flow_mbps.shape[0]
-    size = max(1, MOST_DENSE // max(nodes, 1))
+    size = max(1, PLACES_AT_ONCE // max(nodes, 1))
+    is_compiled = flow_mbps.nnz >= COMPILED_ENTRIES
     for first in range(0, flows, size):
         part = flow_mbps[first : first + size] if size < flows else flow_mbps
         shape = (part.shape[0], nodes)
-        if part.nnz >= COMPILED_ENTRIES:
+        if is_compiled:
             surplus, passing = np.zeros(shape), np.zeros(shape)
             _add_at_nodes(part.indptr, part.indices, part.data, tail, head, surplus, passing)
             yield first, surplus, passing

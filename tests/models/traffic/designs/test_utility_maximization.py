@@ -162,7 +162,7 @@ def test_a_program_larger_than_the_time_limit_leaves_a_heuristic_within_the_opti
     assert "flow variables, takes longer than the limit of 5 s" in run.proof.reasons[0]
     monkeypatch.setattr(fitted_plan, "MAX_FLOWS", 0)
     large = evaluate(SYSTEM, problem, entry, options=Options(time_limit_s=5.0))  # for `fitted_plan`
-    assert large.proof.backend == "shortest-path trees"
+    assert large.proof.backend == "equal-cost multipath"
     assert not len(large.violations.of_limits(frozenset({"capacity", "demand"})))
     assert large.metrics["geometric_rate_share"] == pytest.approx(large.proof.objective)
     assert 0 < (large.proof.objective or 0.0) <= optimum.proof.bound + 1e-9

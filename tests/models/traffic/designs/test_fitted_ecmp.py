@@ -1,4 +1,4 @@
-"""Traffic on shortest-path trees within the capacities, against ECMP's own loads and the optimum."""
+"""Equal-cost multipath within the capacities, against ECMP's own loads and the optimum."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.options import Options
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic
-from planner_models.traffic.designs import ecmp, fitted_trees, optimum, optimum_search
+from planner_models.traffic.designs import ecmp, fitted_ecmp, optimum, optimum_search
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import network, problems
 
@@ -19,7 +19,7 @@ from tests.models.traffic.networks import network, problems
 def test_demands_are_cut_at_the_tightest_link_of_their_path() -> None:
     links = [("a", "b", 10.0), ("b", "c", 4.0), ("c", "d", 100.0), ("b", "d", 5.0)]
     problem = network(links, [("a", "c", 8.0), ("b", "d", 5.0), ("a", "b", 2.0)])
-    plan, value = fitted_trees.fit_trees(problem)
+    plan, value = fitted_ecmp.fit_ecmp(problem)
     assert value == pytest.approx(4.0 + 5.0 + 2.0)
     assert plan.links["load_mbps"].tolist() == pytest.approx([6.0, 4.0, 0.0, 5.0])
 
@@ -30,7 +30,7 @@ def test_plans_are_within_the_capacities_and_no_better_than_the_optimum(problem:
     if not len(problem.targets):
         return
     for objective in ("total", "concurrent", "utilization"):
-        decision = fitted_trees.route(problem, objective)
+        decision = fitted_ecmp.route(problem, objective)
         best = optimum.route(problem, objective=objective).proof.objective
         plan, proof = decision.plan, decision.proof
         assert plan is not None
@@ -45,10 +45,10 @@ def test_plans_are_within_the_capacities_and_no_better_than_the_optimum(problem:
         assert sign * best <= sign * proof.bound + 1e-6 * abs(best)
 
 
-def test_loads_are_those_of_shortest_paths_where_everything_fits() -> None:
+def test_loads_are_those_of_ecmp_where_everything_fits() -> None:
     problem = generators.abilene().scale_demands(0.01)
-    plan, value = fitted_trees.fit_trees(problem)
-    alone = ecmp.route_single(problem).plan
+    plan, value = fitted_ecmp.fit_ecmp(problem)
+    alone = ecmp.route(problem).plan
     assert alone is not None
     assert value == pytest.approx(problem.rate_mbps.sum())
     assert plan.links["load_mbps"].to_numpy() == pytest.approx(alone.links["load_mbps"].to_numpy())
@@ -67,10 +67,10 @@ def test_optimum_takes_shortest_paths_where_no_search_ends_in_time(
     late = evaluate(SYSTEM, problem, entry, options=Options(time_limit_s=1e-4))
     assert late.proof.status is Status.FEASIBLE
     assert late.plan is not None
-    assert late.proof.backend == fitted_trees.BACKEND
+    assert late.proof.backend == fitted_ecmp.BACKEND
     assert "all traffic takes shortest paths" in late.proof.reasons[0]
     free = evaluate(SYSTEM, problem, entry, options=Options(time_limit_s=60.0))
-    assert free.proof.backend != fitted_trees.BACKEND
+    assert free.proof.backend != fitted_ecmp.BACKEND
     assert not free.proof.reasons
     assert np.isfinite(late.proof.gap or 0.0)
     assert (late.proof.gap or 0.0) > (free.proof.gap or 0.0)

@@ -1,0 +1,144 @@
+"""First plans of large networks: equal-cost multipath, reduced to what the links carry.
+
+Each link passes a share of the traffic that would arrive, and a demand is sent at the smallest share of the
+links that it takes, so that links before a bottleneck carry no traffic that it drops. Shares begin at
+capacity over load; as traffic before and behind a bottleneck leaves residual capacity, they rise for some
+rounds, and what exceeds a capacity then is cut off.
+
+A round passes once over the next hops to each target, where a search for better routes passes over the links
+of the path of each demand.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import scipy.sparse as sp
+
+from planner.arrays import Floats
+from planner.compiled import njit
+from planner.contract.design import Decision
+from planner.contract.proof import Proof, Status
+from planner_models.traffic.designs import next_hops
+from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
+from planner_models.traffic.designs.next_hops import NextHops
+from planner_models.traffic.plan.plan import Routing, routing_by_target
+from planner_models.traffic.problem.problem import Traffic
+
+ROUNDS: Final = 2  # in which shares rise; more deliver hardly more
+MIN_SHARE: Final = 1e-9  # that a link passes of what would arrive
+OPTIMALITY_GAP: Final = 1e-9
+BACKEND: Final = "equal-cost multipath"
+
+
+def fit_ecmp(problem: Traffic) -> tuple[Routing, float]:
+    """Return the plan of equal-cost multipath within the capacities, and what it delivers, Mbit/s.
+
+    Its flows are per target. The problem must have a demand with a rate, and paths for all of them.
+    """
+    hops, rate, capacity = next_hops.find_next_hops(problem), problem.rate_mbps, problem.capacity_mbps
+    passed = np.ones(len(capacity))
+    load = np.asarray(next_hops.flow_by_target(hops, rate, is_split=True).sum(axis=0)).ravel()
+    sent = rate
+    if (load > capacity).any():
+        passed = np.minimum(1.0, capacity / np.maximum(load, capacity))
+        for _ in range(ROUNDS):
+            load = _sum_loads(hops, rate * _smallest_on_way(hops, passed))
+            # links that have residual capacity pass more; overloaded ones less
+            passed = np.clip(passed * capacity / np.maximum(load, MIN_SHARE * capacity), MIN_SHARE, 1.0)
+        sent = rate * _smallest_on_way(hops, passed)
+        load = _sum_loads(hops, sent)
+        sent = sent * _smallest_on_way(hops, np.minimum(1.0, capacity / np.maximum(load, capacity)))
+    return _list_flows(problem, hops, sent), float(sent.sum())
+
+
+def route(problem: Traffic, objective: Objective) -> Decision[Routing]:
+    """Return the decision for an objective other than cost, of equal-cost multipath, with a bound.
+
+    The bound on the utilization is that of the Lagrangian relaxation of the capacities with the weights of
+    links as lengths: traffic times distance, over capacity times weight. Delivered traffic is at most all.
+    """
+    guarantees = {"capacity", "demand"}
+    if objective in ("delivered", "total"):
+        plan, value = fit_ecmp(problem)
+        bound = max(float(problem.rate_mbps.sum()), value)
+    else:
+        hops = next_hops.find_next_hops(problem)
+        load = _sum_loads(hops, problem.rate_mbps)
+        busiest = float((load / problem.capacity_mbps).max())
+        least = float(problem.weight @ load) / float(problem.weight @ problem.capacity_mbps)
+        least = min(least, busiest)
+        value, bound = (busiest, least) if objective == "utilization" else (1 / busiest, 1 / least)
+        share = min(1.0, value) if objective == "concurrent" else 1.0
+        plan = _list_flows(problem, hops, share * problem.rate_mbps)
+        if objective == "utilization" or share < 1:
+            guarantees = {"demand"} if objective == "utilization" else {"capacity"}
+    proof = Proof(
+        status=Status.OPTIMAL if abs(bound - value) <= OPTIMALITY_GAP * bound else Status.FEASIBLE,
+        objective=value,
+        bound=bound,
+        metric=METRIC_OF[objective],
+        backend=BACKEND,
+    )
+    return Decision(plan=plan, proof=proof, guarantees=frozenset(guarantees))
+
+
+def _list_flows(problem: Traffic, hops: NextHops, sent_mbps: Floats) -> Routing:
+    """Return the plan of demands that are sent at these rates, (K,) Mbit/s."""
+    if not problem.has_classes:
+        return routing_by_target(problem, next_hops.flow_by_target(hops, sent_mbps, is_split=True))
+    flows, commodities = [], []
+    for of_class in range(len(problem.class_table)):
+        sent = np.where(problem.class_of == of_class, sent_mbps, 0.0)
+        flows.append(next_hops.flow_by_target(hops, sent, is_split=True))
+        commodities.append(of_class * len(problem.nodes) + hops.targets)
+    return routing_by_target(problem, sp.vstack(flows, format="csr"), np.concatenate(commodities))
+
+
+def _sum_loads(hops: NextHops, sent_mbps: Floats) -> Floats:
+    """Return the load of each link, (E,) Mbit/s, of demands that are sent at these rates, (K,)."""
+    load = np.zeros(len(hops.head))
+    _add_loads(hops, sent_mbps, load)
+    return load
+
+
+def _smallest_on_way(hops: NextHops, share: Floats) -> Floats:
+    """Return the smallest share, (E,), of the links that each demand takes, (K,); 1 without a rate."""
+    smallest = np.ones(len(hops.source))
+    _find_smallest(hops, share, smallest)
+    return smallest
+
+
+# --- compiled -----------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def _add_loads(hops, sent, load):  # type: ignore[no-untyped-def]
+    node, link, first_link = hops.node, hops.link, hops.first_link
+    passing = np.zeros(hops.nodes)
+    for d in range(len(hops.targets)):
+        for k in hops.demand[hops.first_demand[d] : hops.first_demand[d + 1]]:
+            passing[hops.source[k]] += sent[k]
+        for i in range(hops.first_node[d], hops.first_node[d + 1]):
+            share = passing[node[i]] / (first_link[i + 1] - first_link[i])
+            passing[node[i]] = 0.0
+            for e in link[first_link[i] : first_link[i + 1]]:
+                load[e] += share
+                passing[hops.head[e]] += share
+        passing[hops.targets[d]] = 0.0
+
+
+@njit(cache=True)
+def _find_smallest(hops, share, smallest):  # type: ignore[no-untyped-def]
+    node, link, first_link = hops.node, hops.link, hops.first_link
+    on_way = np.ones(hops.nodes)
+    for d in range(len(hops.targets)):
+        on_way[hops.targets[d]] = 1.0
+        for i in range(hops.first_node[d + 1] - 1, hops.first_node[d] - 1, -1):
+            least = 1.0
+            for e in link[first_link[i] : first_link[i + 1]]:
+                least = min(least, share[e], on_way[hops.head[e]])
+            on_way[node[i]] = least
+        for k in hops.demand[hops.first_demand[d] : hops.first_demand[d + 1]]:
+            smallest[k] = on_way[hops.source[k]]
