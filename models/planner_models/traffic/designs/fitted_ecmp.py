@@ -28,7 +28,7 @@ from planner_models.traffic.problem.problem import Traffic
 
 ROUNDS: Final = 2  # in which shares rise; more deliver hardly more
 MIN_SHARE: Final = 1e-9  # that a link passes of what would arrive
-OPTIMALITY_GAP: Final = 1e-9
+ROUNDING: Final = 1e-9  # of a capacity or a bound; smaller differences are rounding
 BACKEND: Final = "equal-cost multipath"
 
 
@@ -38,10 +38,8 @@ def fit_ecmp(problem: Traffic) -> tuple[Routing, float]:
     Its flows are per target. The problem must have a demand with a rate, and paths for all of them.
     """
     hops, rate, capacity = next_hops.find_next_hops(problem), problem.rate_mbps, problem.capacity_mbps
-    passed = np.ones(len(capacity))
-    load = np.asarray(next_hops.flow_by_target(hops, rate, is_split=True).sum(axis=0)).ravel()
-    sent = rate
-    if (load > capacity).any():
+    load, sent = _sum_loads(hops, rate), rate
+    if (load > capacity * (1 + ROUNDING)).any():
         passed = np.minimum(1.0, capacity / np.maximum(load, capacity))
         for _ in range(ROUNDS):
             load = _sum_loads(hops, rate * _smallest_on_way(hops, passed))
@@ -75,7 +73,7 @@ def route(problem: Traffic, objective: Objective) -> Decision[Routing]:
         if objective == "utilization" or share < 1:
             guarantees = {"demand"} if objective == "utilization" else {"capacity"}
     proof = Proof(
-        status=Status.OPTIMAL if abs(bound - value) <= OPTIMALITY_GAP * bound else Status.FEASIBLE,
+        status=Status.OPTIMAL if abs(bound - value) <= ROUNDING * bound else Status.FEASIBLE,
         objective=value,
         bound=bound,
         metric=METRIC_OF[objective],
