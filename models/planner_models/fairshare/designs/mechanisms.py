@@ -8,7 +8,8 @@ Source: Shue, Freedman, Shaikh 2013 (Pisces), 3 and 4.1.
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from pydantic import Field
@@ -32,14 +33,15 @@ from planner_models.fairshare.plan.plan import (
     Sharing,
     sum_by_node,
 )
-from planner_models.fairshare.plan.service import serve, split_evenly
-from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.plan.service import WINDOW_ROUNDS, serve, split_evenly
+from planner_models.fairshare.problem.problem import SharedStore, add_up
 
 LEAST_STEP: Final = 1e-3
 """Least swap that is executed, of the mean fair share at a node; the paper does not print its threshold."""
 MOST_SLACK: Final = 0.02
 ENDLESS_KOPS: Final = 1e150
 MOST_SWAPS: Final = 5_000
+WINDOW_S_PER_PAIR: Final = 1e-6  # CPU seconds of a round, for each resource of a tenant on a node
 ALTERNATIONS: Final = 4  # of weight allocation and replica selection, until both settle
 
 Replaced = Annotated[
@@ -155,10 +157,11 @@ def select_replicas(
     previous: Previous = None, options: Options = Options(),
 ) -> Decision[Sharing]:  # fmt: skip
     """Place partitions by fair-share demand, and let routers choose replicas by latency."""
+    until = options.deadline()
     problem = start_from(problem, previous)
     replicas = _place(problem, placement, slack, seed)
     weight = spread_evenly(contract_kops(problem), find_present(problem, replicas))
-    return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options)
+    return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options, until=until)
 
 
 def combine(
@@ -175,16 +178,36 @@ def combine(
     options: Options = Options(),
 ) -> Decision[Sharing]:
     """Place partitions, exchange local weights and let routers choose replicas: all mechanisms of Pisces."""
+    until = options.deadline()
     problem = start_from(problem, previous)
     replicas = _place(problem, placement, slack, seed)
     weight = spread_evenly(contract_kops(problem), find_present(problem, replicas))
     split = split_evenly(replicas, len(problem.partitions))
     allocate = allocate_by_flow if exchange == "flow" else allocate_by_swaps
     for _ in range(ALTERNATIONS):
-        served = serve(problem, replicas, split, weight, queueing=FAIR_QUEUING, replica_choice=WINDOWS)
+        served = serve(
+            problem, replicas, split, weight, queueing=FAIR_QUEUING, replica_choice=WINDOWS, until=until
+        )
         split = served.split
         weight = allocate(problem, replicas, demand_at_nodes(problem, replicas, split))
-    return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options)
+    return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options, until=until)
+
+
+def tell_window_time(problem: SharedStore, parameters: Mapping[str, Any], limit_s: float) -> str:  # noqa: ARG001
+    """Return why a time limit is too short for routers that choose replicas; "" where it may suffice.
+
+    The plan is measured with the same rounds for two changes of demand.
+    """
+    nodes, resources = problem.capacity.shape
+    replicas = add_up(problem.tenant, problem.wanted_replicas.astype(float), len(problem.tenants))
+    pairs = int(np.minimum(replicas, nodes).sum())
+    seconds = 3 * WINDOW_ROUNDS * WINDOW_S_PER_PAIR * pairs * resources
+    if seconds <= limit_s:
+        return ""
+    return (
+        f"{WINDOW_ROUNDS} rounds in which routers choose replicas, for the plan and two changes of demand, "
+        f"take about {seconds:.0f} s over {pairs:,} pairs of tenant and node; the time limit is {limit_s:g} s"
+    )
 
 
 # --- parts ----------------------------------------------------------------------------------
@@ -280,7 +303,9 @@ def _run(
     replica_choice: str,
     options: Options,
     limits: Floats | None = None,
+    until: float | None = None,
 ) -> Decision[Sharing]:
+    """Return the decision of what nodes serve; routers that choose replicas stop at a time of clock.now()."""
     local = np.zeros((len(problem.tenants), len(problem.nodes))) if weight is None else weight
     served = serve(
         problem,
@@ -290,6 +315,7 @@ def _run(
         queueing=queueing,
         replica_choice=replica_choice,
         most_kops=limits,
+        until=until,
     )
     return decide(
         problem, replicas, served, local, options=options, queueing=queueing, replica_choice=replica_choice,

@@ -74,10 +74,17 @@ DESIGNS: Final = (
     _placed(
         name="fq_pp_rs",
         decide=mechanisms.select_replicas,
+        outgrows=mechanisms.tell_window_time,
         source=f"{PISCES}, 3.3",
         signalling=count_placement,
     ),
-    _placed(name="pisces", decide=mechanisms.combine, source=PISCES, signalling=count_flow_weights),
+    _placed(
+        name="pisces",
+        decide=mechanisms.combine,
+        outgrows=mechanisms.tell_window_time,
+        source=PISCES,
+        signalling=count_flow_weights,
+    ),
     _of_store(
         name="rebalance",
         decide=moves.rebalance,
