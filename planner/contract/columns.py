@@ -113,7 +113,7 @@ def match_columns(
             f"column '{shorten_name(name)}' counts 1,024 GB as a TB, as price lists do; for 1,000 "
             "write it in GB"
             for ours, (name, factor) in first.items()
-            if _counts_by_1024(table, ours) and 1024 in (factor.numerator, factor.denominator)
+            if table.columns[ours].counts_by_1024 and 1024 in (factor.numerator, factor.denominator)
         ],
         doubts=_name_not_modelled(table, rest),
     )
@@ -259,13 +259,9 @@ def _factor(table: Table, ours: str, given: Unit, unit: Unit) -> Fraction:
     Volumes in price lists count 1,024 GB as a TB, where the column says so.
     """
     is_per = is_per_unit(unit_of(ours)[0])
-    if _counts_by_1024(table, ours) and (factor := _binary_factor(given, unit)) is not None:
+    if table.columns[ours].counts_by_1024 and (factor := _binary_factor(given, unit)) is not None:
         return 1 / factor if is_per else factor
     return given.factor_to(unit, is_per=is_per)
-
-
-def _counts_by_1024(table: Table, ours: str) -> bool:
-    return bool(table.columns[ours].counts_by_1024)
 
 
 def _binary_factor(given: Unit, unit: Unit) -> Fraction | None:
@@ -289,7 +285,7 @@ def _find_column(
     if len(same) == 1:
         return (same[0], _percent_factor(table, same[0], in_words)), []
     shares = [ours for ours in table.columns if plain(f"{ours} percent") == plain(in_words)]
-    if len(shares) == 1 and _is_share(table, shares[0]):
+    if len(shares) == 1 and table.columns[shares[0]].share:
         return (shares[0], Fraction(1, 100)), []
     for ours in table.columns:
         stem, unit = unit_of(ours)
@@ -311,14 +307,10 @@ def _find_column(
     return None, []
 
 
-def _is_share(table: Table, ours: str) -> bool:
-    return bool(table.columns[ours].share)
-
-
 def _percent_factor(table: Table, ours: str, name: str) -> Fraction:
     """Return 1/100 for a share whose name says percent, as in `Share (%)`, else 1."""
     says_percent = "percent" in name.lower() and "percent" not in ours
-    return Fraction(1, 100) if says_percent and _is_share(table, ours) else Fraction(1)
+    return Fraction(1, 100) if says_percent and table.columns[ours].share else Fraction(1)
 
 
 def _find_other_names(table: Table, others: Sequence[str], found: Found) -> None:
