@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Final
 
 import numpy as np
 from pydantic import Field
@@ -23,7 +23,7 @@ from planner.arrays import Floats, Ints32
 from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.options import Options
-from planner_models.traffic.designs import concurrent_flow_over_routes
+from planner_models.traffic.designs import concurrent_flow_over_routes, fitted_ecmp
 from planner_models.traffic.designs.column_generation import shortest_path_trees
 from planner_models.traffic.designs.column_generation.column_generation import (
     Iteration,
@@ -50,6 +50,9 @@ from planner_models.traffic.designs.routable import shed_unreachable_within_limi
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
+LARGE_DEMANDS: Final = 100_000
+FIRST_PHASE_S_PER_DEMAND: Final = 2.5e-6  # CPU seconds until more demands have a plan, as measured
+
 
 @shed_unreachable_within_limits
 def route(
@@ -68,7 +71,8 @@ def route(
 
     Stops as soon as the plan is proven to be within 1 - (1 - epsilon)^3 of the optimum, mostly long
     before the last phase of the theorem; with `options.gap`, at that gap or after that phase. At a
-    time limit it returns the plan so far with its bound. Deterministic and with one thread, whatever
+    time limit it returns the plan so far with its bound; where a first phase over more than 100,000 demands
+    takes longer, that is equal-cost multipath. Deterministic and with one thread, whatever
     `options` say of seed and threads. Routes are tunnels, a number of paths, or all routes, and keep latency
     limits and rules in each case.
 
@@ -96,6 +100,11 @@ def route(
             backend=backend,
         )
         return limit_scope(routes.route_rest(search_routes, options, max_hops))
+    demands = int((problem.rate_mbps > 0).sum())
+    needed_s = FIRST_PHASE_S_PER_DEMAND * demands if demands > LARGE_DEMANDS else 0.0
+    if options.time_limit_s is not None and options.time_limit_s < needed_s:
+        decision = fitted_ecmp.route_in_time(problem, objective, options.time_limit_s, needed_s)
+        return limit_scope(decision)
     reduced = ReducedProblem.of(problem)
     result = search(reduced, epsilon=epsilon, gap=gap, until=until)
     decision = make_decision(

@@ -11,6 +11,7 @@ of the path of each demand.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
 from planner_models.traffic.designs.next_hops import NextHops
 from planner_models.traffic.plan.plan import Routing, routing_by_target
+from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 ROUNDS: Final = 2  # in which shares rise; more deliver hardly more
@@ -54,18 +56,23 @@ def fit_ecmp(problem: Traffic) -> tuple[Routing, float]:
 def route(problem: Traffic, objective: Objective) -> Decision[Routing]:
     """Return the decision for an objective other than cost, of equal-cost multipath, with a bound.
 
-    The bound on the utilization is that of the Lagrangian relaxation of the capacities with the weights of
-    links as lengths: traffic times distance, over capacity times weight. Delivered traffic is at most all.
+    No routing sends more from a node, or to one, than the capacity of its links. The bound on the utilization
+    is also that of the Lagrangian relaxation of the capacities with the weights of links as lengths: traffic
+    times distance, over capacity times weight.
     """
     guarantees = {"capacity", "demand"}
     if objective in ("delivered", "total"):
         plan, value = fit_ecmp(problem)
-        bound = max(float(problem.rate_mbps.sum()), value)
+        bound = max(
+            min(float(np.minimum(rate, capacity).sum()) for rate, capacity in _sum_at_ends(problem)), value
+        )
     else:
         hops = next_hops.find_next_hops(problem)
         load = _sum_loads(hops, problem.rate_mbps)
         busiest = float((load / problem.capacity_mbps).max())
         least = float(problem.weight @ load) / float(problem.weight @ problem.capacity_mbps)
+        for rate, capacity in _sum_at_ends(problem):
+            least = max(least, float((rate[rate > 0] / capacity[rate > 0]).max()))
         least = min(least, busiest)
         value, bound = (busiest, least) if objective == "utilization" else (1 / busiest, 1 / least)
         share = min(1.0, value) if objective == "concurrent" else 1.0
@@ -80,6 +87,33 @@ def route(problem: Traffic, objective: Objective) -> Decision[Routing]:
         backend=BACKEND,
     )
     return Decision(plan=plan, proof=proof, guarantees=frozenset(guarantees))
+
+
+def _sum_at_ends(problem: Traffic) -> list[tuple[Floats, Floats]]:
+    """Return rates and capacities that leave each node, (N,) Mbit/s, and those that enter it."""
+    ends = ((problem.source, problem.tail), (problem.target, problem.head))
+    count = len(problem.nodes)
+    return [
+        (sum_by_index(at, problem.rate_mbps, count), sum_by_index(end, problem.capacity_mbps, count))
+        for at, end in ends
+    ]
+
+
+def route_in_time(
+    problem: Traffic, objective: Objective, limit_s: float, needed_s: float
+) -> Decision[Routing]:
+    """Return the decision of `route` for a search that has no plan within its time limit.
+
+    needed_s  CPU seconds until the search has a plan
+    """
+    decision = route(problem, objective)
+    if decision.proof.status is Status.OPTIMAL and objective != "delivered":
+        return decision  # for "delivered", the search would also minimize the utilization
+    reason = (
+        f"the search for better routes of {len(problem.demands):,} demands has a plan after about "
+        f"{needed_s:.0f} s, the time limit is {limit_s:g} s: all traffic takes shortest paths"
+    )
+    return replace(decision, proof=replace(decision.proof, reasons=(reason,)))
 
 
 def _list_flows(problem: Traffic, hops: NextHops, sent_mbps: Floats) -> Routing:

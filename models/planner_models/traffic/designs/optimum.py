@@ -240,7 +240,7 @@ def _route(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
     limit_s, needed_s = search.options.time_limit_s, search.needed_s(objective)
     if limit_s is None or limit_s >= needed_s or search.options.service == "all":
         return _search(search, objective)
-    return _take_first_plan(search.problem, objective, limit_s, needed_s)
+    return fitted_ecmp.route_in_time(search.problem, objective, limit_s, needed_s)
 
 
 def _search(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
@@ -272,20 +272,6 @@ def _search(search: OptimumSearch, objective: Objective) -> Decision[Routing]:
     if objective == "cost" and most.proof.objective is not None:
         return search.solve("cost", least_mbps=most.proof.objective * (1 - LEAST_TOLERANCE))
     return most
-
-
-def _take_first_plan(
-    problem: Traffic, objective: Objective, limit_s: float, needed_s: float
-) -> Decision[Routing]:
-    """Return the decision of equal-cost multipath, where a search has no plan within the time limit."""
-    decision = fitted_ecmp.route(problem, objective)
-    if decision.proof.status is Status.OPTIMAL and objective != "delivered":
-        return decision
-    reason = (
-        f"the search for better routes of {len(problem.demands):,} demands has a plan after about "
-        f"{needed_s:.0f} s, the time limit is {limit_s:g} s: all traffic takes shortest paths"
-    )
-    return replace(decision, proof=replace(decision.proof, reasons=(reason,)))
 
 
 def _deliver_by_heuristic(

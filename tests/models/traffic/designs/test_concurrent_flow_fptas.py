@@ -12,9 +12,10 @@ from planner import Options, Status
 from planner.errors import InputError
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
-from planner_models.traffic import SYSTEM, Traffic
+from planner_models.traffic import SYSTEM, Traffic, check
 from planner_models.traffic.designs import concurrent_flow_fptas, optimum
 from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
+from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.readers import topohub
 from tests.models.traffic.networks import both_ways, network, problems
 
@@ -103,3 +104,19 @@ def test_a_bound_on_the_utilization_is_of_plans_that_serve_all(paths: Literal["a
     over = "" if paths == "any" else ", over the 2 shortest paths of each demand"
     assert proof.bound_scope == f"plans that serve all demand that has a path{over}"
     assert concurrent_flow_fptas.route(problem).proof.bound_scope is None
+
+
+@pytest.mark.parametrize("objective", ["concurrent", "utilization"])
+def test_large_problems_have_equal_cost_multipath_where_a_phase_takes_longer_than_the_limit(
+    objective: Literal["concurrent", "utilization"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(concurrent_flow_fptas, "LARGE_DEMANDS", 0)
+    problem = generators.abilene().scale_demands(3)
+    late = concurrent_flow_fptas.route(problem, objective=objective, options=Options(time_limit_s=1e-4))
+    assert late.plan is not None
+    assert "the time limit is 0.0001 s: all traffic takes shortest paths" in late.proof.reasons[0]
+    assert len(check(problem, late.plan).of_limits(late.guarantees)) == 0
+    best = concurrent_flow_fptas.route(problem, objective=objective).proof
+    sign = 1.0 if objective == "concurrent" else -1.0
+    assert sign * (late.proof.objective or 0.0) <= sign * (best.bound or 0.0)
+    assert sign * (best.objective or 0.0) <= sign * (late.proof.bound or 0.0)
