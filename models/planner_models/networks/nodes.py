@@ -42,9 +42,8 @@ def nodes_of_links(*links: pd.DataFrame) -> pd.DataFrame:
 def find_names(known: pd.Index, names: pd.Series) -> Ints:
     """Return the place of each name among the known ones, -1 where it is none; looks categories up once."""
     if isinstance(names.dtype, pd.CategoricalDtype):
-        codes = names.cat.codes.to_numpy()
         found = known.get_indexer(pd.Index(names.cat.categories.astype(str)))
-        return np.where(codes >= 0, np.append(found, -1)[codes], -1).astype(np.int64)
+        return np.append(found, -1).astype(np.int64)[names.cat.codes.to_numpy()]  # a blank has code -1
     return known.get_indexer(pd.Index(names.astype(str))).astype(np.int64)
 
 

@@ -20,6 +20,7 @@ from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.fixed_shares import flow_of_shares, measure_worst_utilization
 from planner_models.traffic.plan.listed_routes import flow_on_routes, is_by_segments, list_routes
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.reachability import extend_reached
 from planner_models.traffic.plan.references import require_classes, require_links
 from planner_models.traffic.plan.route_check import check_routes
 from planner_models.traffic.plan.segments import flow_on_segments
@@ -181,16 +182,13 @@ def _refuse_idle_cycles(problem: Traffic, flow: VerifiedFlow) -> None:
     largest = _largest_in_row(flow.flow_mbps)
     size = max(1, MAX_PLACES // count)  # commodities at a time; a place is one of them at a node
     for first in range(0, commodities, size):
-        part = flow.flow_mbps[first : first + size].tocoo()
+        block = flow.flow_mbps[first : first + size] if size < commodities else flow.flow_mbps
         here = (row >= first) & (row < first + size)
-        reached = np.zeros(part.shape[0] * count, dtype=bool)
-        reached[(row[here] - first) * count + problem.source[wanted[here]]] = True
-        place = part.row.astype(np.int64) * count
-        tail, head = place + problem.tail[part.col], place + problem.head[part.col]
-        idle = np.flatnonzero(part.data > 0)
-        while (goes_on := reached[tail[idle]]).any():
-            reached[head[idle[goes_on]]] = True
-            idle = idle[~goes_on]
+        reached = np.zeros((block.shape[0], count), dtype=bool)
+        reached[row[here] - first, problem.source[wanted[here]]] = True
+        extend_reached(block, problem.tail, problem.head, reached)
+        part = block.tocoo()
+        idle = np.flatnonzero(~reached[part.row, problem.tail[part.col]] & (part.data > 0))
         idle = idle[part.data[idle] > TOLERANCE * largest[first + part.row[idle]]]
         if len(idle):
             worst = idle[np.argmax(part.data[idle])]
