@@ -28,12 +28,22 @@ def extend_reached(flow_mbps: sp.csr_array, tail: Ints, head: Ints, reached: Boo
 
 @njit(cache=True)
 def _extend(start, link, amount, tail, head, reached):  # type: ignore[no-untyped-def]
+    longest = 0
     for c in range(len(reached)):
-        is_new = True
-        while is_new:
-            is_new = False
-            for i in range(start[c], start[c + 1]):
-                v = head[link[i]]
-                if amount[i] > 0.0 and reached[c, tail[link[i]]] and not reached[c, v]:
-                    reached[c, v] = True
-                    is_new = True
+        longest = max(longest, start[c + 1] - start[c])
+    ahead = np.empty(longest, dtype=np.int64)  # links that no node in reach sends on yet
+    for c in range(len(reached)):
+        size = 0
+        for i in range(start[c], start[c + 1]):
+            if amount[i] > 0.0:
+                ahead[size] = link[i]
+                size += 1
+        before = size + 1
+        while size < before:
+            before, size = size, 0
+            for i in range(before):
+                if reached[c, tail[ahead[i]]]:
+                    reached[c, head[ahead[i]]] = True
+                else:
+                    ahead[size] = ahead[i]
+                    size += 1

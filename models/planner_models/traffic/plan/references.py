@@ -29,14 +29,17 @@ def require_links(
 ) -> Ints:
     """Return the link of each (tail, head, parallel); PlanRejected where there is no such link."""
     tails, heads, numbers = (pd.Series(column) for column in (tail, head, parallel))
-    written = numbers.to_numpy(float, copy=False)
-    wrong = np.flatnonzero(~((written >= 1) & (written <= 2**31) & (written % 1 == 0)))
+    if numbers.dtype.kind == "i" and len(numbers) and 1 <= numbers.min() <= numbers.max() <= 2**31:
+        written, wrong = numbers.to_numpy(), np.zeros(0, dtype=np.int64)
+    else:
+        written = numbers.to_numpy(float, copy=False)
+        wrong = np.flatnonzero(~((written >= 1) & (written <= 2**31) & (written % 1 == 0)))
     if len(wrong):
         row = int(wrong[0])
         raise PlanRejected(
             f"{where} row {row + 1}: parallel is {written[row]:g}, must be a whole number from 1"
         )
-    nth = written.astype(np.int64)
+    nth = written.astype(np.int64, copy=False)
     link = problem.find_links(problem.find_nodes(tails), problem.find_nodes(heads), nth)
     unknown = np.flatnonzero(link < 0)
     if len(unknown):
