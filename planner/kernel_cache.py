@@ -18,7 +18,13 @@ from typing import Any
 from numba.core import caching
 
 from planner import kernel_packs
-from planner.private_folders import PRIVATE_FILE, is_as_safe_as_source, make_private, read_trusted
+from planner.private_folders import (
+    MUST_BE_PRIVATE,
+    PRIVATE_FILE,
+    is_as_safe_as_source,
+    make_private,
+    read_trusted,
+)
 
 log = logging.getLogger(__name__)
 
@@ -201,9 +207,5 @@ _said: list[Path] = []
 def say_untrusted(path: Path) -> None:
     """Say that compiled code is not used since others may have written it: once in a process."""
     if not _said:
-        log.warning(
-            "%s: compiled kernels there are not used: it must be yours, no link, and nobody else may "
-            "write it",
-            path,
-        )
+        log.warning("%s: compiled kernels there are not used: %s", path, MUST_BE_PRIVATE)
     _said.append(path)

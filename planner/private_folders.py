@@ -10,6 +10,8 @@ from typing import Final
 PRIVATE: Final = 0o700
 PRIVATE_FILE: Final = 0o600
 WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+MUST_BE_PRIVATE: Final = "it must be yours, no link, and nobody else may write it"
+"""Why a folder or file of a cache is not used, for a line of the log."""
 
 
 def make_private(folder: Path) -> bool:

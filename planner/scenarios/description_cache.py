@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from planner.entry_points import find_entry_points
 from planner.io.file_replacement import replace_file
-from planner.private_folders import PRIVATE_FILE, make_private, read_trusted
+from planner.private_folders import MUST_BE_PRIVATE, PRIVATE_FILE, make_private, read_trusted
 from planner.scenarios.catalogue import GROUP, find_system
 
 log = logging.getLogger(__name__)
@@ -62,11 +62,7 @@ def _cache_file() -> Path | None:
     if make_private(own):
         return own / f"systems-{hashlib.sha256(sys.prefix.encode()).hexdigest()[:16]}.json"
     if own.exists():
-        log.warning(
-            "%s: stored descriptions there are not used: it must be yours, no link, and nobody else may "
-            "write it",
-            own,
-        )
+        log.warning("%s: stored descriptions there are not used: %s", own, MUST_BE_PRIVATE)
     return None
 
 
