@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from planner import clock
-from planner.cli.supervision import end_with_parent
 from planner.compile_events import observe_compiling
 from planner.contract import progress
 from planner.contract.drawing import Drawing
@@ -26,6 +25,7 @@ from planner.contract.metrics import Metric
 from planner.contract.notes import notes_of
 from planner.errors import SolverFailure
 from planner.formatting import amount_or_number, phrase, sizes
+from planner.parent_process import end_with_parent
 from planner.reports import run_drawings, run_pages, run_tables, run_text
 from planner.reports.document import Part, Table, Text, no_drawings
 from planner.reports.run_tables import DesignFigures

@@ -8,7 +8,6 @@ parent only waits: it ends a child that has not ended itself in time after the s
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -17,6 +16,8 @@ import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Final, NoReturn
+
+from planner.parent_process import end_with_parent
 
 GRACE_S: Final = 1.5
 """Time of a child to end itself after Ctrl-C."""
@@ -31,7 +32,6 @@ COMMANDS: Final = frozenset(
     }
 )
 """Commands that run in a child; `sweep` and `recipes` stop their workers themselves."""
-SET_PARENT_DEATH_SIGNAL: Final = 1  # of Linux's prctl
 
 
 def run_supervised(run: Callable[[], None]) -> None:
@@ -62,14 +62,6 @@ def _interrupt_once(number: int, frame: FrameType | None) -> None:  # noqa: ARG0
     """Raise KeyboardInterrupt at the first Ctrl-C; the parent ends a child that does not follow."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt
-
-
-def end_with_parent(parent: int) -> None:
-    """Let the system end this process when its parent ends, also by SIGKILL."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended already
-        os._exit(137)
 
 
 def _wait(child: int) -> None:
