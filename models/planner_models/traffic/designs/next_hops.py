@@ -165,7 +165,8 @@ def _search(distance, weight, head, leaving, first_leaving, source, first_source
     count = distance.shape[1]
     reached = np.full(count, -1)
     queue, order = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    work = np.empty(count + 1, dtype=np.int64)
+    work, begin = np.empty(count + 1, dtype=np.int64), np.empty(count + 1, dtype=np.int64)
+    on_way = np.empty(len(head), dtype=np.int64)
     node = np.empty(1024, dtype=np.int64)
     link = np.empty(1024, dtype=np.int64)
     first_link = np.empty(1025, dtype=np.int64)
@@ -179,40 +180,39 @@ def _search(distance, weight, head, leaving, first_leaving, source, first_source
                 reached[s] = d
                 queue[size] = s
                 size += 1
-        place = 0
-        while place < size:  # all nodes on shortest paths
+        place, found = 0, 0
+        while place < size:  # all nodes on shortest paths, with their links
             v = queue[place]
+            begin[place] = found
             place += 1
             for e in leaving[first_leaving[v] : first_leaving[v + 1]]:
                 w = head[e]
                 if (
                     to_target[w] < np.inf
                     and to_target[w] + weight[e] - to_target[v] <= tolerance * to_target[v]
-                    and reached[w] != d
                 ):
-                    reached[w] = d
-                    if w != targets[d]:
-                        queue[size] = w
-                        size += 1
+                    on_way[found] = e
+                    found += 1
+                    if reached[w] != d:
+                        reached[w] = d
+                        if w != targets[d]:
+                            queue[size] = w
+                            size += 1
+        begin[size] = found
         if step > 0.0:
             _order_by_hops(to_target[queue[:size]], step, order, work)
         else:
             order[:size] = np.argsort(-to_target[queue[:size]], kind="mergesort")
         node = enlarge(node, nodes + size)
         first_link = enlarge(first_link, nodes + size + 1)
+        link = enlarge(link, links + found)
         for i in order[:size]:
-            v = queue[i]
-            node[nodes] = v
+            node[nodes] = queue[i]
             first_link[nodes] = links
             nodes += 1
-            link = enlarge(link, links + first_leaving[v + 1] - first_leaving[v])
-            for e in leaving[first_leaving[v] : first_leaving[v + 1]]:
-                if (
-                    to_target[head[e]] < np.inf
-                    and to_target[head[e]] + weight[e] - to_target[v] <= tolerance * to_target[v]
-                ):
-                    link[links] = e
-                    links += 1
+            for j in range(begin[i], begin[i + 1]):
+                link[links] = on_way[j]
+                links += 1
         first_node[d + 1] = nodes
     first_link[nodes] = links
     return node[:nodes].copy(), first_node, link[:links].copy(), first_link[: nodes + 1].copy()

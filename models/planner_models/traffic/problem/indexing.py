@@ -15,7 +15,7 @@ from planner.compiled import njit
 MOST_DENSE: Final = 20_000_000  # entries of a sparse matrix that are made dense at a time
 DENSE_PER_PLACE: Final = 100  # entries of a dense matrix that are made as fast as one place is looked up
 
-PLACES_AT_ONCE: Final = 1_000_000  # of dense sums: memory of larger arrays is new, which takes longer
+PLACES_AT_ONCE: Final = 2_500_000  # of dense sums: memory of larger arrays is new, which takes longer
 COMPILED_ENTRIES: Final = 500_000  # of flows, from which sums at nodes are compiled; NumPy takes 0.1 s below
 
 
