@@ -198,10 +198,11 @@ def limit_step(  # noqa: C901
         most = max(state.amount[LIMIT] - state.amount[NOW], 0.0) / rise
     for i in range(len(change)):
         if change[i] > LEAST_PIVOT and state.kind[i] != RISE:
-            size = state.capacity[state.item[i]]
             if state.kind[i] == PATH:
                 k = state.owner[state.item[i]]
                 size = state.fixed[k] + state.slope[k] * state.amount[NOW]
+            else:
+                size = state.capacity[state.item[i]]
             most = min(most, (max(state.value[i], 0.0) + FEASIBILITY * size) / change[i])
     for j in range(count):
         k = seen[j]
