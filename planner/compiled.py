@@ -24,7 +24,7 @@ from planner import clock
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-PYTHON_S = 1.0
+PYTHON_S = 0.5
 """CPU seconds that Python may take for all calls of a kernel: compiling one takes one to four."""
 LOADING_S = 0.02
 """CPU seconds that Python may take where the compiled code is on disk: loading it takes about as long."""

@@ -1,4 +1,4 @@
-"""Shared by all tests: the search of hypothesis, and the place of the real traces."""
+"""Shared by all tests: the search of hypothesis, comparisons of kernels, and the place of the real traces."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.kernel_comparison import KernelComparison
+
 # the same examples every time, so that a red run is red for a reason; HYPOTHESIS_PROFILE=deep looks further
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=30, database=None)
 settings.register_profile(
     "deep", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compare kernels in Python with compiled ones in the slow tests."""
+    if config.option.markexpr == "slow":
+        config.pluginmanager.register(KernelComparison(config))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -10,23 +10,33 @@ from typing import Any
 
 import numpy as np
 
-from planner.compiled import Kernel
+from planner import clock
+from planner.compiled import Kernel, count_elements
 
 
 @contextlib.contextmanager
-def compare_with_python() -> Iterator[Counter[str]]:
-    """Let Python run each call of a kernel that allows it beside compiled code; count the calls by kernel.
+def compare_with_python(*, max_calls: int | None = None) -> Iterator[Counter[str]]:
+    """Let Python run calls of a kernel that allows it beside compiled code; count the calls by kernel.
 
+    max_calls  that are compared, of each kernel and each size of its arguments (powers of two); default: all
     raises  AssertionError in the call whose result, or whose changed arguments, differ
     """
     counts: Counter[str] = Counter()
+    counts_by_size: Counter[tuple[str, int]] = Counter()
 
     def call_both(kernel: Kernel, arguments: tuple[Any, ...]) -> Any:
-        if not kernel.max_elements:
+        elements = count_elements(arguments)
+        name = name_of(kernel)
+        size = name, elements.bit_length()
+        if elements > kernel.max_elements or (max_calls is not None and counts_by_size[size] >= max_calls):
             return kernel.dispatcher(*arguments)
-        name = f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
-        copies = _copy(arguments)
-        result_in_python = kernel.call_in_python(copies)
+        counts_by_size[size] += 1
+        clock.pause()  # comparing counts in no time limit
+        try:
+            copies = _copy(arguments)
+            result_in_python = kernel.call_in_python(copies)
+        finally:
+            clock.resume()
         result = kernel.dispatcher(*arguments)
         assert is_same(result_in_python, result), f"{name}: {result_in_python} in Python, {result} compiled"
         assert is_same(copies, arguments), f"{name}: Python changes arguments in another way"
@@ -39,6 +49,11 @@ def compare_with_python() -> Iterator[Counter[str]]:
         yield counts
     finally:
         Kernel.observe = before
+
+
+def name_of(kernel: Kernel) -> str:
+    """Return the name of a kernel with that of its module."""
+    return f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
 
 
 def is_same(one: Any, other: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints, read_only
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.query_volume import QueryVolume, read_volume
 
@@ -171,6 +171,7 @@ class _Rules(NamedTuple):
     pop_of: Ints
 
 
+@run_small_in_python(max_elements=20_000)
 @kernel
 def _make_shared(  # noqa: C901 - one compiled loop
     k: int, queries: Ints, is_out: Bools, capacity: Floats, volume: QueryVolume, rules: _Rules
@@ -225,6 +226,7 @@ def _make_shared(  # noqa: C901 - one compiled loop
     return value, use, sends
 
 
+@run_small_in_python(max_elements=20_000)
 @kernel
 def _make_separate(
     k: int, queries: Ints, is_out: Bools, capacity: Floats, volume: QueryVolume, rules: _Rules

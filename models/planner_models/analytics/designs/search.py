@@ -123,9 +123,11 @@ def order_steps(pop_of: Ints, separate: Separate, price: Floats) -> Steps:
     )  # fmt: skip
     order = np.argsort(ratio, kind="stable")
     site, query = np.divmod(place[order], separate.value.shape[1])
-    return Steps(least, site, query, before[order], after[order], *more[:, order])
+    in_order = np.ascontiguousarray(more[:, order])  # else their layout is another where there are few steps
+    return Steps(least, site, query, before[order], after[order], *in_order)
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def _price_use(cost: Floats, pop_of: Ints, use: Floats, pop_use: Floats, price: Floats) -> None:
     """Write the price of the use of each level, (S, n, L), at prices of uplinks (M,)."""
@@ -139,6 +141,7 @@ def _price_use(cost: Floats, pop_of: Ints, use: Floats, pop_use: Floats, price: 
                 )
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def _measure_steps(
     place: Ints, before: Ints, after: Ints, cost: Floats, value: Floats, use: Floats, pop_use: Floats
@@ -443,6 +446,7 @@ def fill_sites(value: Floats, size: Floats, available: Floats) -> Ints:
     return _fill_sites(np.ascontiguousarray(value), np.ascontiguousarray(size), available)
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _fill_sites(value: Floats, size: Floats, available: Floats) -> Ints:
     """Return the levels of `fill_sites`: for a site that fits, those of `fill` with its uplink alone."""

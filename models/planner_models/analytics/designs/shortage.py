@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner.formatting import amount
 from planner_models.analytics.designs.choices import Interval
 from planner_models.analytics.problem.problem import BYTES_PER_MBIT, Analytics
@@ -43,6 +43,7 @@ def explain_shortage(problem: Analytics, interval: Interval, k: int, *, must_ans
     )
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def _sum_fewest(  # noqa: C901 - one compiled loop
     value: Floats,

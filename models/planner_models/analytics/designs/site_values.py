@@ -9,7 +9,7 @@ from pydantic import Field
 
 from planner import clock
 from planner.arrays import Bools, Ints, read_only
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.analytics.designs.choices import IMPOSSIBLE
@@ -96,6 +96,7 @@ def _coarsest_of_others(problem: Analytics, wanted: Ints) -> Ints:
     )
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _join_others(wanted: Ints, join: Ints, takes_part: Bools) -> Ints:
     """Return the join of the levels (K, S, Q) of all other sites that take part, (S, Q); -1 for none."""

@@ -11,13 +11,14 @@ source  Geoffrion 1974 (Lagrangian relaxation); Nesterov 2005 (smooth minimizati
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from planner import clock
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner.threads import limit_blas
 from planner_models.analytics.designs import prices
 from planner_models.analytics.designs.choices import Choices, Interval
@@ -196,6 +197,7 @@ def _add_bytes(used: Floats, k: int, rows: Rows, own: Ints, level: Ints) -> None
         used[k] += size.sum(axis=0)
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _find_gains(value: Floats, decay: Floats, cost: Floats, first: int) -> tuple[Floats, Ints, Ints]:
     """Return for each row and first level the best gain of a finer level later, its level and its delay."""
@@ -261,7 +263,7 @@ def _soften_row(  # noqa: C901 - one compiled loop
     for level in range(levels):
         less = most - value[level] + cost[0, level]
         if less < range_of:
-            weight[0, level] = np.exp(-less / temperature)
+            weight[0, level] = math.exp(-less / temperature)
             sums += weight[0, level]
     for after in range(window):
         part, first, second = decay[after], best[0, after], best[1, after]
@@ -273,13 +275,13 @@ def _soften_row(  # noqa: C901 - one compiled loop
             own[level] = weight[after + 1, level] = 0.0
             less = first - value[level] * (1.0 - part) + cost[0, level] if value[level] > -np.inf else np.inf
             if less < range_of:
-                own[level] = np.exp(-less / temperature)
+                own[level] = math.exp(-less / temperature)
                 of_first += own[level]
             less = second - value[level] * part + cost[after + 1, level]
             if value[level] > coarsest and less < range_of:
-                weight[after + 1, level] = np.exp(-less / temperature)
+                weight[after + 1, level] = math.exp(-less / temperature)
                 of_second += weight[after + 1, level]
-        both = np.exp((first + second - most) / temperature)
+        both = math.exp((first + second - most) / temperature)
         for level in range(levels):
             weight[after + 1, level] *= both * of_first
             weight[0, level] += both * of_second * own[level]
@@ -289,9 +291,10 @@ def _soften_row(  # noqa: C901 - one compiled loop
         if is_used[after]:
             for level in range(levels):
                 weight[after, level] *= inverse
-    return float(most + temperature * np.log(sums))
+    return float(most + temperature * math.log(sums))
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _soften_shared(value: Floats, decay: Floats, cost: Floats, temperature: float, weight: Floats) -> float:
     """Return the soft maxima of rows, USD; write the weights of levels in time, (W + 1, R, L)."""
@@ -309,6 +312,7 @@ def _soften_shared(value: Floats, decay: Floats, cost: Floats, temperature: floa
     return total
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _soften_sites(
     value: Floats, decay: Floats, size: Floats, links: Ints, price: Floats, temperature: float, used: Floats

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints, read_only
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.query_volume import QueryVolume, read_volume
 
@@ -69,6 +69,7 @@ class _Kinds(NamedTuple):
     is_asked: Bools
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def _join_answers(  # noqa: C901 - one compiled loop
     chosen: Ints, kinds: _Kinds, join: Ints, value_share: Floats, site_value: Floats, errors: Floats
@@ -240,6 +241,7 @@ def _sum_queries(
     return sent, before_pop, wasted
 
 
+@run_small_in_python(max_elements=20_000)
 @kernel
 def _add_loads(chosen: Ints, sizes: _Sizes, first: int, end: int) -> tuple[Floats, Floats]:
     """Return the bytes of queries from first up to end that sites send, and those behind it, (K, S)."""
@@ -257,6 +259,7 @@ def _add_loads(chosen: Ints, sizes: _Sizes, first: int, end: int) -> tuple[Float
     return sent, before_pop
 
 
+@run_small_in_python(max_elements=20_000)
 @kernel
 def _add_wasted(chosen: Ints, sizes: _Sizes, needs: _Needs, queries: Ints, wasted: Floats) -> None:
     """Add the bytes (K, S) beyond the fewest with which a site makes the answer of each of some queries."""

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints, read_only
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner.contract.plan import Violations
 from planner.contract.tolerances import differs, exceeds
 from planner.errors import PlanRejected
@@ -109,6 +109,7 @@ def _may_send(problem: Analytics) -> Bools:
     return read_only(may)
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _find_ruled_out(chosen: Ints, has_data: Bools, is_asked: Bools, may_send: Bools) -> Ints:
     """Return interval, site and query of levels (K, S, Q) that may not be sent, (n, 3), query by query."""

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Ints, read_only
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner.contract.tables import file_name
 from planner.errors import PlanRejected
 from planner_models.analytics.problem.problem import Analytics, find_rows, name_rows
@@ -30,6 +30,7 @@ def find_merged(problem: Analytics, chosen: Ints) -> Ints:
     )  # fmt: skip
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def _find_merged(
     chosen: Ints, sent: Bools, is_none: Bools, is_asked: Bools, saves: Bools, pop_of: Ints

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints, read_only
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner.contract.metrics import Headline, Metric, less
 from planner_models.analytics.plan.answers import (
     Answers,
@@ -193,6 +193,7 @@ def find_timely_value(
     return np.where(problem.is_sum, value, in_time), np.where(answers.is_answered, wait, np.nan)
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def _find_waits(
     chosen: Ints,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints, read_only
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner.contract.column_kinds import choice, label, number
 from planner.contract.tables import Table
 from planner.errors import PlanRejected
@@ -165,6 +165,7 @@ def make_plan(problem: Analytics, chosen: Ints, price: Floats | None = None) -> 
     return replace(plan, prices=pd.DataFrame(prices))
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def _list_rows(  # noqa: C901 - one compiled loop
     chosen: Ints, has_data: Bools, is_asked: Bools
@@ -339,6 +340,7 @@ def read_levels(problem: Analytics, plan: Levels) -> Ints:
     return chosen
 
 
+@run_small_in_python(max_elements=20_000)
 @kernel
 def _set_levels(chosen: Ints, interval: Ints, site: Ints, query: Ints, level: Ints) -> None:
     """Write the levels of rows (n,) into chosen (K, S, Q): those of all sites, -1, before those of one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 
 
 class QueryVolume(NamedTuple):
@@ -27,6 +27,7 @@ class QueryVolume(NamedTuple):
     is_asked: Bools
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def read_volume(volume: QueryVolume, k: int, site: int, query: int) -> tuple[float, float]:
     """Return the records and the cells that a query reads at a site in interval k."""

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from planner import backends, clock
 from planner.backends.linear_program import LinearProgram
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner.options import Options
 from planner_models.circuits.designs.week_program import (
     BlockProgram,
@@ -225,6 +225,7 @@ def _bound_by_prices(
     return prices, top, where
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _price_days(
     pairs_of: Ints, pair: Floats, wanted: Floats, rate: Floats, lengths: Floats, price: float, night: float

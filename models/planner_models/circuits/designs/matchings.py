@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from planner import clock
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.circuits.plan.plan import IDLE
 
 SMALLEST_SHARE: Final = 1e-9
@@ -110,6 +110,7 @@ def list_maximal(
     return np.concatenate(found)
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def _list_maximal(  # noqa: C901
     allowed: NDArray[np.bool_],

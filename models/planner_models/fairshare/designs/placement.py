@@ -58,7 +58,7 @@ def insert_greedily(rules: Rules, state: State, load: Floats, order: Ints, prefe
                 put(rules, state, load, p, r, best)
 
 
-@run_small_in_python(max_elements=2_000)
+@run_small_in_python(max_elements=10_000)
 @njit(cache=True, nogil=True)
 def insert_by_ejection(  # noqa: C901 - one compiled loop
     rules: Rules, state: State, load: Floats, order: Ints

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 
 BURST_S: Final = 0.05
 """Time for which demand that was not sent may be sent later."""
@@ -171,6 +171,7 @@ def set_due(queues: Queues, event: int, due_s: float) -> None:
     place[event] = at
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def wake(store: Store, queues: Queues, now_s: float) -> None:
     """Let sources send at their present pace, which may have changed."""
@@ -265,6 +266,7 @@ def send(
         start_service(store, queues, n, now_s)
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def pass_time(
     store: Store, queues: Queues, counts: Counts, until_s: float, random: np.random.Generator

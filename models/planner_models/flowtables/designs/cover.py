@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.flowtables.plan.bit_index import BLOCK, keeps_action
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
@@ -89,6 +89,7 @@ class Members(NamedTuple):
     start: Ints32
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def find_members(words: Any, mask: Any, known: Any, rules: Any, index: Any) -> Any:
     """Return the headers (n, words) whose action a mask keeps, entry by entry, and the first of each entry.
@@ -129,6 +130,7 @@ def find_members(words: Any, mask: Any, known: Any, rules: Any, index: Any) -> A
     return found, start[: entries + 1].copy()
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def cover(rows: Any, start: Any, mask_of: Any, weight: Any, sets: Any) -> Any:
     """Return a mask for each header, (n,), so that few entries serve all; -1 where no mask is valid.

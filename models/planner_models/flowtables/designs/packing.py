@@ -23,7 +23,7 @@ from planner import backends, clock
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.bits import count_bits
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner.options import Options
 from planner_models.flowtables.designs.bound import find_forced, is_mixed, make_near
 from planner_models.flowtables.plan.bit_index import BLOCK, keeps_action, make_bit_index
@@ -181,6 +181,7 @@ def put(row: Any, number: Any) -> None:
     row[number >> 6] |= np.uint64(1) << np.uint64(number & 63)
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def find_shared(words: Any, actions: Any, forced: Any, rules: Any, index: Any) -> Any:
     """Return for each header the set of those of which it is not known that no valid cube holds both.
@@ -210,6 +211,7 @@ def find_shared(words: Any, actions: Any, forced: Any, rules: Any, index: Any) -
     return shares
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def extend(words: Any, header: Any, masks: Any, priority: Any, shares: Any, rules: Any, index: Any) -> Any:
     """Return masks (k, words) with fewer bits: cubes take up further headers, of high priority first.
@@ -268,6 +270,7 @@ def colour(left: Any, together: Any, price: Any, order: Any, most: Any) -> Any:
         total += largest
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def find_heaviest(
     headers: Any, priced: Any, words: Any, price: Any, actions: Any, shares: Any, rules: Any, index: Any,

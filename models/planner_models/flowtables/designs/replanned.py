@@ -121,6 +121,7 @@ def count_all(counted: Any, counts: Any, headers: Any) -> None:
             counts[insert(counted, headers[h], mask) if entry < 0 else entry] += 1
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def serve_all(
     table: Any, headers: Any, rules: Any, index: Any, counted: Any, counts: Any, place: Any, expected: Any

@@ -239,6 +239,7 @@ def get_bit(header: Any, word: Any, bit: Any) -> Any:
     return np.int64((header[word + (bit >> 6)] >> np.uint64(63 - (bit & 63))) & np.uint64(1))
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def make_tries(value: Any, length: Any, trie: Any, count: Any, word: Any, offset: Any) -> Any:
     """Return the nodes of tries of prefixes, the roots first: `child` (Q, 2) and `is_prefix` (Q,).
@@ -261,6 +262,7 @@ def make_tries(value: Any, length: Any, trie: Any, count: Any, word: Any, offset
     return child[:used].copy(), is_prefix[:used].copy()
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def make_port_tries(value: Any, mask: Any, entry: Any, start: Any, port_bits: Any) -> Any:
     """Return the tries of the ports of each tuple: first node (K,), -1 for none, and next nodes (Q, 2).
@@ -442,6 +444,7 @@ def find_ruled_out(space: Any, k: Any, is_possible: Any, needed: Any, mask: Any)
     return first
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def consult(headers: Any, space: Any, relevant: Any, by_priority: Any, by_prefix: Any) -> Any:  # noqa: C901
     """Return the bits that the search for each header (n, words) looks at, (n, words).

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.flowtables.plan.metrics import find_punts
 from planner_models.flowtables.plan.plan import Cache, read_plan
 from planner_models.flowtables.problem.problem import FlowTables
@@ -70,6 +70,7 @@ def count_misses(entry: Ints, entries: int) -> Ints:
     return misses
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def count_distances(entry: Any, entries: Any) -> Any:
     """Return the number of references by stack distance, (entries + 1,); at 0 the first ones of entries.

@@ -119,6 +119,7 @@ def insert_all(table: Any, headers: Any, mask_of: Any) -> Any:
         insert(table, headers[h], mask_of[h])
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def find_all(table: Any, headers: Any) -> Any:
     """Return the entry of each header, -1 for none, and the number of masks searched, each (n,)."""
@@ -183,6 +184,7 @@ def count_hit(table: Any, position: Any) -> None:
         position -= 1
 
 
+@run_small_in_python(max_elements=5_000)
 @kernel
 def install_all(
     table: Any, headers: Any, wanted: Any, rules: Any, index: Any, bit_weight: Any, reuse: Any

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from planner.arrays import Bools, Ints
 from planner.bits import count_bits
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
@@ -171,6 +171,7 @@ Layer = tuple[Ints, Ints, Masks, Ints, Ints]
 """First pair of each group, switch and ports of each pair, free entries of each switch, rules to set."""
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _encode_groups(edges: Layer, pods: Layer, bits: Ints, limits: tuple[int, int, int]) -> None:
     """Set the rules of all groups, one after the other; lower the free entries as they are taken.

@@ -14,7 +14,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.multicast.plan import table_limits
 from planner_models.multicast.plan.plan import round_robin_partitions
 from planner_models.multicast.problem import workloads
@@ -146,6 +146,7 @@ def _first_overflows(rows: sp.csr_array, largest: int, groups: int) -> Floats:
     return np.where(first < groups, first, np.nan).astype(float)
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True, nogil=True)
 def _scan_overflows(start: Ints, group: Ints, largest: int, groups: int) -> Ints:
     """Return for each table size the first group that is one too many at some switch."""

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from planner.arrays import Bools, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.multicast.plan.plan import round_robin_partitions
 from planner_models.multicast.problem.addresses import Distribution
 from planner_models.multicast.problem.problem import LAYERS, Multicast
@@ -155,6 +155,7 @@ def admit_in_order(limits: TableLimits, *, order: Ints | None = None) -> Bools:
     return np.asarray(_admit(uses.indptr, uses.indices, limits.free.copy(), order), dtype=bool)
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _admit(start: NDArray[np.int32], switch: NDArray[np.int32], free: Ints, order: Ints) -> Bools:
     """Admit group after group, and lower the free entries of its switches."""

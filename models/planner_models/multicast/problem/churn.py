@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.errors import InputError
 from planner_models.multicast.problem.problem import Multicast
 from planner_models.multicast.problem.topology import find_rows
@@ -124,6 +124,7 @@ def tenant_hosts(problem: Multicast) -> TenantHosts:
     return TenantHosts(host[order], first, tenant)
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _replay_events(
     group: Ints,
@@ -140,8 +141,8 @@ def _replay_events(
     """
     edge, pod = members.edge, members.pod
     events = len(group)
-    is_join = np.empty(events, dtype=np.bool_)
-    host = np.empty(events, dtype=np.int64)
+    is_join = np.zeros(events, dtype=np.bool_)
+    host = np.zeros(events, dtype=np.int64)
     edge_flips = np.zeros(events, dtype=np.bool_)
     pod_flips = np.zeros(events, dtype=np.bool_)
     member_of = np.full(len(edge), -1, dtype=np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 
 Placement = Literal["near", "random"]
 Sizes = Literal["wve", "uniform"]
@@ -241,6 +241,7 @@ def _draw_host(
     return host, state
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _draw_members(
     pool: NDArray[np.int32], first: Ints, tenant: Ints, start: Ints, seed: int
@@ -256,6 +257,7 @@ def _draw_members(
     return hosts
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _draw_spread(
     pool: NDArray[np.int32],
@@ -297,6 +299,7 @@ def _draw_spread(
     return start, edge[:at].copy(), ports[:at].copy()
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _collect_spread(
     start: Ints, host: NDArray[np.int32], edge_of: Ints, port_of: Ints, edges: int
@@ -327,6 +330,7 @@ def _collect_spread(
     return first, edge, ports
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _sort_by_key(
     key: NDArray[np.int32], start: Ints, bits: NDArray[np.uint64], keys: int
@@ -348,6 +352,7 @@ def _sort_by_key(
     return begin, group, sets
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _collect_pods(
     start: Ints, edge: NDArray[np.int32], pod_of: Ints, edge_in_pod: Ints, pods: int

@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.arrays import Floats, Ints32
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.traffic.designs import concurrent_flow_over_routes, fitted_ecmp
@@ -221,6 +221,7 @@ class _Scheme(Phases):
         return len(self.owner)
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _send_over_shortest_tree(  # type: ignore[no-untyped-def]
     graph, capacity, root, amount, scale, remaining, epsilon, length, sent

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
@@ -140,6 +140,7 @@ class _RouteScheme(Phases):
         return SolvedFlows(np.where(sent > 0, problem.rate_mbps, 0.0), make_plan)
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _send(first, order, start, link, share, capacity, rate, epsilon, length, amount):  # type: ignore[no-untyped-def]
     """Send each demand over its shortest routes, in parts that fill a link; lengths grow in place.

@@ -5,6 +5,7 @@ Two schedulers: global first fit, and simulated annealing.
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 import numpy as np
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from planner.arrays import Floats, read_only
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner_models.traffic.designs import next_hops, path_assignment
 from planner_models.traffic.designs.next_hops import draw_link, enlarge
@@ -133,6 +134,7 @@ def _demand_mbps(problem: Traffic, rates: Fairness) -> Floats:
 # --- the searches, compiled ---------------------------------------------------------------
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _first_fit(hops, residual_capacity, demand, begin, hashed):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return start and links of each demand's path, by depth-first search without repeated dead ends.
@@ -189,6 +191,7 @@ def _first_fit(hops, residual_capacity, demand, begin, hashed):  # type: ignore[
     return start, links[:size].copy()
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _anneal(hops, capacity, demand, begin, hashed, moves, initial_temperature, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return start and links of each demand's path after so many moves."""
@@ -237,7 +240,7 @@ def _anneal(hops, capacity, demand, begin, hashed, moves, initial_temperature, r
         change = _add_load(path[k, :old_size], -demand[k], load, capacity, 0.0)
         change = _add_load(candidate[:size], demand[k], load, capacity, change)
         temperature = initial_temperature * (1 - move / moves)
-        if change <= 0 or (temperature > 0 and random.random() < np.exp(-change / temperature)):
+        if change <= 0 or (temperature > 0 and random.random() < math.exp(-change / temperature)):
             path[k, :size] = candidate[:size]
             path[k, size:] = -1
             excess += change

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from planner import clock
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
@@ -260,6 +260,7 @@ class _Search:
 # --- the search, compiled -----------------------------------------------------------------
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _congestion(load, capacity):  # type: ignore[no-untyped-def]
     cost = 0.0
@@ -332,6 +333,7 @@ def _draw_move(network, rules, weight, total, only_random, random):  # type: ign
     return e, new
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _local_search(network, rules, state, evaluations, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     weight, bank, distance, load = state.weight, state.bank, state.distance, state.load

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
+from planner.sums import add_up
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.next_hops import NextHops, enlarge
 from planner_models.traffic.designs.routable import shed_unreachable_by_demand
@@ -239,6 +240,7 @@ def _match_bins(size, filled, load, random, link_of):  # type: ignore[no-untyped
         is_matched[fullest] = is_assigned[lightest] = True
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _schedule_switch(first, rate, links, delta, order, random):  # type: ignore[no-untyped-def]
     count = len(rate)
@@ -253,7 +255,7 @@ def _schedule_switch(first, rate, links, delta, order, random):  # type: ignore[
         rates = rate[first[d] : first[d + 1]]
         if len(rates) == 0:
             continue
-        size[:] = rates.sum() / links
+        size[:] = add_up(rates) / links
         new = _bin_pack(
             rates, size, delta, order, residual, flow[subflows:], link[subflows:], amount[subflows:]
         )
@@ -266,6 +268,7 @@ def _schedule_switch(first, rate, links, delta, order, random):  # type: ignore[
     return flow[:subflows].copy(), link[:subflows].copy(), amount[:subflows].copy()
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _schedule_network(hops, capacity, rate, delta, order, rebalance, random):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Run Algorithm 1 at every switch, destination by destination, farthest switch first.
@@ -317,7 +320,7 @@ def _schedule_network(hops, capacity, rate, delta, order, rebalance, random):  #
                     size[b] = capacity[links[b]]
                     if head[links[b]] != target:
                         size[b] *= capacity_to_target[head[links[b]]] / largest_next
-            size *= rates.sum() / size.sum()
+            size *= add_up(rates) / add_up(size)
             residual = np.empty(bins)
             bin_link = np.empty(bins, dtype=np.int64)
             limit = len(flows) + 2 * bins

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.plan.split_ratios import WEIGHT_TOLERANCE
 from planner_models.traffic.problem.problem import Traffic
 
@@ -141,6 +141,7 @@ def enlarge(array, size):  # type: ignore[no-untyped-def]
     return longer
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _order_by_hops(distance, step, order, first):  # type: ignore[no-untyped-def]
     """Write the places of distances that are multiples of a step, the largest first, equal ones in order."""
@@ -218,6 +219,7 @@ def _search(distance, weight, head, leaving, first_leaving, source, first_source
     return node[:nodes].copy(), first_node, link[:links].copy(), first_link[: nodes + 1].copy()
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _draw(hops, copies, random):  # type: ignore[no-untyped-def]
     """Return where the links of each path begin, and the links."""
@@ -258,6 +260,7 @@ def draw_link(hops, i, random):  # type: ignore[no-untyped-def]
     return hops.link[hops.first_link[i] + min(int(random.random() * count), count - 1)]
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _divide(hops):  # type: ignore[no-untyped-def]
     """Return links and shares of the demands in the order of `demand`, from `start[i]` on."""

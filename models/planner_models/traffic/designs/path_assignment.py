@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
@@ -136,6 +137,7 @@ def _draw(problem: Traffic, paths: CandidatePaths, random: np.random.Generator) 
 # --- compiled -----------------------------------------------------------------------------
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _first_fit(first, start, link, share, residual, demand, drawn):  # type: ignore[no-untyped-def]
     chosen = drawn.copy()
@@ -152,6 +154,7 @@ def _first_fit(first, start, link, share, residual, demand, drawn):  # type: ign
     return chosen
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _anneal(first, start, link, share, capacity, demand, chosen, free, moves, initial, random):  # type: ignore[no-untyped-def]
     load = np.zeros(len(capacity))
@@ -172,7 +175,7 @@ def _anneal(first, start, link, share, capacity, demand, chosen, free, moves, in
         change = _add_load(start, link, share, chosen[k], -demand[k], load, capacity)
         change += _add_load(start, link, share, p, demand[k], load, capacity)
         temperature = initial * (1 - move / moves)
-        if change <= 0 or (temperature > 0 and random.random() < np.exp(-change / temperature)):
+        if change <= 0 or (temperature > 0 and random.random() < math.exp(-change / temperature)):
             chosen[k] = p
             excess += change
             if excess < best_excess - 1e-12:

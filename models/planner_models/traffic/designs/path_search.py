@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.plan.binary_heap import pop_heap, rise
 
@@ -191,6 +191,7 @@ def _written(found, link):  # type: ignore[no-untyped-def]
     return found.demand[:number], found.hops[:number], link[:size].copy()
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _search_shortest(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
     """Return what `_written` does, of shortest paths."""
@@ -202,6 +203,7 @@ def _search_shortest(backward, forward, weight, source, target, count):  # type:
     return _written(found, link)
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _search_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
     """Return what `_written` does, of successive shortest paths."""
@@ -213,6 +215,7 @@ def _search_disjoint(backward, forward, weight, source, target, count):  # type:
     return _written(found, link)
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _search_most_disjoint(backward, forward, weight, source, target, count):  # type: ignore[no-untyped-def]
     """Return what `_written` does, of link-disjoint paths."""

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_search import FoundPaths, take
 from planner_models.traffic.plan.plan import Routing
@@ -178,6 +178,7 @@ def _longer(array, size):  # type: ignore[no-untyped-def]
     return longer
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _decompose(flow, nodes, source, begin, end, least_share):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return the paths of demands begin[g] to end[g] of each group: (demand, Mbit/s, start, link)."""

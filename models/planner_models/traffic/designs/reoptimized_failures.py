@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.contract.failure_analysis import FailureOutcome
 from planner.contract.studies import Section
@@ -45,6 +45,7 @@ GAP: Final = 1e-6  # of all offered traffic, within which a plan is optimal
 SMALLEST: Final = 1e-9  # of a link's capacity or a demand's rate: less is none
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def reroute(net, targets, demands, amount, residual, down):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return how much of each of some demands fits on shortest paths with free capacity, (n,), Mbit/s.

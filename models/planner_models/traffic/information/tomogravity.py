@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from planner.arrays import Floats
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.column_kinds import label, number
 from planner.contract.tables import Table, report_unknown_names, row_name
 from planner.errors import InputError
@@ -176,6 +176,7 @@ def read(
     return Traffic.from_tables({**network, "demands": kept})
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _scale_to_rows(start, column, value, right, rate, sweeps, tolerance):  # type: ignore[no-untyped-def]
     """Scale `rate` (K,) to each row of `value` @ rate = right in turn, until all hold; changes `rate`."""

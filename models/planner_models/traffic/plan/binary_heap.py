@@ -14,12 +14,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 
 OPTIONS: Final[dict[str, Any]] = {"cache": True, "forceinline": True, "_nrt": False}
 inlined: Final[Callable[[Any], Any]] = njit(**OPTIONS)
 
 
+@run_small_in_python(max_elements=1_000)
 @inlined
 def push_heap(heap, key, place, size, number, tie=None):  # type: ignore[no-untyped-def]
     """Insert a number by its key, or move it up where it is in the heap; return the new size."""
@@ -48,6 +49,7 @@ def rise(heap, key, place, i, number, tie=None):  # type: ignore[no-untyped-def]
         place[number] = i
 
 
+@run_small_in_python(max_elements=1_000)
 @inlined
 def pop_heap(heap, key, place, size, tie=None):  # type: ignore[no-untyped-def]
     """Take out the number with the smallest key; return it and the new size."""
@@ -60,6 +62,7 @@ def pop_heap(heap, key, place, size, tie=None):  # type: ignore[no-untyped-def]
     return top, size
 
 
+@run_small_in_python(max_elements=1_000)
 @inlined
 def sink(heap, key, place, i, size, number, tie=None):  # type: ignore[no-untyped-def]
     """Put a number at place i, or as far below as entries there come before it."""

@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.tolerances import exceeds
 from planner.options import Restoration
 from planner_models.traffic.plan import cycle_removal, split_ratios
@@ -330,6 +330,7 @@ def _decompose(problem: Traffic, flow: VerifiedFlow) -> SplitRoutes:
     )
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def list_paths(first, index, amount, tail, head, source, target, least, nodes):  # type: ignore[no-untyped-def]  # noqa: C901
     """Return demand, rate, start and links of paths, each along the links with most traffic left.

@@ -20,7 +20,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Floats
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
@@ -190,6 +190,7 @@ def _count_entries(problem: Traffic, plan: Routing) -> int:
     return by_target * len(problem.demands)
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _largest_flows(start, link, capacity, tail, head, source, target, nodes):  # type: ignore[no-untyped-def]
     """Return the largest flow of each row of capacities, by shortest augmenting paths."""

@@ -18,7 +18,7 @@ from pydantic import Field
 from scipy.sparse.linalg import splu
 
 from planner.arrays import Floats, read_only
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import SolverFailure
@@ -116,6 +116,7 @@ def _validate(
     return matrix, capacity, cap, weight
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def fill_progressively(start, link, amount, capacity, cap, weight, limit, by_limit):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Fill rates event by event: the next event is a link that gets full, or a flow that reaches its cap.

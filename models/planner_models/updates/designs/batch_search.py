@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from planner import clock
 from planner.arrays import Floats, Ints
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.updates.designs.batch_needs import Needs
 
 ITERATIONS: Final = 300
@@ -79,6 +79,7 @@ def _make_rows(matrix: sp.csc_array, scale: Floats) -> tuple[Ints, Ints, Floats]
     return matrix.indptr.astype(np.int64), rows, matrix.data / scale[rows]
 
 
+@run_small_in_python(max_elements=2_000)
 @kernel
 def _choose_batches(
     price: Floats, later: Floats,
@@ -160,6 +161,7 @@ def _over(load: float, free: float, scale: float) -> float:
     return beyond * beyond if beyond > 1e-9 else 0.0
 
 
+@run_small_in_python(max_elements=2_000)
 @kernel
 def _descend(  # noqa: C901
     batch: Ints,

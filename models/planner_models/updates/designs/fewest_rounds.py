@@ -8,7 +8,7 @@ import numpy as np
 
 from planner import clock
 from planner.arrays import Bools, Ints
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner_models.updates.designs.loop_free_order import Rounds, is_safe_at, is_safe_from
 from planner_models.updates.plan.replay import Network
 
@@ -39,6 +39,7 @@ def improve(
     return Rounds(rounds, most, least), False
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def _search_sets(net: Network, one: int, changed: Ints, may_lose: bool) -> Ints:  # noqa: C901
     """Return a round for each changed slot of a class with the fewest rounds.

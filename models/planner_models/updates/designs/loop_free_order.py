@@ -44,7 +44,7 @@ class Rounds(NamedTuple):
     least: Ints
 
 
-@run_small_in_python(max_elements=1_000)
+@run_small_in_python(max_elements=5_000)
 @kernel
 def order_all(
     net: Network, classes: Ints, may_lose: Bools, tries: int, prove: bool

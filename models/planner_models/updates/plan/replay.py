@@ -325,7 +325,7 @@ def _is_hole(
     return False
 
 
-@run_small_in_python(max_elements=2_000)
+@run_small_in_python(max_elements=5_000)
 @kernel
 def replay(  # noqa: C901
     net: Network, state: State, ops: Operations, starts: Ints, is_stamped: Bools, links: int
@@ -416,7 +416,7 @@ def replay(  # noqa: C901
     return Outcome(bits, where, reach_group[:count], reach_link[:count])
 
 
-@run_small_in_python(max_elements=1_000)
+@run_small_in_python(max_elements=4_000)
 @kernel
 def sample(  # noqa: C901
     net: Network,

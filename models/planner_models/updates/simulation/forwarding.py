@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.updates.plan.replay import (
     ENTERS_OLD,
     FLIP,
@@ -172,6 +172,7 @@ def _forward(  # noqa: C901
     return loop, hole
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def play(  # noqa: C901
     net: Network,

@@ -226,6 +226,7 @@ def test_prices_with_headroom_keep_data_in_time_where_bandwidth_is_less_than_kno
     assert (values[1]["value"] or 0) > (values[0]["value"] or 0)
 
 
+@pytest.mark.slow
 def test_prices_of_a_protocol_take_as_many_rounds_as_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = 0
     bound, evaluate = prices.evaluate_bound, prices._Smoothed._evaluate
@@ -247,6 +248,7 @@ def test_prices_of_a_protocol_take_as_many_rounds_as_are_counted(monkeypatch: py
     assert 0 < rounds <= PRICE_ROUNDS * len(problem.interval_numbers)
 
 
+@pytest.mark.slow
 def test_prices_of_a_protocol_are_near_the_optimum() -> None:
     problem = diurnal(sites=40, pops=4, queries=20, hours=0.5)
     decision = priced.choose_by_prices(problem)

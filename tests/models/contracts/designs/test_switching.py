@@ -187,6 +187,7 @@ def test_annealing_costs_no_more_than_any_choice_at_its_first_levels(problem: Mo
     assert found.cost <= least * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(two_contracts(), LIMITS)
 def test_annealing_at_given_levels_keeps_them(problem: Month, percent: float) -> None:

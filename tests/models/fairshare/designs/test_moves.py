@@ -83,6 +83,7 @@ def test_the_bound_is_below_the_least_data_that_moves(seed: int, slack: float) -
         assert counted[1] >= least - 1e-7
 
 
+@pytest.mark.slow
 def test_moves_are_near_the_bound() -> None:
     problem = generators.zipf(
         tenants=120, partitions=40, nodes=24, replicas=1, placed="balanced", shift=0.3, seed=1

@@ -129,6 +129,7 @@ def test_annealing_never_ends_with_more_excess_than_it_began(problem: Traffic, s
     assert check(problem, plan).of_limits({"demand"}).frame.empty
 
 
+@pytest.mark.slow
 def test_annealing_finds_what_first_fit_does_not() -> None:
     problem = generators.fat_tree(k=8, seed=1)
     shares = []

@@ -301,6 +301,7 @@ def test_with_one_flow_for_each_destination_it_scatters_as_packets_do() -> None:
     assert local.toarray() == pytest.approx(scattered.toarray())
 
 
+@pytest.mark.slow
 def test_stride_needs_no_splitting() -> None:
     """Section 7.2.1: the flows of a pod target one other pod, so whole flows spread perfectly."""
     plan = localflow.route_whole(generators.fat_tree(k=8, workload="stride"), rates="max-min").plan
@@ -308,6 +309,7 @@ def test_stride_needs_no_splitting() -> None:
     assert measure(generators.fat_tree(k=8, workload="stride"), plan, None)["mean_rate_share"] == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_skewed_link_failures_hurt_packet_scatter_most(seed: int) -> None:
     """Section 7.3: one of four aggregation switches of each pod keeps one uplink, to the same core."""

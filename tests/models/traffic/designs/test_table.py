@@ -59,6 +59,7 @@ def test_elastic_rates_fit_every_link(problem: Traffic, design: Design, rates: s
     assert run.metrics["delivered_mbps"] <= most * (1 + 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", SYSTEM.designs, ids=lambda design: design.name)
 def test_a_seed_and_a_plan_read_back_give_the_same(design: Design) -> None:
     problem = generators.fat_tree(k=4, seed=5)

@@ -185,6 +185,7 @@ def _initial_multipliers(problem: TransportationProblem, dual_price: Floats) -> 
     return multipliers
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _order_by_ratio(reduced: Floats, units: Ints) -> Ints:  # pragma: no cover - compiled
     """Return the order of items by value per unit, the most valuable first."""
@@ -194,6 +195,7 @@ def _order_by_ratio(reduced: Floats, units: Ints) -> Ints:  # pragma: no cover -
     return np.argsort(ratio)
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def solve_knapsack(
     reduced: Floats, units: Ints, count: Ints, capacity: int
@@ -243,6 +245,7 @@ def solve_knapsack(
     return base + least, taken
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _solve_by_dynamic_programming(
     reduced: Floats, units: Ints, count: Ints, capacity: int

@@ -137,6 +137,7 @@ def _eject_and_insert(state: State, group: int) -> bool:  # pragma: no cover - c
     return True
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def move_clients(
     state: State, group: int, origin: int, target: int, count: int

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Ints
 
@@ -264,6 +264,7 @@ def _need_all(demands, missing):  # type: ignore[no-untyped-def]
     return value
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def solve_links(links, steps, demands, setup_cost, module_cost, missing, bought):  # type: ignore[no-untyped-def]
     """Return the least cost of all links less gains, plus the difference of potentials of all demands.
@@ -307,6 +308,7 @@ def solve_links(links, steps, demands, setup_cost, module_cost, missing, bought)
     return value
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def write_gains(links, demands, edge_of, size, installed, gain_of):  # type: ignore[no-untyped-def]
     """Write the most gain of one module (M,) beyond what is installed; return the gain of all installed."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 
 MAX_EXACT_GROUPS: Final = 8  # groups up to which the dynamic program is used
 IMPROVEMENT_PASSES: Final = 2  # passes that improve a tree of more groups
@@ -68,6 +68,7 @@ def find_reachable(
     return found[:count].copy(), number
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def solve_tree(  # noqa: C901
     groups: Ints,
@@ -169,6 +170,7 @@ def collect_links(is_served: Bools, number: Ints, parent: Ints, tail: Ints) -> I
     return links
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def build_tree(  # noqa: C901
     groups: Ints,

@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.bits import count_bits
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.errors import InputError
 from planner_models.multicast.plan.meta_groups import LINEAR, Congestion, Masks
 
@@ -44,6 +44,7 @@ def aggregate(
     return np.asarray((np.cumsum(used) - 1)[raw], dtype=np.int64)
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def _linear(masks: Masks, rates: Floats, free: int, ports: int, delta: float, spare: int) -> Ints:
     """Assign the groups in one pass, with linear congestion."""
@@ -107,6 +108,7 @@ def _masked_sum(table: Floats, mask: np.uint64) -> float:
     return total
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def _convex(  # noqa: C901 - one compiled loop
     masks: Masks,

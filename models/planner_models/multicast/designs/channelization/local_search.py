@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
 from planner.bits import count_bits
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.multicast.designs.channelization.pair_merging import (
     INFINITE_COST,
     INFINITE_PRICE,
@@ -63,6 +63,7 @@ def search_assignment(
     return found
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True, nogil=True)
 def _union_loads(sets: Masks, weights: Floats, meta: Ints, count: int) -> tuple[Masks, Floats]:
     """Return union and traffic of each meta-group; 0 of those without sets."""
@@ -120,6 +121,7 @@ def _join_costs(unions, sizes, loads, mask, weight, prices):  # type: ignore[no-
         prices[m] = weight * sizes[m] + (weight + loads[m]) * np.float32(count_without(mask, unions[m]))
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def _whole_lanes(count: int) -> int:
     """Return the next multiple of the lanes."""
@@ -263,6 +265,7 @@ def total_mbps(sets: Masks, weights: Floats, meta: Ints) -> float:
     return float(_sum_traffic(sets, weights, meta, int(meta.max()) + 1))
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True, nogil=True)
 def _sum_traffic(sets: Masks, weights: Floats, meta: Ints, count: int) -> float:
     """Return the traffic of all meta-groups at their ports."""
@@ -276,6 +279,7 @@ def _sum_traffic(sets: Masks, weights: Floats, meta: Ints, count: int) -> float:
     return total
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def assign_smallest_union(sets: Masks, unions: Masks) -> Ints:
     """Return the smallest union that covers each port set."""

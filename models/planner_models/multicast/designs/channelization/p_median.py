@@ -21,7 +21,7 @@ from planner.arrays import Floats, Ints
 from planner.backends import Solution, solve
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.bits import count_bits
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
@@ -202,6 +202,7 @@ class _LagrangianSearch:
             self.bound = max(self.bound, min(solution.bound + wanted, self.total))
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def _count_takers(sets: Masks, weights: Floats, price: Floats, unions: Masks) -> Floats:
     """Return the number of the unions that would take each set at these prices."""
@@ -214,6 +215,7 @@ def _count_takers(sets: Masks, weights: Floats, price: Floats, unions: Masks) ->
     return taken
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def _is_covering(sets: Masks, unions: Masks) -> bool:
     """Return whether every set is covered by a union."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
 from planner.bits import count_bits
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.multicast.plan.meta_groups import Masks
 
 
@@ -42,6 +42,7 @@ def search_unions(
     return found[:count].copy(), values[:count].copy(), bool(is_whole)
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def _search(  # noqa: C901 - one compiled loop
     sets: Masks,
@@ -60,7 +61,7 @@ def _search(  # noqa: C901 - one compiled loop
     inside = np.zeros(levels, dtype=np.uint64)
     branch = np.zeros(levels, dtype=np.uint64)  # the port that each level branches on
     state = np.zeros(levels, dtype=np.int64)  # 0: new; 1: with the port is done; 2: both are
-    found, values, listed = np.empty(1024, dtype=np.uint64), np.empty(1024), 0
+    found, values, listed = np.zeros(1024, dtype=np.uint64), np.zeros(1024), 0
     ahead, gains = np.zeros((2, levels)), np.zeros(ports + 1)
     for i in range(len(sets)):
         left[0, i] = i
@@ -88,8 +89,8 @@ def _search(  # noqa: C901 - one compiled loop
                     union |= sets[i]
                 if union == mask and value > min_value:
                     if listed == len(found):
-                        found = np.append(found, np.empty_like(found))
-                        values = np.append(values, np.empty_like(values))
+                        found = np.append(found, np.zeros_like(found))
+                        values = np.append(values, np.zeros_like(values))
                     found[listed], values[listed] = mask, value
                     listed += 1
                 depth -= 1

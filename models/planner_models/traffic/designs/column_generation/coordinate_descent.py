@@ -11,12 +11,13 @@ source  Radzik, "Fast deterministic approximation for the multicommodity flow pr
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.column_generation.shortest_path_trees import (
     Graph,
     allocate,
@@ -59,6 +60,7 @@ def link_prices(load: Floats, capacity: Floats, sharpness: float) -> Floats:
     return price
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _run_pass(graph, capacity, roots, amount, sharpness, root_load, load, parent, share):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     nodes, arcs = graph.nodes, len(graph.tail)
@@ -71,7 +73,7 @@ def _run_pass(graph, capacity, roots, amount, sharpness, root_load, load, parent
             top = max(top, load[e] / capacity[e])
         total = 0.0
         for e in range(arcs):
-            length[e] = np.exp(sharpness * (load[e] / capacity[e] - top))
+            length[e] = math.exp(sharpness * (load[e] / capacity[e] - top))
             total += length[e]
         for e in range(arcs):
             length[e] = (length[e] / total + UNIFORM_PRICE_SHARE / arcs) / capacity[e]
@@ -111,7 +113,7 @@ def _line_search(length, change, capacity, moving, sharpness, limit):  # type: i
         slope, curvature = 0.0, 0.0
         for j in range(len(moving)):
             e = moving[j]
-            term = length[e] * np.exp(min(sharpness * step * change[e] / capacity[e], 300.0)) * change[e]
+            term = length[e] * math.exp(min(sharpness * step * change[e] / capacity[e], 300.0)) * change[e]
             slope += term
             curvature += sharpness * term * change[e] / capacity[e]
         if slope > 0.0:

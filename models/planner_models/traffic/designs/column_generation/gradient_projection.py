@@ -13,13 +13,14 @@ source  Jayakrishnan, Tsai, Prashker and Rajadhyaksha, "A faster path-based algo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.column_generation.reduced_problem import WeightedPaths
 from planner_models.traffic.designs.column_generation.shortest_path_trees import (
     Graph,
@@ -115,6 +116,7 @@ class PathFlows:
         )
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _run_pass(graph, links, roots, begin, node, rate, arcs, flow):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return the relative excess cost, and whether slots or hops were too few (then nothing is complete)."""
@@ -227,4 +229,4 @@ def _shift_flow(links, c, origin, destination, step, arcs, flow):  # type: ignor
 @njit(cache=True)
 def _update_length(links, e):  # type: ignore[no-untyped-def]
     exponent = links.sharpness * (links.load[e] / links.capacity[e] - links.top)
-    links.length[e] = (np.exp(min(exponent, 300.0)) + PRICE_FLOOR) / links.capacity[e]
+    links.length[e] = (math.exp(min(exponent, 300.0)) + PRICE_FLOOR) / links.capacity[e]

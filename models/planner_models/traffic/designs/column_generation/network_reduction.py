@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 
 Shares = dict[int, float]
@@ -240,6 +240,7 @@ def _shares(columns: list[Shares], links: int) -> sp.csr_array:
     return sp.csr_array((values, (places[:, 0], places[:, 1])), shape=(links, len(columns)))
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _list_leaves(source, target, order, at, place, leaf, is_up):  # type: ignore[no-untyped-def]
     """Write the leaves met by climbing from both ends of each pair; with an empty `leaf`, only count."""

@@ -20,7 +20,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner_models.traffic.designs.column_generation.reduced_problem import (
     FlowSplit,
@@ -138,6 +138,7 @@ def _take_apart(reduced: ReducedProblem, plan: Routing) -> WeightedTrees | None:
     return WeightedTrees(parent=parent, owner=owner, weight=weight)
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _peel_trees(graph, flow, roots, amount, most):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return (parent, owner, weight) of 1 to `most` trees of each root; changes `flow`, (R, A)."""
@@ -181,6 +182,7 @@ def _peel_trees(graph, flow, roots, amount, most):  # type: ignore[no-untyped-de
     return parent[:count].copy(), owner[:count].copy(), weight[:count].copy()
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _mend(graph, base, roots, amount, owner, parent):  # type: ignore[no-untyped-def]
     """Replace trees that miss a link, or a node with traffic; changes `parent`."""

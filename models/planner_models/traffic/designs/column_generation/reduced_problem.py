@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.column_generation import shortest_path_trees
 from planner_models.traffic.designs.column_generation.network_reduction import ReducedNetwork, reduce_network
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
@@ -265,6 +265,7 @@ class ReducedProblem:
         return flow
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _add_walks(head, parent, weight, start, row, node, root, rate, flow):  # type: ignore[no-untyped-def]
     for i in range(len(row)):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
 
 
@@ -142,14 +142,16 @@ def walk_to_root(graph: Graph, parent: Ints32, tree: NDArray[Any], node: NDArray
 # --- compiled -----------------------------------------------------------------------------
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def allocate(nodes):  # type: ignore[no-untyped-def]
     """Return the workspace for a graph of so many nodes."""
     return Workspace(
-        np.empty(nodes), np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int32)
+        np.zeros(nodes), np.zeros(nodes, np.int32), np.zeros(nodes, np.int32), np.zeros(nodes, np.int32)
     )
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def dijkstra(graph, length, root, work, parent):  # type: ignore[no-untyped-def]
     """Find the shortest tree towards `root` with a binary heap; return the number of nodes that reach it.
@@ -181,6 +183,7 @@ def dijkstra(graph, length, root, work, parent):  # type: ignore[no-untyped-def]
     return done
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _shortest_trees(graph, length, roots, amount, parent, value):  # type: ignore[no-untyped-def]
     work = allocate(graph.nodes)
@@ -219,6 +222,7 @@ def topological_order(head, parent, waiting, order):  # type: ignore[no-untyped-
     return count
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _add_flows(head, parent, amount, owner, flow):  # type: ignore[no-untyped-def]
     nodes = parent.shape[1]
@@ -234,6 +238,7 @@ def _add_flows(head, parent, amount, owner, flow):  # type: ignore[no-untyped-de
                 flow[p, v] = 0.0
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _spread_flows(parent, flow, chosen, column, load):  # type: ignore[no-untyped-def]
     """Write the flows of each tree's nodes to the columns of their arcs, -1 for none."""
@@ -244,6 +249,7 @@ def _spread_flows(parent, flow, chosen, column, load):  # type: ignore[no-untype
                 load[i, column[parent[p, v]]] = flow[p, v]
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _sum_flows(parent, flow, chosen, weight, load):  # type: ignore[no-untyped-def]
     for i in range(len(chosen)):
@@ -254,6 +260,7 @@ def _sum_flows(parent, flow, chosen, weight, load):  # type: ignore[no-untyped-d
                     load[parent[p, v]] += weight[i] * flow[p, v]
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _add_loads(head, parent, amount, tree, row, weight, load):  # type: ignore[no-untyped-def]
     """Add weight[i] times the load of amount[row[i]] on tree[i] to load[row[i]]."""
@@ -271,6 +278,7 @@ def _add_loads(head, parent, amount, tree, row, weight, load):  # type: ignore[n
             passing[head[arc]] += passing[order[j]]
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _count_hops(head, parent, tree, node, hops):  # type: ignore[no-untyped-def]
     for i in range(len(tree)):
@@ -280,6 +288,7 @@ def _count_hops(head, parent, tree, node, hops):  # type: ignore[no-untyped-def]
             hops[i] += 1
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _list_arcs(head, parent, tree, node, start, arcs):  # type: ignore[no-untyped-def]
     for i in range(len(tree)):

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
@@ -98,6 +98,7 @@ class CheapestWays:
         return float(prices + gain)
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _keep_cheapest(start, link, capacity, tail, head, source, target, nodes, length, ceiling, most):  # type: ignore  # noqa: C901
     """Return (number, demand, amount, cost) of the pieces of the cheapest flow within each row of capacities.
@@ -105,7 +106,7 @@ def _keep_cheapest(start, link, capacity, tail, head, source, target, nodes, len
     A piece costs less than the ceiling of its demand, (K,), and those of a demand add up to at most `most`.
     """
     size = 2 * len(source) + 16
-    demand, amount, cost = np.empty(size, np.int64), np.empty(size), np.empty(size)
+    demand, amount, cost = np.zeros(size, np.int64), np.zeros(size), np.zeros(size)
     distance, came_by = np.full(nodes, np.inf), np.full(nodes, -1, np.int64)
     count = 0
     for k in range(len(source)):

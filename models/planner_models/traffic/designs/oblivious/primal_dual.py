@@ -24,7 +24,7 @@ import numpy as np
 
 from planner import clock
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.oblivious.demand_sets import HoseLimits
 from planner_models.traffic.problem.problem import Traffic
 
@@ -155,6 +155,7 @@ X_STEP: Final = 1.0 / 3.0  # a share is in its row and in the balances of two no
 LAM_STEP: Final = 1.0 / 3.0  # a row has a share and two variables of nodes
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _iterate(net, u_step, weight, epoch, point, start, sums):  # type: ignore[no-untyped-def]
     """Take one step; return the squared lengths of its primal and its dual part.

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.column_generation.shortest_path_trees import allocate, dijkstra
 
 FULL_TOLERANCE: Final = 1e-6  # relative; links within it of the busiest one show their worst matrix
@@ -47,6 +47,7 @@ def better_shares(
     )
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def shortest_paths(graph, length, wanted, source, target):  # type: ignore[no-untyped-def]
     """Return the shortest path of each demand under lengths of its own: length, start, links."""

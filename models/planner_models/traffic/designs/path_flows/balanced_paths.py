@@ -22,7 +22,7 @@ import numpy as np
 
 from planner import clock
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import inner, njit
+from planner.compiled import inner, njit, run_small_in_python
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_flows.path_pool import Demands
 from planner_models.traffic.designs.path_flows.shortest_of_demands import find_first, measure_distances
@@ -143,6 +143,7 @@ def _run_pass(
         new = new._replace(link=np.r_[new.link, longer])
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _add_loads(paths: _Paths, amount: Floats, load: Floats) -> None:
     for k in range(len(amount)):
@@ -162,6 +163,7 @@ def _change_load(prices: _Prices, e: int, change: float) -> None:
     prices.price[e] = _price_at(prices, e, prices.load[e])
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _move_demands(  # noqa: C901 - one compiled loop
     graph: Graph, demands: Demands, amount: Floats, prices: _Prices, old: _Paths, new: _Paths, root: int

@@ -26,7 +26,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from planner import clock
 from planner.arrays import Floats, Ints, Ints32
 from planner.backends import Solution
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner.contract.proof import Status
 from planner.options import Options
 from planner.threads import limit_blas
@@ -245,6 +245,7 @@ def _max_step(*pairs: tuple[Floats, Floats]) -> float:
 # --- compiled -----------------------------------------------------------------------------
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _least_cost(columns, price):  # type: ignore[no-untyped-def]
     """Return the cost of all traffic on the cheapest paths."""
@@ -260,6 +261,7 @@ def _least_cost(columns, price):  # type: ignore[no-untyped-def]
     return total
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _reduce(columns, ratio, x):  # type: ignore[no-untyped-def]
     """Reduce traffic by the largest overload on its path; what is reduced is left out, on the first path."""
@@ -273,6 +275,7 @@ def _reduce(columns, ratio, x):  # type: ignore[no-untyped-def]
             x[p] /= most
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _add_load(columns, x, load):  # type: ignore[no-untyped-def]
     for p in range(len(x)):
@@ -280,6 +283,7 @@ def _add_load(columns, x, load):  # type: ignore[no-untyped-def]
             load[columns.row[i]] += x[p]
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _centre(columns, price, mu, x, z):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Write x and z with x z = mu, and x adding up to each demand's amount."""
@@ -388,6 +392,7 @@ def _assemble(columns, x, z, normal):  # type: ignore[no-untyped-def]  # noqa: C
             is_touched[touched[i]] = False
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _project(columns, x, z, push, dx):  # type: ignore[no-untyped-def]
     """Write dx = push - D du with du such that dx adds up to 0 over each demand."""
@@ -405,6 +410,7 @@ def _project(columns, x, z, push, dx):  # type: ignore[no-untyped-def]
             dx[p] = push[p] - x[p] / z[p] * rest
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _respond(columns, x, z, push, dl, dx, dz):  # type: ignore[no-untyped-def]
     """Write dx and dz for the change of prices `dl`."""

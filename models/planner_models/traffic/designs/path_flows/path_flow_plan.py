@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.column_generation.reduced_problem import MAX_PAIR_ROWS
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.plan import plan as routing
@@ -35,6 +35,7 @@ def make_plan(problem: Traffic, order: Ints, flow: PathFlow) -> Routing:
     return routing.routing_by_target(problem, sp.csr_array(by_target), commodity)
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _add_flow(row, flow, start, end, link, total: Floats):  # type: ignore[no-untyped-def]
     for p in range(len(flow)):

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.problem.indexing import index_distinct, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
@@ -262,6 +262,7 @@ def sum_reduced_cost(graph: Graph, demands: Demands, length: Floats, ceiling: Fl
 # --- compiled -----------------------------------------------------------------------------
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _count_fewest_hops(graph, demands):  # type: ignore[no-untyped-def]
     """Return the links of a path of the fewest links for each demand, summed over the demands."""
@@ -274,6 +275,7 @@ def _count_fewest_hops(graph, demands):  # type: ignore[no-untyped-def]
     return total
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _link_options(options, first):  # type: ignore[no-untyped-def]
     """Put the options from `first` on in front of the lists of their demands."""
@@ -288,6 +290,7 @@ def _length_of(prices, e):  # type: ignore[no-untyped-def]
     return prices.cost[e] + max(price, 0.0)
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _run_pass(graph, demands, prices, options, threshold, search, root, measured):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Run a pass from row `root` on; return the row at which the arrays are full, or the number of roots."""
@@ -440,6 +443,7 @@ def _line_search(prices, options, p, q, side):  # type: ignore[no-untyped-def]
     return low if low > 0.0 else high
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _sum_reduced_cost(graph, demands, length, ceiling):  # type: ignore[no-untyped-def]
     work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
@@ -457,6 +461,7 @@ def _is_kept(options, p, max_idle):  # type: ignore[no-untyped-def]
     return p < len(options.first) or options.flow[p] > 0.0 or options.idle[p] <= max_idle
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _count_kept(options, max_idle):  # type: ignore[no-untyped-def]
     count, entries = 0, 0
@@ -467,6 +472,7 @@ def _count_kept(options, max_idle):  # type: ignore[no-untyped-def]
     return count, entries
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _compact(old, new, max_idle):  # type: ignore[no-untyped-def]
     count = len(old.first)
@@ -500,6 +506,7 @@ def _compact(old, new, max_idle):  # type: ignore[no-untyped-def]
     new.used[0], new.used[1] = place, entry
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _add_load(options, flow, load):  # type: ignore[no-untyped-def]
     for p in range(options.used[0]):
@@ -508,6 +515,7 @@ def _add_load(options, flow, load):  # type: ignore[no-untyped-def]
                 load[options.link[i]] += flow[p]
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _fit(options, rate, capacity, load, flow):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Reduce flows on overloaded links, then fill residual capacity over known paths; changes `flow`."""
@@ -546,6 +554,7 @@ def _fit(options, rate, capacity, load, flow):  # type: ignore[no-untyped-def]  
         flow[k] = max(missing, 0.0)
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _fit_in_order(options, rate, capacity, order, begin, flow):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Fit the flows of one group of demands after the other, as `_fit` fits all; changes `flow`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import inner, njit
+from planner.compiled import inner, njit, run_small_in_python
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.path_pool import Demands
@@ -51,6 +51,7 @@ def shortest_given(given: GivenPaths, k: int, length: Floats) -> tuple[int, floa
     return best, least
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def _first_hops(graph: Graph, demands: Demands, given: GivenPaths, length: Floats, hops: Ints) -> None:
     work, parent = allocate(graph.nodes), np.empty(graph.nodes, np.int32)
@@ -68,6 +69,7 @@ def _first_hops(graph: Graph, demands: Demands, given: GivenPaths, length: Float
                 hops[k] += 1
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _first_links(
     graph: Graph, demands: Demands, given: GivenPaths, length: Floats, start: Ints, link: Ints32
@@ -89,6 +91,7 @@ def _first_links(
                 i += 1
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def measure_distances(
     graph: Graph, demands: Demands, given: GivenPaths, length: Floats, distance: Floats

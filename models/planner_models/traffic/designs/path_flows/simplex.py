@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints, Ints32
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_flows.path_pool import Demands
 from planner_models.traffic.designs.path_flows.shortest_of_demands import (
@@ -318,6 +318,7 @@ class PathSimplex:
         return distance
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def _find_fitting(
     demand: Ints, start: Ints, link: Ints32, rate: Floats, residual: Floats, fits: Bools
@@ -333,6 +334,7 @@ def _find_fitting(
                 residual[link[j]] -= rate[k]
 
 
+@run_small_in_python(max_elements=60_000)
 @njit(cache=True, nogil=True)
 def _run(graph: Graph, demands: Demands, given: GivenPaths, state: State, most: int) -> int:  # noqa: C901 - one compiled loop
     links, nodes = len(state.price), graph.nodes

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import inner, njit
+from planner.compiled import inner, njit, run_small_in_python
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.path_flows.path_pool import Demands
 from planner_models.traffic.designs.path_flows.simplex_state import (
@@ -50,6 +50,7 @@ def add_slope(state: State, k: Index, factor: float) -> None:
             state.rise[state.link[j]] += factor * state.slope[k]
 
 
+@run_small_in_python(max_elements=60_000)
 @njit(cache=True)
 def add_slopes(state: State) -> None:
     for k in range(len(state.key)):
@@ -57,6 +58,7 @@ def add_slopes(state: State) -> None:
             add_slope(state, k, 1.0)
 
 
+@run_small_in_python(max_elements=60_000)
 @njit(cache=True)
 def add_key_loads(state: State, traffic: Floats, load: Floats) -> None:
     """Add the traffic of demands (K,) to the load (A + 1,) of the links of their key paths."""
@@ -66,6 +68,7 @@ def add_key_loads(state: State, traffic: Floats, load: Floats) -> None:
                 load[state.link[j]] += traffic[k]
 
 
+@run_small_in_python(max_elements=60_000)
 @njit(cache=True)
 def write_basic_columns(  # noqa: C901
     state: State, place: Ints, columns: Floats, cost: Floats, right: Floats
@@ -112,6 +115,7 @@ def _key_flow(state: State, k: int) -> float:
     return flow
 
 
+@run_small_in_python(max_elements=60_000)
 @njit(cache=True)
 def list_flows(state: State, flow: Floats) -> None:
     for k in range(len(state.key)):
@@ -380,6 +384,7 @@ def pivot(  # noqa: C901
     return at_limit
 
 
+@run_small_in_python(max_elements=60_000)
 @njit(cache=True)
 def enter_slack(state: State, e: int) -> None:
     """Let the slack of link e replace t in the basis, at its value."""

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_search import FoundPaths, grow
 from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
@@ -225,6 +225,7 @@ def _distances(backward: Graph, cost: Floats, root: int) -> Floats:
 # --- compiled -----------------------------------------------------------------------------
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def _search(backward, first, leaving, allowed, cost, latency, source, target, allowed_of, most):  # type: ignore[no-untyped-def]
     """Return the number of links of each demand's cheapest path, all links, and each cost; inf for no path.

@@ -7,12 +7,13 @@ list through any first intermediate node that lowers their utilization most.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs.segment_routing import segment_paths
 
 
@@ -74,6 +75,7 @@ def _accept(search, k, row, change, touched, size):  # type: ignore[no-untyped-d
     search.lists[k, :] = row
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def descend(legs, search, sharpness, order, first):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Try the cheapest list, and the shortest path, of the demands in `order`; return the number of moves."""
@@ -83,7 +85,7 @@ def descend(legs, search, sharpness, order, first):  # type: ignore[no-untyped-d
     term = np.empty(links)
     top = (search.load / search.capacity).max()
     for e in range(links):
-        term[e] = np.exp(sharpness * (search.load[e] / search.capacity[e] - top))
+        term[e] = math.exp(sharpness * (search.load[e] / search.capacity[e] - top))
     moves = 0
     for k in order:
         for plain in range(2):
@@ -99,12 +101,12 @@ def descend(legs, search, sharpness, order, first):  # type: ignore[no-untyped-d
             gain = 0.0
             for i in range(size):
                 e = touched[i]
-                gain += term[e] * (np.exp(min(sharpness * change[e] / search.capacity[e], 300.0)) - 1.0)
+                gain += term[e] * (math.exp(min(sharpness * change[e] / search.capacity[e], 300.0)) - 1.0)
             if gain < -1e-12:
                 _accept(search, k, row, change, touched, size)
                 for i in range(size):
                     e = touched[i]
-                    term[e] = np.exp(min(sharpness * (search.load[e] / search.capacity[e] - top), 300.0))
+                    term[e] = math.exp(min(sharpness * (search.load[e] / search.capacity[e] - top), 300.0))
                 moves += 1
             for i in range(size):
                 change[touched[i]] = 0.0
@@ -126,6 +128,7 @@ def _share_on(legs, search, k, link):  # type: ignore[no-untyped-def]
     return total
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def relieve(legs, search, first, tries):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Move demands off the busiest link until no move lowers it; return the number of moves.
@@ -180,6 +183,7 @@ def relieve(legs, search, first, tries):  # type: ignore[no-untyped-def]  # noqa
     return moves
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def shorten(legs, search, order, utilization):  # type: ignore[no-untyped-def]
     """Put the demands in `order` on their shortest paths where all links stay within a utilization."""
@@ -201,6 +205,7 @@ def shorten(legs, search, order, utilization):  # type: ignore[no-untyped-def]
             change[touched[i]] = 0.0
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def uses_any(legs, search, links):  # type: ignore[no-untyped-def]
     """Return whether each demand has traffic on any of the links (E,), shape (K,)."""

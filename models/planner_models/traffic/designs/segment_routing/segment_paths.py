@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.problem.problem import Traffic
 
@@ -60,6 +60,7 @@ def find_legs(problem: Traffic, middle: Ints) -> Legs:
     )
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def price_legs(legs, price):  # type: ignore[no-untyped-def]
     """Return the price of each leg, (N, N), for prices of links (E,); inf where there is none."""
@@ -75,6 +76,7 @@ def price_legs(legs, price):  # type: ignore[no-untyped-def]
     return found
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def cheapest_lists(leg_price, middle, max_segments):  # type: ignore[no-untyped-def]
     """Return the price of the cheapest list with at most j + 1 segments, and its first node, (k, N, N).
@@ -121,6 +123,7 @@ def follow(first, u, v, row):  # type: ignore[no-untyped-def]
         j -= 1
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def follow_all(first, source, target):  # type: ignore[no-untyped-def]
     """Return the cheapest list of each demand, (K, max_segments - 1)."""
@@ -142,6 +145,7 @@ def add_list(legs, u, row, v, amount, load):  # type: ignore[no-untyped-def]
         u = m
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def load_of_lists(legs, source, target, amount, lists, links):  # type: ignore[no-untyped-def]
     """Return the load (E,) of amounts (K,) on their lists."""
@@ -152,6 +156,7 @@ def load_of_lists(legs, source, target, amount, lists, links):  # type: ignore[n
     return load
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def load_by_group(legs, source, target, amount, lists, group, groups, links):  # type: ignore[no-untyped-def]
     """Return the load of each group of demands, (G, E)."""
@@ -162,6 +167,7 @@ def load_by_group(legs, source, target, amount, lists, group, groups, links):  #
     return load
 
 
+@run_small_in_python(max_elements=20_000)
 @njit(cache=True)
 def flow_of_lists(legs, source, target, lists, amount):  # type: ignore[no-untyped-def]
     """Return where the links of each list begin, the links, and the traffic on them; links may repeat."""
@@ -186,6 +192,7 @@ def flow_of_lists(legs, source, target, lists, amount):  # type: ignore[no-untyp
     return start, link, flow
 
 
+@run_small_in_python(max_elements=5_000)
 @njit(cache=True)
 def follow_through(first, node, target):  # type: ignore[no-untyped-def]
     """Return the list of each target that goes to a node, and on by the cheapest list, (P, k - 1)."""

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.plan.tcp_rates import fill_progressively
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def admit_flows(first, link, amount, sent, residual, order):  # type: ignore[no-untyped-def]
     """Return how much fits of demands whose flows on links are link, amount[first[k]:first[k + 1]].

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
+from planner.sums import add_up
 from planner_models.traffic.plan.check import TOLERANCE
 from planner_models.traffic.plan.reconvergence.admission import (
     admit_in_order,
@@ -107,7 +108,7 @@ def _base_routes(net, trees):  # type: ignore[no-untyped-def]
     reached = trees.distance < np.inf
     sent = 0.0
     for g in range(net.rate.shape[0]):
-        sent += np.where(reached, net.rate[g], 0.0).sum()
+        sent += add_up(np.where(reached, net.rate[g], 0.0).ravel())
     start, stop = np.empty(targets, dtype=np.int64), np.empty(targets, dtype=np.int64)
     return _Base(Routes(hops, share, start, stop), first, reached, sent)
 
@@ -231,6 +232,7 @@ def _share_by_demand(net, reached, overload, arrives, slowed, share):  # type: i
     return smallest
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def evaluate(net, trees, first_link, link, probability, with_load, with_demands, with_admission):  # type: ignore[no-untyped-def]  # noqa: C901 - one compiled loop
     """Return the outcomes of failures: failure s takes link[first_link[s]:first_link[s + 1]] down.
@@ -253,7 +255,7 @@ def evaluate(net, trees, first_link, link, probability, with_load, with_demands,
     arrives = np.zeros((layers, targets, nodes))
     slowed, share = np.zeros(0), np.zeros(demands)
     lists = allocate_lists(targets, nodes, links)
-    offered = net.demand_rate.sum()
+    offered = add_up(net.demand_rate)
     limit = net.capacity * (1 + TOLERANCE)
     for s in range(failures):
         failed = link[first_link[s] : first_link[s + 1]]
@@ -276,7 +278,7 @@ def evaluate(net, trees, first_link, link, probability, with_load, with_demands,
             out.admitted[s] = admit_in_order(net, lists, reached, net.capacity.copy())
         if overload == MAX_MIN:
             slowed = fair_rates(net, lists, reached)
-            out.delivered[s] = slowed.sum()
+            out.delivered[s] = add_up(slowed)
         elif overload >= 0:
             out.error[s] = _drop_overload(net, base.routes, summed, total, passed)
             delivered, out.min_share[s] = _find_arriving(net, base.routes, passed, reached, arrives)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.traffic.plan.binary_heap import pop_heap, push_heap
 from planner_models.traffic.plan.split_ratios import WEIGHT_TOLERANCE
 
@@ -43,6 +43,7 @@ class Trees(NamedTuple):
     load: Floats
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def find_trees(net):  # type: ignore[no-untyped-def]
     """Return the shortest paths to each target, and the traffic on them."""

@@ -318,6 +318,7 @@ class Clock:
         return self.now_s
 
 
+@pytest.mark.slow
 def test_no_kernel_is_called_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounding, bound and search look at the clock between calls of compiled code."""
     whole = world(clients=2000, places=60, seed=3)

@@ -64,6 +64,7 @@ def test_the_saving_is_true_and_the_plan_stays_valid(problem: Brokering) -> None
     assert np.isfinite(transport.cost[assigned > 0]).all()
 
 
+@pytest.mark.slow
 def test_a_tight_market_gets_better_and_its_bound_too() -> None:
     whole = world(clients=2000, places=60, seed=3).with_terms(performance_per="bit")
     problem = whole.with_clusters(capacity_mbps=whole.background_mbps + 0.5 * whole.residual_mbps)
@@ -86,6 +87,7 @@ def test_a_tight_market_gets_better_and_its_bound_too() -> None:
     assert value - bound < 0.5 * (rounded - relaxation.bound)
 
 
+@pytest.mark.slow
 def test_a_seed_makes_the_same_plan_again() -> None:
     whole = world(clients=500, places=30, seed=3)
     problem = whole.with_clusters(capacity_mbps=whole.background_mbps + 0.3 * whole.residual_mbps)

@@ -163,6 +163,7 @@ def solve_over_links(problem: Traffic, limits: np.ndarray) -> float:
     return float(found.fun)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_hose_of_all_pairs_is_the_optimum(seed: int) -> None:
     random = np.random.default_rng(seed)

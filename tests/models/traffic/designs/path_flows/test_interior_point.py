@@ -43,6 +43,7 @@ def test_equals_the_linear_program(problem: Traffic, count: int, goal: str, fact
         assert load.max() == pytest.approx(found.objective)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", ["concurrent", "utilization", "total", "delivered"])
 @pytest.mark.parametrize("factor", [0.5, 3.0])
 def test_the_optimum_over_paths_agrees_with_the_linear_program(
@@ -58,6 +59,7 @@ def test_the_optimum_over_paths_agrees_with_the_linear_program(
     check(problem, made.plan)
 
 
+@pytest.mark.slow
 def test_a_time_limit_leaves_a_plan_and_a_bound() -> None:
     problem = generators.germany50().scale_demands(3.0)
     paths = path_flow_program.find_paths(problem, count=2)

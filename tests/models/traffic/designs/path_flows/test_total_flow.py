@@ -168,6 +168,7 @@ def test_a_start_from_the_plan_before_does_not_change_the_optimum(
         assert check(other, decision.plan).frame.empty
 
 
+@pytest.mark.slow
 def test_the_plan_before_saves_passes() -> None:
     problem = Traffic.from_tables(topohub.read("sndlib/germany50", seed=1))
     scale = 2.0 * float(total_flow.route(problem).proof.objective) / float(problem.rate_mbps.sum())

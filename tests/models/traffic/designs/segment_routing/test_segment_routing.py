@@ -206,6 +206,7 @@ def test_a_plan_is_read_back_and_started_from(splittable: bool) -> None:
         assert value <= first.proof.objective * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_only_the_given_nodes_are_intermediate() -> None:
     problem = generators.germany50()
     plan, _, bound = plan_of(problem, via=("Kassel", "F*"), rounds=2)

@@ -85,6 +85,7 @@ def test_classes_share_links_as_the_problem_says(problem: Traffic, overload: str
     compare_with_design(problem, some_failures(problem), is_single=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sndlib/nobel-germany", "topozoo/Abilene"])
 def test_loads_of_real_networks(name: str) -> None:
     problem = Traffic.from_tables(topohub.read(name, seed=1, peak_utilization=1.3))

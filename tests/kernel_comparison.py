@@ -1,0 +1,69 @@
+"""Plugin of the slow tests: kernels that Python may run give the same bits compiled, in calls of all tests.
+
+Small problems, random ones and amounts of many decades come by here; comparing some calls of each size takes
+little beside the tests. A kernel that Python may run and that no slow test calls with small arguments fails
+the session, where all slow tests ran.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from planner.compiled import kernels
+from planner.testing.kernels import compare_with_python, name_of
+
+CALLS: Final = 20
+"""Calls that are compared, of each kernel and each size of its arguments, in each process."""
+SENT: Final = "kernels"
+
+
+class KernelComparison:
+    """Compares calls in the process that runs the tests, and collects in the first one what was compared."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.marked: set[str] = set()
+        self.compared: set[str] = set()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Iterator[None]:
+        """Compare in all tests, and tell the first process which kernels were compared."""
+        with compare_with_python(max_calls=CALLS) as counts:
+            result = yield
+        self.marked |= {name_of(kernel) for kernel in kernels if kernel.max_elements}
+        self.compared |= counts.keys()
+        output: Any = getattr(self.config, "workeroutput", None)
+        if output is not None:
+            output[SENT] = sorted(self.marked), sorted(self.compared)
+        return result
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Add what another process has compared."""
+        with contextlib.suppress(AttributeError, KeyError):  # of a process that crashed
+            marked, compared = node.workeroutput[SENT]
+            self.marked |= set(marked)
+            self.compared |= set(compared)
+
+    def missing(self) -> list[str]:
+        """Return the kernels of our systems that Python may run and that were not compared."""
+        ours = {name for name in self.marked if name.startswith(("planner.", "planner_models."))}
+        return sorted(ours - self.compared)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say how many kernels were compared, and which were not."""
+        terminalreporter.write_line(f"kernels compared with Python: {len(self.compared)}")
+        for name in self.missing():
+            terminalreporter.write_line(f"kernel that Python may run, not compared: {name}")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Fail a session of all slow tests that leaves out a kernel."""
+        is_whole = not self.config.option.file_or_dir and not self.config.option.keyword
+        is_first = not hasattr(self.config, "workeroutput")
+        if is_first and is_whole and session.exitstatus == 0 and self.missing():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
