@@ -3,8 +3,8 @@
 Numba is loaded with the first of them that is compiled: a command that compiles none does not wait for it.
 Compiling takes seconds where Python would take milliseconds for a small problem. A kernel that
 `run_small_in_python` marks is therefore run by Python where its arguments are small, until its calls have
-taken about as long as compiling it would. It may say so only if its results are the same to the bit, which
-`planner.testing.kernels` checks call by call.
+taken about as long as compiling it would, by the length of its code. It may say so only if its results are
+the same to the bit, which `planner.testing.kernels` checks call by call.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -24,8 +25,9 @@ from planner import clock
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
-PYTHON_S = 0.5
-"""CPU seconds that Python may take for all calls of a kernel: compiling one takes one to four."""
+COMPILE_S_PER_BYTE = 5e-4
+"""CPU seconds of compiling, per byte of Python's code of a kernel and of those that it calls: 0.3 to 1 of
+280 kernels on one machine, by 1,000 bytes."""
 LOADING_S = 0.02
 """CPU seconds that Python may take where the compiled code is on disk: loading it takes about as long."""
 
@@ -52,8 +54,9 @@ class Kernel:
 
     py_func  the function itself
     options  those of `numba.njit`
-    max_elements  of the arrays of a call that Python may run
-    python_s_left  CPU seconds that Python may still take for such calls; 0: all calls are compiled
+    max_elements  of the arrays of a call that Python may run; 0: none
+    python_s  CPU seconds that Python has taken for such calls
+    is_compiled  whether all calls are compiled from now on
     observe  called in place of a call from Python, with the kernel and its arguments; None for no observer
     """
 
@@ -64,7 +67,8 @@ class Kernel:
         self.py_func: Any = py_func
         self.options = options
         self.max_elements = 0
-        self.python_s_left = 0.0
+        self.python_s = 0.0
+        self.is_compiled = True
         kernels.append(self)
 
     @functools.cached_property
@@ -90,16 +94,22 @@ class Kernel:
             return self.py_func(*arguments)
         if self.observe is not None:
             return self.observe(self, arguments)
-        if self.python_s_left <= 0 or _ways.compiles_all or count_elements(arguments) > self.max_elements:
-            self.python_s_left = 0.0
+        if self.is_compiled or _ways.compiles_all or count_elements(arguments) > self.max_elements:
+            self.is_compiled = True
             return self.dispatcher(*arguments)
         start = time.thread_time()
         try:
             return self.call_in_python(arguments)
         finally:
-            self.python_s_left -= time.thread_time() - start
-            if self.python_s_left < PYTHON_S - LOADING_S and self.is_cached:
-                self.python_s_left = 0.0
+            self.python_s += time.thread_time() - start
+            self.is_compiled = self.python_s > self.compile_s or (
+                self.python_s > LOADING_S and self.is_cached
+            )
+
+    @functools.cached_property
+    def compile_s(self) -> float:
+        """About how many CPU seconds it takes to compile the function, with all kernels that it calls."""
+        return COMPILE_S_PER_BYTE * sum(len(code.co_code) for code in _reach(self.py_func))
 
     @functools.cached_property
     def is_cached(self) -> bool:
@@ -142,16 +152,30 @@ def count_elements(arguments: tuple[Any, ...]) -> int:
     )
 
 
+def _reach(function: FunctionType) -> set[CodeType]:
+    """Return the code of a function and of all kernels that it calls, by names of their modules."""
+    reached: set[CodeType] = set()
+    waiting = [function]
+    while waiting:
+        called = waiting.pop()
+        if called.__code__ in reached:
+            continue
+        reached.add(called.__code__)
+        values = [called.__globals__.get(name) for name in called.__code__.co_names]
+        waiting += [value.py_func for value in values if isinstance(value, Kernel)]
+    return reached
+
+
 def run_small_in_python(*, max_elements: int) -> Callable[[FunctionT], FunctionT]:
     """Return a decorator of kernels, above their own: Python runs the first small calls.
 
-    max_elements  of the arrays of a call, for which Python takes much less than compiling; after a larger
-        call the kernel is compiled
+    max_elements  of the arrays of a call, for which Python takes much less than compiling; from a larger call
+        on the kernel is compiled
     """
 
     def mark(kernel: FunctionT) -> FunctionT:
         marked = cast("Kernel", kernel)
-        marked.max_elements, marked.python_s_left = max_elements, PYTHON_S
+        marked.max_elements, marked.is_compiled = max_elements, False
         return kernel
 
     return mark

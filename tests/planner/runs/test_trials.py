@@ -90,10 +90,7 @@ def require_one_problem(scenario: Scenario, folder: Path, *, try_actions: bool) 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[] if name in ("traffic", "rotors") else pytest.mark.slow)
-        for name in system_names()
-    ],
+    [pytest.param(name, marks=[] if name == "rotors" else pytest.mark.slow) for name in system_names()],
 )
 def test_trials_are_of_the_problem_of_the_scenario(name: str, tmp_path: Path) -> None:
     system = find_system(name)

@@ -58,7 +58,7 @@ def test_kernels_that_python_may_run_are_compiled_too() -> None:
     evaluate(toy(decide=decide), Link(2.0, 1.0), entry(toy(decide=decide), "own"))
     assert "dispatcher" not in vars(kernel)
     assert warm(toy(sample=lambda: Link(1.0, 1.0), decide=decide)).kernels == 1
-    assert kernel.python_s_left == 0
+    assert kernel.is_compiled
 
 
 def test_a_system_without_kernels_needs_nothing() -> None:

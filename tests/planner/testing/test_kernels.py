@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.compiled import PYTHON_S, Kernel, kernels, njit, run_small_in_python
+from planner.compiled import COMPILE_S_PER_BYTE, Kernel, inner, kernels, njit, run_small_in_python
 from planner.errors import PlannerError
 from planner.runs.evaluation import evaluate
 from planner.scenarios.catalogue import find_system, system_names
@@ -37,6 +37,16 @@ def sum_pairwise(values: Any) -> float:
     return float(values.sum())  # numpy adds pairs, compiled code one after another
 
 
+@inner
+def add_one(value: float) -> float:
+    return value + 1.0
+
+
+@njit()
+def add_two(value: float) -> float:
+    return add_one(add_one(value))
+
+
 def is_compiled(kernel: Any) -> bool:
     return "dispatcher" in vars(kernel)
 
@@ -47,19 +57,27 @@ def test_python_runs_calls_until_one_is_large() -> None:
     assert add_squares(np.arange(4.0), np.zeros(1)) == 14
     assert add_squares(np.arange(5.0), np.zeros(1)) == 30
     assert not is_compiled(add_squares)
-    assert 0 < add_squares.python_s_left < PYTHON_S
+    assert 0 < add_squares.python_s < add_squares.compile_s
     assert add_squares(np.arange(12.0), np.zeros(1)) == 506
     assert is_compiled(add_squares)
-    assert add_squares.python_s_left == 0
+    assert add_squares.is_compiled
 
 
 def test_python_runs_small_calls_until_they_have_taken_long() -> None:
     add_squares = make_add_squares()
-    add_squares.python_s_left = 1e-9
+    add_squares.python_s = add_squares.compile_s
     assert add_squares(np.arange(4.0), np.zeros(1)) == 14
     assert not is_compiled(add_squares)
     assert add_squares(np.arange(4.0), np.zeros(1)) == 14
     assert is_compiled(add_squares)
+
+
+def test_compiling_takes_longer_with_the_kernels_that_one_calls() -> None:
+    alone: Any = add_one
+    calling: Any = add_two
+    lengths = [len(kernel.py_func.__code__.co_code) for kernel in (alone, calling)]
+    assert alone.compile_s == pytest.approx(COMPILE_S_PER_BYTE * lengths[0])
+    assert calling.compile_s == pytest.approx(COMPILE_S_PER_BYTE * sum(lengths))
 
 
 def test_other_bits_are_found() -> None:

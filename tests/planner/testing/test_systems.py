@@ -64,7 +64,7 @@ EXHAUSTIVE = (
 )
 """Beginnings of the names of conformance tests that repeat slow ones on another problem."""
 
-PROMPT = ("capacity", "rotors", "topology")
+PROMPT = ("rotors",)
 """Systems whose designs take a few seconds together, with compiling."""
 
 WITH_DESIGNS = (
@@ -82,7 +82,7 @@ WITH_DESIGNS = (
 """Ends of the names of conformance tests that run designs."""
 
 
-SWIFT = ("capacity", "rotors", "topology")
+SWIFT = ("rotors",)
 """Systems whose designs take seconds with every value of their parameters."""
 
 

@@ -17,6 +17,7 @@ from planner.testing.variants import check_variant, random_variant
 from tests.planner.runs.toy_system import Admitted, Link, toy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", system_names())
 def test_variants_differ_by_their_seed(name: str) -> None:
     system = find_system(name)

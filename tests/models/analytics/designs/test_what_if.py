@@ -86,6 +86,7 @@ def test_an_uplink_without_capacity_costs_what_answers_gain_with_it() -> None:
     assert "has no capacity" not in explain_optimum(problem)
 
 
+@pytest.mark.slow
 def test_single_intervals_with_queries_that_are_asked_in_another_one_are_solved_again() -> None:
     problem = diurnal(sites=6, pops=2, queries=6, hours=0.5, ad_hoc_part=0.4, seed=1)
     assert "solved again" in explain_optimum(problem)

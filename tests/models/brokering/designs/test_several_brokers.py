@@ -37,6 +37,7 @@ def test_two_brokers_overbook_and_transactions_do_not() -> None:
     assert worth["withdrawn"] == 2
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(markets(tight=False))
 def test_transactions_never_overbook(problem: Brokering) -> None:

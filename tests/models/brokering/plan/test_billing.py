@@ -158,6 +158,7 @@ def test_a_commitment_of_a_region_is_not_met_by_traffic_of_another_one() -> None
     assert billing.hourly_cost(committed, plan) == pytest.approx(bill["amount"].sum())
 
 
+@pytest.mark.slow
 def test_the_shipped_example_reports_the_bill_and_saves_what_the_bill_saves() -> None:
     problem = load("brokering/own_data").make_problem()
     assert isinstance(problem, Brokering)

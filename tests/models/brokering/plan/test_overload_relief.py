@@ -47,6 +47,7 @@ def test_clients_that_fit_nowhere_cost_more_than_all_others() -> None:
         assert relief.penalty == pytest.approx(2 * (5 * 7 + 1))
 
 
+@pytest.mark.slow
 @given(markets(), st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
 def test_relief_loses_no_client_and_overloads_no_cluster(problem: Brokering, random: object) -> None:

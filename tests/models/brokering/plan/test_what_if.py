@@ -13,6 +13,7 @@ from planner.scenarios.scenario import load
 from planner_models.brokering.plan.billing import hourly_cost
 
 
+@pytest.mark.slow
 def test_own_data_two_files_edited_and_the_money_saved_in_one_line(tmp_path: Path) -> None:
     scenario = load("brokering/own_data")
     folder = tmp_path / "own_data"

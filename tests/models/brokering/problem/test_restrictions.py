@@ -69,6 +69,7 @@ def restricted_markets(draw: st.DrawFn) -> Brokering:
         return replace(problem, forbidden=rules())
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(restricted_markets())
 def test_the_plan_obeys_rules_and_is_the_best_that_does(problem: Brokering) -> None:

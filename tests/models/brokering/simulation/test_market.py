@@ -31,6 +31,7 @@ def run_day(design: str, **parameters: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_bidders_raise_prices_of_full_clusters_and_never_go_below_cost() -> None:
     problem = make(
         [("Lyon", 1000.0, 10)],
@@ -74,6 +75,7 @@ def test_cdns_learn_only_where_a_design_announces_prices() -> None:
     assert len(set(run_day("marketplace").rounds["controller"])) == 1 + 14
 
 
+@pytest.mark.slow
 def test_a_simulation_repeats_exactly() -> None:
     one, other = (run_day("marketplace", step=0.2) for _ in range(2))
     for name in ("rounds", "cdns"):
@@ -87,6 +89,7 @@ def test_the_shipped_scenario_runs_with_each_of_its_designs() -> None:
     assert all(run.result is not None and len(run.result.tables["rounds"]) == 6 for run in result.runs)
 
 
+@pytest.mark.slow
 def test_frames_show_each_window_under_its_assignment() -> None:
     result = run_day("brokered", frames=True)
     assert [frame.label for frame in result.frames] == ["00h00", "08h00", "16h00"]

@@ -22,6 +22,7 @@ from tests.models.capacity.networks import least_cost_on_paths, limit_latency, r
 seeds = st.integers(0, 100_000)
 
 
+@pytest.mark.slow
 @settings(max_examples=6)
 @given(seed=seeds, routing=st.booleans())
 def test_the_least_cost_is_that_of_a_program_over_all_paths(seed: int, routing: bool) -> None:
@@ -33,6 +34,7 @@ def test_the_least_cost_is_that_of_a_program_over_all_paths(seed: int, routing: 
     assert not len(run.violations)
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(seed=seeds, routing=st.booleans())
 def test_cuts_over_all_states_find_the_same(seed: int, routing: bool) -> None:
@@ -42,6 +44,7 @@ def test_cuts_over_all_states_find_the_same(seed: int, routing: bool) -> None:
     assert found.objective == pytest.approx(least_cost_on_paths(problem), rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(seed=seeds)
 def test_no_design_is_cheaper_and_each_plan_is_checked(seed: int) -> None:
@@ -57,6 +60,7 @@ def test_no_design_is_cheaper_and_each_plan_is_checked(seed: int) -> None:
         ] == pytest.approx(run.metrics["purchase_cost"])
 
 
+@pytest.mark.slow
 def test_less_protection_and_more_tunnels_never_cost_more() -> None:
     for seed in (1, 2):
         problem = restricted_problem(seed)

@@ -160,6 +160,7 @@ def test_nothing_is_observed_before_the_first_report(small: FlowsInTime) -> None
     assert never.plan.configurations.empty
 
 
+@pytest.mark.slow
 def test_steps_larger_than_big_flows_hide_which_are_big() -> None:
     """Every pair then looks as if it needed a circuit: a scheduler is no better than on queues."""
     problem = generators.mixed(rings=1, horizon_us=30_000.0, seed=3)

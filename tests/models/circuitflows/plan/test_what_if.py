@@ -62,6 +62,7 @@ def test_racks_and_flows_add_up(scenario: Path) -> None:
     assert "flows" in explained["sentences"][0]
 
 
+@pytest.mark.slow
 def test_a_previous_plan_is_compared_metric_by_metric(scenario: Path, tmp_path: Path) -> None:
     saved = planner(
         "solve", scenario, "--out", tmp_path / "before", "--set", "designs.fixed.queue_packets=64"

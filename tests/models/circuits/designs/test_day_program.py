@@ -196,6 +196,7 @@ def test_more_switches_shorter_nights_and_circuits_that_stay_up_never_hurt(
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(problem=problems(plain=False, bounded=True))
 def test_the_incumbent_beats_no_bound_whatever_the_limit(problem: Circuits) -> None:

@@ -62,6 +62,7 @@ def test_what_the_search_counts_is_what_circuits_serve(seed: int) -> None:
     assert share * problem.bits.sum() == pytest.approx(search.served_bits(search.now))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["solstice", "eclipse", "optimum"])
 def test_a_long_circuit_stays_up_while_others_change(name: str) -> None:
     """r0->r1 has all of the week; r2 and r3 send to each other for part of it, and then to others."""

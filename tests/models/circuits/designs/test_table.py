@@ -43,6 +43,7 @@ def run_design(problem: Circuits, design: Design, **parameters: Any) -> Any:
     return evaluate(SYSTEM, problem, Entry(label=design.name, design=design, parameters=parameters))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", PLANNING, ids=lambda design: design.name)
 @settings(max_examples=8, deadline=None)
 @given(problem=problems())

@@ -43,6 +43,7 @@ def test_plans_carry_all_within_limits_and_beat_no_bound(problem: CoflowsInTime)
         assert bound <= decision.proof.bound * (1 + 1e-9) <= done.coflow_ms.mean() * (1 + 1e-6), name
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(problems())
 def test_circuits_carry_the_same_bytes_by_a_plain_replay(problem: CoflowsInTime) -> None:

@@ -95,6 +95,7 @@ def bill_of(problem: Month, options: Options = EXACT) -> tuple[float, float]:
     return rank.objective, rank.bound
 
 
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(months(windows=20, falling=False))
 def test_the_optimum_is_that_of_brute_force(problem: Month) -> None:

@@ -56,6 +56,7 @@ def least_share_by_program(problem: SharedStore, node: tuple[int, ...]) -> float
     return float(-linprog(cost, A_ub=rows, b_ub=right, bounds=bounds).fun)
 
 
+@pytest.mark.slow
 def test_the_same_share_needs_one_move_only() -> None:
     problem = two_nodes()
     home = problem.placed_replicas[1].tolist()

@@ -94,6 +94,7 @@ def test_no_pool_of_the_formal_model_beats_the_bound(rules: list[tuple[int, str,
         assert found.time_us / len(problem.flows) >= optimum * (1 - 1e-6)
 
 
+@pytest.mark.slow
 def test_candidates_give_a_pool_of_no_more_time_and_a_bound_on_pools_of_them() -> None:
     problem = generators.acl(rules=30, connections=100, seed=3)
     alone = SYSTEM.design("merged").run(problem, parameters={"trials": 50}).proof

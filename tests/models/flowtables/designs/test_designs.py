@@ -142,6 +142,7 @@ def test_no_order_of_tuples_beats_falling_priority(problem: FlowTables) -> None:
             assert lookups(tuple(tuples)) == min(lookups(order) for order in permutations(tuples))
 
 
+@pytest.mark.slow
 @given(switches(most_rules=4))
 @settings(max_examples=15, deadline=None)
 def test_a_cover_serves_every_header_with_a_valid_mask(problem: FlowTables) -> None:
@@ -234,6 +235,7 @@ def test_costs_of_0_give_plans_and_bounds(probe_ns: float, upcall_us: float) -> 
                 assert objective == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["replanned", "fewest_misses"])
 def test_a_short_time_limit_leaves_a_valid_cache_and_says_so(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
+import pytest
 from hypothesis import given, settings
 
 from planner_models.livevideo import LiveVideo
@@ -19,6 +20,7 @@ from tests.models.livevideo.observations import (
 )
 
 
+@pytest.mark.slow
 @given(placed(), DEGRADATIONS)
 @settings(max_examples=5)
 def test_hybrid_serves_all_that_its_controller_serves(one: LiveVideo, degradation: dict[str, Any]) -> None:

@@ -37,6 +37,7 @@ def small() -> LiveVideo:
     )
 
 
+@pytest.mark.slow
 @given(problems(), st.data())
 @settings(max_examples=5, deadline=None)
 def test_failures_and_prices_never_help_and_upgrades_never_hurt(

@@ -143,6 +143,7 @@ def test_a_night_longer_than_the_week_leaves_one_matching() -> None:
         assert not len(check(problem, decision.plan))
 
 
+@pytest.mark.slow
 def test_days_without_nights_may_be_short() -> None:
     """Eclipse ends days as soon as a demand is served, here after a hundredth of a microsecond."""
     problem = tables(

@@ -161,6 +161,7 @@ def test_given_paths_never_beat_all_routes(problem: Traffic, paths: int) -> None
     assert few.plan.routes.columns[2] == "class"
 
 
+@pytest.mark.slow
 def test_the_search_finds_the_levels_of_the_program() -> None:
     problem = load("traffic/abilene_classes").make_problem()
     weighted = problem.classes.assign(priority=[1.0, 2.0, 2.0], weight=[1.0, 4.0, 1.0])  # type: ignore[union-attr]

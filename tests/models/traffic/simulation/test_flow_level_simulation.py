@@ -184,6 +184,7 @@ def tree(**parameters: Any) -> Traffic:
 SIZES = Lognormal(median_bytes=0.65e6, sigma=1.5)
 
 
+@pytest.mark.slow
 def test_no_link_is_overloaded_and_traffic_is_conserved() -> None:
     problem = tree()
     net = FlowNetwork(problem, sizes=SIZES, arrivals=ClosedLoop(flows_per_source=3), seed=4)
@@ -205,6 +206,7 @@ def test_no_link_is_overloaded_and_traffic_is_conserved() -> None:
     assert tables["progress"]["at_s"].is_monotonic_increasing
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_flows() -> None:
     def run(seed: int) -> FlowRecord:
         return flow_level_simulation.simulate(
@@ -215,6 +217,7 @@ def test_equal_seeds_give_equal_flows() -> None:
     assert run(1).flows["size_bytes"].iloc[0] != run(2).flows["size_bytes"].iloc[0]
 
 
+@pytest.mark.slow
 def test_designs_are_compared_on_the_same_flows() -> None:
     one = flow_level_simulation.simulate(tree(), sizes=SIZES, until_s=0.3, seed=5)
     other = flow_level_simulation.simulate(tree(), sizes=SIZES, until_s=0.3, seed=5, start="scattered")
@@ -243,6 +246,7 @@ def test_all_equal_flows_of_a_scattered_tree_run_at_line_rate() -> None:
     assert done.throughput_mbps() == pytest.approx(16_000)
 
 
+@pytest.mark.slow
 def test_rates_at_multiples_of_settle_s_come_close() -> None:
     exact = flow_level_simulation.simulate(tree(), sizes=SIZES, until_s=1.0)
     coarse = flow_level_simulation.simulate(tree(), sizes=SIZES, until_s=1.0, settle_s=1e-4)

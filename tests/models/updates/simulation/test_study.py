@@ -32,6 +32,7 @@ def run(problem: Update, name: str, **given: float) -> SimulationResult:
     )
 
 
+@pytest.mark.slow
 def test_a_line_that_turns_around_loops_in_all_orders_but_one() -> None:
     for switches, runs in ((3, 1000), (5, 500)):
         found = run(generators.zigzag(switches=switches), "one_shot", runs=runs).metrics
@@ -39,6 +40,7 @@ def test_a_line_that_turns_around_loops_in_all_orders_but_one() -> None:
         assert found["runs_with_loops_share"] == pytest.approx(share, abs=4 * math.sqrt(0.25 / runs))
 
 
+@pytest.mark.slow
 def test_a_loop_of_two_lasts_the_mean_difference_of_their_times() -> None:
     spread = 0.8
     problem = adjust(generators.zigzag(switches=3), rule_ms=4.0)
@@ -47,6 +49,7 @@ def test_a_loop_of_two_lasts_the_mean_difference_of_their_times() -> None:
     assert found == pytest.approx(4.0 * (2 * norm.cdf(spread / math.sqrt(2)) - 1), rel=0.1)
 
 
+@pytest.mark.slow
 @PROFILE
 @given(problem=updates(most_switches=5))
 def test_what_loops_or_is_lost_is_so_in_a_walk_with_the_same_rules(problem: Update) -> None:
@@ -71,6 +74,7 @@ def test_what_loops_or_is_lost_is_so_in_a_walk_with_the_same_rules(problem: Upda
                 assert met == bool(((start <= at) & (at < end)).any())
 
 
+@pytest.mark.slow
 @PROFILE
 @given(problem=updates(classes=3))
 def test_designs_that_promise_it_lose_nothing_in_any_order(problem: Update) -> None:

@@ -152,6 +152,7 @@ def test_the_bound_of_the_flow_holds(problem: Brokering) -> None:
             assert quick.proof.objective >= exact.proof.objective * (1 - 1e-7) - 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(markets(max_clients=2))
 def test_fig_3_10_as_printed_has_the_same_optimum(problem: Brokering) -> None:
@@ -186,6 +187,7 @@ def test_every_design_survives_the_engines_checks(problem: Brokering) -> None:
             assert strict.metrics["shed"] == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(markets(max_clients=5, tight=False))
 def test_more_information_never_hurts(problem: Brokering) -> None:
@@ -203,6 +205,7 @@ def test_more_information_never_hurts(problem: Brokering) -> None:
     assert values["three"] <= values["one"] * (1 + 1e-6) + 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(markets(max_clients=5))
 def test_the_marketplace_never_congests(problem: Brokering) -> None:

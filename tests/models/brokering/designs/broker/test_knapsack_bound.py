@@ -40,6 +40,7 @@ def test_the_knapsack_finds_what_brute_force_finds() -> None:
             assert taken @ unit <= room
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(markets(max_clients=4))
 def test_the_knapsacks_bound_holds_at_any_prices(problem: Brokering) -> None:

@@ -36,6 +36,7 @@ def test_detours_are_those_of_shortest_paths_by_way_of_an_arc() -> None:
             assert detours[row, arc] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_a_plan_stays_feasible_on_chosen_arcs_and_no_plan_on_them_is_cheaper_than_the_least_cost() -> None:
     reduction = reduce_instance(dense(5), merge=True)
     whole = _Search(reduction, Options(time_limit_s=30.0), None)

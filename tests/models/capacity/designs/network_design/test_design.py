@@ -120,6 +120,7 @@ def test_most_traffic_within_a_budget_is_that_of_the_plain_program(instance: Ins
         check_plan(instance, solution)
 
 
+@pytest.mark.slow
 def test_brute_force_finds_no_cheaper_plan() -> None:
     instance = ring({(0, 2): 12.0, (1, 3): 6.0}, failures=np.eye(5, dtype=bool))
     cheapest = min(

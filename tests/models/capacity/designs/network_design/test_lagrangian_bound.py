@@ -97,6 +97,7 @@ def test_combinations_left_out_only_lower_the_bound(instance: Instance, seed: in
         assert solve_at(reduced, demands) <= whole + 1e-7
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(instances(failures=False), st.integers(0, 1000))
 def test_no_plan_costs_less_than_the_bound_or_violates_the_row(instance: Instance, seed: int) -> None:

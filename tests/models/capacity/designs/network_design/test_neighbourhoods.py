@@ -75,6 +75,7 @@ def without_cutoff(master: Master, relaxed: np.ndarray) -> float | None:
     return float(master.cost @ found.points[0]) if found.points else None
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(instances(failures=False, routing=False), st.sampled_from([0.6, 0.999, 1.001, 1.5]))
 def test_a_search_finds_points_below_its_cutoff_or_proves_that_there_are_none(

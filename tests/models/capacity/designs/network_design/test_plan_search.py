@@ -13,6 +13,7 @@ from tests.models.capacity.designs.network_design.instances import can_route
 from tests.models.capacity.designs.network_design.test_design import dense
 
 
+@pytest.mark.slow
 def test_a_later_start_is_a_plan_and_keeps_the_best_one() -> None:
     reduction = reduce_instance(dense(5), merge=True)
     whole = _Search(reduction, Options(time_limit_s=30.0), None)

@@ -32,6 +32,7 @@ def loads_of(search: RouteSearch) -> np.ndarray:
     return load
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(instances(failures=False), st.integers(0, 3))
 def test_routes_carry_all_demands_at_the_cost_that_is_reported(instance: Instance, seed: int) -> None:

@@ -45,6 +45,7 @@ def test_heuristic_bounds_and_optimum_around_brute_force(switch: list[tuple[int,
     assert len(set(proven.meta.tolist())) <= size
 
 
+@pytest.mark.slow
 def test_certified_bounds_larger_switches() -> None:
     rng = np.random.default_rng(1)
     masks = rng.integers(1, 2**24, 25).astype(np.uint64)

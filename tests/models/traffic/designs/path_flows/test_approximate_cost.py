@@ -38,6 +38,7 @@ def test_no_routing_that_delivers_as_much_costs_less_than_the_bound(problem: Tra
     assert decision.proof.bound <= least * (1 + 1e-6) + 1e-6
 
 
+@pytest.mark.slow
 def test_a_wan_costs_what_the_linear_program_finds_to_the_gap() -> None:
     problem = generators.abilene(peak_utilization=1.5)
     price = np.random.default_rng(1).integers(1, 9, len(problem.links)).astype(float)

@@ -19,6 +19,7 @@ from tests.models.traffic.networks import network, problems
 DIAMOND = [("s", "a", 10.0), ("a", "t", 10.0), ("s", "b", 5.0), ("b", "t", 5.0)]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(problems(max_nodes=6, max_demands=6, costs=True), st.sampled_from([0.3, 1.0, 4.0]))
 def test_it_costs_what_the_linear_program_finds(problem: Traffic, factor: float) -> None:

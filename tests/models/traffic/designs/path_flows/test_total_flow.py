@@ -96,6 +96,7 @@ def test_a_time_limit_leaves_an_incumbent_and_a_bound() -> None:
     assert check(problem, decision.plan).frame.empty
 
 
+@pytest.mark.slow
 def test_every_evaluation_narrows_the_gap() -> None:
     search = TotalFlow(generators.germany50().scale_demands(3.0))
     steps = list(search.run(gap=1e-6))

@@ -152,6 +152,7 @@ def test_more_segments_never_hurt_the_bound_and_no_routing_beats_it(problem: Tra
         before = bound
 
 
+@pytest.mark.slow
 @given(problems())
 def test_one_segment_is_equal_cost_multipath(problem: Traffic) -> None:
     plan, value, bound = plan_of(problem, max_segments=1)
@@ -163,6 +164,7 @@ def test_one_segment_is_equal_cost_multipath(problem: Traffic) -> None:
     assert plan.segments.empty
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(class_problems())
 def test_all_classes_of_a_pair_take_its_list(problem: Traffic) -> None:
@@ -193,6 +195,7 @@ def test_a_splittable_demand_takes_all_ways() -> None:
     assert plan.segments.groupby(["source", "target"])["share"].sum().to_numpy() == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("splittable", [False, True])
 def test_a_plan_is_read_back_and_started_from(splittable: bool) -> None:
     problem = generators.abilene()
