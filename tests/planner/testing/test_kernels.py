@@ -87,6 +87,11 @@ def test_other_bits_are_found() -> None:
         with pytest.raises(AssertionError, match="sum_pairwise"):
             sum_pairwise(values)
     assert list(counts.values()) == [1]
+    with compare_with_python() as outer:
+        with compare_with_python():
+            add_squares(np.arange(4.0), np.zeros(1))
+        add_squares(np.arange(4.0), np.zeros(1))
+    assert list(outer.values()) == [1]
     assert is_same((1, 2.0, None), (np.int64(1), np.float64(2.0), None))
     assert not is_same(1.0, 1)
     assert not is_same(0.1 + 0.2, 0.3)
