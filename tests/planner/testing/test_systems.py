@@ -65,7 +65,7 @@ EXHAUSTIVE = (
 """Beginnings of the names of conformance tests that repeat slow ones on another problem."""
 
 PROMPT = ("rotors",)
-"""Systems whose designs take a few seconds together, with compiling."""
+"""Systems whose designs take a few seconds together, with compiling and every value of their parameters."""
 
 WITH_DESIGNS = (
     "decides, and its plan keeps what it claims",
@@ -82,18 +82,14 @@ WITH_DESIGNS = (
 """Ends of the names of conformance tests that run designs."""
 
 
-SWIFT = ("rotors",)
-"""Systems whose designs take seconds with every value of their parameters."""
-
-
 def marks_of(name: str, case: Case) -> list[pytest.MarkDecorator]:
     """Return whether a conformance test is a slow one, or one that only `make test-exhaustive` runs."""
     is_smallest = case.name.startswith("searches: smallest")
     if case.name.endswith(LONG) or case.name.startswith(EXHAUSTIVE):
         return [pytest.mark.exhaustive]
-    if case.name.startswith(("searches: ", "variants: ", "verbs: ")) and not (is_smallest and name in SWIFT):
+    if case.name.startswith(("searches: ", "variants: ", "verbs: ")) and not (is_smallest and name in PROMPT):
         return [pytest.mark.slow]
-    if case.name.startswith("rows: ") and name not in SWIFT:
+    if case.name.startswith("rows: ") and name not in PROMPT:
         return [pytest.mark.slow]
     if name not in PROMPT and case.name.endswith(WITH_DESIGNS):
         return [pytest.mark.slow]

@@ -40,15 +40,15 @@ def fit_ecmp(problem: Traffic) -> tuple[Routing, float]:
     Its flows are per target. The problem must have a demand with a rate, and paths for all of them.
     """
     hops, rate, capacity = next_hops.find_next_hops(problem), problem.rate_mbps, problem.capacity_mbps
-    load, sent = _sum_loads(hops, rate), rate
+    load, sent = next_hops.sum_loads(hops, rate), rate
     if (load > capacity * (1 + ROUNDING)).any():
         passed = np.minimum(1.0, capacity / np.maximum(load, capacity))
         for _ in range(ROUNDS):
-            load = _sum_loads(hops, rate * _smallest_on_way(hops, passed))
+            load = next_hops.sum_loads(hops, rate * _smallest_on_way(hops, passed))
             # links that have residual capacity pass more; overloaded ones less
             passed = np.clip(passed * capacity / np.maximum(load, MIN_SHARE * capacity), MIN_SHARE, 1.0)
         sent = rate * _smallest_on_way(hops, passed)
-        load = _sum_loads(hops, sent)
+        load = next_hops.sum_loads(hops, sent)
         sent = sent * _smallest_on_way(hops, np.minimum(1.0, capacity / np.maximum(load, capacity)))
     return _list_flows(problem, hops, sent), float(sent.sum())
 
@@ -68,7 +68,7 @@ def route(problem: Traffic, objective: Objective) -> Decision[Routing]:
         )
     else:
         hops = next_hops.find_next_hops(problem)
-        load = _sum_loads(hops, problem.rate_mbps)
+        load = next_hops.sum_loads(hops, problem.rate_mbps)
         busiest = float((load / problem.capacity_mbps).max())
         least = float(problem.weight @ load) / float(problem.weight @ problem.capacity_mbps)
         for rate, capacity in _sum_at_ends(problem):
@@ -128,13 +128,6 @@ def _list_flows(problem: Traffic, hops: NextHops, sent_mbps: Floats) -> Routing:
     return routing_by_target(problem, sp.vstack(flows, format="csr"), np.concatenate(commodities))
 
 
-def _sum_loads(hops: NextHops, sent_mbps: Floats) -> Floats:
-    """Return the load of each link, (E,) Mbit/s, of demands that are sent at these rates, (K,)."""
-    load = np.zeros(len(hops.head))
-    _add_loads(hops, sent_mbps, load)
-    return load
-
-
 def _smallest_on_way(hops: NextHops, share: Floats) -> Floats:
     """Return the smallest share, (E,), of the links that each demand takes, (K,); 1 without a rate."""
     smallest = np.ones(len(hops.source))
@@ -143,22 +136,6 @@ def _smallest_on_way(hops: NextHops, share: Floats) -> Floats:
 
 
 # --- compiled -----------------------------------------------------------------------------
-
-
-@njit(cache=True)
-def _add_loads(hops, sent, load):  # type: ignore[no-untyped-def]
-    node, link, first_link = hops.node, hops.link, hops.first_link
-    passing = np.zeros(hops.nodes)
-    for d in range(len(hops.targets)):
-        for k in hops.demand[hops.first_demand[d] : hops.first_demand[d + 1]]:
-            passing[hops.source[k]] += sent[k]
-        for i in range(hops.first_node[d], hops.first_node[d + 1]):
-            share = passing[node[i]] / (first_link[i + 1] - first_link[i])
-            passing[node[i]] = 0.0
-            for e in link[first_link[i] : first_link[i + 1]]:
-                load[e] += share
-                passing[hops.head[e]] += share
-        passing[hops.targets[d]] = 0.0
 
 
 @njit(cache=True)

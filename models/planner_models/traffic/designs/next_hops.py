@@ -124,11 +124,18 @@ def flow_by_target(hops: NextHops, rate_mbps: Floats, *, is_split: bool) -> sp.c
     is_split  whether traffic splits evenly over next hops; else it takes the first of them
     """
     amount = np.zeros(len(hops.link))
-    _add_by_target(hops, rate_mbps, is_split, amount)
+    _add_traffic(hops, rate_mbps, is_split, np.arange(len(hops.link)), amount)
     start = hops.first_link[hops.first_node]
     flow = sp.csr_array((amount, hops.link, start), shape=(len(hops.targets), len(hops.head)))
     flow.eliminate_zeros()
     return flow
+
+
+def sum_loads(hops: NextHops, rate_mbps: Floats) -> Floats:
+    """Return the load of each link, (E,) Mbit/s, of demands with rates (K,) that split evenly."""
+    load = np.zeros(len(hops.head))
+    _add_traffic(hops, rate_mbps, True, hops.link, load)
+    return load
 
 
 @njit(cache=True)
@@ -290,8 +297,8 @@ def _divide(hops):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _add_by_target(hops, rate, is_split, amount):  # type: ignore[no-untyped-def]
-    """Add the traffic of all demands to the entries of `link`, (links of all nodes,)."""
+def _add_traffic(hops, rate, is_split, index, amount):  # type: ignore[no-untyped-def]
+    """Add the traffic of all demands on each entry of `link` to the amount of its index."""
     node, link, first_link = hops.node, hops.link, hops.first_link
     passing = np.zeros(hops.nodes)
     for d in range(len(hops.targets)):
@@ -304,6 +311,6 @@ def _add_by_target(hops, rate, is_split, amount):  # type: ignore[no-untyped-def
             share = passing[node[i]] / max(end - begin, 1)
             passing[node[i]] = 0.0
             for j in range(begin, end):
-                amount[j] += share
+                amount[index[j]] += share
                 passing[hops.head[link[j]]] += share
         passing[hops.targets[d]] = 0.0

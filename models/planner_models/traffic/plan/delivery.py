@@ -29,7 +29,7 @@ from planner.errors import SolverFailure
 from planner_models.networks.classes import share_by_class
 from planner_models.traffic.plan import cycle_removal, hop_sums, split_ratios
 from planner_models.traffic.plan.check import VerifiedFlow
-from planner_models.traffic.problem.indexing import MOST_DENSE, index_distinct, sum_by_index
+from planner_models.traffic.problem.indexing import index_distinct, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 PRECISION: Final = 1e-12  # of the logarithm of the share that a link passes
@@ -305,7 +305,7 @@ class _Moves:
         sent = (flow.served_mbps > 0) & (row >= 0)
         self.demand = np.flatnonzero(sent)[meets[row[sent]]]
         source = row[self.demand] * nodes + problem.source[self.demand]
-        key, place = _number_places(np.r_[tail, head, source], len(flow.commodity) * nodes)
+        key, place = index_distinct(np.r_[tail, head, source], len(flow.commodity) * nodes)
         self.tail, self.head, self.source = np.split(place, [len(tail), 2 * len(tail)])
         head = self.head
         self.share = amount / sum_by_index(self.tail, amount, len(key))[self.tail]
@@ -373,14 +373,6 @@ class _Moves:
     def arriving_share(self, passed: Floats) -> Floats:
         """Return the share of each of `demand` that arrives at its target, (n,)."""
         return self._sum_backward(passed, self.is_target.astype(float))[self.source]
-
-
-def _number_places(key: Ints, count: int) -> tuple[Ints, Ints]:
-    """Return the distinct keys below a count, ascending, and the place of each key among them."""
-    if count <= MOST_DENSE:
-        return index_distinct(key, count)
-    distinct, place = np.unique(key, return_inverse=True)
-    return distinct, place
 
 
 def _sum_powers(matrix: sp.csr_array, start: Floats) -> Floats:

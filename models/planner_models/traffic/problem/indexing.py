@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from planner.arrays import Floats, Ints
 from planner.compiled import njit
 
-MOST_DENSE: Final = 20_000_000  # entries of a sparse matrix that are made dense at a time
-DENSE_PER_PLACE: Final = 100  # entries of a dense matrix that are made as fast as one place is looked up
-
+MOST_MARKS: Final = 20_000_000  # numbers up to which each has a mark; beyond, they are sorted
 PLACES_AT_ONCE: Final = 2_500_000  # of dense sums: memory of larger arrays is new, which takes longer
 COMPILED_ENTRIES: Final = 500_000  # of flows, from which sums at nodes are compiled; NumPy takes 0.1 s below
 
@@ -22,24 +20,6 @@ COMPILED_ENTRIES: Final = 500_000  # of flows, from which sums at nodes are comp
 def sum_by_index(index: NDArray[Any], amounts: Floats, count: int) -> Floats:
     """Return the sum of the amounts of each index, shape (count,) or longer."""
     return np.bincount(index, weights=amounts, minlength=count).astype(float, copy=False)
-
-
-def entries_at(matrix: sp.csr_array, row: Ints, column: Ints) -> Floats:
-    """Return the entries of a sparse matrix at many places, (P,); blocks of its rows are made dense.
-
-    That is several times as fast as to look up a million places one by one.
-    """
-    rows, columns = matrix.shape
-    if not len(row):
-        return np.zeros(0)
-    if rows * columns > DENSE_PER_PLACE * len(row):
-        return np.asarray(matrix[row, column]).ravel()
-    found = np.empty(len(row))
-    size = max(1, MOST_DENSE // max(columns, 1))
-    for first in range(0, rows, size):
-        here = np.flatnonzero((row >= first) & (row < first + size)) if size < rows else slice(None)
-        found[here] = matrix[first : first + size].toarray()[row[here] - first, column[here]]
-    return found
 
 
 def sum_at_nodes(
@@ -82,6 +62,9 @@ def _add_at_nodes(start, link, amount, tail, head, surplus, passing):  # type: i
 
 def index_distinct(numbers: Ints, count: int) -> tuple[Ints, Ints]:
     """Return the distinct ones of whole numbers below `count`, ascending, and the place of each in them."""
+    if count > MOST_MARKS:
+        distinct, place = np.unique(numbers, return_inverse=True)
+        return distinct, place
     is_there = np.zeros(count, dtype=bool)
     is_there[numbers] = True
     place = np.cumsum(is_there) - 1
