@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
 import json
 import os
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import zipfile
 from importlib import import_module
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,9 @@ import pytest
 from planner.extras import USERS_EXTRAS
 
 ROOT = Path(__file__).parent.parent
+PARTS = {"llvmlite": "numba", "pydantic_core": "pydantic", "markupsafe": "jinja2", "dask": "distributed"}
+"""Modules of packages that come as parts of a declared one, whose documentation names them."""
+OWN = {"planner", "planner_models", "planner_data", "planner_dashboard"}
 HEAVY = (
     "pandas",
     "numpy",
@@ -202,6 +207,37 @@ main()
         done = subprocess.run(words, capture_output=True, text=True, cwd=home, env=environment, check=False)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["problem"]["size"]["nodes"] == nodes
+
+
+def imported_packages(path: Path) -> set[str]:
+    """Return the top-level modules that a file imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {name.name.partition(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+def test_every_package_that_code_imports_is_declared() -> None:
+    """A package that only another one brings is gone when that one no longer needs it."""
+    lists = [setup()["options"]["install_requires"], *setup()["options.extras_require"].values()]
+    declared = {
+        re.split(r"[<>=\[; ]", line.strip())[0].lower().replace("_", "-")
+        for line in "\n".join(lists).splitlines()
+        if line.strip() and not line.strip().startswith("#")
+    }
+    owners = packages_distributions()
+    undeclared = set()
+    for package in ("planner", "models/planner_models", "dashboards/planner_dashboard"):
+        for path in (ROOT / package).rglob("*.py"):
+            for module in imported_packages(path) - set(sys.stdlib_module_names) - OWN:
+                names = {name.lower().replace("_", "-") for name in owners.get(module, [module])}
+                if declared.isdisjoint(names):
+                    undeclared.add(module)
+    assert undeclared == PARTS.keys()
+    assert declared >= set(PARTS.values())
 
 
 def test_every_dependency_has_its_licence_listed() -> None:

@@ -11,7 +11,6 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-import click
 import typer
 
 from planner.cli import completion
@@ -111,7 +110,7 @@ def scenario(
             units=dict(_split("--unit", text, "TABLE=UNIT") for text in units or []),
             decimal=decimal,
             settings=_problem_keys(changes),
-            ask=_ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
+            ask=ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
         )
     _show_columns(written)
     say(
@@ -130,7 +129,7 @@ def _problem_keys(changes: list[str] | None) -> dict[str, Any]:
     return {key.removeprefix("problem."): value for key, value in keys.items()}
 
 
-def _ask(question: OpenQuestion) -> Any:
+def ask(question: OpenQuestion) -> Any:
     """Return the user's answer at the terminal; an empty line takes what would be assumed."""
     answers = list(question.answers)
     say(f"{question.text[:1].upper()}{question.text[1:]}?")
@@ -138,8 +137,13 @@ def _ask(question: OpenQuestion) -> Any:
         reason = f" (likely: {question.reason})" if value == question.assumed else ""
         say(f"  {number}  {question.answers[value]}{reason}")
     default = None if question.assumed is None else answers.index(question.assumed) + 1
-    picked = typer.prompt("Answer", default=default, type=click.IntRange(1, len(answers)), err=True)
-    return answers[picked - 1]
+
+    def value_of(text: Any) -> Any:
+        if str(text).strip() not in map(str, range(1, len(answers) + 1)):
+            raise typer.BadParameter(f"{shorten_name(str(text))} must be a number from 1 to {len(answers)}")
+        return answers[int(text) - 1]
+
+    return typer.prompt("Answer", default=default, value_proc=value_of, err=True)
 
 
 def _show_columns(written: NewScenario) -> None:

@@ -11,7 +11,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from planner.cli.new import ask
+from planner.contract.questions import OpenQuestion
 from planner.runs.evaluation import evaluate
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.scenario import Entry
@@ -111,3 +115,25 @@ def test_a_folder_with_files_is_not_written_over(tmp_path: Path) -> None:
     assert done.code == 1
     assert "is not an empty folder" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["kept.txt"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [("2\n", False), ("\n", True), ("0\n3\nyes\n1\n", True)],
+    ids=("number", "default", "again"),
+)
+def test_a_question_is_asked_until_a_number_answers_it(typed: str, answer: bool) -> None:
+    application = typer.Typer()
+    answers = {True: "a line both ways", False: "one way"}
+    question = OpenQuestion(
+        parameter="both", text="is a row a line", answers=answers, assumed=True, reason="x"
+    )
+
+    @application.command()
+    def command() -> None:
+        typer.echo(ask(question))
+
+    done = CliRunner().invoke(application, input=typed)
+    assert done.stdout.endswith(f"{answer}\n")
+    assert done.stderr.startswith("Is a row a line?\n  1  a line both ways (likely: x)\n  2  one way\n")
+    assert done.stderr.count("must be a number from 1 to 2") == len(typed.splitlines()) - 1
