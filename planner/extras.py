@@ -6,13 +6,14 @@ import contextlib
 import functools
 import re
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires
 from typing import Final
 
 from planner.entry_points import OWN_DISTRIBUTION
 from planner.errors import InputError
 
-USERS_EXTRAS: Final = ("dashboard", "documents", "cluster", "pyomo", "pictures", "scip")
+USERS_EXTRAS: Final = ("charts", "dashboard", "documents", "cluster", "pyomo", "pictures", "scip")
 """Extras of setup.cfg for users; `all` installs them together, the others are for developers."""
 IMPORTED_AS: Final[Mapping[str, str]] = {"dask": "distributed", "pptx": "python-pptx"}
 """Distribution that brings a module of another name."""
@@ -49,6 +50,17 @@ def explain_missing(feature: str, missing: ModuleNotFoundError, install: str | N
         install = f"pip install '{OWN_DISTRIBUTION}[{extra}]'"
     advice = f": {install}" if install else ""
     return MissingPackage(f"{feature} needs the package '{module}', which is not installed{advice}")
+
+
+def find_missing(module: str, feature: str) -> MissingPackage | None:
+    """Return the error that says which package a feature needs; None where it is installed."""
+    try:
+        import_module(module)
+    except ModuleNotFoundError as missing:
+        if missing.name != module:
+            raise
+        return explain_missing(feature, missing)
+    return None
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
-"""Style of all charts: colours, grid and fonts.
+"""Style of all charts of plotly: colours, grid and fonts.
 
-Charts have no background and text colour of their own: the page sets both, for light and dark. Colours are
-those of Okabe and Ito, which colour-blind readers can distinguish.
+Charts have no background and text colour of their own: the page sets both, for light and dark.
 """
 
 from __future__ import annotations
@@ -11,11 +10,13 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
-from plotly import graph_objects as go
 
+from planner.extras import needed_by
 from planner.formatting import printable
 
-COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#B0A000", "#888888")
+with needed_by("a chart"):
+    from plotly import graph_objects as go
+
 TRACE_TEXTS: Final = ("name", "text", "hovertext", "hovertemplate", "x", "y", "base", "customdata", "labels")
 MARKUP: Final = re.compile(r"<(?!/?(?:b|i|br|sub|sup|extra)>)")
 """The start of markup that our charts do not use themselves."""

@@ -18,7 +18,7 @@ import pandas as pd
 
 from planner.contract.drawing import Curve, Distribution, Points
 from planner.formatting import heading_with_unit, number, printable, short_number
-from planner.reports.chart_style import COLOURS
+from planner.reports.colours import COLOURS
 
 TEXT: Final = "#1b2530"
 DIM: Final = "#5d6975"

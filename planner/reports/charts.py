@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from plotly import graph_objects as go
-from plotly.subplots import make_subplots
 
 from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, Points, Timeline
 from planner.contract.layout import place_nodes
 from planner.errors import PlannerError
 from planner.extras import needed_by
 from planner.formatting import counted_of, heading_with_unit
-from planner.reports.chart_style import COLOURS, apply_style
+from planner.reports.chart_style import apply_style
+from planner.reports.colours import COLOURS
 from planner.reports.coordination_charts import MECHANISMS as MECHANISMS
 from planner.reports.coordination_charts import MIN_SHARE as MIN_SHARE
 from planner.reports.coordination_charts import coordination as coordination
 from planner.reports.coordination_charts import curves as curves
 from planner.reports.metric_text import better, chart_scale, differ
+
+with needed_by("a chart"):
+    from plotly import graph_objects as go
+    from plotly.subplots import make_subplots
 
 if TYPE_CHECKING:
     from planner.contract.metrics import Metric

@@ -8,11 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 import pandas as pd
-from plotly import graph_objects as go
-from plotly.subplots import make_subplots
 
+from planner.extras import needed_by
 from planner.formatting import amount, is_convertible
 from planner.reports.chart_style import apply_style
+
+with needed_by("a chart"):
+    from plotly import graph_objects as go
+    from plotly.subplots import make_subplots
 
 MECHANISMS: Final = {
     "none": "#888888",

@@ -13,17 +13,16 @@ from typing import Any, Final
 
 import jinja2
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from planner import __version__
 from planner.contract.drawing import Drawing
 from planner.errors import InputError
+from planner.extras import find_missing, needed_by
 from planner.formatting import printable
 from planner.io.file_replacement import replace_text
 from planner.io.names import require_report_name
-from planner.reports import charts
-from planner.reports.document import Page, Text, lines
-from planner.reports.drawing_svg import drawing_svg, has_svg
+from planner.reports.document import Page, Part, Text, lines
+from planner.reports.drawing_svg import drawing_svg, has_svg, is_wide
 from planner.reports.storyline import is_same
 from planner.runs.files import make_folder, slug
 
@@ -36,7 +35,7 @@ PICTURE_WIDTH: Final = 1080
 
 
 def write(page: Page, path: Path) -> None:
-    """Write a page that needs nothing but itself.
+    """Write a page that needs nothing but itself; its charts are interactive where plotly is installed.
 
     raises  InputError where the file's ending is not of HTML, or it cannot be written
     """
@@ -45,11 +44,12 @@ def write(page: Page, path: Path) -> None:
         raise InputError(f"{path}: is a folder, must be a file")
     figures: dict[str, Any] = {}
     parts = []
+    missing = _missing_charts()
     made = page.picture() if page.picture is not None else None
     picture = None if made is None or not has_svg(made[1]) else made[1]
     for part in page.parts:
         names = []
-        pictures, part_charts = part.pictures_and_charts
+        pictures, part_charts = _pictures_and_charts(part)
         for figure in part_charts:
             names.append(f"chart{len(figures)}")
             figures[names[-1]] = json.loads(figure.to_json())
@@ -66,13 +66,14 @@ def write(page: Page, path: Path) -> None:
         title=page.title,
         about=page.about,
         warnings=page.warnings,
+        missing=missing,
         picture=None if made is None or picture is None else _picture(picture, made[0]),
         parts=parts,
         version=__version__,
         machine=f"{os.cpu_count()} cores",
         # a script element ends at the first "</" in it
         figures=Markup(json.dumps(figures).replace("</", "<\\/")) if figures else "",
-        plotly=Markup(get_plotlyjs()) if figures else "",
+        plotly=Markup(_plotlyjs()) if figures else "",
     )
     make_folder(path.parent)
     try:
@@ -84,8 +85,12 @@ def write(page: Page, path: Path) -> None:
 def save_pictures(page: Page, folder: Path) -> int:
     """Write each of the page's charts as `folder/<title>.svg` and return their number.
 
-    raises  NoBrowser where there is no browser to draw them with
+    raises  NoBrowser where there is no browser to draw them with, and MissingPackage without plotly
     """
+    with needed_by("a picture"):
+        import kaleido  # noqa: F401
+    from planner.reports import charts
+
     make_folder(folder)
     count = 0
 
@@ -114,20 +119,55 @@ def fragment(page: Page) -> str:
     sentences = [line for part in shown for line in lines(part.sentences)]
     tables = [table for part in shown for table in part.tables][:1]
     notes = [line for part in shown for line in lines(part.notes) if line.kind != "dim"]
-    figure = next((figure for part in page.parts for figure in part.charts), None)
-    chart = ""
-    if figure is not None:
-        chart = figure.to_html(full_html=False, include_plotlyjs="cdn", config={"displaylogo": False})
     return _template("fragment").render(
         sentences=[*sentences, *lines([Text(warning, "bad") for warning in page.warnings[:MOST_NOTES]])],
         tables=[replace(table, rows=table.rows[:MOST_ROWS]) for table in tables],
         notes=notes[:MOST_NOTES],
-        chart=Markup(chart),
+        chart=Markup(_first_chart(page)),
     )
 
 
+def _first_chart(page: Page) -> str:
+    """Return the first chart of a page: interactive, or a picture without plotly; "" where there is none."""
+    if _missing_charts():
+        drawings = [drawing for part in page.parts for drawing in part.drawings() if has_svg(drawing)]
+        return drawing_svg(drawings[0], PICTURE_WIDTH, title=True) if drawings else ""
+    figure = next((figure for part in page.parts for figure in part.charts), None)
+    if figure is None:
+        return ""
+    chart: str = figure.to_html(full_html=False, include_plotlyjs="cdn", config={"displaylogo": False})
+    return chart
+
+
+def _missing_charts() -> str:
+    """Return the sentence that says why charts are pictures; "" where they are interactive."""
+    missing = find_missing("plotly", "an interactive chart")
+    return "" if missing is None else f"Charts are pictures: {missing}"
+
+
+def _pictures_and_charts(part: Part) -> tuple[list[Drawing], list[Any]]:
+    """Return the drawings of a part that are shown as pictures, and its interactive charts."""
+    if not _missing_charts():
+        return part.pictures_and_charts
+    return [drawing for drawing in part.drawings() if has_svg(drawing)], []
+
+
+def _plotlyjs() -> str:
+    """Return the script that draws charts."""
+    from plotly.offline import get_plotlyjs
+
+    script: str = get_plotlyjs()
+    return script
+
+
 def _picture(drawing: Drawing, title: str) -> dict[str, str | Markup]:
-    """Return the title of a picture of a plan, and the picture on a light and on a dark ground."""
+    """Return the title of a picture of a plan, and the picture on a light and on a dark ground.
+
+    A chart has its own title, and stands on white in both.
+    """
+    if not is_wide(drawing):
+        chart = Markup(f'<div class="paper">{drawing_svg(drawing, PICTURE_WIDTH)}</div>')
+        return {"title": "", "light": chart, "dark": chart}
     light, dark = (Markup(drawing_svg(drawing, PICTURE_WIDTH, dark=is_dark)) for is_dark in (False, True))
     return {"title": title, "light": light, "dark": dark}
 

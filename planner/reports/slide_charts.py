@@ -10,7 +10,7 @@ import pandas as pd
 
 from planner.contract.drawing import Curve, Distribution, Drawing, NetworkMap, Points, Timeline
 from planner.formatting import heading, heading_with_unit, printable
-from planner.reports.chart_style import COLOURS
+from planner.reports.colours import COLOURS
 from planner.reports.slide_deck import DIM, HAIR, INK, Box, inches, write_text
 
 MOST_CATEGORIES: Final = 30

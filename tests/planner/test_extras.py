@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from planner import extras
 from planner.scenarios.catalogue import find_system, system_names
 
 MODULES_OF_EXTRAS = {
+    "charts": ("plotly",),
     "dashboard": ("streamlit", "pebble"),
     "cluster": ("distributed", "dask"),
     "documents": ("typst", "pptx"),
@@ -21,14 +26,15 @@ MODULES_OF_EXTRAS = {
     "pictures": ("kaleido",),
     "scip": ("pyscipopt",),
 }
-WITHOUT_EXTRAS = f"""
+WITHOUT_EXTRAS = """
 import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {[name for names in MODULES_OF_EXTRAS.values() for name in names]!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+        if name.partition(".")[0] in not_in_the_base:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
+not_in_the_base = set(sys.argv.pop(1).split(","))
 sys.meta_path.insert(0, Missing())
 from planner.cli.application import run
 sys.argv = ["planner", *sys.argv[1:]]
@@ -36,10 +42,38 @@ run()
 """
 
 
+def canonical(name: str) -> str:
+    """Return the name of a distribution as indices of packages write it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@cache
+def modules_outside_the_base() -> frozenset[str]:
+    """The installed top-level modules that come with no package that the base needs."""
+    needed, new = set[str](), {"coordination-planner"}
+    while new:
+        needed |= new
+        lines = [Requirement(line) for name in new for line in requires(name) or []]
+        new = {
+            canonical(line.name) for line in lines if not line.marker or line.marker.evaluate({"extra": ""})
+        }
+        new = {name for name in new - needed if is_installed(name)}
+    owners = packages_distributions()
+    return frozenset(module for module, names in owners.items() if needed.isdisjoint(map(canonical, names)))
+
+
+def is_installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
 def planner_without_extras(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process in which every optional package is missing."""
+    """Run the command line in a process that has the packages of the base only."""
     return subprocess.run(
-        [sys.executable, "-c", WITHOUT_EXTRAS, *map(str, arguments)],
+        [sys.executable, "-c", WITHOUT_EXTRAS, ",".join(modules_outside_the_base()), *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
@@ -81,7 +115,26 @@ def test_the_base_compares_generated_problems(system: str, tmp_path: Path) -> No
     )
     assert done.returncode in (0, 4), done.stderr
     assert [run["design"] for run in json.loads(done.stdout)["runs"]] == designs
-    assert (tmp_path / "page.html").stat().st_size > 10_000
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Charts are pictures: an interactive chart needs the package" in page
+    assert "<svg" in page
+
+
+def test_no_optional_package_is_in_the_base() -> None:
+    assert modules_outside_the_base() >= {"pytest", "click"}
+    assert modules_outside_the_base() >= {name for names in MODULES_OF_EXTRAS.values() for name in names}
+    assert modules_outside_the_base().isdisjoint({"numpy", "typer", "planner", "highspy", "pyarrow"})
+
+
+def test_the_base_answers_the_first_commands(tmp_path: Path) -> None:
+    """As `make demo` does, without any package that the base does not need."""
+    (tmp_path / "links.csv").write_text("tail,head,capacity_mbps\na,b,10\n")
+    (tmp_path / "demands.csv").write_text("source,target,rate_mbps\na,b,5\n")
+    written = planner_without_extras("new", "scenario", tmp_path, "--out", tmp_path / "scenario.toml")
+    assert written.returncode == 0, written.stderr
+    solved = planner_without_extras("solve", tmp_path / "scenario.toml", "--html", tmp_path / "page.html")
+    assert solved.returncode == 0, solved.stderr
+    assert "Charts are pictures" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from plotly import graph_objects as go
 
 from planner.errors import PlannerError
 from planner.formatting import amount_or_number, counted, counted_of, number, sizes
-from planner.reports.chart_style import COLOURS
+from planner.reports.colours import COLOURS
 from planner.scenarios.catalogue import find_system, system_names
 from planner.store.record import column_of
 from planner.store.store import Store
