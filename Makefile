@@ -1,6 +1,6 @@
 # make demo   a comparison on a real network, from nothing but Python 3.11 and make
 # make test   the tests          make test-all   the slow ones too    make bench   speed and quality
-# make test-exhaustive   also those that repeat slow ones at more sizes and seeds
+# make test-exhaustive   also those that repeat slow ones at more sizes and seeds, and each kernel in Python
 # make lint   style, types, layers of imports and words
 # make docs   the documentation as a site, in out/docs; warnings are errors
 # make bounds-check   a fuzz of all systems with every index of the compiled kernels checked
@@ -34,8 +34,8 @@ test: $(READY)
 test-all: test $(DOCS_VENV)/ready
 	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist worksteal -m slow
 
-test-exhaustive: test-all
-	$(BIN)/python -m pytest -n auto --dist worksteal -m exhaustive
+test-exhaustive: test $(DOCS_VENV)/ready
+	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist worksteal -m "slow or exhaustive" --compare-kernels
 
 # the generator asks planner, and Sphinx has a small environment of its own, without planner
 docs: $(READY) $(DOCS_VENV)/ready

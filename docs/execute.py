@@ -1,13 +1,14 @@
 """Execute the notebooks of the documentation, and write each as a page with output and as a notebook file.
 
-    python docs/execute.py [NAME...]
+    python docs/execute.py [NAME...] [--out FOLDER] [--without-outputs]
 
-Sources are docs/notebooks/NAME.md, in the notebook format of MyST. The pages docs/examples/NAME.md need no
-Jupyter to be built, and load plotly.js from the site itself.
+Sources are docs/notebooks/NAME.md, in the notebook format of MyST. The pages docs/examples/NAME.md, or those
+in FOLDER, need no Jupyter to be built, and load plotly.js from the site itself.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -32,18 +33,25 @@ FIGURE: Final = "application/vnd.plotly.v1+json"
 LIBRARY: Final = re.compile(r"<script[^>]*src=\"https://cdn\.plot\.ly/[^\"]*\"[^>]*></script>")
 
 
-def main(names: Sequence[str] = ()) -> None:
+def main() -> None:
     """Write the pages of the named notebooks, or of all."""
+    parser = argparse.ArgumentParser(description="Execute the notebooks, and write them as pages.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    parser.add_argument("--out", type=Path, default=PAGES, metavar="FOLDER")
+    parser.add_argument("--without-outputs", action="store_true", help="write them without executing them")
+    arguments = parser.parse_args()
     os.environ["PLOTLY_RENDERER"] = "plotly_mimetype"
-    PAGES.mkdir(exist_ok=True)
+    folder: Path = arguments.out
+    folder.mkdir(exist_ok=True)
     found = sorted(path.stem for path in SOURCES.glob("*.md"))
-    for name in names or found:
+    for name in arguments.names or found:
         started = time.perf_counter()
-        notebook = execute(SOURCES / f"{name}.md")
-        jupytext.write(notebook, PAGES / f"{name}.ipynb")
-        (PAGES / f"{name}.md").write_text(page(notebook, name), encoding="utf-8")
+        source = SOURCES / f"{name}.md"
+        notebook = jupytext.read(source, fmt="md:myst") if arguments.without_outputs else execute(source)
+        jupytext.write(notebook, folder / f"{name}.ipynb")
+        (folder / f"{name}.md").write_text(page(notebook, name), encoding="utf-8")
         sys.stderr.write(f"{name}: {time.perf_counter() - started:.1f} s\n")
-    (PAGES / "index.md").write_text(contents(found), encoding="utf-8")
+    (folder / "index.md").write_text(contents(found), encoding="utf-8")
     library = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
     shutil.copy(library, DOCS / "static" / "plotly.min.js")
 
@@ -137,4 +145,4 @@ def contents(names: Sequence[str]) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

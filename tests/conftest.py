@@ -21,9 +21,15 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add an option that lets all tests compare kernels."""
+    text = "compare kernels in Python with compiled ones, in calls of all tests that run; doubles their time"
+    parser.addoption("--compare-kernels", action="store_true", help=text)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Compare kernels in Python with compiled ones in the slow tests."""
-    if config.option.markexpr == "slow":
+    """Compare kernels where the option says so."""
+    if config.option.compare_kernels:
         config.pluginmanager.register(KernelComparison(config))
 
 

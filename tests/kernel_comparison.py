@@ -1,7 +1,7 @@
-"""Plugin of the slow tests: kernels that Python may run give the same bits compiled, in calls of all tests.
+"""Plugin for `--compare-kernels`: kernels that Python may run give the same bits compiled, in all tests.
 
-Small problems, random ones and amounts of many decades come by here; comparing some calls of each size takes
-little beside the tests. The summary names kernels that Python may run and that no slow test calls with
+Small problems, random ones and amounts of many decades come by here; some calls of each size are compared.
+The summary names kernels that Python may run and that no slow test calls with
 small arguments.
 """
 

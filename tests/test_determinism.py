@@ -21,6 +21,8 @@ SCENARIOS = (
 )
 """Questions whose searches end by themselves, in each of six systems."""
 
+COMPILING = ("fairshare/own_data", "rotors/own_data")
+"""Questions for which kernels are compiled."""
 TIMES = {"seconds", "compile_s", "own_s"}
 
 
@@ -74,7 +76,15 @@ def test_answers_do_not_depend_on_hashes_and_threads(
 
 
 @pytest.mark.slow(minutes=0.5)
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario[0])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(
+            scenario, id=scenario[0], marks=[] if scenario[0] in COMPILING else [pytest.mark.exhaustive]
+        )
+        for scenario in SCENARIOS
+    ],
+)
 def test_answers_with_an_empty_kernel_cache_are_those_with_a_full_one(
     scenario: tuple[str, ...], tmp_path: Path
 ) -> None:

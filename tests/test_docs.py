@@ -34,6 +34,10 @@ WRITTEN = sorted(
     not in [("systems",), ("reference",), ("reproduced.md",), ("examples",)]
 )
 """Pages that people write; the others are generated."""
+EXECUTED = ("contracts", "coordination", "rotors", "traffic")
+"""Notebooks that each slow run executes; `make docs` and the exhaustive tests execute all."""
+LONG = ("analytics", "flowtables", "through_time")
+"""Pages whose commands take most of a minute."""
 NOTEBOOKS = sorted(path.stem for path in (DOCS / "notebooks").glob("*.md"))
 
 
@@ -189,8 +193,10 @@ def test_the_python_of_a_page_runs(path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
-    [ROOT / "README.md", DOCS / "start.md", *sorted((DOCS / "howto").glob("*.md"))],
-    ids=lambda path: path.stem,
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.exhaustive] if path.stem in LONG else [])
+        for path in [ROOT / "README.md", DOCS / "start.md", *sorted((DOCS / "howto").glob("*.md"))]
+    ],
 )
 def test_the_outputs_that_a_page_shows_are_those_of_its_commands(path: Path) -> None:
     """`python docs/outputs.py` brings them up to date."""
@@ -240,35 +246,38 @@ class Links(HTMLParser):
                     self.loaded.append(value)
 
 
-def execute_notebooks() -> None:
-    """Write the executed notebooks; each has pictures, and none names a path of this machine."""
-    command = [sys.executable, str(DOCS / "execute.py")]
+def write_notebooks(folder: Path, *arguments: str) -> None:
+    """Write pages of notebooks into a folder, by the command of the documentation."""
+    command = [sys.executable, str(DOCS / "execute.py"), "--out", str(folder), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     assert done.returncode == 0, done.stderr[-3_000:]
-    for name in NOTEBOOKS:
-        text = (DOCS / "examples" / f"{name}.md").read_text(encoding="utf-8")
-        cells = len(blocks(text, "python"))
-        assert 7 <= cells <= 15, f"{name}: {cells} cells"
-        assert "Plotly.newPlot" in text, f"{name} has no picture"
-        for place in (str(ROOT), str(Path.home()), tempfile.gettempdir()):
-            assert f"{place}/" not in text, f"{name} names {place}"
 
 
 def test_every_system_has_a_notebook() -> None:
     assert set(NOTEBOOKS) == {*system_names(), "coordination", "capacity_planning"}
 
 
-@pytest.mark.slow(minutes=4)
-@pytest.mark.skipif(SPHINX.exists(), reason="the test of the site runs them")
-def test_the_notebooks_run() -> None:
-    execute_notebooks()
+@pytest.mark.slow(minutes=0.5)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in EXECUTED else [pytest.mark.exhaustive]) for name in NOTEBOOKS],
+)
+def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
+    """It has pictures, and names no path of this machine."""
+    write_notebooks(tmp_path, name)
+    text = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
+    assert 7 <= len(blocks(text, "python")) <= 15
+    assert "Plotly.newPlot" in text
+    for place in (str(ROOT), str(Path.home()), tempfile.gettempdir()):
+        assert f"{place}/" not in text
 
 
-@pytest.mark.slow(minutes=5)
+@pytest.mark.slow(minutes=1)
 @pytest.mark.skipif(not SPHINX.exists(), reason="`make docs` sets up Sphinx")
 def test_the_site_builds_and_no_internal_link_is_broken(generate: ModuleType, tmp_path: Path) -> None:
+    """Notebooks are shown without their outputs; other tests run them."""
     generate.main()
-    execute_notebooks()
+    write_notebooks(DOCS / "examples", "--without-outputs")
     site = tmp_path / "site"
     build = [
         str(SPHINX),

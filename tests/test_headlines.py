@@ -212,6 +212,8 @@ OPTIMA = {
     "updates": "optimum",
 }
 """The design of a system that no other one beats in the headline, where there is one."""
+LONG = ("circuits/skewed_64", "updates/germany50_reweigh")
+"""Scenarios that take most of a minute."""
 TIME_LIMIT_S = 20.0
 REDUCED_TIME_LIMIT_S = 3.0
 CASES = [
@@ -237,7 +239,9 @@ def test_tables_are_short(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "changes", "time_limit_s"), CASES, ids=[f"{name}{list(changes)}" for name, changes, _ in CASES]
+    ("name", "changes", "time_limit_s"),
+    [pytest.param(*case, marks=[pytest.mark.exhaustive] if case[0] in LONG else []) for case in CASES],
+    ids=[f"{name}{list(changes)}" for name, changes, _ in CASES],
 )
 def test_what_a_comparison_says_is_true(name: str, changes: dict[str, Any], time_limit_s: float) -> None:
     comparison = compare_with_optimum(name, changes, time_limit_s)

@@ -18,6 +18,15 @@ from tests.models.multicast import expected as multicast
 
 EXPECTED = {**brokering.EXPECTED, **livevideo.EXPECTED, **multicast.EXPECTED}
 HELD = load_shipped()
+LONG = (
+    "livevideo/table_4_4",
+    "livevideo/table_4_5",
+    "livevideo/figure_4_11",
+    "livevideo/figure_4_15",
+    "circuitflows/figures_2_20_to_2_23",
+    "traffic/figure_10",
+)
+"""Targets whose quick run takes twenty seconds and more."""
 UNJUDGED = ("not available", "no number to compare")
 TARGETS = {f"{system.name}/{target.name}": (system, target) for system, target in reproduction.find_targets()}
 
@@ -28,7 +37,10 @@ def test_every_target_is_held() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(TARGETS))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.exhaustive] if name in LONG else []) for name in sorted(TARGETS)],
+)
 def test_verdicts_stay(name: str) -> None:
     system, target = TARGETS[name]
     done = reproduction.run_target(system, target, quick=True)

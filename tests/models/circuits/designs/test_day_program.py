@@ -103,7 +103,7 @@ def _most_bits(
 
 
 @pytest.mark.slow
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(problem=tiny_problems("changed"))
 def test_with_circuits_that_stay_up_it_is_the_best_of_all_sequences(problem: Circuits) -> None:
     decision = optimum.schedule(problem, **EXACT)

@@ -229,7 +229,7 @@ def test_no_loads_within_the_limit_add_more_than_the_cover(problem: Month, perce
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "percent"), [(0, 0.0), (4, 10.0)])
+@pytest.mark.parametrize(("seed", "percent"), [pytest.param(0, 0.0, marks=pytest.mark.exhaustive), (4, 10.0)])
 def test_a_week_of_hours_is_planned_near_its_bound(seed: int, percent: float) -> None:
     problem = generators.month(days=7, window_minutes=60, seed=seed)
     limited = adjust(problem, max_moved_percent=percent)

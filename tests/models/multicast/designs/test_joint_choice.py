@@ -128,7 +128,7 @@ def test_wide_switches_are_within_two_percent_of_the_bound(groups: int, core: fl
     assert decision.proof.objective <= partition_and_share(problem).proof.objective
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_240_groups_at_24_ports_are_within_two_percent_of_the_bound() -> None:
     assert choose_jointly(wide_switches(240)).proof.gap < 0.02
 

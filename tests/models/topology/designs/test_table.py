@@ -121,7 +121,7 @@ def test_the_gap_is_small_for_many_blocks(preset: str) -> None:
     assert proof.bound <= port_bound(problem) * (1 + 1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_sixty_four_blocks_of_512_ports_are_within_one_percent() -> None:
     problem = adjust(generators.balanced(blocks=64, ports=512, seed=1), free_links=True)
     decision = optimum.plan(problem)

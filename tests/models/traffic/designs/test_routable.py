@@ -54,7 +54,9 @@ def test_the_demands_of_a_failed_node_are_shed(design: Design) -> None:
 @pytest.mark.parametrize(
     "design",
     [
-        pytest.param(design, id=design.name, marks=[pytest.mark.slow] if design.name == "oblivious" else [])
+        pytest.param(
+            design, id=design.name, marks=[pytest.mark.exhaustive] if design.name == "oblivious" else []
+        )
         for design in SYSTEM.designs
     ],
 )
