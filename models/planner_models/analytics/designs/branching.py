@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Floats, Ints
-from planner.compiled import kernel
+from planner.compiled import kernel, run_small_in_python
 from planner_models.analytics.designs import search
 from planner_models.analytics.designs.choices import Interval
 from planner_models.analytics.designs.exchange import exchange
@@ -65,10 +65,12 @@ def find_choices(
     regret = np.sort(priced.regret, axis=1)
     order = np.argsort(-regret[:, min(1, regret.shape[1] - 1)], kind="stable")
     work = shared.use.size + separate.value.size
+    levels = shared.value.shape[1]
+    nodes = min(MOST_NODES, sum(levels**decided for decided in range(len(answers) + 1)))
     tree = _Tree(
-        np.empty(MOST_NODES),
-        np.empty(MOST_NODES, dtype=np.int64),
-        np.zeros((MOST_NODES, len(answers)), dtype=np.int16),
+        np.empty(nodes),
+        np.empty(nodes, dtype=np.int64),
+        np.zeros((nodes, len(answers)), dtype=np.int16),
         np.empty(POOL),
         np.empty((POOL, *shared.value.shape)),
     )
@@ -168,6 +170,7 @@ def _bound_node(tree: _Tree, node: int, pool: int, order: Ints, bounds: Floats) 
     return decided
 
 
+@run_small_in_python(max_elements=3_000)
 @kernel
 def _branch(  # noqa: C901 - one compiled loop
     answers: Ints,

@@ -134,7 +134,7 @@ def _schedule_days(problem: Circuits, switches: int, starts: int, deadline: floa
             return made
 
 
-@run_small_in_python(max_elements=1_000)
+@run_small_in_python(max_elements=2_000)
 @kernel
 def _schedule_greedily(  # noqa: C901
     pairs: Pairs,

@@ -87,6 +87,7 @@ def mix(header: Any, mask: Any, state: Any, witness: Any) -> Any:
     return state
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def find_forced(headers: Any, actions: Any, used: Any, rules: Any) -> Any:
     """Return the bits that every mask for each header (n, words) has, among the used ones.

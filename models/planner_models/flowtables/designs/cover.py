@@ -172,6 +172,7 @@ def cover(rows: Any, start: Any, mask_of: Any, weight: Any, sets: Any) -> Any:
     return chosen, taken, hits
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def merge_masks(words: Any, masks: Any, chosen: Any, most_tried: Any) -> Any:  # noqa: C901
     """Merge masks two by two into their unions, down to one; return the two of each step and its entries.
@@ -213,7 +214,7 @@ def merge_masks(words: Any, masks: Any, chosen: Any, most_tried: Any) -> Any:  #
                         apart += 1
                 distance[m] = apart
         best, growth, best_count = -1, np.inf, 0
-        for m in np.argsort(distance)[:most_tried]:
+        for m in np.argsort(distance, kind="mergesort")[:most_tried]:  # stable, also compiled
             if not np.isfinite(distance[m]):
                 break
             for w in range(words.shape[1]):

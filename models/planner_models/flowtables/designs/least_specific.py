@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from planner.bits import count_bits
-from planner.compiled import inner, kernel
+from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.flowtables.plan.bit_index import find_meeting, has_bit
 
 MOST_ANCHORS = 4
@@ -134,6 +134,7 @@ def keep_range(words: Any, first: Any, last: Any) -> Any:
         words[last >> 6] &= ~(~np.uint64(0) << np.uint64(last & 63))
 
 
+@run_small_in_python(max_elements=1_000)
 @kernel
 def find_least_masks(headers: Any, needed: Any, rules: Any, index: Any) -> Any:  # noqa: C901
     """Return a mask of little weight that keeps the action of each header (n, words), (n, words).
