@@ -119,7 +119,7 @@ def test_ctrl_c_while_modules_are_loaded_is_one_line(command: str, module: str, 
 @pytest.mark.parametrize("command", ["compare", "failures", "roll", "sweep"])
 def test_ctrl_c_in_the_first_seconds_is_one_line(command: str, seconds: float, tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "out")] if command in ("roll", "sweep") else []
-    scenario = "brokering/day" if command == "roll" else "traffic/germany50"  # a series
+    scenario = "brokering/day" if command == "roll" else "traffic/germany50"
     program = "print('started', flush=True)\nfrom planner.cli import main\nmain()"
     words = [sys.executable, "-c", program, command, scenario, *out]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
