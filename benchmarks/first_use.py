@@ -4,7 +4,8 @@
 
 Each system decides its smallest scenario by one design or a few. `seconds` and `compiling` are those that the
 runs report, added up over the designs; the processor's user time is that of the whole process, imports
-included, and depends least on what else the machine does.
+included, and depends least on what else the machine does. Python's own compiled modules are on disk, as after
+any earlier command. Where a pack of kernels was built (`planner doctor --pack`), the first run loads it.
 
 Asserted: both runs of a system have the same objective values and headline figures.
 """
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.common import machine
+from planner.kernel_packs import PACK
 
 SCENARIOS: Final = {
     "brokering": ("brokering/own_data",),
@@ -43,9 +45,16 @@ SCENARIOS: Final = {
     "traffic": ("traffic/abilene",),
 }
 """Arguments of `planner compare`."""
-FIRST_ANSWER_S: Final = 20.0
+FIRST_ANSWER_S: Final = 5.0
+SHORT_ANSWER_S: Final = 3.0
 MAX_RATIO: Final = 3.0
-"""Limits of the first run: its user time, and its seconds as a multiple of those of the second."""
+"""Limits of the first run: its user time, that of nine systems of ten, and its seconds as a multiple of those
+of the second."""
+
+
+KEPT_VARIABLES: Final = {
+    name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +73,7 @@ def run_scenario(arguments: tuple[str, ...], cache: str) -> Use:
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run(
         [sys.executable, "-m", "planner", "compare", *arguments, "--json"],
-        env={**os.environ, "NUMBA_CACHE_DIR": cache},
+        env={**KEPT_VARIABLES, "NUMBA_CACHE_DIR": cache},
         capture_output=True,
         text=True,
         check=False,
@@ -101,7 +110,12 @@ def main() -> None:
     )
     parser.add_argument("--system", action="append", choices=SCENARIOS, help="only this one; repeatable")
     given = parser.parse_args()
-    print(f"{machine()}\n{'system':14}{'run':8}{'wall s':>8}{'user s':>8}{'compiling s':>13}{'seconds':>9}")
+    pack = "a pack of kernels" if PACK.exists() else "no pack of kernels"
+    print(f"{machine()}; {pack}")
+    print(f"{'system':14}{'run':8}{'wall s':>8}{'user s':>8}{'compiling s':>13}{'seconds':>9}")
+    with tempfile.TemporaryDirectory(prefix="kernels-") as cache:
+        run_scenario(SCENARIOS["traffic"], cache)  # writes Python's compiled modules
+    firsts = []
     for system in given.system or SCENARIOS:
         with tempfile.TemporaryDirectory(prefix="kernels-") as cache:
             uses = {name: run_scenario(SCENARIOS[system], cache) for name in ("first", "second")}
@@ -112,11 +126,13 @@ def main() -> None:
             )
         check_same(system, uses["first"], uses["second"])
         ratio, user_s = uses["first"].seconds / uses["second"].seconds, uses["first"].user_s
+        firsts.append(user_s)
         print(
             f"{'':14}{'within' if user_s <= FIRST_ANSWER_S else 'OVER'} {FIRST_ANSWER_S:g} s of user time; "
             f"seconds {ratio:.1f} times as long, {'within' if ratio <= MAX_RATIO else 'OVER'} {MAX_RATIO:g}"
         )
-    print(machine())
+    within_3 = sum(user_s <= SHORT_ANSWER_S for user_s in firsts)
+    print(f"{within_3} of {len(firsts)} first runs within {SHORT_ANSWER_S:g} s of user time; {machine()}")
 
 
 if __name__ == "__main__":
