@@ -36,8 +36,21 @@ WRITTEN = sorted(
 """Pages that people write; the others are generated."""
 EXECUTED = ("contracts", "coordination", "rotors", "traffic")
 """Notebooks that each slow run executes; `make docs` and the exhaustive tests execute all."""
-LONG = ("analytics", "flowtables", "through_time")
-"""Pages whose commands take most of a minute."""
+LONG = (
+    "analytics",
+    "capacity",
+    "coflows",
+    "contracts",
+    "fairshare",
+    "flowtables",
+    "multicast",
+    "rotors",
+    "routers",
+    "through_time",
+    "topology",
+    "updates",
+)
+"""Pages of single systems, whose commands take long: the exhaustive tests run them."""
 NOTEBOOKS = sorted(path.stem for path in (DOCS / "notebooks").glob("*.md"))
 
 

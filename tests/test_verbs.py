@@ -143,7 +143,7 @@ def test_export_takes_a_problem(name: str, tmp_path: Path) -> None:
 DURATIONS: dict[str, dict[str, Any]] = {
     "analytics": {},
     "brokering": {"windows": 2},
-    "fairshare": {},
+    "fairshare": {"duration_s": 21.0, "measured_from_s": 10.0},
     "flowtables": {},
     "livevideo": {"until_s": 6.0},
     "multicast": {"duration_s": 5.0},

@@ -33,6 +33,7 @@ SCENARIOS = (
 )
 OFTEN_TESTED = ("traffic/abilene", "brokering/own_data", "capacity/own_data", "multicast/own_data")
 """Those of SCENARIOS that are not left to the exhaustive tests."""
+LONG_STORIES = ("play_backbone", "play_live_video", "play_purchases")
 SHORTER = {"circuitflows/one_ring": {"set": "problem.horizon_us=20000.0"}}
 """Changes that make a question of SCENARIOS quick to answer."""
 
@@ -173,7 +174,17 @@ def test_large_questions_one_after_another_are_all_answered(page: Any, address: 
         assert page.get_by_text("no plan found").count() == 0, name
 
 
-@pytest.mark.parametrize("story", dashboard_stories.STORIES, ids=lambda story: story.__name__)
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param(
+            story,
+            id=story.__name__,
+            marks=[pytest.mark.exhaustive] if story.__name__ in LONG_STORIES else [],
+        )
+        for story in dashboard_stories.STORIES
+    ],
+)
 def test_a_story_is_played_from_start_to_end(
     page: Any, address: str, story: Callable[[Any, str, dashboard_stories.Report], None]
 ) -> None:

@@ -97,12 +97,15 @@ def test_other_bits_are_found() -> None:
     assert not is_same(0.1 + 0.2, 0.3)
 
 
-@pytest.mark.slow(minutes=1)
+@pytest.mark.slow(minutes=0.5)
 @pytest.mark.parametrize("name", system_names())
-def test_python_and_compiled_kernels_of_our_systems_agree(name: str) -> None:
+@pytest.mark.parametrize(
+    "max_calls", [3, pytest.param(None, marks=pytest.mark.exhaustive)], ids=["few calls", "all calls"]
+)
+def test_python_and_compiled_kernels_of_our_systems_agree(name: str, max_calls: int | None) -> None:
     system = find_system(name)
     assert system.problem.sample is not None
-    with compare_with_python() as counts:
+    with compare_with_python(max_calls=max_calls) as counts:
         for design in system.designs:
             with contextlib.suppress(PlannerError):  # of designs that the sample does not suit
                 evaluate(system, system.problem.sample(), Entry(label=design.name, design=design))

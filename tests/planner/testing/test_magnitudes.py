@@ -31,7 +31,13 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", system_names())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.exhaustive] if name == "coflows" else [])  # takes a minute
+        for name in system_names()
+    ],
+)
 def test_plans_keep_limits_and_bounds_at_all_magnitudes(name: str) -> None:
     base = next(base for base in bases() if base.system.name == name)
     options = Options(threads=1, seed=1, time_limit_s=5.0)

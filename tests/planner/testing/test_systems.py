@@ -82,9 +82,18 @@ WITH_DESIGNS = (
 """Ends of the names of conformance tests that run designs."""
 
 
+def first_designs(name: str) -> tuple[str, ...]:
+    """Return beginnings of the names of tests of a system's first designs and of its default design."""
+    system = find_system(name)
+    names = {system.default_design.name, *(design.name for design in system.designs[:3])}
+    return tuple(f"problem 0: {design}: " for design in names)
+
+
 def marks_of(name: str, case: Case) -> list[pytest.MarkDecorator]:
     """Return whether a conformance test is a slow one, or one that only `make test-exhaustive` runs."""
     is_smallest = case.name.startswith("searches: smallest")
+    if case.name.endswith("is drawn, and explained") and not case.name.startswith(first_designs(name)):
+        return [pytest.mark.exhaustive]
     if case.name.endswith(LONG) or case.name.startswith(EXHAUSTIVE):
         return [pytest.mark.exhaustive]
     if case.name.startswith(("searches: ", "variants: ", "verbs: ")) and not (is_smallest and name in PROMPT):
