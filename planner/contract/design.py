@@ -125,6 +125,11 @@ class Design(Generic[ProblemT, PlanT]):
         """Parameters of `decide` that a user may set, by name."""
         return parameters_of(self.decide)
 
+    @property
+    def takes_options(self) -> bool:
+        """Return whether solver options, such as a time limit, reach `decide`; a rule takes none."""
+        return "options" in self._arguments
+
     @cached_property
     def _arguments(self) -> frozenset[str]:
         return frozenset(inspect.signature(self.decide).parameters)

@@ -115,7 +115,7 @@ class Run(Result):
             return str(proof.status)
         if proof.gap is not None and proof.gap <= OPTIMAL_GAP:
             return str(Status.OPTIMAL)
-        limit_s = self.options.time_limit_s
+        limit_s = self.options.time_limit_s if self.entry.design.takes_options else None
         if proof.is_cut or (limit_s is not None and (proof.seconds or 0.0) >= 0.95 * limit_s):
             return "time limit"
         return "heuristic" if proof.bound is None else str(proof.status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ from planner.runs.simulate import SimulatedDesign, SimulatedDesigns
 from planner.runs.verdict import windows_verdict
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import Entry
-from tests.planner.runs.toy_system import Admitted, Link, entry, toy
+from tests.planner.runs.toy_system import Admitted, Link, entry, half, toy
 
 SYSTEM = toy()
 OVERLOADED = Link(offered_mbps=40_800.0, capacity_mbps=38_900.0)
@@ -207,22 +208,22 @@ def test_where_all_must_be_served_shedding_violates() -> None:
     assert run("admit", QUIET, options=strict).constraints.met
 
 
-def test_a_search_that_ends_at_its_limit_says_so() -> None:
-    def slow(problem: Link) -> object:
-        import time
-
+def test_a_search_that_ends_at_its_limit_says_so_and_a_rule_does_not() -> None:
+    def rule(problem: Link) -> Decision[Admitted]:
         time.sleep(0.02)
-        from tests.planner.runs.toy_system import half
-
         return half(problem)
 
-    system = toy(decide=slow)  # type: ignore[arg-type]
-    assert evaluate(system, QUIET, entry(system, "own"), options=Options(time_limit_s=0.01)).status == (
-        "time limit"
-    )
-    assert evaluate(system, QUIET, entry(system, "own"), options=Options(time_limit_s=60.0)).status == (
-        "not proven"
-    )
+    def search(problem: Link, *, options: Options = Options()) -> Decision[Admitted]:
+        return rule(problem)
+
+    statuses = {}
+    for decide in (rule, search):
+        system = toy(decide=decide)
+        for limit_s in (0.01, 60.0):
+            solved = evaluate(system, QUIET, entry(system, "own"), options=Options(time_limit_s=limit_s))
+            statuses[decide.__name__, limit_s] = solved.status
+    assert statuses.pop(("search", 0.01)) == "time limit"
+    assert set(statuses.values()) == {"not proven"}
 
 
 def test_what_loses_is_never_marked_as_best() -> None:
