@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import planner
+from benchmarks.reduced_scenarios import REDUCED, SMALL
 from planner.contract.ranking import compare_ranks
 from planner.reports import run_pages
 from planner.runs.evaluation import entries, evaluate
@@ -18,59 +19,6 @@ from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import Entry
 from planner.scenarios.shipped import scenario_names
 
-SCENARIOS = {
-    "brokering/fig_3_7": {},
-    "brokering/own_data": {},
-    "brokering/learning_market": {},
-    "capacity/backbone": {},
-    "analytics/own_data": {},
-    "capacity/national": {},
-    "capacity/own_data": {},
-    "circuitflows/strobe": {},
-    "circuits/exact_8": {},
-    "circuits/shuffle": {},
-    "circuits/skewed_64": {},
-    "coflows/coordination": {},
-    "coflows/mapreduce": {},
-    "coflows/own_data": {},
-    "livevideo/figure_4_16": {},
-    "livevideo/session_window": {},
-    "livevideo/testbed_failure": {},
-    "multicast/own_data": {},
-    "multicast/own_tree": {},
-    "rotors/own_data": {},
-    "rotors/urgent": {},
-    "rotors/crossover": {"problem.racks": 10},
-    "contracts/own_data": {},
-    "fairshare/own_data": {},
-    "fairshare/figure_3": {},
-    "fairshare/isolation": {},
-    "fairshare/figure_4a": {},
-    "fairshare/figure_5a": {},
-    "fairshare/figure_5b": {},
-    "fairshare/drf": {},
-    "fairshare/n_minus_1": {},
-    "topology/own_data": {},
-    "topology/jupiter": {},
-    "topology/training": {},
-    "flowtables/own_data": {},
-    "updates/diamond": {},
-    "updates/repeater": {},
-    "updates/greedy_order": {},
-    "updates/germany50_reweigh": {},
-    "updates/server_move": {},
-    "traffic/abilene": {},
-    "traffic/abilene_classes": {},
-    "traffic/figure_8": {},
-    "traffic/flow_simulation": {},
-    "traffic/germany50": {},
-    "traffic/hose": {},
-    "traffic/localflow": {},
-    "traffic/wan_cuts": {},
-    "traffic/wan_safe": {},
-    "traffic/wan_routes": {},
-}
-"""Shipped scenarios that every design answers within seconds."""
 OVERLOADED = {
     "analytics/own_data": {"problem.scale": 30.0},
     "brokering/own_data": {"problem.capacity_scale": 0.2},
@@ -86,119 +34,7 @@ OVERLOADED = {
     "traffic/abilene": {"problem.scale": 5.0},
     "traffic/germany50": {"problem.fail_nodes": ["Koblenz"]},
 }
-FEWER_TENANTS = {"problem.tenants": 60, "problem.nodes": 12}
 FAILURE_METRICS = ("guaranteed_mbps", "worst_delivered_mbps", "availability")
-MARKET = {"problem.clients": 2_000}
-SMALL_MARKET = {"problem.clients": 300, "problem.places": 30}
-CHANNELS = {"problem.videos": 50, "problem.groups": 50, "problem.edges": 20}
-ACTIVE_CHANNELS = {"problem.videos": 50, "problem.edges": 20}
-QUERIES = {"problem.sites": 8, "problem.pops": 2, "problem.queries": 6, "problem.hours": 0.5}
-TENANTS = {"problem.tenants": 10, "problem.largest_tenant": 60, "problem.table_size": 20}
-FABRIC = {"problem.k": 8, "problem.groups": 200, **TENANTS}
-LARGER_FABRIC = {"problem.k": 12, "problem.groups": 200, **TENANTS}
-REDUCED = {
-    "analytics/ad_hoc": {**QUERIES, "problem.hours": 0.5},
-    "analytics/backfill": {**QUERIES, "problem.hours": 1},
-    "analytics/cdn_top_100": {
-        "problem.sites": 8,
-        "problem.pops": 2,
-        "problem.domains": 2_000,
-        "problem.hours": 0.1,
-    },
-    "analytics/coordination": QUERIES,
-    "analytics/diurnal_200": QUERIES,
-    "analytics/diurnal_800": QUERIES,
-    "analytics/histogram_policy": {"problem.hours": 0.2},
-    "analytics/measured": {**QUERIES, "problem.hours": 0.1},
-    "analytics/windows": {**QUERIES, "problem.window_intervals": 3},
-    "analytics/outage": {**QUERIES, "problem.fail_from_s": 600.0},
-    "brokering/city_cdns": MARKET,
-    "brokering/coordination": MARKET,
-    "brokering/day": {"problem.clients": 1_000, "problem.windows": 1},
-    "brokering/figure_3_19": MARKET,
-    "brokering/market_33k": MARKET,
-    "brokering/market_33k_tight": SMALL_MARKET,
-    "brokering/market_3m": MARKET,
-    "brokering/overbooking": {**SMALL_MARKET, "problem.free_scale": 0.3},
-    "brokering/table_3_3": MARKET,
-    "capacity/years": {"problem.years": 2},
-    "circuitflows/coordination": {"problem.horizon_us": 10_000.0},
-    "circuitflows/controls": {"problem.horizon_us": 20_000.0},
-    "circuitflows/dfsio": {"problem.writers": 1, "problem.file_mb": 20.0},
-    "circuitflows/one_ring": {"problem.horizon_us": 20_000.0},
-    "circuitflows/table_2_2": {"problem.horizon_us": 10_000.0},
-    "circuits/coordination": {"problem.racks": 16},
-    "circuits/hotspots": {"problem.racks": 16},
-    "circuits/skewed_512": {"problem.racks": 32},
-    "circuits/writes": {},
-    "livevideo/average_day_2k_edges": CHANNELS,
-    "livevideo/coordination": CHANNELS,
-    "livevideo/figure_4_11": CHANNELS,
-    "livevideo/figure_4_12": CHANNELS,
-    "livevideo/figure_4_13": CHANNELS,
-    "livevideo/figure_4_14": CHANNELS,
-    "livevideo/figure_4_15": CHANNELS,
-    "livevideo/heavy_tail_10k": CHANNELS,
-    "livevideo/heavy_tail_10k_active": ACTIVE_CHANNELS,
-    "livevideo/heavy_tail_1k_active": ACTIVE_CHANNELS,
-    "livevideo/heavy_tail_1k_quality": ACTIVE_CHANNELS,
-    "livevideo/ladders": ACTIVE_CHANNELS,
-    "livevideo/sessions": {},
-    "livevideo/table_4_3": CHANNELS,
-    "livevideo/table_4_4": CHANNELS,
-    "livevideo/table_4_5": CHANNELS,
-    "multicast/capacity": FABRIC,
-    "multicast/churn": {**FABRIC, "problem.windows": 1, "problem.events": 20},
-    "multicast/churn_simulation": {},
-    "multicast/coordination": FABRIC,
-    "multicast/failover": {**LARGER_FABRIC, "problem.failed_aggregations": 2},
-    "multicast/figure_5a": {**LARGER_FABRIC, "problem.arrangement": 1},
-    "multicast/figure_5b": {**LARGER_FABRIC, "problem.arrangement": 1},
-    "multicast/figure_5c": LARGER_FABRIC,
-    "multicast/headers": FABRIC,
-    "multicast/limited_changes": {**FABRIC, "problem.windows": 1, "problem.events": 20},
-    "multicast/uniform": FABRIC,
-    "contracts/month": {"problem.days": 3, "problem.window_minutes": 60, "problem.cdns": 5},
-    "contracts/switching": {},
-    "fairshare/coordination": {"problem.tenants": 30, "problem.partitions": 8, "problem.nodes": 8},
-    "fairshare/figure_4b": {"problem.partitions": 6},
-    "fairshare/shifted_1000": FEWER_TENANTS,
-    "fairshare/sparse_1000": FEWER_TENANTS,
-    "fairshare/zipf_1000": FEWER_TENANTS,
-    "topology/blocks_64": {"problem.blocks": 12, "problem.ports": 96},
-    "updates/coordination": {"problem.count": 60},
-    "flowtables/acl_1k": {"problem.rules": 100, "problem.connections": 500},
-    "flowtables/firewall_1k": {"problem.rules": 100, "problem.connections": 500},
-    "flowtables/changing_rules": {"problem.rules": 60, "problem.connections": 500},
-    "flowtables/day": {"problem.rules": 60, "problem.connections": 200, "problem.hours": 3},
-    "flowtables/pipeline": {"problem.datapaths": 6, "problem.connections": 300},
-    "flowtables/chain_10k": {"problem.rules": 100, "problem.connections": 500},
-    "flowtables/coordination": {"problem.rules": 60, "problem.connections": 300},
-    "flowtables/table_1": {"problem.connections": 1_000},
-    "flowtables/cache_size": {"problem.rules": 60, "problem.connections": 500},
-    "flowtables/frenetic_modules": {
-        "problem.monitored": 5,
-        "problem.routes": 40,
-        "problem.connections": 300,
-    },
-    "updates/europe_maintenance": {"problem.name": "sndlib/germany50", "problem.count": 20},
-    "updates/germany50_links": {"problem.count": 60},
-    "updates/policy": {"problem.count": 40},
-    "updates/tata_table_space": {"problem.count": 300},
-    "updates/week": {"problem.changes": 1},
-    "updates/zigzag_100": {"problem.switches": 12},
-    "traffic/as7018": {"problem.name": "caida/2024-08/2200"},
-    "traffic/coordination": {},
-    "traffic/europe": {},
-    "traffic/fat_tree_16_failures": {"problem.k": 4, "problem.fail_random_links": 4},
-    "traffic/figure_4": {"problem.k": 4},
-    "traffic/figure_5": {"problem.k": 4},
-    "traffic/figure_6": {"problem.tors": 10, "problem.hosts_per_tor": 4},
-    "traffic/permutation_128": {},
-    "traffic/tata": {},
-    "traffic/world": {"problem.name": "backbone/africa"},
-}
-"""The other shipped scenarios, made so small that every design answers within seconds."""
 OPTIMA = {
     "analytics": "optimum",
     "brokering": "omniscient",
@@ -217,7 +53,7 @@ LONG = ("circuits/skewed_64", "updates/germany50_reweigh")
 TIME_LIMIT_S = 20.0
 REDUCED_TIME_LIMIT_S = 3.0
 CASES = [
-    *((name, changes, TIME_LIMIT_S) for name, changes in [*SCENARIOS.items(), *OVERLOADED.items()]),
+    *((name, changes, TIME_LIMIT_S) for name, changes in [*SMALL.items(), *OVERLOADED.items()]),
     *((name, changes, REDUCED_TIME_LIMIT_S) for name, changes in REDUCED.items()),
 ]
 
@@ -225,9 +61,9 @@ pytestmark = pytest.mark.slow
 
 
 def test_every_scenario_and_system_is_here() -> None:
-    assert {*SCENARIOS, *REDUCED} == set(scenario_names())
-    assert not SCENARIOS.keys() & REDUCED.keys()
-    assert {name.partition("/")[0] for name in SCENARIOS} == set(system_names())
+    assert {*SMALL, *REDUCED} == set(scenario_names())
+    assert not SMALL.keys() & REDUCED.keys()
+    assert {name.partition("/")[0] for name in SMALL} == set(system_names())
 
 
 @pytest.mark.parametrize("name", system_names())
