@@ -58,8 +58,11 @@ def write(page: Page, path: Path) -> None:
             "notes": lines(part.notes),
             "names": names,
             "pictures": [
-                _picture(one, one.title) for one in pictures if picture is None or not is_same(one, picture)
+                _picture(one, one.title)
+                for one in pictures
+                if is_wide(one) and (picture is None or not is_same(one, picture))
             ],
+            "stills": [Markup(drawing_svg(one, PICTURE_WIDTH)) for one in pictures if not is_wide(one)],
         }
         parts.append({**vars(part), **given})
     text = _template("report").render(
@@ -161,13 +164,7 @@ def _plotlyjs() -> str:
 
 
 def _picture(drawing: Drawing, title: str) -> dict[str, str | Markup]:
-    """Return the title of a picture of a plan, and the picture on a light and on a dark ground.
-
-    A chart has its own title, and stands on white in both.
-    """
-    if not is_wide(drawing):
-        chart = Markup(f'<div class="paper">{drawing_svg(drawing, PICTURE_WIDTH)}</div>')
-        return {"title": "", "light": chart, "dark": chart}
+    """Return the title of a picture of a plan, and the picture on a light and on a dark ground."""
     light, dark = (Markup(drawing_svg(drawing, PICTURE_WIDTH, dark=is_dark)) for is_dark in (False, True))
     return {"title": title, "light": light, "dark": dark}
 
