@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import Any
@@ -310,6 +311,8 @@ def run(highs: highspy.Highs, backend: str) -> Status:
     status = highs.getModelStatus()
     if status == HighsModelStatus.kUnboundedOrInfeasible:
         raise InfeasibleOrUnbounded(backend)
+    if status == HighsModelStatus.kNotset and limit_s < math.inf:
+        return Status.UNDECIDED  # HiGHS 1.13 sets none where a limit ends it before its algorithm begins
     if status not in STATUS:
         raise SolverFailure(f"{NAME} failed: {highs.modelStatusToString(status)}")
     return STATUS[status]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -248,6 +249,24 @@ class SteppedClock:
         if self.cancelled.is_set():
             return HighsModelStatus.kInterrupt
         return HighsModelStatus.kTimeLimit if self.run_s > self.limit_s else HighsModelStatus.kOptimal
+
+
+class WithoutStatus(SteppedClock):
+    """HiGHS that ends without a status."""
+
+    def getModelStatus(self) -> HighsModelStatus:  # noqa: N802
+        return HighsModelStatus.kNotset
+
+    def modelStatusToString(self, status: HighsModelStatus) -> str:  # noqa: N802
+        return {HighsModelStatus.kNotset: "Not Set"}[status]
+
+
+def test_a_search_without_a_status_is_undecided_under_a_limit_and_else_a_failure() -> None:
+    limited, unlimited = WithoutStatus(0.0), WithoutStatus(0.0)
+    assert highs.run(limited, "highs") is Status.UNDECIDED  # type: ignore[arg-type]
+    unlimited.limit_s = math.inf
+    with pytest.raises(SolverFailure, match="Not Set"):
+        highs.run(unlimited, "highs")  # type: ignore[arg-type]
 
 
 def test_a_clock_that_is_set_forward_does_not_end_a_search() -> None:
