@@ -29,7 +29,7 @@ def find_faults_across(
 
     tables  declarations by name
     valid   tables without faults
-    faulty  tables with columns of the right types and faults in some rows
+    faulty  tables with faults in some rows; cells that are no numbers may be texts
     build   makes a problem of tables
     """
     rounds: list[tuple[str, ...]] = []
@@ -84,7 +84,7 @@ def _repair_labels(column: Column, given: pd.Series, _: int) -> pd.Series | None
 
 def _repair_numbers(column: Column, given: pd.Series, place: int) -> pd.Series | None:
     """Return numbers with a valid one in place of faulty ones; None where none is known."""
-    values = given.astype(float)
+    values = pd.to_numeric(given, errors="coerce").astype(float)  # times may be texts still
     good = values.notna() & _satisfying(column, values)
     if good.all():
         return values

@@ -37,6 +37,11 @@ OTHER_NAMES: Final[Mapping[tuple[str, str], Sequence[str]]] = {
     ("latency", "time"): DELAYS,
     ("delay", "time"): DELAYS,
     ("max_latency", "time"): tuple(f"{most} {delay}" for most in ("max", "maximum") for delay in DELAYS),
+    ("commitment", "rate"): (
+        *("committed", "commit", "cdr", "committed rate", "commit rate", "committed data rate"),
+        *("minimum commit", "minimum commitment", "committed bandwidth", "commit level"),
+    ),
+    ("commitment", "data"): ("committed", "commit", "committed volume", "minimum commitment"),
     ("length", "distance"): ("distance", "fibre length", "fiber length", "route length", "span length"),
     ("arrival", "time"): ("arrival time", "start", "start time", "release", "release time"),
     ("start", "time"): ("start time", "arrival", "arrival time"),

@@ -138,9 +138,13 @@ def choose_sheets(
     declared = system.problem.table_by_name
     faults: list[str] = []
     unused: list[Sheet] = []
+    missing = [declared[name] for name in reading.missing if name not in chosen]
     for sheet, choice in zip(remaining, reading.choices, strict=True):
-        table = choice.table or _table_called(
-            sheet, [one for one in declared.values() if one.name not in chosen]
+        # a sheet with the name of a required table is that table, also where another lacks fewer columns
+        table = (
+            _table_called(sheet, missing)
+            or choice.table
+            or _table_called(sheet, [one for one in declared.values() if one.name not in chosen])
         )
         if table is not None:
             chosen[table] = sheet

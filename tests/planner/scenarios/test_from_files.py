@@ -344,3 +344,28 @@ def test_rows_for_each_direction_of_lines_to_buy_for_are_asked_about_and_an_opti
     written.path.unlink()
     written = write_scenario([tmp_path], system="capacity", settings={"direction": "bidirected"})
     assert load(written.path).make_problem().direction == "bidirected"
+
+
+def test_a_file_with_the_name_of_a_required_table_is_that_table(tmp_path: Path) -> None:
+    """Its columns are those of prices above a volume, too; what it lacks as contracts is said."""
+    (tmp_path / "usage.csv").write_text(
+        "Time,Region,Mbps\n2026-03-01 00:00,EU,120\n2026-03-01 00:05,EU,130\n"
+    )
+    (tmp_path / "contracts.csv").write_text("Provider,Region,Billing,Price per Mbps\ncogent,EU,95th,0.35\n")
+    done = planner("new", "scenario", tmp_path, "--system", "contracts")
+    assert done.code == 1
+    assert "contracts.csv: column 'capacity_mbps' is missing" in done.err
+    assert "no file is the table" not in done.err
+
+
+def test_times_in_doubt_beside_other_faults_are_said_with_them(tmp_path: Path) -> None:
+    (tmp_path / "usage.csv").write_text(
+        "Time,Region,Mbps\n01/03/2026 00:00,EU,120\n01/03/2026 00:05,EU,130\n"
+    )
+    (tmp_path / "contracts.csv").write_text(
+        "CDN,Region,Billing,Price per Mbps,Committed Mbps,Capacity Gbps\ncogent,EU,95th percentile,0.35,,1\n"
+    )
+    done = planner("new", "scenario", tmp_path, "--system", "contracts")
+    assert done.code == 1
+    assert "'01/03/2026 00:00' is 2026-03-01 or 2026-01-03; write the year first" in done.err
+    assert "contracts.csv row 2: commitment_mbps is empty; write 0, the default" in done.err
