@@ -23,7 +23,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -87,20 +87,20 @@ def digest_program(program: LinearProgram) -> str:
     return digest_of(program.sense.encode(), repr(float(program.offset)).encode(), *parts)
 
 
-def without_times(value: Any) -> Any:
-    """Return a JSON value without the seconds that runs took."""
+def without(value: Any, keys: Collection[str] = TIMES) -> Any:
+    """Return a JSON value without some keys of its objects, at any depth; default: those of times."""
     if isinstance(value, dict):
-        return {key: without_times(part) for key, part in value.items() if key not in TIMES}
-    return [without_times(part) for part in value] if isinstance(value, list) else value
+        return {key: without(part, keys) for key, part in value.items() if key not in keys}
+    return [without(part, keys) for part in value] if isinstance(value, list) else value
 
 
 def digest_json(value: Any) -> str:
     """Return the digest of an answer in JSON, without times."""
-    return digest_of(json.dumps(without_times(value), sort_keys=True, default=repr).encode())
+    return digest_of(json.dumps(without(value), sort_keys=True, default=repr).encode())
 
 
 def record_run(run: planner.Run) -> dict[str, Any]:
-    """Return what a design decided, as plain data."""
+    """Return status, values and digests of a run, as plain data."""
     proof = run.proof
     tables = {} if run.plan is None else run.plan.to_tables()
     return {
@@ -140,7 +140,7 @@ def record_scenario(name: str, seeds: Sequence[int], limit_s: float) -> dict[str
 def record_seed(
     scenario: Any, problem: Any, seed: int, options: Options, designs: dict[str, Any]
 ) -> dict[str, str]:
-    """Add what each design decides with a seed to `designs`; return digests of the answers in JSON."""
+    """Add the record of each design with a seed to `designs`; return digests of the answers in JSON."""
     with clock.count_cpu_seconds():
         runs = tuple(
             evaluate(scenario.system, problem, entry, options=options) for entry in entries(scenario)
@@ -206,7 +206,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator
 def differences_of_runs(
     place: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield what differs between two runs; nothing where both ended at the time limit."""
+    """Yield the differences of two runs; none where both ended at the time limit."""
     if old is None or new is None:
         yield place, "only in the second record" if old is None else "only in the first record"
         return
@@ -240,7 +240,7 @@ def differences_of_answers(
 
 
 def compare(first: Path, second: Path) -> int:
-    """Print what differs between two records; return the exit code."""
+    """Print the differences of two records; return the exit code."""
     old, new = (json.loads(path.read_text()) for path in (first, second))
     for one, other in ((old, "first"), (new, "second")):
         print(f"{other}: {one['about']['revision']}, {len(one['scenarios'])} scenarios")

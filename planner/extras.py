@@ -55,11 +55,10 @@ def explain_missing(feature: str, missing: ModuleNotFoundError, install: str | N
 def find_missing(module: str, feature: str) -> MissingPackage | None:
     """Return the error that says which package a feature needs; None where it is installed."""
     try:
-        import_module(module)
-    except ModuleNotFoundError as missing:
-        if missing.name != module:
-            raise
-        return explain_missing(feature, missing)
+        with needed_by(feature):
+            import_module(module)
+    except MissingPackage as missing:
+        return missing
     return None
 
 

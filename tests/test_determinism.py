@@ -7,9 +7,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from benchmarks.golden import without
 
 SCENARIOS = (
     ("traffic/abilene",),
@@ -23,7 +24,6 @@ SCENARIOS = (
 
 COMPILING = ("fairshare/own_data", "rotors/own_data")
 """Questions for which kernels are compiled."""
-TIMES = {"seconds", "compile_s", "own_s"}
 
 
 def compare(scenario: tuple[str, ...], folder: Path, hash_seed: int, threads: int, **settings: str) -> bytes:
@@ -38,21 +38,12 @@ def compare(scenario: tuple[str, ...], folder: Path, hash_seed: int, threads: in
         timeout=600,
     )
     assert done.returncode in (0, 3), done.stderr
-    answer = json.dumps(without_times(json.loads(done.stdout), str(folder))).encode()
+    answer = json.dumps(without(json.loads(done.stdout))).replace(str(folder), "FOLDER").encode()
     plans = sorted(folder.glob("*/**/*.csv"))
     assert plans, "no plan was written"
     return b"\n".join(
         [answer, *(str(path.relative_to(folder)).encode() + path.read_bytes() for path in plans)]
     )
-
-
-def without_times(value: Any, folder: str) -> Any:
-    """Return a JSON value without the seconds that runs took, and without the folder of this run."""
-    if isinstance(value, dict):
-        return {key: without_times(one, folder) for key, one in value.items() if key not in TIMES}
-    if isinstance(value, list):
-        return [without_times(one, folder) for one in value]
-    return value.replace(folder, "FOLDER") if isinstance(value, str) else value
 
 
 @pytest.mark.slow(minutes=0.5)

@@ -15,6 +15,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
 
 from planner.extras import USERS_EXTRAS
 
@@ -40,6 +41,12 @@ def setup() -> configparser.ConfigParser:
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg")
     return parser
+
+
+def required_names(text: str) -> set[str]:
+    """Return the packages that a list of requirements in setup.cfg names."""
+    lines = [line.strip() for line in text.splitlines()]
+    return {re.split(r"[<>=\[; ]", line)[0] for line in lines if line and not line.startswith("#")}
 
 
 def source_packages() -> set[str]:
@@ -223,17 +230,13 @@ def imported_packages(path: Path) -> set[str]:
 def test_every_package_that_code_imports_is_declared() -> None:
     """A package that only another one brings is gone when that one no longer needs it."""
     lists = [setup()["options"]["install_requires"], *setup()["options.extras_require"].values()]
-    declared = {
-        re.split(r"[<>=\[; ]", line.strip())[0].lower().replace("_", "-")
-        for line in "\n".join(lists).splitlines()
-        if line.strip() and not line.strip().startswith("#")
-    }
+    declared = {canonicalize_name(name) for text in lists for name in required_names(text)}
     owners = packages_distributions()
     undeclared = set()
     for package in ("planner", "models/planner_models", "dashboards/planner_dashboard"):
         for path in (ROOT / package).rglob("*.py"):
             for module in imported_packages(path) - set(sys.stdlib_module_names) - OWN:
-                names = {name.lower().replace("_", "-") for name in owners.get(module, [module])}
+                names = {canonicalize_name(name) for name in owners.get(module, [module])}
                 if declared.isdisjoint(names):
                     undeclared.add(module)
     assert undeclared == PARTS.keys()
@@ -248,9 +251,7 @@ def test_every_dependency_has_its_licence_listed() -> None:
     }
     optional = [setup()["options.extras_require"][extra] for extra in USERS_EXTRAS]
     required = {
-        re.split(r"[<>=\[; ]", line.strip())[0]
-        for line in "\n".join([setup()["options"]["install_requires"], *optional]).splitlines()
-        if line.strip() and not line.strip().startswith("#")
+        name for text in [setup()["options"]["install_requires"], *optional] for name in required_names(text)
     }
     assert listed == required
 
@@ -273,9 +274,5 @@ def test_every_pinned_package_has_its_hashes(lock: str, at_least: int) -> None:
 def test_the_base_has_the_versions_of_the_whole_environment() -> None:
     everything, base = pinned_in("all"), pinned_in("base")
     assert {name: everything.get(name) for name in base} == base
-    required = {
-        re.split(r"[<>=\[; ]", line.strip())[0].lower().replace("_", "-")
-        for line in setup()["options"]["install_requires"].splitlines()
-        if line.strip() and not line.strip().startswith("#")
-    }
+    required = {canonicalize_name(name) for name in required_names(setup()["options"]["install_requires"])}
     assert required <= set(base)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import planner
+from benchmarks.golden import without
 from planner.contract.parameters import parameters_of
 from planner.contract.system import System
 from planner.errors import InputError
@@ -57,12 +58,6 @@ def two_designs(system: System) -> list[str]:
 @functools.cache
 def compared(name: str) -> Any:
     return planner.compare(sample(name), designs=two_designs(find_system(name)), time_limit_s=TIME_LIMIT_S)
-
-
-def without_times(plain: Any) -> Any:
-    if isinstance(plain, dict):
-        return {key: without_times(value) for key, value in plain.items() if key not in UNREPEATABLE}
-    return [without_times(one) for one in plain] if isinstance(plain, list) else plain
 
 
 def require_presentable(result: Result) -> None:
@@ -243,7 +238,9 @@ def test_the_command_line_answers_as_python_does(tmp_path: Path) -> None:
     def same(plain: Any, *words: str) -> None:
         done = commands.planner(*words, "--json")
         assert done.code == 0, done.err
-        assert without_times(json.loads(done.out)) == without_times(json.loads(json.dumps(plain)))
+        assert without(json.loads(done.out), UNREPEATABLE) == without(
+            json.loads(json.dumps(plain)), UNREPEATABLE
+        )
 
     compared = planner.compare(name, designs=designs, changes={"problem.scale": 0.5}, **options)
     changes = ["--set", "problem.scale=0.5"]
@@ -267,7 +264,7 @@ def test_a_problem_in_memory_gives_the_answer_of_its_scenario() -> None:
     whole = planner.compare(scenario, designs=["ecmp"], changes={"problem.scale": 0.5})
     problem = planner.load("traffic/abilene", changes={"problem.scale": 1.0}).make_problem()
     alone = planner.compare(problem, designs=["ecmp"], changes={"problem.scale": 0.5})
-    assert without_times(alone.to_dict()) == without_times(whole.to_dict())
+    assert without(alone.to_dict(), UNREPEATABLE) == without(whole.to_dict(), UNREPEATABLE)
 
 
 def test_parameters_of_a_design_are_plain_arguments() -> None:

@@ -312,7 +312,7 @@ def run(highs: highspy.Highs, backend: str) -> Status:
     if status == HighsModelStatus.kUnboundedOrInfeasible:
         raise InfeasibleOrUnbounded(backend)
     if status == HighsModelStatus.kNotset and limit_s < math.inf:
-        return Status.UNDECIDED  # HiGHS 1.13 sets none where a limit ends it before its algorithm begins
+        return Status.UNDECIDED  # seen of HiGHS 1.13 where a limit of CPU time interrupts it
     if status not in STATUS:
         raise SolverFailure(f"{NAME} failed: {highs.modelStatusToString(status)}")
     return STATUS[status]

@@ -88,7 +88,7 @@ def write(page: Page, path: Path) -> None:
 def save_pictures(page: Page, folder: Path) -> int:
     """Write each of the page's charts as `folder/<title>.svg` and return their number.
 
-    raises  NoBrowser where there is no browser to draw them with, and MissingPackage without plotly
+    raises  NoBrowser where there is no browser to draw them with, and MissingPackage without kaleido
     """
     with needed_by("a picture"):
         import kaleido  # noqa: F401

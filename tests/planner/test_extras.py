@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from functools import cache
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from planner import extras
 from planner.scenarios.catalogue import find_system, system_names
@@ -42,11 +42,6 @@ run()
 """
 
 
-def canonical(name: str) -> str:
-    """Return the name of a distribution as indices of packages write it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 @cache
 def modules_outside_the_base() -> frozenset[str]:
     """The installed top-level modules that come with no package that the base needs."""
@@ -55,11 +50,15 @@ def modules_outside_the_base() -> frozenset[str]:
         needed |= new
         lines = [Requirement(line) for name in new for line in requires(name) or []]
         new = {
-            canonical(line.name) for line in lines if not line.marker or line.marker.evaluate({"extra": ""})
+            canonicalize_name(line.name)
+            for line in lines
+            if not line.marker or line.marker.evaluate({"extra": ""})
         }
         new = {name for name in new - needed if is_installed(name)}
     owners = packages_distributions()
-    return frozenset(module for module, names in owners.items() if needed.isdisjoint(map(canonical, names)))
+    return frozenset(
+        module for module, names in owners.items() if needed.isdisjoint(map(canonicalize_name, names))
+    )
 
 
 def is_installed(name: str) -> bool:
