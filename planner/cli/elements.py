@@ -151,5 +151,5 @@ def _answer(result: Failures | Upgrades, page: Page, reports: Reports, as_json: 
     write_files(lambda: page, reports)
     answer(page, result.to_dict, as_json)
     if result.is_interrupted:
-        say("stopped before the end")
+        say("interrupted before the end")
     raise typer.Exit(result.exit_code)

@@ -127,7 +127,7 @@ def sweep(
         f"{counted(result.made, 'runs')} made now"
     )
     if result.interrupted:
-        say("stopped before the end; the same command continues from here")
+        say("interrupted before the end; the same command continues from here")
     raise typer.Exit(result.exit_code)
 
 

@@ -241,7 +241,7 @@ def _run(
         done = run_grid(whole, store, workers=workers, advance=advance)
         if done.interrupted:
             hint = f"; finished runs are in {out}, the same command goes on" if out else ""
-            raise Stopped(f"stopped before the end{hint}")
+            raise Stopped(f"interrupted before the end{hint}")
         return done.runs
 
 

@@ -359,7 +359,7 @@ def test_an_interrupted_measurement_says_how_to_continue(
     monkeypatch.setattr(measurement, "run_grid", mock.Mock(return_value=stopped))
     with pytest.raises(measurement.Stopped, match="the same command goes on"):
         measurement.measure(["traffic"], out=tmp_path / "store")
-    with pytest.raises(measurement.Stopped, match=r"stopped before the end$"):
+    with pytest.raises(measurement.Stopped, match=r"interrupted before the end$"):
         measurement.curves(["traffic"])
 
 

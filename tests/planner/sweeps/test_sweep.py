@@ -218,7 +218,7 @@ def test_after_ctrl_c_running_batches_end_and_the_same_command_continues(scenari
     assert process.returncode == 130
     lines = said.splitlines()
     assert lines[0] == "finishing the submitted runs; interrupt again to end at once"
-    assert lines[-1] == "stopped before the end; the same command continues from here"
+    assert lines[-1] == "interrupted before the end; the same command continues from here"
     with Store("st") as store:
         kept = store.runs()
     assert 3 <= len(kept) < 400
