@@ -21,12 +21,12 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 
-from planner import clock
 from planner.arrays import Floats, Ints
 from planner.backends.dispatch import solve
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.backends.solution import Solution
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.capacity.plan.module_limits import largest_counts, largest_unit
 from planner_models.capacity.plan.routing import (
     FlowProgram,
@@ -82,9 +82,7 @@ class Master:
         self.problem, self.options = problem, options
         self.program = FlowProgram(problem)
         self.cuts: list[Cut] = []
-        self.end: float | None = None
-        if options.time_limit_s is not None:
-            self.end = clock.now() + options.time_limit_s
+        self.deadline = Deadline.of(options)
         flows = self.program.flow_columns * len(problem.year_numbers)
         is_compact = not problem.states.names and flows <= MOST_FLOWS
         self.has_flow = bool(problem.routing_cost.any()) or is_compact
@@ -96,11 +94,6 @@ class Master:
     def shape(self) -> tuple[int, int]:
         """Number of years, and of states with the one without failures."""
         return len(self.problem.year_numbers), 1 + len(self.problem.states.names)
-
-    @property
-    def is_late(self) -> bool:
-        """Return whether the time is over."""
-        return self.end is not None and clock.now() >= self.end
 
     def build(
         self, *, objective: Objective, allowed: float | Floats | None = None, integer: bool = True
@@ -285,8 +278,7 @@ class Master:
         self, *, objective: Objective, allowed: float | Floats | None = None, integer: bool = True
     ) -> Solution:
         """Return the solution of the master as it is."""
-        left = None if self.end is None else max(self.end - clock.now(), 0.01)
-        options = replace(self.options, time_limit_s=left)
+        options = self.deadline.options(self.options, minimum_s=0.01)
         if not integer:
             options = replace(options, gap=None)
         return solve(self.build(objective=objective, allowed=allowed, integer=integer), options)
@@ -319,7 +311,7 @@ class Master:
                 least = shed + cut_off + float(price @ capacity[year])
                 self.cuts.append(Cut(year=year, state=state, price=price, least=least))
                 added += 1
-                if self.is_late:
+                if self.deadline.is_over:
                     return added
         return added
 
@@ -349,6 +341,6 @@ class Master:
                 bound=bound,
                 is_final=added == 0,
             )
-            if not added or self.is_late:
+            if not added or self.deadline.is_over:
                 return last
         return last

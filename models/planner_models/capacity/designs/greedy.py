@@ -6,6 +6,7 @@ from typing import Final
 
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.capacity.designs.decision import decide
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.purchase_search import PurchaseSearch
@@ -20,7 +21,7 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
     What a module saves is found by the dual prices of the linear program of what fits in a state. At the time
     limit, the purchases so far are the plan: it may leave demand unserved, or modules that are not needed.
     """
-    search = PurchaseSearch.start(problem, until=options.deadline())
+    search = PurchaseSearch.start(problem, deadline=Deadline.of(options))
     search.climb()
     search.drop()
     return decide(problem, search.counts, options=options, guarantees=KEPT, is_cut=search.is_cut)

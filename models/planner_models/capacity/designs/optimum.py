@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options, Service
+from planner.search.deadline import Deadline
 from planner_models.capacity.designs.cutting_planes import Master
 from planner_models.capacity.designs.decision import decide
 from planner_models.capacity.designs.least_cost import buy_at_least_cost
@@ -72,7 +72,7 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
         least_cost=answer.least_cost,
         gap=gap,
         backend="cutting planes",
-        is_cut=master.is_late,
+        is_cut=master.deadline.is_over,
     )
 
 
@@ -80,12 +80,11 @@ def _network_design(
     problem: CapacityPlanning, options: Options, gap: float, must: float
 ) -> Decision[Purchases] | None:
     """Return the cheapest purchases of one year in which all fits; None where no plan was found."""
-    started = clock.now()
+    deadline = Deadline.of(options)
     solution = buy_at_least_cost(problem, replace(options, gap=gap))
     if solution.counts is None:
         return None
     least = None if solution.bound is None else solution.bound + problem.installed_cost
-    limit_s = options.time_limit_s
     return decide(
         problem,
         serve_small_demands(problem, solution.counts[None, :]),
@@ -94,7 +93,7 @@ def _network_design(
         least_cost=least,
         gap=gap,
         backend="network design",
-        is_cut=limit_s is not None and clock.now() - started >= limit_s,
+        is_cut=deadline.is_over,
     )
 
 
@@ -120,7 +119,7 @@ def _least_cost(master: Master) -> _Answer:
     start.climb()
     start.drop()
     best, bound = start.counts, None if relaxed is None else relaxed.bound
-    if not master.is_late:
+    if not master.deadline.is_over:
         chosen = master.iterate(allowed=must)
         if chosen is not None:
             bound = chosen.bound if bound is None else max(bound, chosen.bound or bound)
@@ -142,7 +141,7 @@ def _within_budget(master: Master, must: float, offered: float) -> _Answer:
         if chosen.is_final and _rank(problem, chosen.counts) < _rank(problem, best):
             best = chosen.counts
     reached = _rank(problem, best)[0]
-    if reached > least + FITS * offered or master.is_late:
+    if reached > least + FITS * offered or master.deadline.is_over:
         return _Answer(counts=best, least_unserved=least, least_cost=None)
     final = master.iterate(allowed=reached + FITS * offered / 2)  # to which ranks are rounded
     if final is None:

@@ -46,7 +46,7 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
         least_cost=relaxed.bound,
         guarantees=KEPT,
         backend="cutting planes",
-        is_cut=master.is_late,
+        is_cut=master.deadline.is_over,
     )
 
 

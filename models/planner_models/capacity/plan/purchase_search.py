@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats
+from planner.search.deadline import NEVER, Deadline
 from planner_models.capacity.plan.check import least_shed
 from planner_models.capacity.plan.routing import (
     FlowProgram,
@@ -52,7 +52,7 @@ class PurchaseSearch:
     most      (Y, M) most that may be bought in each year; None: what the problem allows
     steps     purchases in their order
     programs  linear programs that were solved
-    until     reading of the clock at which buying and dropping end; None for never
+    deadline  at which buying and dropping end
     is_cut    whether they ended there
     """
 
@@ -62,17 +62,17 @@ class PurchaseSearch:
     most: Floats | None = None
     steps: list[Step] = field(default_factory=list)
     programs: int = 0
-    until: float | None = None
+    deadline: Deadline = NEVER
     is_cut: bool = False
 
     @classmethod
     def start(
-        cls, problem: CapacityPlanning, program: FlowProgram | None = None, *, until: float | None = None
+        cls, problem: CapacityPlanning, program: FlowProgram | None = None, *, deadline: Deadline = NEVER
     ) -> PurchaseSearch:
         """Return a search that has bought nothing."""
         shape = (len(problem.year_numbers), len(problem.options.link))
         counts = np.zeros(shape)
-        return cls(problem=problem, program=program or FlowProgram(problem), counts=counts, until=until)
+        return cls(problem=problem, program=program or FlowProgram(problem), counts=counts, deadline=deadline)
 
     def only(self, counts: Floats) -> None:
         """Allow no other purchases than these, (Y, M)."""
@@ -107,7 +107,7 @@ class PurchaseSearch:
 
     def _is_late(self) -> bool:
         """Return whether time is up, and remember it."""
-        self.is_cut |= self.until is not None and clock.now() >= self.until
+        self.is_cut |= self.deadline.is_over
         return self.is_cut
 
     def _buy(self, year: int, state: int) -> bool:

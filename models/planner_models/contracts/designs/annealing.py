@@ -13,13 +13,13 @@ source  Kirkpatrick et al., Science 1983 (simulated annealing)
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit
+from planner.search.deadline import NEVER, Deadline
 from planner_models.contracts.designs.free_windows import price_at
 from planner_models.contracts.designs.program import Region
 
@@ -133,12 +133,12 @@ def choose(
     schedule: Schedule,
     *,
     random: np.random.Generator,
-    time_left: Callable[[], float] | None = None,
+    deadline: Deadline = NEVER,
 ) -> Annealed:
     """Return free windows and billed levels, from levels (N,) at first.
 
     schedule   `GIVEN_LEVELS` keeps the levels; `ALL` changes them too
-    time_left  function that returns the seconds left, after which the best choice so far is returned
+    deadline  after which the best choice so far is returned
     """
     limits = _find_limits(region, level)
     able = int((limits.slots > 0).sum())
@@ -154,7 +154,7 @@ def choose(
     for turn in range(1, moves + 1, MOVES_PER_CALL):
         turns = (turn, min(turn + MOVES_PER_CALL, moves + 1))
         _anneal(limits, state, best, amounts, turns, cooling, unit, schedule, random)
-        if time_left is not None and time_left() <= 0:
+        if deadline.is_over:
             break
     return Annealed(limits.forced | best[0], best[1], float(amounts[0]))
 

@@ -7,7 +7,6 @@ levels and the loads of contracts that are billed by the mean are a linear progr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from planner import backends
 from planner.arrays import Bools, Floats
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.contracts.designs import burst_sets
 from planner_models.contracts.designs.program import Region
 
@@ -95,19 +95,16 @@ def is_complete(region: Region, filling: Filling) -> bool:
 
 
 def complete(
-    region: Region, level: Floats, options: Options, *, time_left: Callable[[], float] | None = None
+    region: Region, level: Floats, options: Options, *, deadline: Deadline = NEVER
 ) -> Filling | None:
     """Return a filling that carries all traffic, from levels raised to that end; None where none does.
 
     Levels rise together, by the same share of what is between them and the most loads. Then free windows are
     kept, and a linear program lowers the levels again. Where no time is left, the first that carry all stay.
 
-    time_left  function that returns the seconds left; None: any number
+    deadline  when the search ends
     """
     highest = region.level_limits[1]
-
-    def is_late() -> bool:
-        return time_left is not None and time_left() <= 0
 
     def attempt(middle: float) -> tuple[Filling, Bools]:
         raised = level + middle * (highest - level)
@@ -121,7 +118,7 @@ def complete(
             return None
         low, high = 0.0, 1.0
         for _ in range(RAISES):
-            if is_late():
+            if deadline.is_over:
                 return best
             middle = (low + high) / 2
             now, chosen = attempt(middle)
@@ -130,10 +127,9 @@ def complete(
                 best, is_free = (now, chosen) if now.cost <= best.cost else (best, is_free)
             else:
                 low = middle
-    if is_late():
+    if deadline.is_over:
         return best
-    if time_left is not None:
-        options = replace(options, time_limit_s=max(time_left(), 1e-3))
+    options = deadline.options(options)
     better = _solve_for_free_windows(region, levels_of(region, best.load), is_free, options)
     return best if better is None or better.cost >= best.cost else better
 
@@ -207,12 +203,12 @@ def levels_of(region: Region, load: Floats) -> Floats:
 
 
 def search(
-    region: Region, level: Floats, *, is_enough: Callable[[float], bool], time_left: Callable[[], float]
+    region: Region, level: Floats, *, is_enough: Callable[[float], bool], deadline: Deadline
 ) -> Floats:
     """Return levels (N,) that the master program rates no worse, by changing one or two at a time.
 
     is_enough  function that returns whether a cost ends the search
-    time_left  function that returns the seconds left
+    deadline   when the search ends
     """
     least, most = region.level_limits
     floor = np.maximum(least, np.minimum(region.commitment, most))
@@ -227,7 +223,7 @@ def search(
             for contract in paid.tolist():
                 size = step * float(most[paid].max())
                 for changed in _changed_levels(level, contract, size, floor, most):
-                    if is_enough(cost) or time_left() <= 0:
+                    if is_enough(cost) or deadline.is_over:
                         return level
                     lower = cost * (1 - LEAST_CHANGE)
                     now = master.rate(changed, lower)

@@ -10,13 +10,13 @@ source  Land and Doig, Econometrica 1960 (branch and bound)
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from planner import backends
 from planner.arrays import Floats
 from planner.contract.proof import Status
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.contracts.designs import program
 from planner_models.contracts.designs.program import Region
 
@@ -32,20 +32,20 @@ class IntervalBound(NamedTuple):
 
 
 def find_bound(
-    region: Region, *, known: float, enough: float, options: Options, time_left: Callable[[], float]
+    region: Region, *, known: float, enough: float, options: Options, deadline: Deadline
 ) -> IntervalBound:
     """Return a bound on the bill of the region, at least `known`.
 
     known      a bound that is proven already
     enough     bound at which the search stops
-    time_left  function that returns the seconds left
+    deadline   when the search ends
     """
     paid = ~region.is_mean
     least, most = (float(limit[paid].sum()) for limit in region.level_limits)
     open_intervals: list[tuple[float, float, float, Floats | None]] = [(known, least, most, None)]
     for _ in range(MOST_INTERVALS):
         bound, low, high, level = open_intervals[0]
-        if bound >= enough or time_left() <= 0 or high - low <= 1e-6 * max(most, 1.0):
+        if bound >= enough or deadline.is_over or high - low <= 1e-6 * max(most, 1.0):
             break
         heapq.heappop(open_intervals)
         middle = (low + high) / 2

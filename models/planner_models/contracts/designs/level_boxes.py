@@ -14,13 +14,13 @@ source  Tuy, SIAM Journal on Optimization 2000 (monotonic optimization: branch, 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.compiled import njit
+from planner.search.deadline import Deadline
 from planner_models.contracts.designs.interval_bound import IntervalBound
 from planner_models.contracts.designs.program import Region, group_windows
 
@@ -148,22 +148,20 @@ def is_suitable(region: Region) -> bool:
     return bool((region.free > 0).any()) and int((~region.is_mean).sum()) <= MOST_LEVELS
 
 
-def find_bound(
-    region: Region, *, known: float, enough: float, time_left: Callable[[], float]
-) -> IntervalBound:
+def find_bound(region: Region, *, known: float, enough: float, deadline: Deadline) -> IntervalBound:
     """Return a bound on the bill of the region, at least `known`, and the highest levels of its last box.
 
     The bound is raised towards `enough` by half of what is left each time, as low bills are proven soon.
 
     known      a bound that is proven already
     enough     bound at which the search stops
-    time_left  function that returns the seconds left
+    deadline   when the search ends
     """
     boxes, level = _Boxes(region), None
-    while known < enough and level is None and time_left() > 0:
+    while known < enough and level is None and not deadline.is_over:
         middle = (known + enough) / 2
         boxes.enough = enough if enough - middle <= LAST_RAISE * enough else middle
-        bound, level = _branch(boxes, time_left)
+        bound, level = _branch(boxes, deadline)
         known = max(known, bound)
     if level is None:
         return IntervalBound(known, None)
@@ -172,14 +170,14 @@ def find_bound(
     return IntervalBound(known, levels)
 
 
-def _branch(boxes: _Boxes, time_left: Callable[[], float]) -> tuple[float, Floats | None]:
+def _branch(boxes: _Boxes, deadline: Deadline) -> tuple[float, Floats | None]:
     """Return a bound of up to `boxes.enough`, and the highest levels (n,) of a box that is left."""
     first = Box(boxes.cost(boxes.least), boxes.least, boxes.most)
     heap = [(first.bound, 0, first)]
     for turn in range(1, MOST_BOXES, 2):
         if not heap:
             return boxes.enough, None
-        if time_left() <= 0:
+        if deadline.is_over:
             break
         _, _, box = heapq.heappop(heap)
         ranges = (box.high - box.low) * boxes.price

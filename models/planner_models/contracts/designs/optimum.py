@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Floats
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import OPTIMAL_GAP, Proof, RankProof, Status
 from planner.options import Options, Service
+from planner.search.deadline import Deadline
 from planner_models.contracts.designs import (
     burst_sets,
     cents,
@@ -122,13 +122,13 @@ def _plan(problem: Month, *, method: Method, options: Options, use_free_windows:
     shortage = prove_shortage(problem, options)
     if shortage is not None:
         return Decision(plan=None, proof=shortage)
-    until = clock.now() + (DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s)
+    deadline = Deadline.of(options, default_s=DEFAULT_TIME_LIMIT_S)
     load = np.zeros((problem.windows, len(problem.names)))
     bound: float | None = 0.0
     backend = ""
     for row in range(len(problem.regions)):
         region = Region.of(problem, row, use_free_windows=use_free_windows)
-        share = (until - clock.now()) / (len(problem.regions) - row)
+        share = deadline.left_s / (len(problem.regions) - row)
         done = plan_region(region, method=method, options=options, time_limit_s=share)
         if done.load is None:
             proof = Proof(status=Status.UNDECIDED, backend=done.backend)
@@ -136,24 +136,24 @@ def _plan(problem: Month, *, method: Method, options: Options, use_free_windows:
         load[:, region.contracts] = done.load
         bound = None if bound is None or done.bound is None else bound + done.bound
         backend = done.backend
-    return _decide(problem, load, bound, backend, options, until)
+    return _decide(problem, load, bound, backend, options, deadline)
 
 
 def plan_region(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:
     """Plan one region, within its limit of switching where it has one."""
     if region.moved_share >= 1 or len(region.traffic) < 2 or not len(region.contracts):
         return _plan_freely(region, method=method, options=options, time_limit_s=time_limit_s)
-    until = clock.now() + time_limit_s
+    deadline = Deadline.after(time_limit_s)
     gap = DEFAULT_GAP if options.gap is None else options.gap
     limited = replace(options, gap=min(gap, 1e-4), time_limit_s=max(time_limit_s / 4, LEAST_SOLVE_S))
     if method == "exact":
-        return _solve_exactly(region, limited, until)
-    free_until = clock.now() + time_limit_s / 4
+        return _solve_exactly(region, limited, deadline)
+    quarter = deadline.share(0.25)
     free = _plan_freely(
         switching.without_limit(region), method="search", options=options, time_limit_s=time_limit_s / 4
     )
     assert free.load is not None
-    if switching.is_within_limit(region, free.load) and clock.now() < free_until:
+    if switching.is_within_limit(region, free.load) and not quarter.is_over:
         return free
     bounds = (switching.find_bound(region, limited), free.bound)
     bound = max((one for one in bounds if one is not None), default=None)
@@ -162,12 +162,12 @@ def plan_region(region: Region, *, method: Method, options: Options, time_limit_
         free.load,
         limited,
         is_enough=lambda cost: bound is not None and cost <= bound * (1 + gap) + CENT,
-        time_left=lambda: until - clock.now(),
+        deadline=deadline,
     )
     done = RegionDecision(load, free_windows.load_cost(region, load), bound, free.backend)
     is_small = method == "auto" and region.most.size <= MOST_BINARIES
     if is_small and (bound is None or (done.cost or 0.0) > bound * (1 + gap) + CENT):
-        return _best_of(region, done, _solve_exactly(region, replace(limited, gap=gap), until))
+        return _best_of(region, done, _solve_exactly(region, replace(limited, gap=gap), deadline))
     return done
 
 
@@ -182,25 +182,22 @@ def _best_of(region: Region, done: RegionDecision, exact: RegionDecision) -> Reg
 
 def _plan_freely(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:
     """Plan one region: levels from the relaxation, the integer program where small, search, and the bound."""
-    until = clock.now() + time_limit_s
+    deadline = Deadline.after(time_limit_s)
     if not len(region.contracts):
         return RegionDecision(np.zeros((len(region.traffic), 0)), 0.0, 0.0, "no contracts")
     gap = DEFAULT_GAP if options.gap is None else options.gap
-    relaxed = replace(options, gap=min(gap, 1e-4), time_limit_s=max(until - clock.now(), LEAST_SOLVE_S))
+    relaxed = deadline.options(replace(options, gap=min(gap, 1e-4)), minimum_s=LEAST_SOLVE_S)
     if method == "exact":
-        return _solve_exactly(region, relaxed, until)
+        return _solve_exactly(region, relaxed, deadline)
 
-    def time_left() -> float:
-        return until - clock.now()
-
-    levels, bound, backend = _rate_relaxations(region, relaxed, lambda: time_left() - RELAXED * time_limit_s)
-    best = _fill_first(region, levels[0], relaxed, time_left)
+    levels, bound, backend = _rate_relaxations(region, relaxed, deadline.share(1 - RELAXED))
+    best = _fill_first(region, levels[0], relaxed, deadline)
 
     def is_open() -> bool:
         return bound is None or best.cost > bound * (1 + gap) + CENT
 
-    if method == "auto" and region.most.size <= MOST_BINARIES and is_open() and time_left() > 0:
-        exact = _solve_exactly(region, replace(relaxed, gap=gap), until - time_left() / 2)
+    if method == "auto" and region.most.size <= MOST_BINARIES and is_open() and not deadline.is_over:
+        exact = _solve_exactly(region, replace(relaxed, gap=gap), deadline.share_left(0.5))
         bound = max((one for one in (bound, exact.bound) if one is not None), default=None)
         if exact.load is not None and exact.cost is not None and exact.cost < best.cost:
             best = free_windows.Filling(exact.load, 0.0, exact.cost)
@@ -210,17 +207,17 @@ def _plan_freely(region: Region, *, method: Method, options: Options, time_limit
         best,
         enough=0.0 if bound is None else bound * (1 + gap),
         options=relaxed,
-        time_left=lambda: time_left() - KEPT * time_limit_s,
+        deadline=deadline.share(1 - KEPT),
     )
-    if bound is not None and is_open() and time_left() > 0:
-        bound, other = _raise_bound(region, bound, best.cost / (1 + gap), relaxed, time_left)
-        if other is not None and time_left() > 0:
-            best = _better(best, free_windows.complete(region, other, relaxed, time_left=time_left))
+    if bound is not None and is_open() and not deadline.is_over:
+        bound, other = _raise_bound(region, bound, best.cost / (1 + gap), relaxed, deadline)
+        if other is not None and not deadline.is_over:
+            best = _better(best, free_windows.complete(region, other, relaxed, deadline=deadline))
     return RegionDecision(best.load, best.cost, bound, backend)
 
 
 def _raise_bound(
-    region: Region, known: float, enough: float, options: Options, time_left: Callable[[], float]
+    region: Region, known: float, enough: float, options: Options, deadline: Deadline
 ) -> interval_bound.IntervalBound:
     """Return a bound on the bill, at least `known`, by branching on levels where few, or on their sum.
 
@@ -229,12 +226,10 @@ def _raise_bound(
     found = interval_bound.IntervalBound(known, None)
     has_few_levels = level_boxes.is_suitable(region)
     if region.is_mean.any() or not has_few_levels:
-        kept = time_left() / 2 if has_few_levels else 0.0
-        found = interval_bound.find_bound(
-            region, known=known, enough=enough, options=options, time_left=lambda: time_left() - kept
-        )
-    if has_few_levels and found.bound < enough and time_left() > 0:
-        return level_boxes.find_bound(region, known=found.bound, enough=enough, time_left=time_left)
+        end = deadline.share_left(0.5) if has_few_levels else deadline
+        found = interval_bound.find_bound(region, known=known, enough=enough, options=options, deadline=end)
+    if has_few_levels and found.bound < enough and not deadline.is_over:
+        return level_boxes.find_bound(region, known=found.bound, enough=enough, deadline=deadline)
     return found
 
 
@@ -245,18 +240,18 @@ def _search_levels(
     *,
     enough: float,
     options: Options,
-    time_left: Callable[[], float],
+    deadline: Deadline,
 ) -> free_windows.Filling:
     """Return the best of a filling and those of searches from each of `levels`.
 
     enough     cost at which the searches end
-    time_left  function that returns the seconds left
+    deadline   when the search ends
     """
     for level in levels if (region.free > 0).any() else ():
-        if best.cost <= enough + CENT or time_left() <= 0:
+        if best.cost <= enough + CENT or deadline.is_over:
             break
-        found = free_windows.search(region, level, is_enough=lambda cost: cost <= enough, time_left=time_left)
-        best = _better(best, free_windows.complete(region, found, options, time_left=time_left))
+        found = free_windows.search(region, level, is_enough=lambda cost: cost <= enough, deadline=deadline)
+        best = _better(best, free_windows.complete(region, found, options, deadline=deadline))
     return best
 
 
@@ -265,15 +260,13 @@ def _better(best: free_windows.Filling, other: free_windows.Filling | None) -> f
     return best if other is None or other.cost >= best.cost else other
 
 
-def _fill_first(
-    region: Region, level: Floats, options: Options, time_left: Callable[[], float]
-) -> free_windows.Filling:
+def _fill_first(region: Region, level: Floats, options: Options, deadline: Deadline) -> free_windows.Filling:
     """Return a filling that carries all traffic, from levels (N,); one of little work where time is over."""
     nothing_free = np.zeros(region.most.shape, dtype=bool)  # only by rounding: the highest levels carry all
     best = free_windows.fill(region, region.level_limits[1], nothing_free)
-    if time_left() > 0:
-        best = free_windows.complete(region, level, options, time_left=time_left) or best
-    if time_left() > 0:
+    if not deadline.is_over:
+        best = free_windows.complete(region, level, options, deadline=deadline) or best
+    if not deadline.is_over:
         return best
     for load in (
         pour_commitments_first(region),
@@ -285,7 +278,7 @@ def _fill_first(
 
 
 def _rate_relaxations(
-    region: Region, options: Options, time_left: Callable[[], float]
+    region: Region, options: Options, deadline: Deadline
 ) -> tuple[list[Floats], float | None, str]:
     """Return levels to search from, the bound, and the backend.
 
@@ -299,19 +292,19 @@ def _rate_relaxations(
     for free_share in FREE_SHARES:
         built = program.build(region, free_share=free_share)
         if free_share < 1.0:  # the first one gives the bound
-            options = replace(options, time_limit_s=max(time_left(), LEAST_SOLVE_S))
+            options = deadline.options(options, minimum_s=LEAST_SOLVE_S)
         solution = backends.solve(built.program, options)
         backend = solution.backend or backend
         if free_share == 1.0:
             bound = solution.bound
         if solution.x is None:
-            if time_left() <= 0:
+            if deadline.is_over:
                 break
             continue
         level = built.levels(solution.x)
         rated.append((master.rate(level), level))
         best = min(cost for cost, _ in rated)
-        if (region.free == 0).all() or time_left() <= 0 or rated[-1][0] > WORSE * best:
+        if (region.free == 0).all() or deadline.is_over or rated[-1][0] > WORSE * best:
             break
     if not rated:
         return [region.level_limits[1]], bound, backend
@@ -319,10 +312,10 @@ def _rate_relaxations(
     return [rated[at][1] for at in sorted({best_at, 0}, reverse=True)], bound, backend
 
 
-def _solve_exactly(region: Region, options: Options, until: float) -> RegionDecision:
+def _solve_exactly(region: Region, options: Options, deadline: Deadline) -> RegionDecision:
     """Solve the integer program of a region."""
     built = program.build(region, exact=True)
-    limited = replace(options, time_limit_s=max(until - clock.now(), LEAST_SOLVE_S))
+    limited = deadline.options(options, minimum_s=LEAST_SOLVE_S)
     solution = backends.solve(built.program, limited)
     backend = solution.backend or ""
     if solution.x is None:
@@ -332,11 +325,11 @@ def _solve_exactly(region: Region, options: Options, until: float) -> RegionDeci
 
 
 def _decide(
-    problem: Month, load: Floats, bound: float | None, backend: str, options: Options, until: float
+    problem: Month, load: Floats, bound: float | None, backend: str, options: Options, deadline: Deadline
 ) -> Decision[Loads]:
     """Return the decision for (W, N) loads and a bound on what the bill computes to.
 
-    until  clock time at which the time limit is over
+    deadline  when the search for a bound in cents ends
     """
     made = make_plan(problem, load)
     figures = measure(problem, made, None)
@@ -349,7 +342,7 @@ def _decide(
     regions = [Region.of(problem, row) for row in range(len(problem.regions))]
     lowest = min(cents.least_bill(regions, bound), cost)
     if _needs_cents(problem, cost, lowest, bound):
-        limit_s = min(max(until - clock.now(), 0.1), CENTS_LIMIT_S)
+        limit_s = min(max(deadline.left_s, 0.1), CENTS_LIMIT_S)
         in_cents, other = cents.solve_in_cents(problem, replace(options, gap=None, time_limit_s=limit_s))
         lowest = min(max(lowest, in_cents or 0.0), cost)
         if other is not None:

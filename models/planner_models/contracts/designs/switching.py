@@ -25,6 +25,7 @@ import numpy as np
 from planner import backends
 from planner.arrays import Bools, Floats
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.contracts.designs import annealing, free_windows, program
 from planner_models.contracts.designs.program import Region
 from planner_models.contracts.designs.rules import pour_commitments_first
@@ -62,13 +63,13 @@ def find_loads(
     options: Options,
     *,
     is_enough: Callable[[float], bool],
-    time_left: Callable[[], float],
+    deadline: Deadline,
 ) -> Floats:
     """Return the loads (W, N) of least cost found that keep the limit of switching.
 
     free       (W, N) loads that need not keep it
     is_enough  function that returns whether a cost ends the search
-    time_left  function that returns the seconds left
+    deadline   when the search ends
     """
     steady = pour_commitments_first(region)
     rising = find_rising(region, options)
@@ -83,7 +84,7 @@ def find_loads(
     if region.most.size > MOST_CELLS or not (region.free > 0).any():
         return best
     return _anneal_in_turns(
-        region, best, free_windows.levels_of(region, free), options, is_enough=is_enough, time_left=time_left
+        region, best, free_windows.levels_of(region, free), options, is_enough=is_enough, deadline=deadline
     )
 
 
@@ -94,7 +95,7 @@ def _anneal_in_turns(
     options: Options,
     *,
     is_enough: Callable[[float], bool],
-    time_left: Callable[[], float],
+    deadline: Deadline,
 ) -> Floats:
     """Return the best of loads (W, N) and those for free windows that annealing chooses.
 
@@ -105,12 +106,12 @@ def _anneal_in_turns(
     randoms = [np.random.default_rng(SEED) for _ in kinds]
     least, level = [np.inf for _ in kinds], first
     for kind in [*range(len(kinds))] * TURNS:
-        if is_enough(cost) or time_left() <= 0:
+        if is_enough(cost) or deadline.is_over:
             break
         if WORSE * cost < least[kind] < np.inf:
             continue
         start = level if kinds[kind] is annealing.GIVEN_LEVELS else first
-        chosen = annealing.choose(region, start, kinds[kind], random=randoms[kind], time_left=time_left)
+        chosen = annealing.choose(region, start, kinds[kind], random=randoms[kind], deadline=deadline)
         load = _solve(region, chosen.is_free, options)
         if load is None or not is_within_limit(region, load):
             continue

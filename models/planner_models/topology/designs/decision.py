@@ -15,6 +15,7 @@ from planner.contract.proof import Proof, RankProof, Status
 from planner.contract.ranking import EQUAL as SAME_RANK
 from planner.formatting import amount
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.topology.designs.joint_program import JointProgram, solve, used_paths
 from planner_models.topology.designs.shorter_routes import shorten
 from planner_models.topology.plan.balance import Routing, balance, capacity_of
@@ -33,15 +34,15 @@ KEPT: Final = frozenset({"ports", "moves", "routes"})
 
 
 def route(
-    problem: Fabric, links: Ints, *, start: Floats | None = None, deadline: float | None = None
+    problem: Fabric, links: Ints, *, start: Floats | None = None, deadline: Deadline = NEVER
 ) -> Routing:
     """Return the routing over (n, n) links with the largest demand scale, or nearly so for many blocks.
 
-    deadline  time of clock.now() after which the routing of many blocks is improved no more; None: without
+    deadline  after which the routing of many blocks is improved no more
     """
     capacity = capacity_of(links, problem.link_mbps)
     routing = balance(
-        problem.demand_mbps, capacity, start=start, deadline=None if len(links) <= EXACT_BLOCKS else deadline
+        problem.demand_mbps, capacity, start=start, deadline=NEVER if len(links) <= EXACT_BLOCKS else deadline
     )
     if len(links) > EXACT_BLOCKS or routing.scale <= 0:
         return routing

@@ -18,11 +18,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.backends.solution import Solution
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.topology.problem.problem import Fabric, pairs_of
 
 MAX_ROUNDS: Final = 60
@@ -261,17 +262,16 @@ def solve(
     """
     problem, unit = program.problem, program.unit
     count = len(problem.blocks)
-    deadline = options.deadline()
+    deadline = Deadline.of(options)
     known = np.zeros((count, count, count), dtype=bool)  # [i, k, j]
     known[seeds.source, seeds.via, seeds.target] = True
     paths, bound = Paths(*np.nonzero(known)), np.inf
     best: tuple[float, Floats, Floats] | None = None
     backend = None
     for _ in range(most_rounds):
-        left = None if deadline is None else deadline - clock.now()
-        if left is not None and left <= 0:
+        if deadline.is_over:
             break
-        own = replace(options, time_limit_s=left, service="best")
+        own = replace(deadline.options(options), service="best")
         model = program.build(paths)
         if own.backend == "highs" and own.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
             own = replace(own, algorithm="interior-point")

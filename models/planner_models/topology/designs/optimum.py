@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import numpy as np
 from pydantic import Field
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
@@ -18,6 +18,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.contract.ranking import EQUAL as SAME_RANK
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.topology.designs.decision import decide, route, route_servable
 from planner_models.topology.designs.fixed_rules import match_demand, match_heaviest
 from planner_models.topology.designs.joint_program import (
@@ -73,23 +74,26 @@ def plan(
     where prices say so. For few blocks integer programs prove the optimum, and then the least stretch at its
     demand scale. Steps that begin after their share of a time limit are left out.
     """
-    end_of = _ends_of_shares(options)
-    deadline = options.deadline()
+    deadline = Deadline.of(options)
 
     def rest() -> Options:
-        return replace(options.until(deadline, least_s=0.01), service="best")
+        return replace(deadline.options(options, minimum_s=0.01), service="best")
 
     bound = port_bound(problem)
     if bound <= 0:
         return decide(problem, approach(problem, mesh(problem.ports)), options=options, bound=0.0)
     wanted = _spread(problem)
-    best = _Incumbent.choose(problem, [approach(problem, round_links(problem, wanted))], end_of(FIRST_SHARE))
-    if not _is_late(end_of(RULES_SHARE)):
-        best = best.improve_by(_Incumbent.choose(problem, _rules(problem), end_of(RULES_SHARE)))
+    best = _Incumbent.choose(
+        problem, [approach(problem, round_links(problem, wanted))], deadline.share(FIRST_SHARE)
+    )
+    if not deadline.share(RULES_SHARE).is_over:
+        best = best.improve_by(_Incumbent.choose(problem, _rules(problem), deadline.share(RULES_SHARE)))
     backend = None
     if not best.reaches(bound, options):
-        if not _is_late(end_of(RULES_SHARE)):
-            fraction = balance(problem.demand_mbps, wanted * problem.link_mbps, deadline=end_of(PATHS_SHARE))
+        if not deadline.share(RULES_SHARE).is_over:
+            fraction = balance(
+                problem.demand_mbps, wanted * problem.link_mbps, deadline=deadline.share(PATHS_SHARE)
+            )
             relaxed = solve(
                 JointProgram(problem=problem), used_paths(fraction.shares), rest(), gap=RELAXATION_GAP
             )
@@ -112,19 +116,8 @@ def plan(
         bound=max(bound, 0.0),
         least_transit=least_transit,
         backend=backend,
-        is_cut=_is_late(deadline),
+        is_cut=deadline.is_over,
     )
-
-
-def _ends_of_shares(options: Options) -> Callable[[float], float | None]:
-    """Return the function that gives the time of clock.now() when a share of the limit is over, or None."""
-    start, limit_s = clock.now(), options.time_limit_s
-    return lambda share: None if limit_s is None else start + share * limit_s
-
-
-def _is_late(end: float | None) -> bool:
-    """Return whether a time of clock.now() is over; never for None."""
-    return end is not None and clock.now() >= end
 
 
 def build_model(problem: Fabric) -> LinearProgram:
@@ -157,21 +150,21 @@ class _Incumbent:
 
     @classmethod
     def of(
-        cls, problem: Fabric, links: Ints, routing: Routing | None = None, deadline: float | None = None
+        cls, problem: Fabric, links: Ints, routing: Routing | None = None, deadline: Deadline = NEVER
     ) -> _Incumbent:
         """Return an incumbent of (n, n) links; where `routing` is None it is found."""
         routing = route(problem, links, deadline=deadline) if routing is None else routing
         return cls(problem=problem, links=links, routing=routing)
 
     @classmethod
-    def choose(cls, problem: Fabric, candidates: list[Ints], deadline: float | None = None) -> _Incumbent:
+    def choose(cls, problem: Fabric, candidates: list[Ints], deadline: Deadline = NEVER) -> _Incumbent:
         """Return the candidate with the largest demand scale, of equal ones that with the least stretch.
 
         After the first one, those whose turn comes after the deadline are left out.
         """
         best = cls.of(problem, candidates[0], deadline=deadline)
         for links in candidates[1:]:
-            if deadline is not None and clock.now() >= deadline:
+            if deadline.is_over:
                 break
             best = best.improve_by(cls.of(problem, links, deadline=deadline))
         return best
@@ -207,9 +200,7 @@ def _spread(problem: Fabric) -> Floats:
     return present + share * (links - present)
 
 
-def _round_relaxation(
-    problem: Fabric, best: _Incumbent, relaxed: Relaxed, deadline: float | None
-) -> _Incumbent:
+def _round_relaxation(problem: Fabric, best: _Incumbent, relaxed: Relaxed, deadline: Deadline) -> _Incumbent:
     """Return the better of the incumbent and the relaxation's links, rounded."""
     if relaxed.scale is None:
         return best
@@ -240,8 +231,9 @@ def _exchange(
         if links is None:
             size //= 2
             continue
-        end = None if left is None else clock.now() + left
-        tried = _Incumbent.of(problem, links, route(problem, links, start=best.routing.shares, deadline=end))
+        tried = _Incumbent.of(
+            problem, links, route(problem, links, start=best.routing.shares, deadline=Deadline.after(left))
+        )
         if tried.scale > best.scale * (1 + 1e-9):
             best = tried
         else:

@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
+from planner.search.deadline import NEVER, Deadline
 
 STAGES: Final = tuple(25.0 * 2**power for power in range(8))
 """Sharpness of the penalty, one stage after the other."""
@@ -49,7 +49,7 @@ def balance(
     *,
     start: Floats | None = None,
     enough: float = np.inf,
-    deadline: float | None = None,
+    deadline: Deadline = NEVER,
 ) -> Routing:
     """Return a routing with a low largest utilization.
 
@@ -57,7 +57,7 @@ def balance(
     capacity  (n, n) of all links from row to column, in the same unit
     start     (n, n, n) shares to begin with; default: direct, where there is a link
     enough    the scale at which the search stops
-    deadline  time of clock.now() after which no other stage begins; None: without
+    deadline  after which no other stage begins
     """
     count = len(demand)
     unit = float(demand.max()) or 1.0
@@ -69,7 +69,7 @@ def balance(
     if enough <= 0 or not (flow > 0).any():
         return Routing(shares=_share(flow), scale=_scale_of(flow, wanted, capacity / unit, routable))
     for sharpness in STAGES if start is None else WARM_STAGES:
-        if deadline is not None and clock.now() >= deadline:
+        if deadline.is_over:
             break
         top = _descend(
             wanted, capacity / unit, flow, sharpness, MAX_PASSES, 1 / enough if enough < np.inf else 0.0

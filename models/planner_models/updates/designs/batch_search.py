@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from planner import clock
 from planner.arrays import Floats, Ints
 from planner.compiled import inner, kernel, run_small_in_python
+from planner.search.deadline import NEVER, Deadline
 from planner_models.updates.designs.batch_needs import Needs
 
 ITERATIONS: Final = 300
@@ -120,18 +120,18 @@ def find_batches(
     *,
     starts: int = STARTS,
     sweeps: int = SWEEPS,
-    until: float = np.inf,
+    deadline: Deadline = NEVER,
 ) -> Ints | None:
     """Return the batch of each class, from 0, with K batches within all limits; None where none is found.
 
     starts  number of starts: the given one, and random ones
     sweeps  most sweeps over all classes from each
-    until   value of `clock.now()` after which no other one begins
+    deadline  after which no other one begins
     """
     random = np.random.default_rng(seed)
     during, after = needs.during, needs.after
     for turn in range(starts):
-        if turn > 0 and clock.now() > until:
+        if turn > 0 and deadline.is_over:
             break
         first = start if turn == 0 else random.integers(batches, size=len(start))
         batch, excess = _descend(

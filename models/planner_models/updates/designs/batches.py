@@ -16,12 +16,13 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.formatting import sizes
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.updates.designs.batch_needs import Needs, find_needs
 from planner_models.updates.designs.batch_search import (
     ITERATIONS,
@@ -147,19 +148,19 @@ def search(needs: Needs, options: Options, *, exact: bool, most: int, known: Int
         return Search(np.zeros(len(needs.classes), dtype=np.int64), 1, None)
     if len(find_stuck(needs)):
         return Search(None, 0, None)
-    until = clock.now() + (options.time_limit_s or DEFAULT_TIME_LIMIT_S)
+    deadline = Deadline.of(options, default_s=DEFAULT_TIME_LIMIT_S)
     greedy = fill_greedily(needs)
     if known is not None and fits(needs, known) and (greedy is None or known.max() < greedy.max()):
         greedy = known
     last = most if greedy is None else min(int(greedy.max()), most)
-    best, least, starts = _search_soon(needs, last, options.seed or 0, until)
+    best, least, starts = _search_soon(needs, last, options.seed or 0, deadline)
     backend = None
     for batches, start in starts.items():
-        if clock.now() > until:
+        if deadline.is_over:
             break
-        found = find_batches(needs, batches, start, options.seed or 0, until=until)
+        found = find_batches(needs, batches, start, options.seed or 0, deadline=deadline)
         if found is None and exact:
-            found, is_short, backend = _solve(needs, batches, options, until)
+            found, is_short, backend = _solve(needs, batches, options, deadline)
             least = batches + 1 if is_short and least == batches else least
         if found is not None:
             return Search(found, least, backend)
@@ -167,7 +168,7 @@ def search(needs: Needs, options: Options, *, exact: bool, most: int, known: Int
 
 
 def _search_soon(
-    needs: Needs, last: int, seed: int, until: float
+    needs: Needs, last: int, seed: int, deadline: Deadline
 ) -> tuple[Ints | None, int, dict[int, Ints]]:
     """Return batches for the first K, of 2 to `last`, for which a short search finds some, or None.
 
@@ -176,7 +177,7 @@ def _search_soon(
     least = 2
     starts: dict[int, Ints] = {}
     for batches in range(2, last + 1):
-        if clock.now() > until:
+        if deadline.is_over:
             break
         prices = Prices(needs, batches)
         if prices.improve(QUICK_ITERATIONS) <= 1e-6:
@@ -192,7 +193,7 @@ def _search_soon(
 
 
 def _solve(
-    needs: Needs, batches: int, options: Options, until: float
+    needs: Needs, batches: int, options: Options, deadline: Deadline
 ) -> tuple[Ints | None, bool, str | None]:
     """Return batches by linear and integer programs, or whether K are proven too few; the backend."""
     size = (needs.after.nnz * (batches - 1) / 2 + needs.during.nnz) * batches
@@ -200,11 +201,10 @@ def _solve(
         return None, False, None
     backend = None
     for whole in (False, True):
-        left = until - clock.now()
-        if left <= 0:
+        if deadline.is_over:
             return None, False, backend
         solution = backends.solve(
-            build_program(needs, batches, whole=whole), replace(options, time_limit_s=left, service="best")
+            build_program(needs, batches, whole=whole), replace(deadline.options(options), service="best")
         )
         backend = solution.backend
         if solution.bound is not None and solution.bound > 1e-6:

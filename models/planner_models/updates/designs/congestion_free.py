@@ -16,11 +16,12 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.updates.designs.decision import decide
 from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, drain_time_s, phases
 from planner_models.updates.plan.plan import Step, UpdatePlan
@@ -105,7 +106,7 @@ def update_without_congestion(
 
 def find_shares(problem: Update, most_moves: int, options: Options) -> Shares:  # noqa: C901
     """Return shares of the next paths in the fewest steps without overload; else with the least overload."""
-    until = clock.now() + (options.time_limit_s or DEFAULT_TIME_LIMIT_S)
+    deadline = Deadline.of(options, default_s=DEFAULT_TIME_LIMIT_S)
     classes = np.flatnonzero(problem.slots.changes & (problem.traffic_mbps > 0))
     before, after = problem.class_loads(classes)
     limit = problem.load_limit_mbps
@@ -120,10 +121,9 @@ def find_shares(problem: Update, most_moves: int, options: Options) -> Shares:  
     best = Shares(classes, once, 2, over, False, None)
     least = 2
     for moves in range(2, most_moves + 1):
-        left = until - clock.now()
-        if left <= 0:
+        if deadline.is_over:
             break
-        limits = replace(options, time_limit_s=left, service="best")
+        limits = replace(deadline.options(options), service="best")
         grows = backends.solve(build_program(problem, classes, rise, fall, moves), limits)
         if grows.x is not None and grows.objective is not None and grows.objective < best.excess - 1e-9:
             share = _read(grows.x, len(classes), moves)

@@ -6,28 +6,26 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Ints
 from planner.compiled import kernel, run_small_in_python
+from planner.search.deadline import NEVER, Deadline
 from planner_models.updates.designs.loop_free_order import Rounds, is_safe_at, is_safe_from
 from planner_models.updates.plan.replay import Network
 
 MOST_CHANGES: Final = 11  # switches of a class that change, for a search over all sets of them
 
 
-def improve(
-    net: Network, found: Rounds, may_lose: Bools, deadline: float | None = None
-) -> tuple[Rounds, bool]:
+def improve(net: Network, found: Rounds, may_lose: Bools, deadline: Deadline = NEVER) -> tuple[Rounds, bool]:
     """Return rounds with the fewest ones for classes that are small and not proven yet, and their bounds.
 
     Also returns whether the deadline came before the last class.
 
     may_lose  (C,) whether packets of a class may be lost meanwhile
-    deadline  time of clock.now(); None: without
+    deadline  when the others keep their rounds
     """
     rounds, most, least = (part.copy() for part in found)
     for one in np.flatnonzero(found.most > found.least).tolist():
-        if deadline is not None and clock.now() >= deadline:
+        if deadline.is_over:
             return Rounds(rounds, most, least), True
         slots = slice(net.start[one], net.start[one + 1])
         changed = np.flatnonzero(~net.same[slots]) + slots.start

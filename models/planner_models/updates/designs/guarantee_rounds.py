@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Ints
+from planner.search.deadline import NEVER, Deadline
 from planner_models.updates.designs.loop_free_order import Rounds
 from planner_models.updates.plan.check import ASKS
 from planner_models.updates.plan.plan import as_network
@@ -25,10 +25,10 @@ MAX_CLASSES: Final = 50
 """Classes that are searched."""
 
 
-def improve(problem: Update, rounds: Rounds, deadline: float | None = None) -> tuple[Rounds, bool]:
+def improve(problem: Update, rounds: Rounds, deadline: Deadline = NEVER) -> tuple[Rounds, bool]:
     """Return rounds that keep the guarantee of small classes with waypoints, or that may mix no rules.
 
-    Classes of which no rounds do stay as they are. Also returns whether the deadline, a time of clock.now(),
+    Classes of which no rounds do stay as they are. Also returns whether the deadline
     came before the last class.
     """
     net = as_network(problem)
@@ -38,7 +38,7 @@ def improve(problem: Update, rounds: Rounds, deadline: float | None = None) -> t
     small = np.flatnonzero(np.isin(problem.guarantee, levels) & (changed > 0) & (changed <= MAX_CHANGES))
     of_slot, most, least = (part.copy() for part in rounds)
     for one in small[:MAX_CLASSES].tolist():
-        if deadline is not None and clock.now() >= deadline:
+        if deadline.is_over:
             return Rounds(of_slot, most, least), True
         mine = np.arange(slots.start[one], slots.start[one + 1])
         turning = mine[~slots.same[mine]]
@@ -79,12 +79,12 @@ def take_class(net: Network, one: int) -> Network:
     )
 
 
-def _search_sets(net: Network, turning: Ints, forbidden: int, deadline: float | None) -> Ints | None:
+def _search_sets(net: Network, turning: Ints, forbidden: int, deadline: Deadline) -> Ints | None:
     """Return the round of each changed slot of a class in the fewest rounds; None where none are right.
 
     net        of the class alone
     forbidden  sum of what packets may not meet
-    deadline   time of clock.now() at which the search ends without an answer
+    deadline   at which the search ends without an answer
     """
     count = len(turning)
     every = (1 << count) - 1
@@ -93,7 +93,7 @@ def _search_sets(net: Network, turning: Ints, forbidden: int, deadline: float | 
     for now in range(every):
         if now not in fewest:
             continue
-        if deadline is not None and clock.now() >= deadline:
+        if deadline.is_over:
             return None
         rest = every & ~now
         turn = rest

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Ints
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.updates.designs import guarantee_rounds
 from planner_models.updates.designs.decision import decide
 from planner_models.updates.designs.loop_free_order import (
@@ -37,11 +37,11 @@ def update_in_order(problem: Update, *, options: Options = Options()) -> Decisio
     waits that are forced for one class; it holds for changes in place. Once a time limit is over, other
     classes change as in `update_by_neighbours`, and their waits do not count.
     """
-    deadline = options.deadline()
+    deadline = Deadline.of(options)
     found = find_rounds(
         as_network(problem), _ordered(problem), may_lose=_may_lose(problem), deadline=deadline
     )
-    is_cut = deadline is not None and clock.now() >= deadline
+    is_cut = deadline.is_over
     return _decide(problem, _order(problem, found), options, is_cut=is_cut)
 
 
@@ -53,7 +53,7 @@ def update_in_few_rounds(problem: Update, *, options: Options = Options()) -> De
     """
     from planner_models.updates.designs.fewest_rounds import improve  # compiled only for this design
 
-    net, may_lose, deadline = as_network(problem), _may_lose(problem), options.deadline()
+    net, may_lose, deadline = as_network(problem), _may_lose(problem), Deadline.of(options)
     greedy = find_rounds(net, _ordered(problem), may_lose=may_lose, tries=MOST_TRIES, deadline=deadline)
     found, is_cut = improve(net, greedy, may_lose, deadline)
     rounds, is_late = guarantee_rounds.improve(problem, _order(problem, found), deadline)

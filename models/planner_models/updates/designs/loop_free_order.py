@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Ints
 from planner.compiled import inner, kernel, run_small_in_python
+from planner.search.deadline import NEVER, Deadline
 from planner_models.updates.designs.union_order import (
     Order,
     admit,
@@ -471,24 +471,24 @@ def find_rounds(
     may_lose: Bools | None = None,
     tries: int = 1,
     prove: bool = True,
-    deadline: float | None = None,
+    deadline: Deadline = NEVER,
 ) -> Rounds:
     """Return rounds for the classes that change.
 
     may_lose  (C,) whether packets of a class may be lost meanwhile; by default none may
     tries     orders of switches to try for a class, while its rounds are above its bound
     prove     whether to find bounds; without, they are 0
-    deadline  time of clock.now(), after which classes change as by `order_by_neighbours`, in more rounds and
-              with a bound of 1; None: without
+    deadline  after which classes change as by `order_by_neighbours`, in more rounds and
+              with a bound of 1
     """
     may_lose = np.zeros(len(changes), dtype=bool) if may_lose is None else may_lose
     classes = np.flatnonzero(changes)
-    if deadline is None:
+    if deadline.is_never:
         return Rounds(*order_all(net, classes, may_lose, tries, prove))
     rounds = Rounds(*order_all(net, classes[:0], may_lose, tries, prove))
     for first in range(0, len(classes), AT_ONCE):
         here = classes[first : first + AT_ONCE]
-        if clock.now() >= deadline:
+        if deadline.is_over:
             rest = classes[first:]
             later = order_by_neighbours(net, rest)
             np.maximum.at(rounds.most, net.owner, later)

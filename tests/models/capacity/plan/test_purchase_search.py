@@ -9,6 +9,7 @@ import pytest
 
 from planner import clock
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.capacity.designs import greedy
 from planner_models.capacity.plan import purchase_search
 from planner_models.capacity.plan.purchase_search import PurchaseSearch, purchase_cost
@@ -53,14 +54,14 @@ def test_purchases_at_the_time_limit_are_the_first_of_those_without_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     problem = ring(demands=[("a", "c", 300.0), ("b", "a", 170.0)])
-    free = PurchaseSearch.start(problem, until=None)
+    free = PurchaseSearch.start(problem)
     free.climb()
     assert not free.is_cut
     bought = []
     for readings in range(6):
         clock_s = itertools.count(0.5)
         monkeypatch.setattr(clock, "now", lambda clock_s=clock_s: float(next(clock_s)))
-        search = PurchaseSearch.start(problem, until=float(readings))
+        search = PurchaseSearch.start(problem, deadline=Deadline(0.0, float(readings)))
         search.climb()
         search.drop()
         assert search.is_cut

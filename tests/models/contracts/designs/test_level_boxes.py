@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
 from hypothesis import given, settings
 
-from planner import backends
+from planner import backends, clock
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.contracts import Month
 from planner_models.contracts.designs import free_windows, level_boxes, optimum, program
 from planner_models.contracts.designs.program import Region
@@ -13,6 +17,13 @@ from planner_models.contracts.problem import generators
 from tests.models.contracts.months import months
 
 BOXES = 150
+
+
+def count_boxes(patch: pytest.MonkeyPatch) -> Deadline:
+    """Let the clock count its readings; return the deadline that is over after those of some boxes."""
+    readings = itertools.count()
+    patch.setattr(clock, "now", lambda: float(next(readings)))
+    return Deadline(0.0, float(BOXES))
 
 
 @settings(max_examples=6)
@@ -26,9 +37,9 @@ def test_the_bound_is_below_the_least_bill(problem: Month) -> None:
         decision = optimum.plan(month, method="exact", options=Options(gap=1e-6, threads=1))
         assert decision.plan is not None
         least = decision.proof.ranks[1].objective
-        found = level_boxes.find_bound(
-            region, known=0.0, enough=1.2 * least, time_left=iter([1.0] * BOXES + [0.0]).__next__
-        )
+        with pytest.MonkeyPatch.context() as patch:
+            deadline = count_boxes(patch)
+            found = level_boxes.find_bound(region, known=0.0, enough=1.2 * least, deadline=deadline)
         assert 0.5 * least < found.bound <= least * (1 + 1e-6) + 0.02
 
 
@@ -38,6 +49,6 @@ def test_a_free_window_is_not_shared_out() -> None:
     plan = free_windows.complete(region, region.level_limits[0], Options(threads=1))
     assert known is not None
     assert plan is not None
-    time_left = iter([1.0] * BOXES + [0.0]).__next__
-    found = level_boxes.find_bound(region, known=known, enough=plan.cost, time_left=time_left)
+    with pytest.MonkeyPatch.context() as patch:
+        found = level_boxes.find_bound(region, known=known, enough=plan.cost, deadline=count_boxes(patch))
     assert 1.03 * known < found.bound <= plan.cost

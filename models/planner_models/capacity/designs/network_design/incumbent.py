@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner import clock
+from planner.search.deadline import Deadline
 from planner_models.capacity.designs.network_design.network import Floats
 
 NUMERICAL_GAP = 4e-6
@@ -41,7 +41,7 @@ class Incumbent:
         self.current: Plan | None = None
         self.bound, self.step, self.gap = bound, step, gap
         self.limit_s = math.inf if time_limit_s is None else time_limit_s
-        self.deadline = clock.now() + self.limit_s
+        self.deadline = Deadline.after(time_limit_s)
         self._report = report
 
     @property
@@ -51,7 +51,7 @@ class Incumbent:
 
     def left_s(self) -> float:
         """Return the seconds that are left."""
-        return self.deadline - clock.now()
+        return self.deadline.left_s
 
     def is_done(self) -> bool:
         """Return whether the time is up, or the best plan is within the gap."""

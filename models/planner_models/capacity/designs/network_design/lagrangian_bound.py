@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from planner import clock
+from planner.search.deadline import Deadline, Stopwatch
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.link_programs import (
     Links,
@@ -82,7 +82,7 @@ class LagrangianBound:
         *,
         pace: float,
         iterations: int,
-        time_limit_s: float,
+        deadline: Deadline,
     ) -> Lagrangian | None:
         """Return the bound of the best multipliers found; None where the time does not suffice.
 
@@ -91,13 +91,13 @@ class LagrangianBound:
         multipliers   (P,) of the rows to begin with, such as dual values of the linear relaxation
         pace          factor of step sizes, below 1 where multipliers begin near the best ones
         """
-        instance, begin = self.instance, clock.now()
+        instance = self.instance
         potential, dual = potential.copy(), multipliers.copy()
         self._solve(potential, rows, limits, dual)  # compiles
-        started = clock.now()
+        watch, left_s = Stopwatch(), deadline.left_s
         value, missing, short = self._solve(potential, rows, limits, dual)
-        each = 1.5 * max(clock.now() - started, 1e-6)
-        count = int(min(iterations, (time_limit_s - (started - begin)) / each))
+        each = 1.5 * max(watch.seconds, 1e-6)
+        count = int(min(iterations, left_s / each))
         if count < LEAST_ITERATIONS:
             return None
         unit_price = float((instance.module_cost / instance.module_size).mean())
@@ -106,7 +106,7 @@ class LagrangianBound:
         row_ascent = _Adam(dual.shape, row_size, 1e-5)
         best, best_potential = value, potential.copy()
         for step in range(count):
-            if clock.now() - begin > time_limit_s:
+            if deadline.is_over:
                 break
             potential += ascent.step(missing, 1.0 - step / count)
             dual = np.maximum(0.0, dual + row_ascent.step(short, 1.0 - step / count))

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner import clock
+from planner.search.deadline import Deadline, Stopwatch
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
 
@@ -401,10 +402,9 @@ class Master:
         )
         if clock.is_counting_cpu():
             cpu_limit_s = min(cpu_limit_s, time_limit_s)
-        begin = clock.cpu_now()
-        if cpu_limit_s < math.inf:
-            end = begin + cpu_limit_s
-            highs.cbMipInterrupt.subscribe(lambda event: event.interrupt() if clock.cpu_now() > end else None)
+        watch, deadline = Stopwatch(is_cpu=True), Deadline.after(cpu_limit_s, is_cpu=True)
+        if not deadline.is_never:
+            highs.cbMipInterrupt.subscribe(lambda event: event.interrupt() if deadline.is_over else None)
         highs.run()
         status = highs.getModelStatus()
         for point in points:
@@ -426,6 +426,6 @@ class Master:
             is_infeasible=infeasible,
             work=work,
             nodes=max(1, int(highs.getInfo().mip_node_count)),
-            seconds=clock.cpu_now() - begin,
+            seconds=watch.seconds,
             is_cut_short=status in OUT_OF_TIME,
         )

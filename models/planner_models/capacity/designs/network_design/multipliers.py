@@ -66,7 +66,7 @@ class MultiplierSearch:
                 duals[kept],
                 pace=pace,
                 iterations=iterations,
-                time_limit_s=LAGRANGIAN_SHARE * self.incumbent.left_s(),
+                deadline=self.incumbent.deadline.share_left(LAGRANGIAN_SHARE),
             )
             if found is None:
                 return relaxed

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from planner import clock
+from planner.search.deadline import Deadline
 from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.master import Master
@@ -157,13 +157,12 @@ class PartitionSeparator:
         self.instance, self.network, self.master, self.cutsets = instance, network, master, cutsets
         self._known: dict[bytes, _SmallNetwork | None] = {}
 
-    def separate(self, point: Floats, rng: np.random.Generator, time_limit_s: float) -> int:
+    def separate(self, point: Floats, rng: np.random.Generator, deadline: Deadline) -> int:
         """Add rows that a point violates, within MAX_CALLS integer programs; return their number."""
-        started = clock.now()
         counts = point[: self.master.modules]
         added, calls = 0, 0
         for labels in self._partitions(point, rng):
-            if calls > MAX_CALLS or clock.now() - started > time_limit_s:
+            if calls > MAX_CALLS or deadline.is_over:
                 break
             small = self._small_network(labels)
             if small is None:

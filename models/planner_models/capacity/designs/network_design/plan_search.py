@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from planner import clock
+from planner.search.deadline import Deadline, Stopwatch
 from planner_models.capacity.designs.network_design.arc_choice import ArcChoice
 from planner_models.capacity.designs.network_design.incumbent import Plan
 from planner_models.capacity.designs.network_design.master import Master
@@ -185,13 +185,13 @@ class PlanSearch:
         enough = expected_work * (1.0 if self.is_improving else IDLE_SHARE)
         self.is_improving = False
         self.neighbourhood_work = 0.0
-        end = clock.cpu_now() + share * self.incumbent.left_s()
+        deadline = Deadline.after(share * self.incumbent.left_s(), is_cpu=True)
         for count in itertools.count():
             if self.incumbent.best is None or self.incumbent.is_done():
                 return
             if count >= least and self.neighbourhood_work > enough:
                 return
-            if clock.cpu_now() > end:
+            if deadline.is_over:
                 return
             if self._is_exhausted():
                 self.start_anew(relaxed)
@@ -368,9 +368,9 @@ class PlanSearch:
         count = self.path_searches if left >= self.path_searches else max(1, int(left))
         if self.routes.start(start):
             self.routes.improve(0, temperature, self.rng)  # compiles, which is not to be timed
-            begin = clock.cpu_now()
+            watch = Stopwatch(is_cpu=True)
             self.routes.improve(count, temperature, self.rng)
-            self.paths_per_s = count / max(clock.cpu_now() - begin, 1e-6)
+            self.paths_per_s = count / max(watch.seconds, 1e-6)
             self._offer_routes(self.routes.capacity(), self.routes.most())
         self.neighbourhood_work += WORK_PER_PATH * count
         if self.incumbent.current is not None and self.incumbent.value == before:
@@ -432,12 +432,12 @@ class PlanSearch:
         around = self.incumbent.current.point
         arcs = self.arcs.choose(self.incumbent.current, edges) if master is not self.master else None
         left_s = max(self.incumbent.left_s(), LEAST_LEFT * self.incumbent.limit_s)
-        end = clock.cpu_now() + share * left_s
+        deadline = Deadline.after(share * left_s, is_cpu=True)
         nodes = nodes or (NEIGHBOURHOOD_NODES[with_flow] if radius is None else RADIUS_NODES)
         for _ in range(NEIGHBOURHOOD_ROUNDS):
             result = master.search(
                 time_limit_s=self.incumbent.left_s(),
-                cpu_limit_s=end - clock.cpu_now(),
+                cpu_limit_s=deadline.left_s,
                 nodes=nodes,
                 gap=0.002,
                 free=free,
@@ -461,7 +461,7 @@ class PlanSearch:
             if not violated:
                 self.plans.take(candidate)
                 return "better"
-            if clock.cpu_now() > end:
+            if deadline.is_over:
                 break
         self.plans.repair_candidate(candidate)
         return "limit"

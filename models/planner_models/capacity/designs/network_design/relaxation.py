@@ -62,7 +62,7 @@ class Relaxation:
                 continue
             tried = 0 if self.budget is not None else self.partitions.separate_trees(point, self.rng)
             if not tried and self.has_sizes and partition < PARTITION_ROUNDS:
-                tried = self.partitions.separate(point, self.rng, self.incumbent.left_s())
+                tried = self.partitions.separate(point, self.rng, self.incumbent.deadline)
                 partition += 1
             if not tried and (metric >= METRIC_ROUNDS or not self.feasibility.separate(point)):
                 return point

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.contract.proof import Status
+from planner.search.deadline import NEVER
 from planner_models.capacity.designs.network_design import link_programs
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.lagrangian_bound import LagrangianBound
@@ -110,7 +111,7 @@ def test_no_plan_costs_less_than_the_bound_or_violates_the_row(instance: Instanc
     bound = LagrangianBound(reduced)
     none = sp.csr_array((0, reduced.modules))
     found = bound.ascend(
-        bound.zero(), none, np.zeros(0), np.zeros(0), pace=1.0, iterations=150, time_limit_s=60.0
+        bound.zero(), none, np.zeros(0), np.zeros(0), pace=1.0, iterations=150, deadline=NEVER
     )
     assert found is not None
     assert found.bound <= optimum.objective + 1e-6 * max(1.0, optimum.objective)
@@ -154,7 +155,7 @@ def test_a_small_demand_needs_a_whole_module() -> None:
     bound = LagrangianBound(one)
     none = sp.csr_array((0, 1))
     found = bound.ascend(
-        bound.zero(), none, np.zeros(0), np.zeros(0), pace=10.0, iterations=1000, time_limit_s=60.0
+        bound.zero(), none, np.zeros(0), np.zeros(0), pace=10.0, iterations=1000, deadline=NEVER
     )
     assert found is not None
     assert found.bound == pytest.approx(7.0, rel=1e-2)

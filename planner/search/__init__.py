@@ -1,0 +1,1 @@
+"""Nouns that searches of all systems share: deadlines, judged decisions, tolerances, subgradient ascent."""
