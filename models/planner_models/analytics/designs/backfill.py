@@ -8,11 +8,11 @@ from typing import Annotated, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import OPTIMAL_GAP, Proof, Status, relative_gap
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.analytics.designs import branching, prices, search
 from planner_models.analytics.designs.choices import IMPOSSIBLE, Choices, Interval, Separate, Shared
 from planner_models.analytics.designs.decision import decide
@@ -114,7 +114,7 @@ def send_later(
 def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
     """Send later data by prices of all intervals, or as new data first where that has more value."""
     choices = Choices(problem, must_answer=options.service == "all")
-    end = options.deadline()
+    end = Deadline.of(options)
     pricing = IntervalDeadline(options.share_time(PRICING_SHARE), len(problem.interval_numbers))
     own_prices: list[Floats] = []
     for t in range(len(problem.interval_numbers)):
@@ -128,11 +128,11 @@ def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
         else:
             own_prices.append(prices.find_prices(interval, own_prices[-1] if own_prices else None).price)
     waiting = Waiting(problem, choices)
-    found = find_time_prices(problem, waiting, np.array(own_prices), pricing.until)
-    best = _send(problem, "together", options.until(end), waiting)
+    found = find_time_prices(problem, waiting, np.array(own_prices), pricing.deadline)
+    best = _send(problem, "together", end.options(options), waiting)
     value = -np.inf if best.plan is None else measure(problem, best.plan, None)["total_value"] or 0.0
-    if value < found.bound * (1 - FALLBACK_GAP) and (end is None or clock.now() < end):
-        first = _send(problem, "after", options.until(end), None, own_prices)
+    if value < found.bound * (1 - FALLBACK_GAP) and not end.is_over:
+        first = _send(problem, "after", end.options(options), None, own_prices)
         other = -np.inf if first.plan is None else measure(problem, first.plan, None)["total_value"] or 0.0
         if other >= value:
             best, value = first, other

@@ -7,10 +7,10 @@ from typing import Annotated, Final
 import numpy as np
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.analytics.designs.decision import decide
 from planner_models.analytics.plan.answers import find_loads
 from planner_models.analytics.plan.plan import Levels
@@ -62,7 +62,7 @@ def adapt_locally(
 
     source  Rabkin et al. 2013, section 4 (degradation policies)
     """
-    deadline = options.deadline()
+    deadline = Deadline.of(options)
     steps = list_steps(problem)
     available = headroom * available_bytes(problem)
     finest = find_loads(problem, _repeat(problem, steps[:, :, 0])).site
@@ -74,7 +74,7 @@ def adapt_locally(
     for step in range(1, steps.shape[2]):
         if not open_places.any():
             break
-        if deadline is not None and clock.now() >= deadline:
+        if deadline.is_over:
             is_cut = True
             chosen = np.where(open_places[:, :, None], steps[None, :, :, -1], chosen)
             break

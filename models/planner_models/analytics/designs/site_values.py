@@ -7,11 +7,11 @@ from typing import Annotated, Final
 import numpy as np
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Bools, Ints, read_only
 from planner.compiled import kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.analytics.designs.choices import IMPOSSIBLE
 from planner_models.analytics.designs.decision import decide
 from planner_models.analytics.designs.rules import HEADROOM, Headroom, available_bytes
@@ -33,7 +33,7 @@ def choose_by_own_value(
 
     Once a time limit is over, levels of the interval before stay.
     """
-    chosen, is_cut = _choose(problem, headroom, None, options.share_time(CHOOSING_SHARE).deadline())
+    chosen, is_cut = _choose(problem, headroom, None, Deadline.of(options).share(CHOOSING_SHARE))
     return decide(problem, chosen, options, is_cut=is_cut)
 
 
@@ -50,8 +50,8 @@ def choose_by_coarsest(
     again; levels finer than the coarsest of other sites have no more value to it than that one. Once a time
     limit is over, levels of the interval before stay.
     """
-    deadline = options.share_time(CHOOSING_SHARE).deadline()
-    wanted, _ = _choose(problem, headroom, None, options.share_time(CHOOSING_SHARE / 2).deadline())
+    deadline = Deadline.of(options).share(CHOOSING_SHARE)
+    wanted, _ = _choose(problem, headroom, None, Deadline.of(options).share(CHOOSING_SHARE / 2))
     coarsest = _coarsest_of_others(problem, wanted)
     known = np.full_like(coarsest, -1)
     known[late:] = coarsest[: len(coarsest) - late] if late < len(coarsest) else coarsest[:0]
@@ -59,13 +59,11 @@ def choose_by_coarsest(
     return decide(problem, chosen, options, is_cut=is_cut)
 
 
-def _choose(
-    problem: Analytics, headroom: float, known: Ints | None, deadline: float | None
-) -> tuple[Ints, bool]:
+def _choose(problem: Analytics, headroom: float, known: Ints | None, deadline: Deadline) -> tuple[Ints, bool]:
     """Return the levels that each site chooses, (K, S, Q), and whether the deadline came before the last.
 
     known     (K, S, Q) coarsest level of other sites for each query; -1 where unknown
-    deadline  time of clock.now(); None: without
+    deadline  after which intervals repeat the levels of the one before
     """
     available = headroom * available_bytes(problem)
     per_record, per_cell = problem.level_column("bytes_per_record"), problem.level_column("bytes_per_cell")
@@ -75,7 +73,7 @@ def _choose(
     is_sent = problem.has_data & (problem.source_of < 0)
     chosen = np.empty((len(available), *is_sent.shape), dtype=np.int64)
     for k in range(len(available)):
-        if k and deadline is not None and clock.now() >= deadline:
+        if k and deadline.is_over:
             chosen[k:] = chosen[k - 1]
             return chosen, True
         records, cells = problem.find_volume(k)

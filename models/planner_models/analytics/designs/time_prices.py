@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import kernel, run_small_in_python
+from planner.search.deadline import NEVER, Deadline
 from planner.threads import limit_blas
 from planner_models.analytics.designs import prices
 from planner_models.analytics.designs.choices import Choices, Interval
@@ -347,12 +347,12 @@ class _TimeUsed(Exception):
 
 
 def find_time_prices(
-    problem: Analytics, waiting: Waiting, start: Floats, until: float = np.inf
+    problem: Analytics, waiting: Waiting, start: Floats, deadline: Deadline = NEVER
 ) -> TimePrices:
     """Return prices of all intervals with a low bound.
 
     start  (K, M) prices of all of an uplink's capacity, USD, such as those of intervals by themselves
-    until  time of clock.now() at which the search ends
+    deadline  at which the search ends
     """
     from scipy.optimize import minimize
 
@@ -360,7 +360,7 @@ def find_time_prices(
     least, _ = waiting.bound(best)
 
     def smooth(scaled: Floats, scale: float, temperature: float) -> tuple[float, Floats]:
-        if clock.now() >= until:
+        if deadline.is_over:
             raise _TimeUsed
         value, slope = waiting.soften(scaled.reshape(problem.capacity_bytes.shape) * scale, temperature)
         return value / scale, slope.ravel()

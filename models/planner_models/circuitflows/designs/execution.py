@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,10 +9,10 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner import clock
 from planner.contract import control_loop
 from planner.contract.control_loop import Controller, Round
 from planner.contract.degradation import add_noise, round_up
+from planner.search.deadline import NEVER, Deadline
 from planner_models.circuitflows.plan import plan
 from planner_models.circuitflows.plan.packets import Network
 from planner_models.circuitflows.plan.packets.state import Floats, Ints
@@ -60,7 +59,7 @@ class Datacenter:
     A week begins when its schedule is applied. Its days follow one another, each after a night. Queues are
     enlarged as if the week were repeated, which is all that is known when it begins. Observations are the
     reports that have arrived by then: racks and hosts report so that a report arrives when a week begins.
-    `deadline`, of `clock.now()`, ends the run early: `advance` raises OutOfTime.
+    `deadline` ends the run early: `advance` raises OutOfTime.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Datacenter:
         problem: FlowsInTime,
         network: Network,
         resizing: QueueResizing | None,
-        deadline: float = math.inf,
+        deadline: Deadline = NEVER,
     ) -> None:
         self.problem, self.network, self.resizing, self.deadline = problem, network, resizing, deadline
         self.end_us = problem.of("horizon_us") * (1 - 1e-12)  # the loop passes times in seconds
@@ -90,7 +89,7 @@ class Datacenter:
 
     def _advance(self, until_us: float) -> None:
         self.network.advance(until_us, deadline=self.deadline)
-        if clock.now() >= self.deadline and self.network.now_us < self.end_us:
+        if self.deadline.is_over and self.network.now_us < self.end_us:
             raise OutOfTime
 
     def apply(self, decision: Sequence[Day]) -> None:
@@ -221,7 +220,7 @@ def run(
     week     returns the days of the next week from an observation at its start; None: no circuits
     limit_s  wall time after which the run is cut; the record's `simulated_us` says how far it came
     """
-    deadline = math.inf if limit_s is None else clock.now() + limit_s
+    deadline = Deadline.after(limit_s)
     row = settings.iloc[0]
     small = int(row["queue_packets"])
     network = plan.build_idle_network(

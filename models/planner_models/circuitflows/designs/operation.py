@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner import clock
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.circuitflows.designs import block_placement, execution, upper_bound
 from planner_models.circuitflows.designs.execution import Observation, QueueResizing
 from planner_models.circuitflows.designs.weekly_schedule import Scheduler, plan_week
@@ -312,18 +312,18 @@ def run_optimal_placement(
 
     source  generalises Mukerjee 2018, 2.6.1; see `placement`
     """
-    last, start = previous.plan if previous else None, clock.now()
+    last, deadline = previous.plan if previous else None, Deadline.of(options)
     made = block_placement.optimize_placement(
         problem,
         racks_each=racks_each,
         balance=balance,
         churn=churn,
         used=None if last is None else block_placement.used_pairs(problem, last.placement),
-        options=limited(options, share_of(options, PLACEMENT_SHARE)),
+        options=options.share_time(PLACEMENT_SHARE),
     )
     if made.placement is None:
         return Decision(plan=None, proof=made.proof)
-    rest = limited(Options(), remaining_s(options, start))
+    rest = deadline.options(Options(), minimum_s=LEAST_TIME_S)
     decision = planner.run(problem, placement=made.placement, demand=planner.demand, options=rest)
     return replace(decision, proof=replace(made.proof, is_cut=decision.proof.is_cut))
 
@@ -344,23 +344,6 @@ def ring_days(problem: FlowsInTime, shifts: Sequence[int]) -> list[Day]:
     if faults:
         raise InputError(*faults)
     return [Day(duration_us=length, target=(np.arange(n) + shift) % n) for shift in shifts]
-
-
-def remaining_s(options: Options, start: float) -> float | None:
-    """Return the time left of a limit since `start`, of `clock.now()`; None without a limit."""
-    if options.time_limit_s is None:
-        return None
-    return max(LEAST_TIME_S, start + options.time_limit_s - clock.now())
-
-
-def share_of(options: Options, share: float) -> float | None:
-    """Return a share of the time limit, s; None without a limit."""
-    return None if options.time_limit_s is None else share * options.time_limit_s
-
-
-def limited(options: Options, limit_s: float | None) -> Options:
-    """Return the options with another time limit."""
-    return replace(options, time_limit_s=limit_s)
 
 
 def _run(
@@ -385,7 +368,7 @@ def _run(
         settings=settings,
         resizing=resizing,
         computing_us=computing_us,
-        limit_s=share_of(options, share),
+        limit_s=options.share_time(share).time_limit_s,
     )
     figures = measure_run(problem, plan, Replay.of(network))
     delivered, offered = figures["delivered_gb"], figures["offered_gb"]

@@ -8,11 +8,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from planner import clock
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.circuitflows.designs import operation
 from planner_models.circuitflows.plan.metrics import measure
 from planner_models.circuitflows.plan.plan import Operation
@@ -70,11 +70,11 @@ def run_tuned_queues(
         raise InputError(f"large: no size is at least the smallest of small, {min(small)} packets")
     fixed = {"shifts": rings, "alpha": alpha, "beta": beta}
     trials: list[tuple[float, float, dict[str, float]]] = []
-    start, trying = clock.now(), operation.limited(options, operation.share_of(options, TRIAL_SHARE))
+    deadline = Deadline.of(options)
     is_cut = False
     for low, high, lead in sorted(settings):
         queues = {"queue_packets": low, "large_packets": high, "early_us": lead}
-        rest = operation.limited(Options(), operation.remaining_s(trying, start))
+        rest = deadline.share(TRIAL_SHARE).options(Options(), minimum_s=operation.LEAST_TIME_S)
         trial = operation.run_fixed_schedule(first, **fixed, **queues, options=rest)
         plan = trial.plan
         assert plan is not None  # a fixed week always is one
@@ -90,6 +90,6 @@ def run_tuned_queues(
         reason = f"the least {percentile} latency of any setting tried is {least:g} us"
         return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
     best = max(within_bound, key=lambda trial: trial[:2])
-    rest = operation.limited(options, operation.remaining_s(options, start))
+    rest = deadline.options(options, minimum_s=operation.LEAST_TIME_S)
     decision = operation.run_fixed_schedule(problem, **fixed, **best[2], options=rest)
     return replace(decision, proof=replace(decision.proof, is_cut=decision.proof.is_cut or is_cut))

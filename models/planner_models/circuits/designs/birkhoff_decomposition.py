@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from planner import clock
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.circuits.designs import matchings
 from planner_models.circuits.designs.partial_schedule import PartialSchedule
-from planner_models.circuits.designs.time_limit import TimeLimit
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
@@ -34,9 +32,9 @@ def schedule_bvn(
 
     source  Birkhoff 1946, von Neumann 1953; Chang et al. 2000
     """
-    deadline = TimeLimit(options).deadline()
+    deadline = Deadline.of(options)
     days = decompose_stuffed(problem, deadline=deadline)
-    return schedules.make_decision(problem, days, options=options, is_cut=clock.now() >= deadline)
+    return schedules.make_decision(problem, days, options=options, is_cut=deadline.is_over)
 
 
 @takes_matrix
@@ -53,18 +51,18 @@ def schedule_tms(
 
     source  Porter et al. 2013 (Mordia), traffic matrix scheduling
     """
-    deadline = TimeLimit(options).deadline()
+    deadline = Deadline.of(options)
     days = decompose_scaled(problem, rounds, deadline=deadline)
-    return schedules.make_decision(problem, days, options=options, is_cut=clock.now() >= deadline)
+    return schedules.make_decision(problem, days, options=options, is_cut=deadline.is_over)
 
 
-def decompose_stuffed(problem: Circuits, *, deadline: float = math.inf) -> list[Day]:
-    """Return the days of `schedule_bvn`, those until a deadline of `clock.now()`."""
+def decompose_stuffed(problem: Circuits, *, deadline: Deadline = NEVER) -> list[Day]:
+    """Return the days of `schedule_bvn`, those until a deadline."""
     return _decompose(problem, matchings.stuff(problem.bits / problem.circuit_mbps), deadline)
 
 
-def decompose_scaled(problem: Circuits, rounds: int = 50, *, deadline: float = math.inf) -> list[Day]:
-    """Return the days of `schedule_tms`, those until a deadline of `clock.now()`."""
+def decompose_scaled(problem: Circuits, rounds: int = 50, *, deadline: Deadline = NEVER) -> list[Day]:
+    """Return the days of `schedule_tms`, those until a deadline."""
     time = problem.bits / problem.circuit_mbps
     busiest = float(max(time.sum(axis=1).max(), time.sum(axis=0).max()))
     if busiest <= 0:
@@ -79,7 +77,7 @@ def decompose_scaled(problem: Circuits, rounds: int = 50, *, deadline: float = m
 
 
 def _decompose(
-    problem: Circuits, full: NDArray[np.float64], deadline: float, *, longest_first: bool = False
+    problem: Circuits, full: NDArray[np.float64], deadline: Deadline, *, longest_first: bool = False
 ) -> list[Day]:
     """Return a day for each matching that a matrix of equal sums decomposes into."""
     partial = PartialSchedule(problem)

@@ -23,10 +23,11 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from planner import backends, clock
+from planner import backends
 from planner.backends.linear_program import LinearProgram
 from planner.compiled import kernel, run_small_in_python
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.circuits.designs.week_program import (
     BlockProgram,
     Floats,
@@ -73,17 +74,16 @@ def prove_optimum(
     report          is called with the rate of each better schedule
     """
     task = _Days(problem=problem, matchings=matchings)
-    deadline = options.deadline()
+    deadline = Deadline.of(options)
     best = task.value(incumbent)
     days: list[Day] | None = None
     proven, backend = best, None
     # bounds are concave in the number of days: beyond a number that is eliminated all are
     for numbers in (range(incumbent_days, task.most_days + 1), range(incumbent_days - 1, 0, -1)):
         for count in numbers:
-            left = _remaining_s(deadline)
-            if left is not None and left <= MIN_TIME_S:
+            if deadline.left_s <= MIN_TIME_S:
                 return ProvenSchedule(days=days, bound=None, backend=backend)
-            prices = _generate_columns(task, count, best, replace(options, time_limit_s=left))
+            prices = _generate_columns(task, count, best, deadline.options(options, minimum_s=MIN_TIME_S))
             if prices is None:
                 return ProvenSchedule(days=days, bound=None, backend=backend)
             if prices.bound <= best + GAP * abs(best):
@@ -91,8 +91,9 @@ def prove_optimum(
                 if count == incumbent_days:  # more days may still be better
                     continue
                 break
-            left = _remaining_s(deadline)
-            found = _solve_remaining(task, count, prices, best, replace(options, time_limit_s=left))
+            found = _solve_remaining(
+                task, count, prices, best, deadline.options(options, minimum_s=MIN_TIME_S)
+            )
             backend = found.backend or backend
             if found.bound is None:
                 return ProvenSchedule(days=days, bound=None, backend=backend)
@@ -101,11 +102,6 @@ def prove_optimum(
                 best, days = found.value, found.days
                 report(task.objective(best))
     return ProvenSchedule(days=days, bound=task.objective(proven), backend=backend)
-
-
-def _remaining_s(deadline: float | None) -> float | None:
-    """Return the time left until a deadline, s; None without one."""
-    return None if deadline is None else max(MIN_TIME_S, deadline - clock.now())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -158,13 +154,12 @@ def _generate_columns(task: _Days, count: int, incumbent: float, options: Option
     columns: list[tuple[int, float]] = []
     tried: set[tuple[int, int]] = set()
     best: _DualPrices | None = None
-    deadline = options.deadline()
+    deadline = Deadline.of(options)
     for _ in range(MAX_ROUNDS):
-        left = _remaining_s(deadline)
-        if left is not None and left <= MIN_TIME_S:
+        if deadline.left_s <= MIN_TIME_S:
             return best
         program = _build_master(task, columns, count, incumbent)
-        solution = backends.solve(program, replace(options, time_limit_s=left))
+        solution = backends.solve(program, deadline.options(options, minimum_s=MIN_TIME_S))
         if solution.row_duals is None:
             return best
         m = len(task.wanted)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from planner import clock
 from planner.compiled import inner, kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.circuits.designs import kept_circuits, upper_bound
 from planner_models.circuits.designs.max_weight_matching import (
     FREE,
@@ -81,10 +80,10 @@ def schedule(
     return schedules.make_decision(problem, found, bound=proven, options=options)
 
 
-def days(problem: Circuits, *, starts: int = 1, deadline: float = math.inf) -> list[Day]:
+def days(problem: Circuits, *, starts: int = 1, deadline: Deadline = NEVER) -> list[Day]:
     """Return the days of Eclipse alone, compiled: without the packet switch's share or a plan's tables.
 
-    deadline  of `clock.now()`, when no more days are added
+    deadline  when no more days are added
     """
     if problem.window_us is not None:
         return _schedule_days(problem, problem.switches, starts, deadline)
@@ -92,7 +91,7 @@ def days(problem: Circuits, *, starts: int = 1, deadline: float = math.inf) -> l
     return choose_switches(problem, (_schedule_days(problem, few, starts, deadline) for few in every))
 
 
-def _schedule_days(problem: Circuits, switches: int, starts: int, deadline: float) -> list[Day]:
+def _schedule_days(problem: Circuits, switches: int, starts: int, deadline: Deadline) -> list[Day]:
     """Return the days of the first `switches` circuit switches."""
     n, bits = len(problem.racks), problem.pair_bits
     if not len(bits):
@@ -107,7 +106,7 @@ def _schedule_days(problem: Circuits, switches: int, starts: int, deadline: floa
         np.full(1, -1.0),
     )
     made: list[Day] = []
-    at_once = DAYS_AT_ONCE if deadline == math.inf else max(1, min(DAYS_AT_ONCE, PAIRS_AT_ONCE // len(bits)))
+    at_once = DAYS_AT_ONCE if deadline.is_never else max(1, min(DAYS_AT_ONCE, PAIRS_AT_ONCE // len(bits)))
     while True:
         days = Days.reserve(at_once, n)
         count = _schedule_greedily(
@@ -130,7 +129,7 @@ def _schedule_days(problem: Circuits, switches: int, starts: int, deadline: floa
             days,
         )
         made += days.made(count)
-        if count < at_once or clock.now() >= deadline:
+        if count < at_once or deadline.is_over:
             return made
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated
 
 import numpy as np
@@ -13,6 +12,7 @@ from planner.contract.design import Decision
 from planner.contract.signalling import NAME, NONE, Signalling
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.circuits.designs import matchings
 from planner_models.circuits.designs.partial_schedule import DayLength, PartialSchedule, choose_day_us
 from planner_models.circuits.plan import plan as schedules
@@ -61,7 +61,7 @@ def rotate(
     *,
     shifts: tuple[int, ...] | None = None,
     day_us: float | None = None,
-    deadline: float = math.inf,
+    deadline: Deadline = NEVER,
 ) -> list[Day]:
     """Return the days of `schedule_fixed` until a deadline; of all rings, in turn, without `shifts`."""
     n = len(problem.racks)
@@ -105,9 +105,9 @@ def schedule_hotspots(
 
 
 def match_heaviest(
-    problem: Circuits, day_us: float | None = None, *, deadline: float = math.inf
+    problem: Circuits, day_us: float | None = None, *, deadline: Deadline = NEVER
 ) -> list[Day]:
-    """Return the days of `schedule_hotspots`, those until a deadline of `clock.now()`."""
+    """Return the days of `schedule_hotspots`, those until a deadline."""
     partial, length = PartialSchedule(problem, deadline=deadline), choose_day_us(problem, day_us)
     while not partial.over and partial.left.any():
         partial.add(matchings.find_heaviest(partial.left), length)
@@ -142,7 +142,7 @@ def count_requests(problem: Circuits, plan: Schedule) -> Signalling:
     return Signalling(messages=messages, bytes=messages * NAME)
 
 
-def match_in_turn(problem: Circuits, day_us: float, *, deadline: float = math.inf) -> tuple[list[Day], int]:
+def match_in_turn(problem: Circuits, day_us: float, *, deadline: Deadline = NEVER) -> tuple[list[Day], int]:
     """Return the days of iSLIP until a deadline, and how many requests, grants and accepts they took."""
     partial, messages = PartialSchedule(problem, deadline=deadline), 0
     grants, accepts = np.zeros(len(problem.racks), np.int64), np.zeros(len(problem.racks), np.int64)

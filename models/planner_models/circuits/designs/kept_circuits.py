@@ -12,7 +12,6 @@ so that the result never serves less than what is given.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner import clock
+from planner.search.deadline import NEVER, Deadline
 from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, State, update_matching
 from planner_models.circuits.plan.plan import IDLE, Day, order_days
 from planner_models.circuits.problem.problem import Circuits
@@ -34,10 +33,10 @@ CUTS: Final = (0.25, 0.5, 0.75)  # quantiles of the times at which pairs of a da
 WORK: Final = 20_000_000  # pairs weighed in all matchings of a search
 
 
-def improve(problem: Circuits, days: Sequence[Day], *, deadline: float = math.inf) -> list[Day]:
+def improve(problem: Circuits, days: Sequence[Day], *, deadline: Deadline = NEVER) -> list[Day]:
     """Return days whose circuits serve at least as much; the days themselves where all circuits are dark.
 
-    deadline  of `clock.now()`; the search has a limit of its own, too
+    deadline  when the search ends; it has a limit of its own, too
     """
     if problem.dark == "all" or problem.night_us <= 0 or problem.window_us is None or not days:
         return list(days)
@@ -88,11 +87,11 @@ class _Search:
     now: _Sequence
     pairs: Pairs
     state: State
-    deadline: float
+    deadline: Deadline
     matchings: int
 
     @classmethod
-    def of(cls, problem: Circuits, days: Sequence[Day], deadline: float) -> _Search:
+    def of(cls, problem: Circuits, days: Sequence[Day], deadline: Deadline) -> _Search:
         n = len(problem.racks)
         targets = np.array([day.target for day in days]).reshape(-1, n)
         rows = np.broadcast_to(np.arange(n), targets.shape)
@@ -132,7 +131,7 @@ class _Search:
     @property
     def is_over(self) -> bool:
         """True where the search has used its limits."""
-        return self.matchings <= 0 or clock.now() >= self.deadline
+        return self.matchings <= 0 or self.deadline.is_over
 
     def rematch(self, days: _Sequence, day: int) -> None:
         """Give a day the best matching for the demand that the others leave."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from planner import clock
 from planner.compiled import inner, kernel, run_small_in_python
+from planner.search.deadline import NEVER, Deadline
 from planner_models.circuits.plan.plan import IDLE
 
 SMALLEST_SHARE: Final = 1e-9
@@ -70,30 +69,30 @@ def stuff(demand: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def decompose(
-    full: NDArray[np.float64], deadline: float = math.inf
+    full: NDArray[np.float64], deadline: Deadline = NEVER
 ) -> Iterator[tuple[float, NDArray[np.int64]]]:
     """Yield weights and perfect matchings that add up to a matrix of equal row and column sums.
 
-    It ends early at a deadline of `clock.now()`.
+    It ends early at a deadline.
 
     source  Birkhoff 1946, von Neumann 1953
     """
     rest = full.copy()
     tolerance = SMALLEST_SHARE * float(rest.sum(axis=1).max(initial=0.0))
     rows = np.arange(len(rest))
-    while clock.now() < deadline and (target := find_perfect(rest > tolerance)) is not None:
+    while not deadline.is_over and (target := find_perfect(rest > tolerance)) is not None:
         weight = float(rest[rows, target].min())
         rest[rows, target] -= weight
         yield weight, target
 
 
 def list_maximal(
-    allowed: NDArray[np.bool_], most: int, deadline: float = math.inf
+    allowed: NDArray[np.bool_], most: int, deadline: Deadline = NEVER
 ) -> NDArray[np.int64] | None:
     """Return (M, n) all maximal matchings of the allowed pairs; None if there are more than `most`.
 
     None too where the search takes over 50 steps for each matching that may be found, or comes to a
-    deadline of `clock.now()`.
+    deadline.
     """
     allowed, most_steps = np.ascontiguousarray(allowed), 50 * most
     n = len(allowed)
@@ -105,7 +104,7 @@ def list_maximal(
         found.append(places if count == len(places) else places[:count].copy())
         if at[1] > most_steps or sum(map(len, found)) > most:
             return None
-        if at[0] >= 0 and clock.now() >= deadline:
+        if at[0] >= 0 and deadline.is_over:
             return None
     return np.concatenate(found)
 

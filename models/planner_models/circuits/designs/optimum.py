@@ -8,7 +8,6 @@ other designs, whatever the lengths that Eclipse starts from, with its gap.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -18,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from planner import backends, clock
+from planner import backends
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.circuits.designs import (
     birkhoff_decomposition,
     column_generation,
@@ -38,7 +38,6 @@ from planner_models.circuits.designs import (
     upper_bound,
 )
 from planner_models.circuits.designs.partial_schedule import choose_day_us
-from planner_models.circuits.designs.time_limit import TimeLimit
 from planner_models.circuits.designs.week_program import ScaledProblem, build_schedule_program, split_columns
 from planner_models.circuits.information.observe import observe_data_units, observe_queues
 from planner_models.circuits.plan import plan as schedules
@@ -73,7 +72,7 @@ BOUND_SHARE: Final = 0.9  # of the time limit, by which the bound's program ends
 MORE_STARTS: Final = (4, 16)  # lengths of day from which Eclipse starts besides its own
 MAX_PAIRS_EVERY_LENGTH: Final = 2_000  # pairs up to which Eclipse tries every length of day, in a second
 MOST_FAST_RACKS: Final = 256  # racks up to which fast designs end whatever the time limit
-Heuristic = Callable[[Circuits, float], list[Day]]
+Heuristic = Callable[[Circuits, Deadline], list[Day]]
 Report = Callable[[float, float], None]
 FAST_HEURISTICS: Final[tuple[Heuristic, ...]] = (
     lambda problem, deadline: equal_days.rotate(problem, shifts=(1,), deadline=deadline),
@@ -136,7 +135,7 @@ def solve(
     """
     if not problem.bits.any():
         return schedules.make_decision(problem, [], bound=0.0, options=options)
-    limit = TimeLimit(options)
+    deadline = Deadline.of(options)
     ports = upper_bound.bound_by_ports(problem)
 
     def report_rate(rate: float) -> None:
@@ -147,32 +146,32 @@ def solve(
         problem,
         steps=steps,
         seed=options.seed or 0,
-        deadline=limit.deadline(ANNEALING_SHARE),
+        deadline=deadline.share(ANNEALING_SHARE),
         enough_bits=ports * (1 - OPTIMAL) * (problem.window_us or 0.0),
         report=lambda days: report_rate(_rate(problem, days)),
     )
-    annealed = kept_circuits.improve(problem, annealed, deadline=limit.deadline(KEPT_SHARE))
+    annealed = kept_circuits.improve(problem, annealed, deadline=deadline.share(KEPT_SHARE))
     if _rate(problem, annealed) >= ports * (1 - OPTIMAL):
         return schedules.make_decision(problem, annealed, bound=ports, options=options)
-    annealed = _choose_best(problem, [annealed, *_try_lengths(problem, limit.deadline(KEPT_SHARE))])
+    annealed = _choose_best(problem, [annealed, *_try_lengths(problem, deadline.share(KEPT_SHARE))])
     if _rate(problem, annealed) >= ports * (1 - OPTIMAL):
         return schedules.make_decision(problem, annealed, bound=ports, options=options)
     found = annealed
-    if clock.now() < limit.deadline(LENGTHS_SHARE):
-        found = _optimize_lengths(problem, annealed, limit)
+    if not deadline.share(LENGTHS_SHARE).is_over:
+        found = _optimize_lengths(problem, annealed, deadline, options)
     if _rate(problem, found) >= ports * (1 - OPTIMAL):
         return schedules.make_decision(problem, found, bound=ports, options=options)
-    every = _list_matchings(problem, most_matchings, limit.deadline(LISTING_SHARE))
+    every = _list_matchings(problem, most_matchings, deadline.share(LISTING_SHARE))
     if every is None:
-        return _decide_unlisted(problem, found, most_circuits, limit, options)
-    return _decide_listed(problem, found, every, limit, options, report=report_rate)
+        return _decide_unlisted(problem, found, most_circuits, deadline, options)
+    return _decide_listed(problem, found, every, deadline, options, report=report_rate)
 
 
 def _decide_listed(
     problem: Circuits,
     found: list[Day],
     every: NDArray[np.int64],
-    limit: TimeLimit,
+    deadline: Deadline,
     options: Options,
     *,
     report: Callable[[float], None],
@@ -189,29 +188,29 @@ def _decide_listed(
         every,
         known,
         max(1, len(found)),
-        limit.rest(),
+        deadline.options(options),
         report=report,
     )
     if answer.days is not None:
         found = _choose_best(problem, [found, _fit_lengths(problem, answer.days)])
     bound = answer.bound
     if bound is None or options.gap:
-        found = _choose_best(problem, [found, *_run_heuristics(problem, limit)])
+        found = _choose_best(problem, [found, *_run_heuristics(problem, deadline)])
     if bound is None:
-        bound = upper_bound.bound_schedules(problem, options=limit.rest()).proof.bound
+        bound = upper_bound.bound_schedules(problem, options=deadline.options(options)).proof.bound
     return schedules.make_decision(problem, found, bound=bound, backend=answer.backend, options=options)
 
 
 def _decide_unlisted(
-    problem: Circuits, found: list[Day], most_circuits: int, limit: TimeLimit, options: Options
+    problem: Circuits, found: list[Day], most_circuits: int, deadline: Deadline, options: Options
 ) -> Decision[Schedule]:
     """Return the decision where matchings are not listed: the best of all designs, with a bound."""
-    found = _choose_best(problem, [found, *_run_heuristics(problem, limit)])
-    if clock.now() >= limit.deadline(BOUND_SHARE):
+    found = _choose_best(problem, [found, *_run_heuristics(problem, deadline)])
+    if deadline.share(BOUND_SHARE).is_over:
         ports = upper_bound.bound_by_ports(problem)
         return schedules.make_decision(problem, found, bound=ports, options=options)
-    proven = upper_bound.bound_schedules(problem, options=limit.rest(BOUND_SHARE)).proof
-    found, bound, backend = _solve_days(problem, found, proven, most_circuits, limit.rest())
+    proven = upper_bound.bound_schedules(problem, options=deadline.share(BOUND_SHARE).options(options)).proof
+    found, bound, backend = _solve_days(problem, found, proven, most_circuits, deadline.options(options))
     return schedules.make_decision(problem, found, bound=bound, backend=backend, options=options)
 
 
@@ -235,39 +234,39 @@ def _solve_days(
     return found, bound, backend
 
 
-def _list_matchings(problem: Circuits, most: int, deadline: float) -> NDArray[np.int64] | None:
+def _list_matchings(problem: Circuits, most: int, deadline: Deadline) -> NDArray[np.int64] | None:
     """Return (M, n) all maximal matchings; None where they are too many, or do not tell all schedules."""
     if problem.switches > 1 or problem.dark != "all":
         return None
     return matchings.list_maximal(problem.bits > 0, most, deadline)
 
 
-def _run_heuristics(problem: Circuits, limit: TimeLimit) -> list[list[Day]]:
+def _run_heuristics(problem: Circuits, deadline: Deadline) -> list[list[Day]]:
     """Return the schedules of the other designs; slow ones, and all of many racks, while there is time."""
     found: list[list[Day]] = [[]]  # the packet switch alone
-    until = limit.deadline(HEURISTICS_SHARE)
-    deadline = math.inf if len(problem.racks) <= MOST_FAST_RACKS else until
+    end = deadline.share(HEURISTICS_SHARE)
+    fast_end = NEVER if len(problem.racks) <= MOST_FAST_RACKS else end
     # less information may, by chance, lead these two to a better schedule
     for observed in _list_observations(problem):
-        for schedule_days in (lambda one: eclipse.days(one, deadline=deadline), solstice.days):
-            if clock.now() < deadline:
+        for schedule_days in (lambda one: eclipse.days(one, deadline=fast_end), solstice.days):
+            if not fast_end.is_over:
                 made = schedule_days(observed)
-                found += [made, kept_circuits.improve(observed, made, deadline=deadline)]
-    for heuristics, end in ((FAST_HEURISTICS, deadline), (HEURISTICS, until)):
+                found += [made, kept_circuits.improve(observed, made, deadline=fast_end)]
+    for heuristics, until in ((FAST_HEURISTICS, fast_end), (HEURISTICS, end)):
         for run in heuristics:
-            if clock.now() < end:
-                found.append(run(problem, end))
+            if not until.is_over:
+                found.append(run(problem, until))
     return found
 
 
-def _try_lengths(problem: Circuits, deadline: float) -> Iterator[list[Day]]:
+def _try_lengths(problem: Circuits, deadline: Deadline) -> Iterator[list[Day]]:
     """Yield the schedules of Eclipse from more lengths of day than it tries by itself, the most last.
 
     Every length that could be best is tried where pairs are few.
     """
     every = (0,) if len(problem.pair_bits) <= MAX_PAIRS_EVERY_LENGTH else ()
     for starts in (*MORE_STARTS, *every):
-        if clock.now() >= deadline:
+        if deadline.is_over:
             return
         made = eclipse.days(problem, starts=starts, deadline=deadline)
         yield made
@@ -315,7 +314,7 @@ def build_model(
     return task.describe(build_schedule_program(task, pool))
 
 
-def _optimize_lengths(problem: Circuits, found: list[Day], limit: TimeLimit) -> list[Day]:
+def _optimize_lengths(problem: Circuits, found: list[Day], deadline: Deadline, options: Options) -> list[Day]:
     """Return the same matchings with the lengths at which circuits and packet switch together serve most.
 
     Lengths stay as they are where their program is not solved in its share of the time limit.
@@ -333,9 +332,9 @@ def _optimize_lengths(problem: Circuits, found: list[Day], limit: TimeLimit) -> 
         switch=np.array([day.switch for day in days]),
         kept=kept_us / problem.pair_mbps / task.unit.us,
     )
-    if clock.now() >= limit.deadline(LENGTHS_SHARE):
+    if deadline.share(LENGTHS_SHARE).is_over:
         return found
-    options = replace(limit.rest(LENGTHS_SHARE), service="best")
+    options = replace(deadline.share(LENGTHS_SHARE).options(options), service="best")
     solution = backends.solve(replace(program, integer=None), options)
     if solution.x is None:
         return found

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from planner import clock
 from planner.compiled import kernel, run_small_in_python
+from planner.search.deadline import NEVER, Deadline
 from planner_models.circuits.designs.max_weight_matching import sum_ends
 from planner_models.circuits.plan.plan import IDLE, Day, find_rate
 from planner_models.circuits.problem.problem import Circuits
@@ -119,10 +119,10 @@ class PartialSchedule:
     days     so far
     left     (n, n) bits that they leave
     used_us  (switches,) time of each switch's days, nights included
-    deadline of `clock.now()`, when it grows no more
+    deadline, when it grows no more
     """
 
-    def __init__(self, problem: Circuits, *, deadline: float = math.inf) -> None:
+    def __init__(self, problem: Circuits, *, deadline: Deadline = NEVER) -> None:
         self.problem = problem
         self.deadline = deadline
         self.days: list[Day] = []
@@ -141,7 +141,7 @@ class PartialSchedule:
 
         True at the deadline too.
         """
-        if clock.now() >= self.deadline:
+        if self.deadline.is_over:
             return True
         left = self.left[self.problem.pairs]
         ends = (sum_ends(end, left, len(self.left)) for end in self.problem.pairs)

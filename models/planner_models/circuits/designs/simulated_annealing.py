@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from planner import clock
 from planner.compiled import inner, kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline, Stopwatch
 from planner_models.circuits.designs import eclipse, solstice, upper_bound
 from planner_models.circuits.designs.max_weight_matching import (
     FREE,
@@ -22,7 +22,6 @@ from planner_models.circuits.designs.max_weight_matching import (
     State,
     update_matching,
 )
-from planner_models.circuits.designs.time_limit import TimeLimit
 from planner_models.circuits.plan import plan as schedules
 from planner_models.circuits.plan.plan import Day, Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
@@ -65,10 +64,12 @@ def schedule(
     result is the best found, or Eclipse's or Solstice's own. Without a window it is the better of these two.
     A time limit ends the search; the bound, where it is wanted, takes half of it.
     """
-    limit, proven = TimeLimit(options), None
+    deadline, proven = Deadline.of(options), None
     if prove:
-        proven = upper_bound.bound_schedules(problem, options=limit.rest(BOUND_SHARE)).proof.bound
-    found = days(problem, steps=steps, seed=options.seed or 0, deadline=limit.deadline())
+        proven = upper_bound.bound_schedules(
+            problem, options=deadline.share(BOUND_SHARE).options(options)
+        ).proof.bound
+    found = days(problem, steps=steps, seed=options.seed or 0, deadline=deadline)
     return schedules.make_decision(problem, found, bound=proven, options=options)
 
 
@@ -77,11 +78,11 @@ def days(
     *,
     steps: int = 20_000,
     seed: int = 0,
-    deadline: float = math.inf,
+    deadline: Deadline = NEVER,
     enough_bits: float = math.inf,
     report: Callable[[list[Day]], None] | None = None,
 ) -> list[Day]:
-    """Return the days of the search alone, which ends at a deadline of `clock.now()`.
+    """Return the days of the search alone, which ends at a deadline.
 
     enough_bits  bits that are served, at which the search ends
     report       is called with the best days after each round
@@ -90,7 +91,7 @@ def days(
     window = problem.window_us
 
     def is_over() -> bool:
-        return clock.now() >= deadline or _is_enough(problem, found, enough_bits)
+        return deadline.is_over or _is_enough(problem, found, enough_bits)
 
     greedy: list[Day] = []
     if not is_over():
@@ -158,7 +159,7 @@ def _resize_schedule(problem: Circuits, greedy: list[Day], count: int) -> list[D
 
 
 def _run_annealing(
-    problem: Circuits, pairs: Pairs, start: list[Day], steps: int, seed: int, deadline: float
+    problem: Circuits, pairs: Pairs, start: list[Day], steps: int, seed: int, deadline: Deadline
 ) -> list[Day]:
     """Return the days after annealing from `start`, for so many steps or until the deadline."""
     lengths = np.array([day.duration_us for day in start])
@@ -186,10 +187,11 @@ def _run_annealing(
         State.of(len(problem.racks)),
     )
     step, size = 0, max(1, min(FIRST_STEPS_PER_CALL, FIRST_PAIRS // (count * len(problem.pair_bits))))
-    while step < steps and (began := clock.now()) < deadline:
+    while step < steps and not deadline.is_over:
+        watch = Stopwatch()
         _anneal(*arguments, step, min(step + size, steps))
         step += size
-        size *= 2 if clock.now() - began < CALL_S else 1
+        size *= 2 if watch.seconds < CALL_S else 1
     return [
         replace(day, duration_us=float(length), target=target)
         for day, length, target in zip(start, best_lengths, best_targets, strict=True)

@@ -17,7 +17,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
-from planner_models.circuits.designs.time_limit import TimeLimit
+from planner.search.deadline import Deadline
 from planner_models.circuits.designs.week_program import BlockProgram, ScaledProblem
 from planner_models.circuits.plan.plan import Schedule
 from planner_models.circuits.problem.problem import Circuits, takes_matrix
@@ -63,12 +63,12 @@ def prove_bound(
     """Return the decision of `bound_schedules` where so many days of all switches need no night."""
     if not problem.bits.any():
         return _make_bound(problem, 0.0, None)
-    limit = TimeLimit(options)
+    deadline = Deadline.of(options)
     if kinds > 1 and options.backend == "highs" and options.algorithm == "auto":
         options = replace(options, algorithm="interior-point")  # seconds instead of minutes
     program = build_model(problem, kinds=kinds, free_nights=free_nights)
     ports = bound_by_ports(problem, free_nights=free_nights)
-    solution = backends.solve(program, replace(options, time_limit_s=limit.rest().time_limit_s))
+    solution = backends.solve(program, deadline.options(options))
     if solution.x is None:
         return _make_bound(problem, None, solution, ports)
     if problem.dark == "changed":
@@ -80,7 +80,7 @@ def prove_bound(
     around: list[Solution] = []
     for whole in (math.floor(days), math.ceil(days)):
         program = build_model(problem, kinds=kinds, days=whole, free_nights=free_nights)
-        around.append(backends.solve(program, replace(options, time_limit_s=limit.rest().time_limit_s)))
+        around.append(backends.solve(program, deadline.options(options)))
     if any(one.bound is None and one.status is not Status.INFEASIBLE for one in around):
         return _make_bound(problem, solution.bound, solution, ports)
     bounds = [one.bound for one in around if one.bound is not None]

@@ -15,13 +15,14 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner import backends, clock
+from planner import backends
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import relative_gap
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.coflows.designs import hybrid, ordering_program, sebf, windows
 from planner_models.coflows.designs.decision import METRIC, PROVEN, circuits_scope, decide
 from planner_models.coflows.designs.sunflow import run_windows
@@ -75,21 +76,19 @@ def schedule(
 
     source  Manne 1960, the ordering program; Huang et al. 2016 (Sunflow), circuits by the order of coflows
     """
-    begin = clock.now()
-    limit_s = math.inf if options.time_limit_s is None else options.time_limit_s
+    deadline = Deadline.of(options)
     scope = circuits_scope(problem)
     if not problem.can_complete.any():
         return decide(problem, Service(), "circuits", scope, options)
     bound = mean_completion_bound_ms(problem, "circuits")
     search = _Search(problem, bound)
     search.try_designs(replace(options, service="best"))
-    search.move_coflows(steps, begin + SEARCH_SHARE * limit_s, options.seed or 0)
+    search.move_coflows(steps, deadline.share(SEARCH_SHARE), options.seed or 0)
     flows = len(search.groups.flow)
     parts = parts if flows * parts <= most_circuits else 1
     proven, backend = None, None
     if not search.is_optimal and flows * parts <= most_circuits:
-        left = None if options.time_limit_s is None else max(0.01, limit_s - (clock.now() - begin))
-        proven, backend = search.solve_program(parts, replace(options, time_limit_s=left))
+        proven, backend = search.solve_program(parts, deadline.options(options, minimum_s=0.01))
         if proven is not None and (bound is None or proven > bound):
             kind = f"at most {parts} circuits for each flow" if parts > 1 else "one circuit for each flow"
             scope = kind if scope is None else f"{scope}, {kind}"
@@ -176,7 +175,7 @@ class _Search:
                 if plan is not None:
                     self.offer(plan.circuits)
 
-    def move_coflows(self, steps: int, deadline: float, seed: int) -> None:
+    def move_coflows(self, steps: int, deadline: Deadline, seed: int) -> None:
         """Move a coflow to another place in the order, or exchange two, while this is better."""
         problem = self.problem
         works = np.flatnonzero(problem.can_complete)
@@ -191,7 +190,7 @@ class _Search:
             self.try_order(rank)
         rng = np.random.default_rng(seed)
         for _ in range(steps if len(order) > 1 else 0):
-            if self.is_optimal or clock.now() >= deadline:
+            if self.is_optimal or deadline.is_over:
                 return
             tried = order.tolist()
             one, other = rng.choice(len(order), size=2, replace=False).tolist()

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Annotated, Final
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner import clock
 from planner.compiled import kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.circuits.designs import eclipse, optimum, solstice
-from planner_models.circuits.designs.time_limit import TimeLimit
 from planner_models.circuits.plan.plan import IDLE, Day, read_days
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.coflows.designs.decision import decide_on_circuits
@@ -81,14 +79,12 @@ def schedule_most_served(
     source  Venkatakrishnan et al. 2016 (Eclipse), the problem itself, window by window
     """
 
-    limit = TimeLimit(options)
+    deadline = Deadline.of(options)
 
     def days(week: Circuits) -> list[Day]:
-        if clock.now() >= limit.deadline(MOST_SERVED_SHARE):
+        if deadline.share(MOST_SERVED_SHARE).is_over:
             return solstice.days(week)
-        rest = limit.rest()
-        if rest.time_limit_s is not None:
-            rest = replace(rest, time_limit_s=WINDOW_SHARE * rest.time_limit_s)
+        rest = deadline.options(options).share_time(WINDOW_SHARE)
         plan = optimum.solve(_as_table(week), options=rest).plan
         return [] if plan is None else read_days(week, plan.configurations)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Ints
 from planner.compiled import inner, kernel, run_small_in_python
+from planner.search.deadline import NEVER, Deadline
 from planner_models.flowtables.designs.cover import Headers
 from planner_models.flowtables.plan.classification import classify, find_first, find_needed
 from planner_models.flowtables.problem.fields import WORD, Words
@@ -25,12 +25,12 @@ HEADERS_AT_A_TIME = 200
 
 
 def find_incompatible(
-    problem: FlowTables, headers: Headers, specific: Ints, until: float | None = None
+    problem: FlowTables, headers: Headers, specific: Ints, deadline: Deadline = NEVER
 ) -> Ints:
     """Return rows of headers that are pairwise incompatible, greedily, the most specific ones first.
 
     specific  (n,) bits that an entry for each header must match, or an estimate
-    until     a time of clock.now() at which the search ends, with the rows found so far
+    deadline  at which the search ends, with the rows found so far
     """
     actions = classify(headers.words, problem.entries)
     order = np.argsort(-specific, kind="stable")
@@ -39,7 +39,7 @@ def find_incompatible(
     used, rules = problem.used_mask, problem.entries
     count = 0
     for begin in range(0, len(order), HEADERS_AT_A_TIME):
-        if until is not None and begin and clock.now() > until:
+        if begin and deadline.is_over:
             break
         part = order[begin : begin + HEADERS_AT_A_TIME]
         count = _add_incompatible(headers.words, actions, part, used, rules, chosen, recent, forced, count)

@@ -27,9 +27,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from planner import clock
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, kernel
+from planner.search.deadline import NEVER, Deadline
 from planner_models.flowtables.designs.cover import Headers, Members
 from planner_models.flowtables.designs.merged import PoolSearch
 from planner_models.flowtables.problem.fields import Words
@@ -196,24 +196,24 @@ class CandidateSearch:
         # more masks than this have one bound for all numbers
         self.most = min(2 * len(planned) + 10, len(candidates.masks))
 
-    def improve(self, trials: int, random: np.random.Generator, until: float | None = None) -> Floats:
+    def improve(self, trials: int, random: np.random.Generator, deadline: Deadline = NEVER) -> Floats:
         """Look for a better pool by prices and by local search, in turn; return the last prices.
 
-        until  a time of clock.now() at which the search ends
+        deadline  at which the search ends
         """
         price = self._share_time()
         for steps in (FIRST_STEPS, *[STEPS] * (ROUNDS - 1)):
             masks = len(self.pool)
-            price = self.ascend(price, masks, steps, until, self._try)[1]
+            price = self.ascend(price, masks, steps, deadline, self._try)[1]
             gains = find_gains(self.candidates, price, self.weight, *self._list_times(masks))[:, 0]
             near = self.candidates.masks[np.argsort(-gains, kind="stable")[:TRIED]]
             for _ in range(trials):
-                if until is not None and clock.now() > until:
+                if deadline.is_over:
                     return price
                 self._try(self._change(near, random))
         return price
 
-    def bound_us(self, price: Floats, until: float | None = None) -> float:
+    def bound_us(self, price: Floats, deadline: Deadline = NEVER) -> float:
         """Return the bound on the time of all connections for every number of masks, from first prices, us.
 
         The bound of some numbers is raised as far as possible; that of others nearly to the least of these.
@@ -225,7 +225,7 @@ class CandidateSearch:
         first = [min(max(int(part * len(self.pool)), 1), self.most) for part in FIRST_PARTS]
         while True:
             masks = first.pop() if first else int(np.argmin(bounds[1:])) + 1
-            is_late = until is not None and clock.now() > until
+            is_late = deadline.is_over
             if is_late or (not first and bounds[1:].min() >= least):
                 return float(bounds[1:].min())
             if masks == self.most < len(self.candidates.masks) and masks in prices:
@@ -236,7 +236,7 @@ class CandidateSearch:
                 continue
             nearest = min(prices, key=lambda one: abs(one - masks), default=None)
             start = price if nearest is None else prices[nearest]
-            bound, prices[masks] = self.ascend(start, masks, STEPS, until, enough_us=least)
+            bound, prices[masks] = self.ascend(start, masks, STEPS, deadline, enough_us=least)
             bounds[masks] = max(bounds[masks], bound)
             if bounds[masks] < least and (masks < self.most or masks == len(self.candidates.masks)):
                 least = (1 - NEARLY) * bounds[masks]
@@ -266,7 +266,7 @@ class CandidateSearch:
         price: Floats,
         masks: int,
         steps: int,
-        until: float | None,
+        deadline: Deadline,
         try_pool: Callable[[Words], None] | None = None,
         enough_us: float = np.inf,
     ) -> tuple[float, Floats]:
@@ -278,7 +278,7 @@ class CandidateSearch:
         best, best_price, length, stalled = -np.inf, price, 1.0, 0
         direction = np.zeros(len(price))
         for step in range(steps):
-            if step and until is not None and clock.now() > until:
+            if step and deadline.is_over:
                 break
             found = self.relax(price, masks)
             if try_pool is not None and step % POOLS_EVERY == 0:

@@ -14,9 +14,9 @@ from typing import Annotated, Final
 import numpy as np
 from pydantic import Field
 
-from planner import clock
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.flowtables.designs.bound import find_incompatible
 from planner_models.flowtables.designs.cover import Headers, group_headers
 from planner_models.flowtables.designs.decision import decide
@@ -42,12 +42,11 @@ Rounds = Annotated[
 
 def cover_trace(problem: FlowTables, *, rounds: Rounds = 0, options: Options = Options()) -> Decision[Cache]:
     """Serve all connections by few entries, with as many masks as these take."""
-    started = clock.now()
-    until = None if options.time_limit_s is None else started + 0.5 * options.time_limit_s
+    deadline = Deadline.of(options).share(0.5)
     headers = group_headers(problem)
     least = [make_least_masks(problem, by_entropy)(headers.words) for by_entropy in (True, False)]
-    table, is_cut = _cover_greedily(problem, headers, np.vstack(least), until)
-    bound = len(find_incompatible(problem, headers, count_bits(least[0]), until))
+    table, is_cut = _cover_greedily(problem, headers, np.vstack(least), deadline)
+    bound = len(find_incompatible(problem, headers, count_bits(least[0]), deadline))
     backend = BACKEND
     if rounds and 0 < len(problem.entries.action) <= MOST_ROWS and len(headers.words) > bound:
         # compiled only where entries are packed
@@ -56,7 +55,7 @@ def cover_trace(problem: FlowTables, *, rounds: Rounds = 0, options: Options = O
         some = min(int(np.sqrt(MOST_PACKED)), len(headers.words))
         rows = np.linspace(0, len(headers.words) - 1, some).astype(np.int64)
         words = np.ascontiguousarray(headers.words[rows])
-        found = pack(problem, words, rounds, until)
+        found = pack(problem, words, rounds, deadline)
         bound = max(bound, int(np.ceil(found.bound - 1e-6)))
         if some == len(headers.words) and len(found.header) < table.counts[0]:
             table, backend = _make_table(words[found.header], found.mask), COLUMNS
@@ -65,7 +64,7 @@ def cover_trace(problem: FlowTables, *, rounds: Rounds = 0, options: Options = O
 
 
 def _cover_greedily(
-    problem: FlowTables, headers: Headers, least: Words, until: float | None
+    problem: FlowTables, headers: Headers, least: Words, deadline: Deadline
 ) -> tuple[Table, bool]:
     """Return entries of the masks of most headers, and of one of all bits that rules match.
 
@@ -76,9 +75,9 @@ def _cover_greedily(
     tests = len(headers.words) * max(len(problem.entries.action), 1)
     kept = np.argsort(-count, kind="stable")[: max(MOST_TESTS // tests, 1)]
     search, tried = PoolSearch(problem, headers), len(kept)
-    if until is not None:
+    if not deadline.is_never:
         tried = 0
-        while tried < len(kept) and (tried < LEAST_CANDIDATES or clock.now() < until):
+        while tried < len(kept) and (tried < LEAST_CANDIDATES or not deadline.is_over):
             search.find_members(masks[kept[tried]])  # which the search keeps
             tried += 1
     candidates = np.unique(np.vstack([masks[kept[:tried]], problem.used_mask]), axis=0)

@@ -24,11 +24,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.compiled import inner, kernel, run_small_in_python
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.flowtables.designs.bound import find_forced, is_incompatible, make_near
 from planner_models.flowtables.designs.cover import Headers
 from planner_models.flowtables.plan.classification import classify
@@ -94,13 +95,13 @@ class Line(NamedTuple):
 
 
 def bound_time(
-    problem: FlowTables, headers: Headers, incompatible: Ints, until: float | None = None
+    problem: FlowTables, headers: Headers, incompatible: Ints, deadline: Deadline = NEVER
 ) -> float:
     """Return the least CPU time of a connection in any correct cache, us.
 
     headers       the headers of the connections that rules can tell apart
     incompatible  rows of headers that need an entry each
-    until         a time of clock.now() after which no further prices are found
+    deadline      after which no further prices are found
 
     A cache without entries has no masks, so that each connection takes an upcall and no lookup.
     """
@@ -108,12 +109,12 @@ def bound_time(
         return problem.cost("upcall_us")
     if problem.probe_us + problem.cost("upcall_us") == 0:
         return 0.0
-    if until is not None and clock.now() > until:
+    if deadline.is_over:
         return min(float(bound_us(problem, len(incompatible), 1)), problem.cost("upcall_us"))
     groups = find_groups(problem, headers, incompatible)
     search = _Search(problem, groups, float(max(len(incompatible), len(groups.total))))
     for _ in range(ROUNDS):
-        if until is not None and clock.now() > until:
+        if deadline.is_over:
             break
         gains = search.find_lines()
         if gains is None or not search.divide(gains):

@@ -12,10 +12,10 @@ from typing import Annotated, Final, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.flowtables.designs.bound import find_incompatible
 from planner_models.flowtables.designs.cover import (
     Headers,
@@ -68,7 +68,7 @@ def plan_pool(
 
     previous  a decision whose masks are the start where they cost less than merged ones
     """
-    started = clock.now()
+    deadline = Deadline.of(options)
     headers = group_headers(problem)
     least = make_least_masks(problem, by_entropy=True)(headers.words)
     search = PoolSearch(problem, headers)
@@ -76,15 +76,15 @@ def plan_pool(
     if previous is not None and previous.plan is not None:
         start = min(start, search.take_masks(previous.plan), key=search.cost_of_masks)
     random = np.random.default_rng(options.seed or 0)
-    best = search.improve(start, least, trials, random, _part(started, options, 0.4))
+    best = search.improve(start, least, trials, random, deadline.share(0.4))
     if candidates:
         # compiled only for candidates
         from planner_models.flowtables.designs.candidate_pool import CandidateSearch, list_candidates
 
         listed = list_candidates(search, best, least, candidates)
         chosen = CandidateSearch(problem, headers, search, listed, best)
-        price = chosen.improve(trials, random, _part(started, options, 0.6))
-        bound = chosen.bound_us(price, _part(started, options, 0.9)) if prove else None
+        price = chosen.improve(trials, random, deadline.share(0.6))
+        bound = chosen.bound_us(price, deadline.share(0.9)) if prove else None
         return decide(
             problem,
             search.make_table(chosen.pool),
@@ -99,14 +99,9 @@ def plan_pool(
     # compiled only for proofs
     from planner_models.flowtables.designs.mask_bound import bound_time
 
-    incompatible = find_incompatible(problem, headers, count_bits(least), _part(started, options, 0.7))
-    bound_us = bound_time(problem, headers, incompatible, _part(started, options, 0.9))
+    incompatible = find_incompatible(problem, headers, count_bits(least), deadline.share(0.7))
+    bound_us = bound_time(problem, headers, incompatible, deadline.share(0.9))
     return decide(problem, table, options=options, bound=bound_us, backend=BACKEND)
-
-
-def _part(started: float, options: Options, part: float) -> float | None:
-    """Return the time of clock.now() at which a part of the time limit is over; None without one."""
-    return None if options.time_limit_s is None else started + part * options.time_limit_s
 
 
 def count_bits(masks: Words) -> np.ndarray:
@@ -249,16 +244,16 @@ class PoolSearch:
         wanted: Words,
         trials: int,
         random: np.random.Generator,
-        until: float | None = None,
+        deadline: Deadline = NEVER,
     ) -> Words:
         """Return masks of no more cost: masks dropped, changed or added.
 
         wanted  a mask for each header, of which some are added
-        until   a time of clock.now() at which the search ends
+        deadline  at which the search ends
         """
         cost = self.cost_of_masks(masks)
         for _ in range(trials):
-            if until is not None and clock.now() > until:
+            if deadline.is_over:
                 break
             tried = self._change(masks, wanted, random)
             choice = self.choose(tried)

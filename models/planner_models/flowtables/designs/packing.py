@@ -19,12 +19,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.bits import count_bits
 from planner.compiled import inner, kernel, run_small_in_python
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.flowtables.designs.bound import find_forced, is_mixed, make_near
 from planner_models.flowtables.plan.bit_index import BLOCK, keeps_action, make_bit_index
 from planner_models.flowtables.plan.classification import classify
@@ -52,25 +53,25 @@ class Cubes(NamedTuple):
     bound: float
 
 
-def pack(problem: FlowTables, words: Words, rounds: int, until: float | None) -> Cubes:
+def pack(problem: FlowTables, words: Words, rounds: int, deadline: Deadline) -> Cubes:
     """Return few valid cubes that cover headers (n, words), and a bound on the number of any.
 
     rounds  most programs over more cubes
-    until   a time of clock.now() after which no other round begins
+    deadline  after which no other round begins
     """
     search = _Search(problem, words)
     bound = 0.0
     for _ in range(rounds):
-        if until is not None and clock.now() > until:
+        if deadline.is_over:
             break
         price = search.find_prices()
         if price is None:
             break
-        allowed, is_last = search.generate(price, until)
+        allowed, is_last = search.generate(price, deadline)
         bound = max(bound, allowed)
         if is_last:
             break
-    chosen = search.choose(until)
+    chosen = search.choose(deadline)
     return Cubes(search.header[chosen], search.mask[chosen], bound)
 
 
@@ -123,13 +124,13 @@ class _Search:
         self.x: Floats = found.x
         return self.price
 
-    def generate(self, price: Floats, until: float | None) -> tuple[float, bool]:
+    def generate(self, price: Floats, deadline: Deadline) -> tuple[float, bool]:
         """Add cubes whose prices add up to more than 1; return the bound, and whether there are none."""
         priced = np.flatnonzero(price > LEAST_PRICE)
         priced = priced[np.argsort(-price[priced], kind="stable")]
         bound, headers, masks = 0.0, [], []
         for begin in range(0, len(priced), PRICED_AT_A_TIME):
-            if begin and until is not None and clock.now() > until:
+            if begin and deadline.is_over:
                 break  # headers without a largest sum have no price in the bound
             part = priced[begin : begin + PRICED_AT_A_TIME]
             most, best, mask = find_heaviest(
@@ -144,7 +145,7 @@ class _Search:
             self._add(header, np.vstack(masks), price + 1e-3 * self.random.random(len(price)))
         return bound, not len(header)
 
-    def choose(self, until: float | None) -> Ints:
+    def choose(self, deadline: Deadline) -> Ints:
         """Return cubes that cover all headers: those that the program takes whole, and few of the others."""
         if self.find_prices() is None:
             return np.arange(len(self.rows))
@@ -154,7 +155,7 @@ class _Search:
         open_rows = np.flatnonzero(~(matrix[:, is_whole].sum(axis=1) > 0))
         columns = np.flatnonzero(~is_whole & (reduced < MOST_REDUCED_COST))
         part = sp.csr_array(matrix[:, columns])[open_rows]
-        left_s = ROUNDING_S if until is None else min(max(until - clock.now(), 1.0), ROUNDING_S)
+        left_s = min(max(deadline.left_s, 1.0), ROUNDING_S)
         rest = np.zeros(0, dtype=np.int64)
         if len(open_rows):
             program = LinearProgram.build(

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Final
 import numpy as np
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Floats
 from planner.compiled import kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.flowtables.designs.cover import group_headers
 from planner_models.flowtables.designs.decision import decide
 from planner_models.flowtables.designs.merged import PoolSearch
@@ -53,7 +53,7 @@ def plan_again(problem: FlowTables, *, first: First = FIRST, options: Options = 
     before the first plan, one of all bits that rules match. Plans share `PLANNING_SHARE` of the time limit;
     those after it are left out, and masks stay as they are.
     """
-    deadline = options.share_time(PLANNING_SHARE).deadline()
+    deadline = Deadline.of(options).share(PLANNING_SHARE)
     is_cut = False
     headers = problem.headers & problem.used_mask
     count, words = headers.shape
@@ -62,7 +62,7 @@ def plan_again(problem: FlowTables, *, first: First = FIRST, options: Options = 
     planned, expected = problem.used_mask[None, :], np.zeros(1)
     known = 0
     while known < count:
-        if known and deadline is not None and clock.now() >= deadline:
+        if known and deadline.is_over:
             is_cut = True
         elif known:
             past = problem.with_flows(problem.flows.iloc[:known])
@@ -80,18 +80,18 @@ def plan_again(problem: FlowTables, *, first: First = FIRST, options: Options = 
 
 
 def _plan(
-    past: FlowTables, planned: Words, table: Table, options: Options, until: float | None
+    past: FlowTables, planned: Words, table: Table, options: Options, deadline: Deadline
 ) -> tuple[Words, Floats]:
     """Return masks for past connections, and what each entry of one is expected to hold at its first.
 
-    until  reading of the clock at which the local search ends; None for never
+    deadline  at which the local search ends
     """
     headers = group_headers(past)
     in_use = table.masks[: int(table.counts[1])]
     search = PoolSearch(past, headers, in_use)
     least = make_least_masks(past, by_entropy=True)(headers.words)
     start = min(search.merge(least), planned, key=search.cost_of_masks)
-    masks = search.improve(start, least, TRIALS, np.random.default_rng(options.seed or 0), until)
+    masks = search.improve(start, least, TRIALS, np.random.default_rng(options.seed or 0), deadline)
     choice = search.choose(masks)
     expected = UNSEEN * choice.hits / np.maximum(choice.entries, 1)
     if (masks == past.used_mask).all(axis=1).any():

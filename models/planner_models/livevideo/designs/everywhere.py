@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.livevideo.designs.admission import admit_pinned, conclude
 from planner_models.livevideo.designs.channel_order import order_by_first_request
 from planner_models.livevideo.plan.plan import Trees
@@ -38,7 +38,7 @@ def distribute(
 
     source  Mukerjee 2018, section 4.7.1
     """
-    deadline = options.deadline()
+    deadline = Deadline.of(options)
     streams = admit_pinned(problem, options)
     if isinstance(streams, Decision):
         return streams
@@ -47,7 +47,7 @@ def distribute(
     items = _order_objects(problem, order, seed)
     is_cut = False
     for item in items.tolist():
-        if deadline is not None and clock.now() >= deadline:
+        if deadline.is_over:
             is_cut = True
             break
         _send_everywhere(streams, item, by_level, cost)

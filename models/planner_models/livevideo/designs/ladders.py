@@ -15,13 +15,13 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.livevideo.designs import integer_program
 from planner_models.livevideo.designs.decomposition import decomposition, layered_problem
 from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows
@@ -85,9 +85,7 @@ class _Search:
     """One run: prices and their bound first, then bitrates and trees."""
 
     def __init__(self, problem: LiveVideo, options: Options, previous: Decision[Trees] | None) -> None:
-        limit_s = options.time_limit_s or decomposition.TIME_LIMIT_S
-        self.started = clock.now()
-        self.until = self.started + limit_s
+        self.deadline = Deadline.of(options, default_s=decomposition.TIME_LIMIT_S)
         self.problem, self.options, self.previous = problem, options, previous
         self.gap = GAP if options.gap is None else options.gap
         self.bound = np.inf
@@ -98,8 +96,7 @@ class _Search:
     def run(self) -> Decision[Trees]:
         """Find prices, then bitrates and trees, until the gap is reached or nothing gains."""
         prices = StepPrices(self.problem, self.options)
-        until = self.started + PRICE_SHARE * (self.until - self.started)
-        prices.run(until)
+        prices.run(self.deadline.share(PRICE_SHARE))
         wanted = prices.choose()
         if self.previous is not None and self.previous.plan is not None:
             received = received_steps(self.problem, self.previous.plan)
@@ -108,13 +105,13 @@ class _Search:
         prices.close()
         start: Decision[Trees] | None = self.previous
         for _ in range(ROUNDS):
-            before, left_s = self.best_value, self.until - clock.now()
+            before, left_s = self.best_value, self.deadline.left_s
             if self._is_done() or left_s <= 0:
                 break
             found = self._find_trees(wanted, start, ROUND_SHARE * left_s)
             if found is None:
                 break
-            self._keep(serve_more(self.problem, found, self.until))
+            self._keep(serve_more(self.problem, found, self.deadline))
             assert self.best is not None
             start = PricedDecision(
                 plan=self.best, proof=Proof(status=Status.FEASIBLE, metric=OBJECTIVE), prices=self.prices
@@ -226,17 +223,17 @@ class StepPrices:
         """Return the prices of links at the best bound, as in `PricedDecision`."""
         return self.rows.to_labels(self.bound_price)
 
-    def run(self, until: float) -> None:
-        """Improve prices and bound until clock.now() is `until` or the bound makes no progress."""
+    def run(self, deadline: Deadline) -> None:
+        """Improve prices and bound until the deadline or until the bound makes no progress."""
         stalls = 0
         for number in range(PASSES):
-            self.relaxation.run_pass(QUICK if number < QUICK_PASSES else GOOD, until=until)
+            self.relaxation.run_pass(QUICK if number < QUICK_PASSES else GOOD, deadline=deadline)
             self._move_prices(number)
             self._smooth_prices()
-            is_late = clock.now() > until
+            is_late = deadline.is_over
             if is_late or (number + 1) % PASSES_PER_BOUND == 0:
                 before = self.bound
-                self._compute_bound(until)
+                self._compute_bound(deadline)
                 if before - self.bound <= MIN_PROGRESS * abs(self.bound):
                     stalls += 1
                     self.step *= DAMPING
@@ -326,15 +323,15 @@ class StepPrices:
                 (1 - SMOOTHING) * old[1] + SMOOTHING * new[1],
             )
 
-    def _compute_bound(self, until: float) -> None:
+    def _compute_bound(self, deadline: Deadline) -> None:
         """Compute the bound at the smoothed prices; keep them if it is the best so far."""
         assert self.smoothed is not None
         newest, trees = self.price, self.relaxation.trees
         price, self.price = self.smoothed
         self._set_values()
-        until = max(until, clock.now() + MIN_BOUND_S)
+        deadline = deadline.beyond(MIN_BOUND_S)
         link_price = self.rows.link_prices(price)
-        found = self.pricer.price_all(link_price, trees.dual.copy(), TIGHT, trees.paths, until)
+        found = self.pricer.price_all(link_price, trees.dual.copy(), TIGHT, trees.paths, deadline)
         total = float(found.bound.sum() + price @ self.rows.limit + self.price.sum())
         total += decomposition.BOUND_ROUNDING * total
         if total < self.bound:

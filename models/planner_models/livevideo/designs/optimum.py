@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from planner import clock
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.options import Options, Service
+from planner.search.deadline import Deadline
 from planner_models.livevideo.designs import integer_program, overlay_multicast, vdn
 from planner_models.livevideo.designs.decomposition import layered_problem
 from planner_models.livevideo.plan.plan import Trees
@@ -39,14 +39,11 @@ def distribute(problem: LiveVideo, *, options: Options = Options()) -> Decision[
     has_pins = len(problem.pinned_requests) + len(problem.pinned_links) > 0
     share = SEARCH_SHARE if has_pins else 1.0
     gap = GAP if options.gap is None else options.gap
-    started = clock.now()
-    found = vdn.distribute(
-        problem, options=replace(options, gap=gap, time_limit_s=share * options.time_limit_s)
-    )
-    left_s = options.time_limit_s - (clock.now() - started)
-    if not has_pins or found.proof.status is Status.OPTIMAL or left_s <= 0:
+    deadline = Deadline.of(options)
+    found = vdn.distribute(problem, options=replace(options, gap=gap).share_time(share))
+    if not has_pins or found.proof.status is Status.OPTIMAL or deadline.is_over:
         return found
-    return _take_better(integer_program.solve(problem, options=replace(options, time_limit_s=left_s)), found)
+    return _take_better(integer_program.solve(problem, options=deadline.options(options)), found)
 
 
 def _take_better(exact: Decision[Trees], other: Decision[Trees]) -> Decision[Trees]:

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Ints
+from planner.search.deadline import Deadline
 from planner_models.livevideo.plan.plan import Trees, find_received, plan_rows
 from planner_models.livevideo.plan.streams import Streams
 from planner_models.livevideo.problem.problem import LiveVideo
@@ -22,10 +22,10 @@ MIN_GAIN: Final = 1e-9  # of a step, as a share of the value that it serves
 CHECKED: Final = 256  # requests between two looks at the clock
 
 
-def serve_more(problem: LiveVideo, plan: Trees, until: float) -> Trees:
+def serve_more(problem: LiveVideo, plan: Trees, deadline: Deadline) -> Trees:
     """Return the plan with requests served at more value, while a step gains; never a plan of less value.
 
-    until  clock.now() at which the search ends
+    deadline  at which the search ends
     """
     search = _StepSearch(problem, plan)
     steps = problem.steps
@@ -33,7 +33,7 @@ def serve_more(problem: LiveVideo, plan: Trees, until: float) -> Trees:
     per_mbps = gain / problem.bitrate_mbps[steps.object]
     order = np.argsort(-per_mbps, kind="stable")
     for number, step in enumerate(order[gain[order] > 0].tolist()):
-        if number % CHECKED == 0 and clock.now() > until:
+        if number % CHECKED == 0 and deadline.is_over:
             break
         search.try_step(int(steps.request[step]), int(steps.object[step]), float(steps.value[step]))
     return search.streams.plan()

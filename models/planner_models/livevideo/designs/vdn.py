@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from planner import clock
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.livevideo.designs import integer_program, ladders
 from planner_models.livevideo.designs.decomposition import decomposition
 from planner_models.livevideo.designs.decomposition.decomposition import MostMoved
@@ -43,13 +43,12 @@ def distribute(
     is_new = previous is None and most_moved is None and options.backend == "highs"
     if not (is_new and _is_small(problem)):
         return ladders.distribute(problem, most_moved=most_moved, options=options, previous=previous)
-    limit_s = options.time_limit_s or decomposition.TIME_LIMIT_S
     gap = decomposition.GAP if options.gap is None else options.gap
-    until = clock.now() + limit_s
+    deadline = Deadline.of(options, default_s=decomposition.TIME_LIMIT_S)
     found = integer_program.solve(
-        problem, options=replace(options, gap=gap, time_limit_s=PROGRAM_SHARE * limit_s)
+        problem, options=replace(options, gap=gap, time_limit_s=PROGRAM_SHARE * deadline.limit_s)
     )
-    left_s = max(until - clock.now(), PROGRAM_SHARE * limit_s)
+    left_s = max(deadline.left_s, PROGRAM_SHARE * deadline.limit_s)
     if found.proof.status is Status.OPTIMAL:
         prices = integer_program.find_dual_prices(problem, Options(time_limit_s=left_s))
         return PricedDecision(plan=found.plan, proof=found.proof, prices=prices)

@@ -28,11 +28,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import floyd_warshall
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.backends.solution import Solution
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.rotors.plan.plan import Paths
 
 ALL_PATHS: Final = 40_000
@@ -66,16 +67,15 @@ def deliver_most(capacity: Floats, demand: Floats, options: Options) -> Delivere
     if unit <= 0 or not (demand > 0).any():
         return Delivered(Paths.direct(np.zeros((n, n))), 0.0, None)
     capacity, demand = capacity / unit, demand / unit
-    deadline = options.deadline()
+    deadline = Deadline.of(options)
     known = _choose_first(capacity, demand)
     best, bound, backend = Paths.direct(np.minimum(capacity, demand)), np.inf, None
     value = float(best.rate.sum())
     for _ in range(MAX_ROUNDS):
-        left = None if deadline is None else deadline - clock.now()
-        if left is not None and left <= 0:
+        if deadline.is_over:
             break
         model = build_program(capacity, demand, known)
-        own = replace(options, time_limit_s=left, service="best")
+        own = replace(deadline.options(options), service="best")
         if own.backend == "highs" and own.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
             own = replace(own, algorithm="interior-point")
         solution = backends.solve(model, own)
@@ -142,7 +142,7 @@ def _bound_longer(
     value: float,
     bound: float,
     options: Options,
-    deadline: float | None,
+    deadline: Deadline,
 ) -> float:
     """Return a bound on routings of any number of links, at most `bound`: by the prices of longer paths, too.
 
@@ -154,11 +154,10 @@ def _bound_longer(
     source, target = np.nonzero(demand)
     program = build_program(capacity, demand, known)
     for _ in range(MAX_ROUNDS):
-        left_s = None if deadline is None else deadline - clock.now()
-        if bound - value <= GAP * bound or (left_s is not None and left_s <= 0):
+        if bound - value <= GAP * bound or deadline.is_over:
             break
         # prices in the middle of the optimal ones leave fewer paths that cost nothing
-        solution = backends.solve(program, replace(options, time_limit_s=left_s, algorithm="interior-point"))
+        solution = backends.solve(program, replace(deadline.options(options), algorithm="interior-point"))
         if solution.row_duals is None or solution.objective is None:
             break
         prices = np.abs(solution.row_duals[: n * n]).reshape(n, n)

@@ -18,6 +18,7 @@ from scipy.optimize import linprog
 from planner import InputError, Options, PlanRejected, Status
 from planner.runs.evaluation import compile_ahead, evaluate
 from planner.scenarios.scenario import Entry
+from planner.search.deadline import Deadline
 from planner_models.circuitflows import SYSTEM, FlowsInTime, check, measure
 from planner_models.circuitflows.designs import block_placement, execution, operation, weekly_schedule
 from planner_models.circuitflows.designs.execution import Datacenter, Observation, QueueResizing
@@ -202,7 +203,7 @@ def test_a_placement_runs_in_the_rest_of_the_time(
     writes: FlowsInTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(network, "EVENTS_PER_CALL", 100)
-    monkeypatch.setattr(operation, "remaining_s", lambda options, start: 1e-3)  # noqa: ARG005
+    monkeypatch.setattr(Deadline, "left_s", 1e-3)
     entry = Entry(label="optimum", design=SYSTEM.design("placement_optimum"))
     run = evaluate(SYSTEM, writes, entry, options=Options(time_limit_s=5.0))
     assert run.decision.proof.metric == "pairs_per_rack"

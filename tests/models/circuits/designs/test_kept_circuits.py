@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from planner.search.deadline import NEVER
 from planner_models.circuits import SYSTEM, Circuits, check, measure
 from planner_models.circuits.designs import eclipse, kept_circuits, solstice, upper_bound
 from planner_models.circuits.plan.plan import Day, make_plan
@@ -54,7 +55,7 @@ def test_what_the_search_counts_is_what_circuits_serve(seed: int) -> None:
         dark="changed", circuit_switches=1 + seed % 2
     )
     found = kept_circuits.improve(problem, eclipse.days(problem))
-    search = kept_circuits._Search.of(problem, found, np.inf)
+    search = kept_circuits._Search.of(problem, found, NEVER)
     assert search.served_bits(search.now) >= served_by_hand(problem, found) * (1 - 1e-9)
     plan, *_ = make_plan(problem, found)
     share = measure(problem, plan, None)["circuit_share"]

@@ -15,10 +15,11 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from planner import Options, PlanRejected, Status, clock
+from planner import Options, PlanRejected, Status
 from planner.contract.design import Design
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
+from planner.search.deadline import Deadline
 from planner_models import circuits
 from planner_models.circuits import SYSTEM, Circuits, check, formulation, measure
 from planner_models.circuits.designs import (
@@ -334,7 +335,7 @@ def test_every_maximal_matching_is_found_once() -> None:
 def test_the_list_of_matchings_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matchings, "STEPS_PER_CALL", 10)
     allowed = np.ones((4, 4), dtype=bool)
-    assert matchings.list_maximal(allowed, 100, clock.now()) is None
+    assert matchings.list_maximal(allowed, 100, Deadline.after(0.0)) is None
     found = matchings.list_maximal(allowed, 100)
     assert found is not None
     assert len(found) == 24

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from scipy.optimize import linprog
 
+from planner.search.deadline import NEVER
 from planner_models.flowtables import SYSTEM, FlowTables, check
 from planner_models.flowtables.designs.cover import group_headers
 from planner_models.flowtables.designs.packing import pack
@@ -32,7 +33,7 @@ def list_cubes(problem: FlowTables, words: np.ndarray) -> np.ndarray:
 @settings(max_examples=15, deadline=None)
 def test_a_packing_is_no_larger_than_any_cover(problem: FlowTables) -> None:
     words = group_headers(problem).words
-    found = pack(problem, words, 10, None)
+    found = pack(problem, words, 10, NEVER)
     cubes = list_cubes(problem, words)
     least = linprog(np.ones(cubes.shape[1]), A_ub=-cubes.astype(float), b_ub=-np.ones(len(words))).fun
     assert found.bound <= least + 1e-6
@@ -49,7 +50,7 @@ def test_a_packing_is_no_larger_than_any_cover(problem: FlowTables) -> None:
 def test_a_packing_proves_more_than_headers_that_share_no_entry() -> None:
     """Of three headers any two share an entry, and all three do not: 1.5 entries at least, so 2."""
     problem = make([(1, "a=7", "out:1")], ["a=4 b=0 c=0", "a=2 b=0 c=0", "a=1 b=0 c=0"])
-    found = pack(problem, group_headers(problem).words, 10, None)
+    found = pack(problem, group_headers(problem).words, 10, NEVER)
     assert found.bound == pytest.approx(1.5)
     assert len(found.header) == 2
     proof = SYSTEM.design("fewest_misses").run(problem, parameters={"rounds": 10}).proof

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner import clock
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.livevideo import LiveVideo, check, measure
 from planner_models.livevideo.designs import integer_program, ladders, vdn
 from planner_models.livevideo.designs.decomposition import decomposition
@@ -140,7 +140,7 @@ def test_the_search_over_steps_never_loses(one: LiveVideo, start: int) -> None:
     plans = [build_plan(ladder, *np.zeros((2, 0), dtype=np.int64))]
     plans += [integer_program.solve(given, options=PROGRAM).plan for given in (one, ladder)]  # type: ignore[misc]
     before = plans[start]
-    after = serve_more(ladder, before, clock.now() + 10)
+    after = serve_more(ladder, before, Deadline.after(10.0))
     assert value_of(ladder, after) >= value_of(ladder, build_plan(ladder, *rows(ladder, before))) - 1e-9
 
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from planner import clock
 from planner.compiled import inner, kernel
 from planner.errors import InputError
+from planner.search.deadline import NEVER, Deadline
 from planner_models.circuitflows.plan.packets.controls import BBR, CONTROLS, DCTCP, TDTCP
 from planner_models.circuitflows.plan.packets.controls.dctcp import FIRST_ALPHA
 from planner_models.circuitflows.plan.packets.events import (
@@ -152,18 +152,18 @@ class Network:
         ints[NEXT_CHANGE], ints[CHANGES] = 0, len(ticks)
         return replace(self, changes=(ticks[order], kinds[order], pair[order], value[order]))
 
-    def advance(self, until_us: float, *, deadline: float = math.inf) -> None:
+    def advance(self, until_us: float, *, deadline: Deadline = NEVER) -> None:
         """Advance time to `until_us`; events of that instant itself wait for the next call.
 
-        deadline  of `clock.now()`: time ends there at the end of an instant, to whole nanoseconds
+        deadline  time ends there at the end of an instant, to whole nanoseconds
                   where possible, some events after it at least
         """
         state, until = self.state, float(round_to_ticks(until_us))
         while advance(state.ints, state.reals, state.at, *self.changes, until, EVENTS_PER_CALL):
             if state.ints[OVERFLOW]:
                 raise RuntimeError("more packets are in flight than the network has places for")
-            if clock.now() >= deadline:
-                until, deadline = min(until, _next_instant(float(state.reals[NOW]))), math.inf
+            if deadline.is_over:
+                until, deadline = min(until, _next_instant(float(state.reals[NOW]))), NEVER
 
 
 def build_network(

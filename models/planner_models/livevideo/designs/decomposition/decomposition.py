@@ -19,13 +19,13 @@ from typing import Annotated, Final
 import numpy as np
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.livevideo.designs import integer_program
 from planner_models.livevideo.designs.admission import admit_pinned
 from planner_models.livevideo.designs.decomposition import layered_problem
@@ -136,9 +136,8 @@ class _Search:
     def __init__(
         self, problem: LiveVideo, options: Options, previous: Decision[Trees] | None, most_moved: int | None
     ) -> None:
-        limit_s = options.time_limit_s or TIME_LIMIT_S
-        self.until = clock.now() + limit_s
-        self.prices_until = self.until - (1 - PRICE_TIME_SHARE) * limit_s
+        self.deadline = Deadline.of(options, default_s=TIME_LIMIT_S)
+        self.price_deadline = self.deadline.share(PRICE_TIME_SHARE)
         self.gap = GAP if options.gap is None else options.gap
         self.threads = options.threads or min(THREADS, os.cpu_count() or 1)
         self.problem, self.most_moved = problem, most_moved
@@ -194,14 +193,14 @@ class _Search:
             return
         for count, effort in ((4, QUICK), (16, GOOD)):
             for _ in range(count):
-                if self.smoothed_price is not None and clock.now() > self.prices_until:
+                if self.smoothed_price is not None and self.price_deadline.is_over:
                     break
-                self._run_pass(effort, self.prices_until)
-        self.is_late = clock.now() > self.prices_until
+                self._run_pass(effort, self.price_deadline)
+        self.is_late = self.price_deadline.is_over
         self._compute_bound(GOOD if self.is_late else TIGHT)
 
-    def _run_pass(self, effort: Effort, until: float | None = None) -> None:
-        self.relaxation.run_pass(effort, until=self.until if until is None else until)
+    def _run_pass(self, effort: Effort, deadline: Deadline | None = None) -> None:
+        self.relaxation.run_pass(effort, deadline=self.deadline if deadline is None else deadline)
         price = self.relaxation.price
         if self.smoothed_price is not None and self.relaxation.passes > 4:
             price = (1 - DUAL_SMOOTHING) * self.smoothed_price + DUAL_SMOOTHING * price
@@ -212,7 +211,9 @@ class _Search:
         assert self.smoothed_price is not None
         trees, layered = self.relaxation.trees, self.layered
         prices = self.rows.link_prices(self.smoothed_price)
-        found = self.relaxation.pricer.price_all(prices, trees.dual.copy(), effort, trees.paths, self.until)
+        found = self.relaxation.pricer.price_all(
+            prices, trees.dual.copy(), effort, trees.paths, self.deadline
+        )
         total = float(found.bound.sum() + self.smoothed_price @ self.rows.limit)
         bound = total - layered.pin_bonus * layered.pinned_count
         bound += BOUND_ROUNDING * total
@@ -242,7 +243,7 @@ class _Search:
             if self._is_done() or idle == 2:  # neither ejection chains nor ruin and recreate gain
                 break
             before = self.feasible.best_value
-            self.feasible.improve(self.solution, self.count // 4, 0.0, self.until)
+            self.feasible.improve(self.solution, self.count // 4, 0.0, self.deadline)
             idle = 0 if self._is_improved(before) else idle + 1
         if self.has_prices and self.can_restart and not self.is_large and not self._is_done():
             for _ in range(WARM_START_PASSES):
@@ -255,7 +256,7 @@ class _Search:
         found = restart.feasible
         incumbent = self.feasible.best_value if self.previous_paths is not None else -np.inf
         while not restart.is_over and (restart.dive is not None or found.best_value <= incumbent):
-            restart.run_piece(incumbent, self.until)
+            restart.run_piece(incumbent, self.deadline)
         if found.best_value > incumbent:
             self.feasible.set_dual(found.state.dual)
             self.feasible.adopt(found.best_paths)
@@ -284,7 +285,7 @@ class _Search:
         pieces = self._first_thread()
         work: int | None = next(pieces)
         step, idle = 0, 0
-        while work is not None and clock.now() < self.until and not self._is_done():
+        while work is not None and not self.deadline.is_over and not self._is_done():
             temperature = 0.0
             if step >= COOLING_PIECES:
                 temperature = INITIAL_TEMPERATURE * (1 - (step % COOLING_PIECES) / COOLING_PIECES) ** 2
@@ -297,10 +298,10 @@ class _Search:
                 self.second_restart = self._create_restart(self.second_pricer)
             piece: Callable[[], None]
             if self.second_restart is not None:
-                piece = partial(self.second_restart.run, rounds, self.incumbent, self.until)
+                piece = partial(self.second_restart.run, rounds, self.incumbent, self.deadline)
             else:
                 temperature *= abs(self.feasible.best_value) / max(self.count, 1)
-                piece = partial(self.feasible.improve, self.solution, rounds, temperature, self.until)
+                piece = partial(self.feasible.improve, self.solution, rounds, temperature, self.deadline)
             if pool is None:
                 piece()
                 work = next(pieces, None)
@@ -366,10 +367,10 @@ class _Search:
         rounds = RESTART_ROUNDS * self.count
         yield rounds
         restart = self.first_restart = self._create_restart(self.first_pricer)
-        restart.run(rounds, self.incumbent, self.until)
+        restart.run(rounds, self.incumbent, self.deadline)
         while not restart.is_over:
             yield rounds
-            restart.run(rounds, self.incumbent, self.until)
+            restart.run(rounds, self.incumbent, self.deadline)
 
     def _create_restart(self, pricer: Pricer) -> Restart:
         """Return another dive from the current relaxation, with a seed of its own."""
@@ -381,10 +382,9 @@ class _Search:
 
     def _solve_integer_program(self) -> None:
         """Solve a small problem by integer programming where the gap remains too large."""
-        left_s = self.until - clock.now()
-        if left_s <= 0:
+        if self.deadline.is_over:
             return
-        options = Options(time_limit_s=left_s, gap=self.gap, threads=self.threads, seed=self.seed)
+        options = self.deadline.options(Options(gap=self.gap, threads=self.threads, seed=self.seed))
         found = integer_program.solve(self.problem, options=options)
         if found.plan is not None:
             self.feasible.adopt(self.layered.paths_of(found.plan))
@@ -393,12 +393,14 @@ class _Search:
 
     def _admit_pinned(self) -> None:
         """Take the cheapest trees of the pinned streams alone where the search has left some out."""
-        left_s = max(self.until - clock.now(), PINNED_TIME_S)
-        streams = admit_pinned(self.problem, Options(time_limit_s=left_s, threads=self.threads))
+        options = self.deadline.options(Options(threads=self.threads), minimum_s=PINNED_TIME_S)
+        streams = admit_pinned(self.problem, options)
         if not isinstance(streams, Decision):
             self.feasible.adopt(self.layered.paths_of(streams.plan()))
             self.feasible.complete(
-                self.solution.prices, self.feasible.order_by_value(self.solution.value), until=self.until
+                self.solution.prices,
+                self.feasible.order_by_value(self.solution.value),
+                deadline=self.deadline,
             )
             self.feasible.adopt(self.feasible.state.paths)
 

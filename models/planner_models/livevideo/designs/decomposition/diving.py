@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
+from planner.search.deadline import NEVER, Deadline
 from planner_models.livevideo.designs.decomposition.capacity_rows import RowArrays
 from planner_models.livevideo.designs.decomposition.frank_wolfe import (
     PENALTY_SCALE,
@@ -85,25 +85,25 @@ class Dive:
         """Approximate number of pricing problems of the next round."""
         return self.pace.passes * self.remaining
 
-    def run_round(self, *, until: float = np.inf) -> None:
-        """Run some passes and fix some objects; from clock.now() `until` on, fix all that fit."""
+    def run_round(self, *, deadline: Deadline = NEVER) -> None:
+        """Run some passes and fix some objects; after the deadline, fix all that fit."""
         relaxation, bitrate = self.relaxation, self.relaxation.layered.objects.bitrate
         self._update_limits()
         size = self.size_class[relaxation.active]
         place = np.flatnonzero(size == size.max())
         for _ in range(self.pace.passes - 1):
-            if clock.now() < until:
-                relaxation.run_pass(PRICE_EFFORT, until=until)
-        if clock.now() < until:
+            if not deadline.is_over:
+                relaxation.run_pass(PRICE_EFFORT, deadline=deadline)
+        if not deadline.is_over:
             if MIN_FIXED < len(place) < self.remaining:
                 careful = (self.size_class == size.max(), FIXING_EFFORT)
-                relaxation.run_pass(PRICE_EFFORT, careful=careful, until=until)
+                relaxation.run_pass(PRICE_EFFORT, careful=careful, deadline=deadline)
             else:
-                relaxation.run_pass(FIXING_EFFORT, until=until)
+                relaxation.run_pass(FIXING_EFFORT, deadline=deadline)
                 self.value_estimate = self.fixed_value
                 self.value_estimate += float(relaxation.trees.value[relaxation.active].sum())
                 self.value_estimate += float(relaxation.price @ (relaxation.terms.limit - self.fixed_load))
-        is_late = clock.now() > until
+        is_late = deadline.is_over
         distance = relaxation.distances_to_trees()[place]
         order = np.argsort(distance, kind="stable")
         nearly_integral = int(np.searchsorted(distance[order], NEARLY_INTEGRAL))

@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
+from planner.search.deadline import NEVER, Deadline
 from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows, RowArrays
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem, links_to
 from planner_models.livevideo.designs.decomposition.pricing import Effort, PricedTrees, Pricer, used_links
@@ -165,13 +165,13 @@ class FrankWolfe:
         effort: Effort = DEFAULT_EFFORT,
         *,
         careful: tuple[Bools, Effort] | None = None,
-        until: float = np.inf,
+        deadline: Deadline = NEVER,
     ) -> float:
         """Make one pass over the active objects in random order; return an estimate of the bound.
 
         effort   for objects with many requests
         careful  (O,) objects with another effort, and that effort
-        until    clock.now() from which the rest of the pass is left out
+        deadline  from which the rest of the pass is left out
         """
         layered, rows = self.layered, self.rows.arrays
         order = self.random.permutation(self.active)
@@ -179,7 +179,7 @@ class FrankWolfe:
         total_price = np.zeros(len(self.price))
         done = 0
         for batch in np.array_split(order, batches):
-            if done and clock.now() > until:
+            if done and deadline.is_over:
                 break
             done += 1
             selected = batch[np.argsort(-layered.request_count[batch], kind="stable")]

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats, Ints
+from planner.search.deadline import NEVER, Deadline
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem
 from planner_models.livevideo.designs.tree.indirect_call import inner_kernel, kernel
 from planner_models.livevideo.designs.tree.local_network import (
@@ -155,13 +155,18 @@ class Pricer:
         )
 
     def price_all(
-        self, prices: PerLayer, dual: Floats, effort: Effort, start: Ints | None = None, until: float = np.inf
+        self,
+        prices: PerLayer,
+        dual: Floats,
+        effort: Effort,
+        start: Ints | None = None,
+        deadline: Deadline = NEVER,
     ) -> PricedTrees:
         """Return the best trees of all objects at prices (K, n) of links, over all links.
 
         dual   (Q,) multipliers to start from, negative: none; changed
         start  (Q, 3) paths of trees that are good at other prices
-        until  clock.now() from which objects keep their trees in `start`, at value 0 and with
+        deadline  from which objects keep their trees in `start`, at value 0 and with
                a loose bound
         """
         objects = self.layered.objects
@@ -172,7 +177,7 @@ class Pricer:
         def solve_part(thread: int) -> None:
             part = self.parts[thread]
             for first in range(0, len(part), CHUNK):
-                if clock.now() > until:
+                if deadline.is_over:
                     late = part[first:]
                     trees.bound[late] = self.loose_bound(prices.c)[late]
                     return

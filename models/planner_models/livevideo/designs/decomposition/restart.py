@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner import clock
+from planner.search.deadline import Deadline
 from planner_models.livevideo.designs.decomposition.diving import Dive, DivePace
 from planner_models.livevideo.designs.decomposition.ejection_chains import LagrangianSolution
 from planner_models.livevideo.designs.decomposition.frank_wolfe import FrankWolfe
@@ -40,33 +40,33 @@ class Restart:
         self.steps_left = MAX_IMPROVEMENT_STEPS
         self.is_over = False
 
-    def run(self, rounds: float, incumbent: float, until: float) -> None:
+    def run(self, rounds: float, incumbent: float, deadline: Deadline) -> None:
         """Run pieces for about as long as so many rounds of local search take; see `run_piece`."""
         while rounds > 0 and not self.is_over:
             rounds -= ROUNDS_PER_SUBPROBLEM * self.dive.round_work if self.dive else self.step_rounds
-            self.run_piece(incumbent, until)
+            self.run_piece(incumbent, deadline)
 
-    def run_piece(self, incumbent: float, until: float) -> None:
+    def run_piece(self, incumbent: float, deadline: Deadline) -> None:
         """Run a round of the dive, or a step of local search.
 
         incumbent  value of the best trees known
-        until      clock.now() from which the dive ends at once, and no more steps follow
+        deadline   from which the dive ends at once, and no more steps follow
         """
         feasible, solution = self.feasible, self.solution
         if self.dive is not None:
-            self.dive.run_round(until=until)
+            self.dive.run_round(deadline=deadline)
             is_early = self.dive.remaining > EARLY_SHARE * self.count  # later losses can be recovered
-            is_late = clock.now() > until and incumbent > 0
+            is_late = deadline.is_over and incumbent > 0
             self.is_over = is_late or (is_early and self.dive.value_estimate <= incumbent)
             if not self.is_over and not self.dive.remaining:
                 feasible.adopt(self.dive.paths)
-                feasible.complete(solution.prices, feasible.order_by_value(solution.value), until=until)
+                feasible.complete(solution.prices, feasible.order_by_value(solution.value), deadline=deadline)
                 feasible.record_best()
                 self.dive = None
             return
         before = feasible.best_value
-        feasible.improve(solution, self.step_rounds, 0.0, until)
+        feasible.improve(solution, self.step_rounds, 0.0, deadline)
         self.steps_left -= 1
-        is_late = clock.now() > until
+        is_late = deadline.is_over
         is_hopeless = incumbent - feasible.best_value > self.steps_left * (feasible.best_value - before)
         self.is_over = self.steps_left == 0 or is_late or is_hopeless

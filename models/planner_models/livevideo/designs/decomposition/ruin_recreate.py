@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats, Ints
+from planner.search.deadline import NEVER, Deadline
 from planner_models.livevideo.designs.decomposition.ejection_chains import (
     LagrangianSolution,
     Lists,
@@ -194,14 +194,14 @@ class FeasibleTrees:
         return int((is_pinned & (self.best_paths[:, 2] >= 0)).sum())
 
     def improve(
-        self, solution: LagrangianSolution, rounds: int, temperature: float, until: float = np.inf
+        self, solution: LagrangianSolution, rounds: int, temperature: float, deadline: Deadline = NEVER
     ) -> None:
         """Run ruin and recreate and ejection chains in turn, for about so many rounds.
 
         Inserts at the prices of the solution, now and then below them to use residual capacity. Ends at
-        clock.now() `until`.
+        the deadline.
         """
-        while rounds > 0 and clock.now() < until:
+        while rounds > 0 and not deadline.is_over:
             part = min(rounds, LIST_ROUNDS)
             rounds -= part
             self.step += 1
@@ -209,10 +209,10 @@ class FeasibleTrees:
             if self.step % 2 == 0:
                 max_removed = 4 + self.step % 9
                 self.value += self.ruin_recreate(
-                    solution.prices, part, max_removed, factor, temperature, until
+                    solution.prices, part, max_removed, factor, temperature, deadline
                 )
             else:
-                self.value += self.eject(solution, int(part * CHAIN_ROUNDS), factor, until)
+                self.value += self.eject(solution, int(part * CHAIN_ROUNDS), factor, deadline)
             if self.value > self.best_value:
                 self.record_best()
 
@@ -265,14 +265,14 @@ class FeasibleTrees:
         prices: PerLayer,
         order: Ints,
         factors: tuple[float, ...] = COMPLETION_FACTORS,
-        until: float = np.inf,
+        deadline: Deadline = NEVER,
     ) -> None:
-        """Insert objects that lack some requests anew, at each share of the prices; ends at `until`."""
+        """Insert objects that lack some requests anew, at each share of the prices; ends at the deadline."""
         order = order[self.is_free[order]]
         for factor in factors:
             price = self.scale_prices(prices, factor)
             self.value += insert_objects(order, price, False, self.state)
-            if clock.now() > until:
+            if deadline.is_over:
                 break
 
     def ruin_recreate(
@@ -282,14 +282,16 @@ class FeasibleTrees:
         max_removed: int,
         factor: float,
         temperature: float,
-        until: float = np.inf,
+        deadline: Deadline = NEVER,
     ) -> float:
         """Make ruin and recreate moves at that share of the prices; return the gain."""
         lists = self._full_links(), self._users(), self._waiting()
         price = self.scale_prices(prices, factor)
-        return self._make_moves(run_ruin_recreate, rounds, until, max_removed, temperature, *lists, price)
+        return self._make_moves(run_ruin_recreate, rounds, deadline, max_removed, temperature, *lists, price)
 
-    def eject(self, solution: LagrangianSolution, rounds: int, factor: float, until: float = np.inf) -> float:
+    def eject(
+        self, solution: LagrangianSolution, rounds: int, factor: float, deadline: Deadline = NEVER
+    ) -> float:
         """Make ejection chain moves at that share of the solution's prices; return the gain."""
         reduced_cost = solution.reduced_costs(self.layered, self.state.paths)
         negligible = solution.negligible_reduced_cost()
@@ -299,12 +301,12 @@ class FeasibleTrees:
         share = reduced_cost[seeds] / reduced_cost[seeds].sum()
         drawn = (self.random.choice(seeds, DRAWN_SEEDS, p=share), negligible)
         price = self.scale_prices(solution.prices, factor)
-        return self._make_moves(run_ejection_chains, rounds, until, *drawn, solution, self._users(), price)
+        return self._make_moves(run_ejection_chains, rounds, deadline, *drawn, solution, self._users(), price)
 
-    def _make_moves(self, kernel: Any, rounds: int, until: float, *arguments: Any) -> float:
+    def _make_moves(self, kernel: Any, rounds: int, deadline: Deadline, *arguments: Any) -> float:
         """Make moves in chunks, as long as there is time; return the gain."""
         gain = 0.0
-        while rounds > 0 and clock.now() < until:
+        while rounds > 0 and not deadline.is_over:
             gain += kernel(min(rounds, CHUNK_ROUNDS), self.random, *arguments, self.state)
             rounds -= CHUNK_ROUNDS
         return gain

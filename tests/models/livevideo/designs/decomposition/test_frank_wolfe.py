@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.search.deadline import NEVER, Deadline
 from planner_models.livevideo import LiveVideo, check, measure
 from planner_models.livevideo.designs import optimum
 from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows
@@ -110,14 +111,14 @@ def test_prices_converge() -> None:
     assert (relaxation.combinations.row_load <= 1.25 * rows.limit).all()
 
 
-@pytest.mark.parametrize("until", [np.inf, 0.0])
-def test_a_dive_finds_feasible_trees_and_does_not_change_the_relaxation(until: float) -> None:
+@pytest.mark.parametrize("deadline", [NEVER, Deadline(0.0, 0.0)])
+def test_a_dive_finds_feasible_trees_and_does_not_change_the_relaxation(deadline: Deadline) -> None:
     one = crowded(2)
     relaxation, feasible = run_passes(one, 8)
     before = relaxation.combinations.copy()
     dive = Dive(relaxation.copy(relaxation.pricer, 1))
     while dive.remaining:
-        dive.run_round(until=until)
+        dive.run_round(deadline=deadline)
     assert (relaxation.combinations.share == before.share).all()
     assert (relaxation.combinations.row_load == before.row_load).all()
     feasible.adopt(dive.paths)
@@ -196,7 +197,7 @@ def test_a_bound_holds_when_there_was_no_time_for_it() -> None:
     relaxation, _ = run_passes(crowded(6), 4)
     prices = relaxation.rows.link_prices(relaxation.price)
     start, dual = relaxation.trees.paths.copy(), relaxation.trees.dual
-    late = relaxation.pricer.price_all(prices, dual.copy(), FINE, start, until=0.0)
+    late = relaxation.pricer.price_all(prices, dual.copy(), FINE, start, deadline=Deadline(0.0, 0.0))
     best = relaxation.pricer.price_all(prices, dual.copy(), FINE, start)
     assert (late.paths == start).all()
     assert (late.value == 0).all()
@@ -227,12 +228,12 @@ def test_a_restart_that_cannot_beat_the_incumbent_is_given_up() -> None:
     relaxation, _ = run_passes(crowded(5), 8)
     solution = solve_at_prices(relaxation)
     hopeless = Restart(relaxation, relaxation.pricer, 1, solution, SLOW)
-    hopeless.run(10**9, 1e9, np.inf)
+    hopeless.run(10**9, 1e9, NEVER)
     assert hopeless.is_over
     assert hopeless.dive is not None
     good = Restart(relaxation, relaxation.pricer, 1, solution, SLOW)
     while not good.is_over:
-        good.run(1, 0.0, np.inf)
+        good.run(1, 0.0, NEVER)
     assert good.dive is None
     assert good.feasible.best_value > 0
     layered = good.feasible.layered
