@@ -46,7 +46,7 @@ def round_links(problem: Fabric, links: Floats) -> Ints:
 
     def give(pair: int) -> bool:
         nonlocal left
-        is_made = present is None or moves.links[pair] >= present[pair]
+        is_made = present is None or bool(moves.links[pair] >= present[pair])
         if moves.free[moves.one[pair]] <= 0 or moves.free[moves.other[pair]] <= 0 or (is_made and left <= 0):
             return False
         moves.change(pair, 1)

@@ -228,3 +228,10 @@ def test_the_optimum_of_many_blocks_has_a_plan_and_a_bound_at_the_time_limit() -
         assert proof.bound is not None
         assert 0 < proof.objective <= proof.bound * (1 + 1e-9)
         assert best <= proof.bound * (1 + 1e-9)
+
+
+def test_a_limit_on_moves_beyond_64_bits_limits_nothing() -> None:
+    demand = [[0, 5, 0], [0, 0, 1], [0, 0, 0]]
+    problem = fabric(demand, links=[(0, 1, 1), (1, 2, 1)], move_limit=1e300)
+    links = np.array([[0.0, 2.5, 0.0], [2.5, 0.0, 1.5], [0.0, 1.5, 0.0]])
+    assert np.array_equal(round_links(problem, links), round_links(adjust(problem, move_limit=99), links))
