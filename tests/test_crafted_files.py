@@ -6,12 +6,14 @@ import contextlib
 import gzip
 import json
 import resource
+import sys
 import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import openpyxl
+import pandas as pd
 import pytest
 
 from planner.cli.output import report_error
@@ -19,11 +21,13 @@ from planner.contract.tables import Table
 from planner.errors import InputError
 from planner.io import csv_files, json_files, workbooks
 from planner.io.number_texts import MAX_DIGITS, long_number
+from planner.io.recognition import list_sheets
 from planner.io.table_files import read_tables, suffix_of, write_table
 from planner.io.text_files import read_text
 from planner.io.toml import parse_toml
 from planner.scenarios.catalogue import find_system
 from planner_models.traffic.problem.readers import xml_files
+from tests.planner.io.spreadsheets import ods
 
 LINKS = next(table for table in find_system("traffic").problem.tables if table.name == "links")
 SLACK_S = 0.3
@@ -121,6 +125,38 @@ def test_a_text_of_json_is_no_longer_than_a_line(tmp_path: Path) -> None:
     assert fault(tmp_path / "links.json") == message
 
 
+def test_objects_of_json_are_counted_before_they_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An object of two letters takes 64 bytes of memory."""
+    (tmp_path / "links.json").write_text("[" + "{}," * 26_000_000 + "{}]")
+    message = "links.json: has 26,000,002 lists and objects, must have at most 10,000,000; use Parquet"
+    assert fault(tmp_path / "links.json") == message
+    monkeypatch.setattr(json_files, "MAX_OBJECTS", 3)
+    (tmp_path / "links.json").write_text('[{"tail": "a", "head": "b", "capacity_mbps": 1}]')
+    assert read(tmp_path / "links.json") == 1
+
+
+def test_a_text_of_a_workbook_is_no_longer_than_a_line(tmp_path: Path) -> None:
+    ods(["tail", "head", "capacity_mbps"], ["a", "b", 1], ["x" * (2 << 20), "b", 1])(tmp_path / "links.ods")
+    message = "links.ods row 3: tail has 2,097,152 letters, must have at most 1,048,576"
+    assert fault(tmp_path / "links.ods") == message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
+def test_a_process_that_is_killed_while_it_reads_a_workbook_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ods(["tail", "head", "capacity_mbps"], ["a", "b", 1])(tmp_path / "links.ods")
+    killed = tmp_path / "killed.py"
+    killed.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(workbooks, "CHILD", killed)
+        words = "is no readable workbook (it needs too much memory or time)"
+        assert fault(tmp_path / "links.ods") == f"links.ods: {words}"
+    assert read(tmp_path / "links.ods") == 1, "the next question is answered"
+
+
 @pytest.mark.parametrize("ending", ["csv.bz2", "csv.xz", "csv.zst", "zip", "tar", "7z", "pkl"])
 def test_other_archives_are_not_read(tmp_path: Path, ending: str) -> None:
     (tmp_path / f"links.{ending}").write_bytes(b"x")
@@ -213,8 +249,6 @@ STARTS = ["=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\
 @pytest.mark.parametrize("name", ["links.csv", "links.csv.gz", "links.xlsx"])
 @pytest.mark.parametrize("start", STARTS, ids=[f"{ord(one):04x}" for one in STARTS])
 def test_a_text_that_may_be_a_formula_is_quoted_and_read_back(tmp_path: Path, start: str, name: str) -> None:
-    import pandas as pd
-
     if name.endswith("xlsx") and start == "\r":
         pytest.skip("a workbook has no carriage return alone")
     text = f"{start}1+1"
@@ -259,6 +293,37 @@ def test_columns_are_counted_before_their_cells_are_looked_at(tmp_path: Path) ->
     assert "has 100,003 columns, must have at most 1,000" in fault(path)
     path.write_text(",".join(f"column_{number}" for number in range(1_000_000)) + "\n")
     assert "has a line of over 1,048,576 bytes" in fault(path)
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet", "feather", "ods"])
+def test_long_names_of_columns_are_refused_before_they_are_compared(tmp_path: Path, ending: str) -> None:
+    """Each name is compared with all of ours: one of 200 MB took minutes and gigabytes."""
+    path = tmp_path / f"links.{ending}"
+    names, values = ["tail", "head", "capacity_mbps", "x" * 70_000], ["a", "b", 1.0, 1.0]
+    frame = pd.DataFrame([values], columns=names)
+    match ending:
+        case "json":
+            frame.to_json(path, orient="records")
+        case "parquet":
+            frame.to_parquet(path)
+        case "feather":
+            frame.to_feather(path)
+        case _:
+            ods(names, values)(path)
+    words = "the name of column 4 has 70,000 letters, must have at most 65,536"
+    assert fault(path) == f"links.{ending}: {words}"
+    (sheet,) = list_sheets(path)
+    assert words in sheet.fault
+
+
+def test_names_of_columns_are_not_long_together(tmp_path: Path) -> None:
+    path = tmp_path / "links.json"
+    names = {f"{number} " + "x" * 60_000: 1 for number in range(30)}
+    path.write_text(json.dumps([{"tail": "a", "head": "b", "capacity_mbps": 1, **names}]))
+    assert cpu_s(lambda: fault(path)) < 2.0
+    assert fault(path) == (
+        "links.json: the names of its columns have 1,800,101 letters, must have at most 1,048,576"
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,14 @@ from planner.contract.tables import Table, abbreviate
 from planner.errors import InputError
 from planner.io.arrow_messages import MAGIC, measure_messages
 from planner.io.layout import TableFile
-from planner.io.raw_table import RawTable, find_columns, number_columns, require_header, shorten_error
+from planner.io.raw_table import (
+    RawTable,
+    find_columns,
+    number_columns,
+    require_header,
+    require_short_names,
+    shorten_error,
+)
 from planner.io.text_files import MAX_LINE_BYTES, require_file
 
 if TYPE_CHECKING:
@@ -104,6 +111,7 @@ def arrow_columns(path: Path) -> list[str]:
     """Return the names of the columns of a Parquet or Feather file."""
     with _faults_of(path, path.name):
         names = _open(path, path.name).schema.names
+    require_short_names(path.name, names)
     return [name for name in names if not ROW_NUMBERS.fullmatch(name)]
 
 

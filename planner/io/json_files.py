@@ -25,6 +25,8 @@ from planner.io.raw_table import (
 from planner.io.text_files import MAX_LINE_BYTES, open_as_utf8, require_file
 
 MAX_JSON_BYTES: Final = 1 << 29
+MAX_OBJECTS: Final = 10_000_000
+"""Lists and objects of a file: an empty one takes three letters there, and 30 times as much in memory."""
 SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 """Escape of half of a character beyond the first 65,536; two of them are a whole one."""
 
@@ -99,6 +101,10 @@ def _read_text(file: TableFile) -> tuple[str, str]:
 
 def _parse(file: TableFile, text: str) -> Any:
     """Return the content of a JSON file; records, one on each line, as a list."""
+    objects = text.count("{") + text.count("[")
+    if objects > MAX_OBJECTS:
+        limit = f"must have at most {MAX_OBJECTS:,}; use Parquet"
+        raise InputError(f"{file.name}: has {objects:,} lists and objects, {limit}")
     content = _parse_text(file, text)
     if SURROGATE.search(text):
         _require_unicode(file, content)

@@ -14,8 +14,11 @@ from planner.contract.tables import Table, abbreviate, shorten_faults
 from planner.errors import InputError
 from planner.io.layout import TableFile
 from planner.io.number_texts import read_numbers
+from planner.io.text_files import MAX_LINE_BYTES
 
 MAX_COLUMNS: Final = 1_000
+MAX_NAME_LETTERS: Final = 1 << 16
+"""Letters of a column's name; each name is compared with all of ours."""
 MAX_TITLE_ROWS: Final = 30
 """First rows of a file among which its header is searched."""
 
@@ -69,7 +72,8 @@ def find_header(table: Table, file: TableFile, rows: Sequence[Sequence[str]]) ->
 
     rows  texts of the first rows of a file
     """
-    headers = {index: without_blank_end(row)[:MAX_COLUMNS] for index, row in enumerate(rows)}
+    shortened = ([text[: MAX_NAME_LETTERS + 1] for text in row] for row in rows)
+    headers = {index: without_blank_end(row)[:MAX_COLUMNS] for index, row in enumerate(shortened)}
     headers = {index: header for index, header in headers.items() if header}
     best, most = next(iter(headers), 0), 0
     for index, header in headers.items():
@@ -158,15 +162,33 @@ def names_in(where: str, records: Iterable[Any]) -> list[str]:
         names |= dict.fromkeys(record)
         if len(names) > MAX_COLUMNS:
             raise InputError(f"{where}: has over {MAX_COLUMNS:,} columns, must have at most {MAX_COLUMNS:,}")
+    require_short_names(where, list(names))
     return list(names)
 
 
+def require_short_names(where: str, names: Sequence[str]) -> None:
+    """Raise InputError where names of columns, one or all together, are too long to compare with ours."""
+    for column, name in enumerate(names, start=1):
+        if len(name) > MAX_NAME_LETTERS:
+            raise InputError(
+                f"{where}: the name of column {column} has {len(name):,} letters, must have at most "
+                f"{MAX_NAME_LETTERS:,}"
+            )
+    letters = sum(map(len, names))
+    if letters > MAX_LINE_BYTES:
+        raise InputError(
+            f"{where}: the names of its columns have {letters:,} letters, must have at most "
+            f"{MAX_LINE_BYTES:,}"
+        )
+
+
 def require_header(where: str, header: Sequence[str]) -> None:
-    """Raise InputError where a header is empty, too wide, or names a column twice."""
+    """Raise InputError where a header is empty, too wide, has a long name, or names a column twice."""
     if not any(header):
         raise InputError(f"{where}: is empty, must begin with a line of column names")
     if len(header) > MAX_COLUMNS:
         raise InputError(f"{where}: has {len(header):,} columns, must have at most {MAX_COLUMNS:,}")
+    require_short_names(where, header)
     twice = [name for name, count in Counter(header).items() if count > 1 and name.strip()]
     if twice:
         faults = [f"{where}: column '{abbreviate(name)}' occurs twice" for name in twice]

@@ -21,7 +21,7 @@ import pandas as pd
 
 from planner.contract.columns import ColumnMatch, shorten_name
 from planner.contract.synonyms import names_called
-from planner.contract.tables import SHOWN_ROWS, Table, shorten_faults
+from planner.contract.tables import SHOWN_ROWS, Table, abbreviate, shorten_faults
 from planner.contract.units import unit_of
 from planner.errors import InputError, did_you_mean
 from planner.formatting import counted
@@ -35,11 +35,12 @@ from planner.io.raw_table import (
     name_columns,
     number_columns,
     require_header,
+    require_short_names,
     title_notes,
     with_numbers,
     without_blank_end,
 )
-from planner.io.text_files import require_file
+from planner.io.text_files import MAX_LINE_BYTES, require_file
 
 SUFFIXES: Final = (".xlsx", ".xlsm", ".xls", ".ods")
 CHILD: Final = Path(__file__).with_name("workbook_child.py")
@@ -62,6 +63,7 @@ def read_sheet(table: Table, file: TableFile) -> RawTable:
     names, start = _header(table, file, sheet, where)
     data = _cells(file.path, sheet)[start + 1 :]
     match = find_columns(table, file, names, where)
+    _require_short_texts(names, data, where, first_row=start + 2)
     values = {
         name: pd.Series([row[place] if row[place] != "" else None for row in data], dtype=object)
         for place, name in enumerate(names)
@@ -81,6 +83,17 @@ def read_sheet(table: Table, file: TableFile) -> RawTable:
     return with_numbers(table, file, raw, point_is_decimal=False, faults=faults)
 
 
+def _require_short_texts(
+    names: Sequence[str], rows: Sequence[Sequence[Any]], where: str, first_row: int
+) -> None:
+    """Raise InputError where a cell has a longer text than a line of any other file may have."""
+    for row, cells in enumerate(rows, start=first_row):
+        for name, cell in zip(names, cells, strict=False):
+            if isinstance(cell, str) and len(cell) > MAX_LINE_BYTES:
+                limit = f"must have at most {MAX_LINE_BYTES:,}"
+                raise InputError(f"{where} row {row}: {abbreviate(name)} has {len(cell):,} letters, {limit}")
+
+
 def sheet_columns(path: Path, sheet: str) -> list[list[str]]:
     """Return the names of the columns of a sheet, for each row that may be its header.
 
@@ -90,6 +103,8 @@ def sheet_columns(path: Path, sheet: str) -> list[list[str]]:
     found = [name_columns(without_blank_end(rows[place])) for place in likely_headers(rows)]
     if not found:
         require_header(f"{path.name} sheet {sheet}", [])
+    for names in found:
+        require_short_names(f"{path.name} sheet {sheet}", names)
     return found
 
 
