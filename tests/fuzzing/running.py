@@ -6,6 +6,7 @@ A case is a number: it seeds everything that the case draws, so that each can be
 
 from __future__ import annotations
 
+import gc
 import random
 import shutil
 import time
@@ -19,6 +20,7 @@ from tests.fuzzing.bases import bases, chosen_readers, documents, has_chosen_sys
 from tests.fuzzing.cases import KINDS, of_crafted
 from tests.fuzzing.faults import MAX_OUTPUT, find_control_characters, find_text_faults
 from tests.fuzzing.sandbox import Sandbox, limit_memory
+from tests.fuzzing.workbook_forks import WorkbookForks
 
 CODES: Final = (0, 1, 2, 3, 4, 5, 6)
 """Exit codes that a user can act on; 70 is a fault of planner."""
@@ -39,6 +41,9 @@ def run_case(number: int) -> list[str]:
         bases(), documents()
         _sandbox = Sandbox()
         limit_memory()
+        WorkbookForks().install()
+        gc.collect()
+        gc.freeze()  # what all cases share is not looked through for each
     draw = random.Random(number)
     kinds = ["files"] if chosen_readers() else OF_SYSTEMS if has_chosen_systems() else list(KINDS)
     (kind,) = draw.choices(kinds, [KINDS[name][0] for name in kinds])
