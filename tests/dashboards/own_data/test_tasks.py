@@ -239,6 +239,15 @@ def test_a_scenario_saved_on_the_server_is_listed_and_solved(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scenarios", "session"]
 
 
+def test_uploaded_tables_are_found_in_their_own_session_only(tmp_path: Path) -> None:
+    """An address with the digest of another visitor's tables shows nothing of them."""
+    checked = store([given("links.csv", LINKS), given("demands.csv", DEMANDS)], tmp_path / "theirs")
+    question = Question(scenario=UPLOADED, upload=checked.digest, designs=("ecmp",))
+    assert question.load(tmp_path / "theirs" / checked.digest).make_problem() is not None
+    with pytest.raises(InputError, match="upload them again"):
+        question.load(tmp_path / "mine" / checked.digest)
+
+
 def test_a_download_includes_its_tables(tmp_path: Path) -> None:
     from planner_dashboard.share import documents
 
