@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,11 +27,15 @@ INTEGRALITY_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Columns:
-    """A block of consecutive variables under one name, e.g. `flow` with a label each."""
+    """A block of consecutive variables under one name, e.g. `flow` with a label each.
+
+    shape  lengths of the axes of an array of them; None for (count,)
+    """
 
     name: str
     count: int
     labels: Labels | None = field(default=None, kw_only=True)
+    shape: tuple[int, ...] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +44,7 @@ class Rows:
 
     matrix        (k, n) sparse array, any scipy format; duplicate entries add up
     lower, upper  scalar or (k,); -inf and inf for none
+    shape         lengths of the axes of an array of them; None for (k,)
     """
 
     name: str
@@ -46,27 +52,38 @@ class Rows:
     lower: ArrayLike = field(default=-np.inf, kw_only=True)
     upper: ArrayLike = field(default=np.inf, kw_only=True)
     labels: Labels | None = field(default=None, kw_only=True)
+    shape: tuple[int, ...] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Indices of one named block: `start` up to `stop`."""
+    """Indices of one named block: `start` up to `stop`, of an array of that shape; None for one axis."""
 
     name: str
     start: int
     stop: int
     labels: Labels | None = None
+    shape: tuple[int, ...] | None = None
 
     @cached_property
-    def names(self) -> list[str]:
-        """`name[label]` for each member; labels default to their position, alone it is just `name`."""
+    def member_labels(self) -> Sequence[str]:
+        """Label of each member; without labels of its own its index, such as `3` or `3,1`."""
         count = self.stop - self.start
         if self.labels is None:
-            return [self.name] if count == 1 else [f"{self.name}[{i}]" for i in range(count)]
+            if self.shape is None or len(self.shape) < 2:
+                return [str(i) for i in range(count)]
+            return [",".join(map(str, index)) for index in np.ndindex(self.shape)]
         labels = self.labels()
         if len(labels) != count:
             raise ValueError(f"block '{self.name}' has {count} members, but {len(labels)} labels")
-        return [f"{self.name}[{label}]" for label in labels]
+        return labels
+
+    @cached_property
+    def names(self) -> list[str]:
+        """`name[label]` for each member; one without a label is just `name`."""
+        if self.labels is None and self.stop - self.start == 1:
+            return [self.name]
+        return [f"{self.name}[{label}]" for label in self.member_labels]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +201,11 @@ class LinearProgram:
             integer=whole,
             columns=_column_blocks(columns, count),
             row_blocks=_name_blocks(
-                "rows", [(block.name, size, block.labels) for block, size in zip(rows, sizes, strict=True)]
+                "rows",
+                [
+                    (block.name, size, block.labels, block.shape)
+                    for block, size in zip(rows, sizes, strict=True)
+                ],
             ),
             name=name,
         )
@@ -205,7 +226,7 @@ class LinearProgram:
             start, found = 0, []
             for label, own in zip(programs, blocks, strict=True):
                 found += [
-                    Block(f"{label} {one.name}", start + one.start, start + one.stop, one.labels)
+                    Block(f"{label} {one.name}", start + one.start, start + one.stop, one.labels, one.shape)
                     for one in own
                 ]
                 start += own[-1].stop if own else 0
@@ -263,6 +284,13 @@ class LinearProgram:
         """Return the name of row `i`; makes the names of its block only."""
         return _name_at(self.row_blocks, i)
 
+    def values(self, name: str, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the values of a block of variables in a point x (n,), in the shape of the block.
+
+        Raises ValueError where no variables have that name.
+        """
+        return _members(self.columns, name, self._point(x))
+
     def objective_of(self, x: ArrayLike) -> float:
         """Return `cost @ x + offset`, in the model's own sense; x is (n,)."""
         return float(self.cost @ self._point(x) + self.offset)
@@ -297,7 +325,9 @@ def _check_block(block: Rows, count: int) -> tuple[sp.csr_array, NDArray[np.floa
         raise ValueError(f"rows '{block.name}': matrix is {type(block.matrix).__name__}, must be sparse")
     if block.matrix.ndim != 2 or block.matrix.shape[1] != count:
         raise ValueError(f"rows '{block.name}': matrix has shape {block.matrix.shape}, must be (k, {count})")
-    matrix = sp.csr_array(block.matrix, dtype=np.float64)
+    matrix = block.matrix
+    if not isinstance(matrix, sp.csr_array) or matrix.dtype != np.float64:
+        matrix = sp.csr_array(matrix, dtype=np.float64)
     _finite(f"rows '{block.name}': matrix", matrix.data)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()  # the caller's arrays stay as they are
@@ -389,20 +419,34 @@ def _column_blocks(columns: Sequence[Columns], count: int) -> tuple[Block, ...]:
     total = sum(block.count for block in columns)
     if total != count:
         raise ValueError(f"columns name {total} variables, but cost has {count}")
-    return _name_blocks("columns", [(block.name, block.count, block.labels) for block in columns])
+    return _name_blocks(
+        "columns", [(block.name, block.count, block.labels, block.shape) for block in columns]
+    )
 
 
-def _name_blocks(what: str, blocks: Sequence[tuple[str, int, Labels | None]]) -> tuple[Block, ...]:
+def _name_blocks(
+    what: str, blocks: Sequence[tuple[str, int, Labels | None, tuple[int, ...] | None]]
+) -> tuple[Block, ...]:
     laid, names, start = [], set(), 0
-    for name, size, labels in blocks:
+    for name, size, labels, shape in blocks:
         if not name or name in names:
             raise ValueError(f"{what}: block name {name!r} is {'used twice' if name else 'empty'}")
         if size < 0:
             raise ValueError(f"{what} '{name}': count is {size}, must be at least 0")
+        if shape is not None and math.prod(shape) != size:
+            raise ValueError(f"{what} '{name}': shape {shape} does not have {size} members")
         names.add(name)
-        laid.append(Block(name, start, start + size, labels))
+        laid.append(Block(name, start, start + size, labels, shape))
         start += size
     return tuple(laid)
+
+
+def _members(blocks: tuple[Block, ...], name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the values of one named block."""
+    block = next((block for block in blocks if block.name == name), None)
+    if block is None:
+        raise ValueError(f"no block '{name}'; blocks: {', '.join(block.name for block in blocks)}")
+    return values[block.start : block.stop].reshape(-1 if block.shape is None else block.shape)
 
 
 def _name_at(blocks: tuple[Block, ...], i: int) -> str:
