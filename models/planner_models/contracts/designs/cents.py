@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import scipy.sparse as sp
 
 from planner import backends
 from planner.arrays import Floats
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder
 from planner.options import Options
 from planner_models.contracts.designs import program, switching
 from planner_models.contracts.designs.program import MonthProgram, Region
@@ -75,7 +76,7 @@ def solve_in_cents(problem: Month, options: Options) -> tuple[float | None, Floa
         if solution.x is None or load is None:
             load = None
             continue
-        own = program.repair(region, built.loads(solution.x, problem.windows))
+        own = program.repair(region, built.load.values(solution.x))
         load[:, region.contracts] = own
         if region.moved_share < 1 and not switching.is_within_limit(region, own):
             load = None
@@ -84,27 +85,11 @@ def solve_in_cents(problem: Month, options: Options) -> tuple[float | None, Floa
 
 def count_in_cents(built: MonthProgram) -> LinearProgram:
     """Return a month's program with a whole number of cents for each contract as its objective."""
-    made, count = built.program, built.contracts
-    wide = made.matrix.shape[1]
-    price = sp.csr_array(
-        (made.cost[built.price_columns] / CENT, (built.price_contracts, built.price_columns)),
-        shape=(count, wide),
-    )
-    added = sp.csr_array((made.matrix.shape[0], count))
-    return LinearProgram.build(
-        cost=np.concatenate([np.zeros(wide), np.ones(count)]),
-        rows=[
-            Rows("month", sp.hstack([made.matrix, added]), lower=made.row_lower, upper=made.row_upper),
-            Rows("cents", sp.hstack([price, -sp.eye_array(count)]), upper=HALF),
-        ],
-        columns=[Columns("month", wide), Columns("cents", count)],
-        lower=np.concatenate([made.lower, np.zeros(count)]),
-        upper=np.concatenate([made.upper, np.full(count, np.inf)]),
-        integer=np.concatenate(
-            [
-                np.zeros(wide, dtype=bool) if made.integer is None else made.integer,
-                np.ones(count, dtype=bool),
-            ]
-        ),
-        name="contracts in cents",
-    )
+    m = ProgramBuilder.extend(replace(built.program, cost=np.zeros_like(built.program.cost)))
+    m.name = "contracts in cents"
+    count = built.level.shape[0]
+    cents = m.variables("cents", count, cost=1.0, integer=True)
+    price = built.program.cost[built.steps.columns] / CENT
+    amount = (built.steps * price).sum_by(built.price_contracts, count)
+    m.constrain("cents", amount - cents, upper=HALF)
+    return m.build()

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from planner import backends
 from planner.arrays import Bools, Floats
-from planner.backends.linear_program import LinearProgram, Rows
+from planner.backends.program_builder import ProgramBuilder
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
 from planner_models.contracts.designs import burst_sets
@@ -149,42 +148,25 @@ def _solve_for_free_windows(
     rows = np.flatnonzero(above > -WITHIN_LEVELS * float(level[paid].sum()))
     moves = (~is_free & (region.most >= level) & (region.least <= level))[np.ix_(rows, paid)]
     fixed = np.where(moves, 0.0, allowed[rows]).sum(axis=1) + region.least[np.ix_(rows, mean)].sum(axis=1)
-    height, wide = len(rows), len(mean)
-    prices = [price_at(region, row, float(level[row])) for row in range(len(level))]
-    starts = np.cumsum([0, len(paid), height * wide, wide])
-    cost = np.concatenate(
-        [[prices[row] for row in paid], np.zeros(height * wide), [prices[row] for row in mean]]
-    )
+    prices = np.array([price_at(region, row, float(level[row])) for row in range(len(level))])
     least, most = region.level_limits
-    lower = np.concatenate([np.maximum(least, np.minimum(region.commitment, most))[paid],
-                            np.zeros(height * wide), np.zeros(wide)])  # fmt: skip
-    upper = np.concatenate(
-        [most[paid], (region.most - region.least)[np.ix_(rows, mean)].ravel(), np.full(wide, np.inf)]
-    )
-    every = sp.kron(sp.eye_array(height), np.ones((1, wide))) if wide else sp.csr_array((height, 0))
-    served = sp.hstack([sp.csr_array(moves.astype(float)), every, sp.csr_array((height, wide))]).tocsr()
-    blocks = [Rows("served", served, lower=region.traffic[rows] - fixed)]
-    if wide:
-        windows = len(region.traffic)
-        volume = sp.hstack(
-            [
-                sp.csr_array((wide, len(paid))),
-                -sp.kron(np.ones((1, height)), sp.eye_array(wide)) / windows,
-                sp.eye_array(wide),
-            ]
-        ).tocsr()
-        # volumes beyond the commitment are paid for
-        unused = region.commitment[mean] - region.least[:, mean].mean(axis=0)
-        blocks.append(Rows("volume", volume, lower=-np.maximum(unused, 0.0)))
-    solution = backends.solve(
-        LinearProgram.build(cost=cost, rows=blocks, lower=lower, upper=upper, name="levels"), options
-    )
+    # volumes beyond the commitment are paid for
+    unused = region.commitment[mean] - region.least[:, mean].mean(axis=0)
+
+    m = ProgramBuilder(name="levels")
+    lowest = np.maximum(least, np.minimum(region.commitment, most))[paid]
+    q = m.variables("level", len(paid), lower=lowest, upper=most[paid], cost=prices[paid])
+    x = m.variables("load", (len(rows), len(mean)), upper=(region.most - region.least)[np.ix_(rows, mean)])
+    v = m.variables("volume", len(mean), cost=prices[mean])
+    m.constrain("served", moves @ q + x.sum(axis=1), lower=region.traffic[rows] - fixed)
+    m.constrain("volume", v - x.sum(axis=0) / len(region.traffic), lower=-np.maximum(unused, 0.0))
+    solution = backends.solve(m.build(), options)
     if solution.x is None:
         return None
     changed = level.copy()
-    changed[paid] = solution.x[: len(paid)]
+    changed[paid] = q.values(solution.x)
     mean_load = region.least.copy()
-    mean_load[np.ix_(rows, mean)] += solution.x[starts[1] : starts[2]].reshape(height, wide)
+    mean_load[np.ix_(rows, mean)] += x.values(solution.x)
     found = fill(region, changed, is_free, np.minimum(mean_load, region.most))
     return found if is_complete(region, found) else None
 

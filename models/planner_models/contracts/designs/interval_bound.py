@@ -54,7 +54,7 @@ def find_bound(
             built = program.build(region, groups=GROUPS, total=part)
             solution = backends.solve(built.program, options)
             if solution.x is not None and solution.bound is not None:
-                entry = (max(bound, solution.bound), *part, built.levels(solution.x))
+                entry = (max(bound, solution.bound), *part, built.level.values(solution.x))
             elif solution.status is Status.INFEASIBLE:
                 continue
             else:

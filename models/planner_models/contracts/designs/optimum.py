@@ -301,7 +301,7 @@ def _rate_relaxations(
             if deadline.is_over:
                 break
             continue
-        level = built.levels(solution.x)
+        level = built.level.values(solution.x)
         rated.append((master.rate(level), level))
         best = min(cost for cost, _ in rated)
         if (region.free == 0).all() or deadline.is_over or rated[-1][0] > WORSE * best:
@@ -320,7 +320,7 @@ def _solve_exactly(region: Region, options: Options, deadline: Deadline) -> Regi
     backend = solution.backend or ""
     if solution.x is None:
         return RegionDecision(None, None, solution.bound, backend)
-    load = program.repair(region, built.loads(solution.x, len(region.traffic)))
+    load = program.repair(region, built.load.values(solution.x))
     return RegionDecision(load, free_windows.load_cost(region, load), solution.bound, backend)
 
 

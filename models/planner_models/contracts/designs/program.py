@@ -16,16 +16,15 @@ source  Singh et al., NSDI 2021 (CASCARA), offline problem: choice of free windo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder, Variables
 from planner_models.contracts.problem.problem import MEAN, PERCENTILE, Month
 
 MOST_GROUPS: Final = 240  # groups of windows in the relaxation
@@ -128,26 +127,19 @@ def group_windows(traffic: Floats, groups: int) -> Ints:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MonthProgram:
-    """The program of a region, and the places of its variables.
+    """The program of a region, and its variables.
 
-    contracts        number of contracts, N
-    price_columns    (K,) variables of the price steps, whose costs are the bill
+    level            (N,) variables q
+    load             (groups, N) variables x
+    steps            (K,) variables of the price steps z, whose costs are the bill
     price_contracts  (K,) contract of each of them
     """
 
     program: LinearProgram
-    contracts: int
-    price_columns: Ints
+    level: Variables
+    load: Variables
+    steps: Variables
     price_contracts: Ints
-
-    def levels(self, x: Floats) -> Floats:
-        """Return the billed level of each contract in a solution, (N,)."""
-        return np.asarray(x[: self.contracts], dtype=float)
-
-    def loads(self, x: Floats, windows: int) -> Floats:
-        """Return the loads in a solution with one group for each window, (W, N)."""
-        at = self.contracts
-        return np.asarray(x[at : at + windows * at], dtype=float).reshape(windows, at)
 
 
 def build(
@@ -160,7 +152,9 @@ def build(
     in_order: bool = False,
     is_free: Bools | None = None,
 ) -> MonthProgram:
-    """Build the program of a region.
+    """Build the program of a region: level q, load x, excess s, price step z, and binary o, b where needed.
+
+    o is 1 where a step is full, b where a window is free; d is the load that moves away before the next one.
 
     groups      groups of windows, where not exact
     exact       one group for each window, and binary choice of free windows
@@ -173,196 +167,65 @@ def build(
     windows, count = region.most.shape
     in_order = in_order or exact or is_free is not None
     group = np.arange(windows) if in_order else group_windows(region.traffic, groups)
-    size = np.bincount(group).astype(float)
+    size = np.bincount(group).astype(float)[:, None]
     kinds = len(size)
 
     def averaged(values: Floats) -> Floats:
         total = np.zeros((kinds, *values.shape[1:]))
         np.add.at(total, group, values)
-        return np.asarray((total.T / size).T)
+        return np.asarray((total.T / size[:, 0]).T)
 
     least, most, traffic = averaged(region.least), averaged(region.most), averaged(region.traffic)
-    bursting = np.flatnonzero(region.free > 0)
-    widths = [np.diff(np.append(volumes, np.inf)) for volumes, _ in region.steps]
-    pieces = [(row, place) for row in range(count) for place in range(len(widths[row]))]
-    # an order of price steps has to be enforced where prices fall
-    falls = [row for row in range(count) if (np.diff(region.steps[row][1]) < 0).any()]
-    ordered = [(row, place) for row in falls for place in range(len(widths[row]) - 1)]
-    cells = kinds * count
-    starts = np.cumsum([0, count, cells, kinds * len(bursting), len(pieces), len(ordered)])
-    q0, x0, s0, z0, o0, b0 = starts.tolist()
-    has_shares = exact or total is not None
-    d0 = b0 + (kinds * len(bursting) if has_shares else 0)
-    is_limited = in_order and region.moved_share < 1 and windows > 1
-    wide = d0 + ((windows - 1) * count if is_limited else 0)
-    x_at = x0 + np.arange(cells).reshape(kinds, count)
-    s_at = s0 + np.arange(kinds * len(bursting)).reshape(kinds, len(bursting))
-
-    def matrix(rows: Any, columns: Any, values: Any, height: int) -> sp.csr_array:
-        parts = [np.concatenate([np.ravel(part) for part in each]) for each in (rows, columns, values)]
-        return sp.csr_array((parts[2], (parts[0], parts[1])), shape=(height, wide))
-
-    every = np.arange(kinds)
-    blocks = [
-        Rows(
-            "served",
-            matrix([np.repeat(every, count)], [x_at], [np.ones(cells)], kinds),
-            lower=traffic,
-            upper=traffic,
-        )
-    ]
-    level_least, level_most = region.level_limits
-    lower, upper, cost = np.zeros(wide), np.full(wide, np.inf), np.zeros(wide)
-    lower[:count], upper[:count] = np.where(region.is_mean, 0.0, level_least), level_most
-    lower[x_at], upper[x_at] = least, np.maximum(most, least)
-    upper[s_at] = np.inf if is_free is None else np.where(is_free[:, bursting], most[:, bursting], 0.0)
-    if is_limited:
-        blocks += _switching_rows(region, traffic, x_at, d0, matrix)
-    # windows: x <= q + s
+    bursting, mean = np.flatnonzero(region.free > 0), np.flatnonzero(region.is_mean)
     billed = np.flatnonzero(~region.is_mean)
-    height = kinds * len(billed)
-    if height:
-        row_of = np.arange(height).reshape(kinds, len(billed))
-        own = np.searchsorted(billed, bursting)
-        blocks.append(
-            Rows(
-                "billed level",
-                matrix(
-                    [row_of, row_of, row_of[:, own]],
-                    [x_at[:, billed], np.broadcast_to(q0 + billed, row_of.shape), s_at],
-                    [np.ones(height), -np.ones(height), -np.ones(s_at.size)],
-                    height,
-                ),
-                upper=0.0,
-            )
-        )
-    if len(bursting):
-        at = np.arange(len(bursting))
-        free = free_share * region.free[bursting]
-        blocks.append(
-            Rows(
-                "free windows",
-                matrix(
-                    [np.broadcast_to(at, s_at.shape), at],
-                    [s_at, q0 + bursting],
-                    [np.broadcast_to(size[:, None], s_at.shape), free],
-                    len(bursting),
-                ),
-                upper=free_share * region.largest_free[bursting],
-            )
-        )
-        if has_shares:
-            b_at = b0 + np.arange(s_at.size).reshape(s_at.shape)
-            upper[b_at] = 1.0
-            cell = np.arange(s_at.size).reshape(s_at.shape)
-            excess = most[:, bursting] if total is None else _most_excess(region, group, bursting, total[0])
-            blocks += [
-                Rows(
-                    "chosen windows",
-                    matrix([cell, cell], [s_at, b_at], [np.ones(s_at.size), -excess], s_at.size),
-                    upper=0.0,
-                ),
-                Rows(
-                    "chosen count",
-                    matrix(
-                        [np.broadcast_to(at, s_at.shape)],
-                        [b_at],
-                        [np.broadcast_to(size[:, None], s_at.shape)],
-                        len(bursting),
-                    ),
-                    upper=region.free[bursting].astype(float),
-                ),
-            ]
-    lowest, highest = total or (-np.inf, np.inf)
-    every_level = matrix([np.zeros(len(billed))], [q0 + billed], [np.ones(len(billed))], 1)
-    blocks += [Rows("sum of levels", every_level, lower=lowest, upper=highest)] * (total is not None)
-    # volume <= sum of the price steps, which is at least the commitment
-    piece_row = np.array([row for row, _ in pieces])
-    z_at = z0 + np.arange(len(pieces))
-    mean = np.flatnonzero(region.is_mean)
-    blocks.append(
-        Rows(
-            "volume",
-            matrix(
-                [piece_row, billed, np.broadcast_to(mean, (kinds, len(mean)))],
-                [z_at, q0 + billed, x_at[:, mean]],
-                [
-                    np.ones(len(pieces)),
-                    -np.ones(len(billed)),
-                    np.broadcast_to(-size[:, None] / windows, (kinds, len(mean))),
-                ],
-                count,
-            ),
-            lower=0.0,
-        )
-    )
-    blocks.append(
-        Rows(
-            "commitment", matrix([piece_row], [z_at], [np.ones(len(pieces))], count), lower=region.commitment
-        )
-    )
-    largest = np.maximum(level_most, region.commitment)
-    for column, (row, place) in zip(z_at.tolist(), pieces, strict=True):
-        upper[column] = min(widths[row][place], max(largest[row] - region.steps[row][0][place], 0.0))
-        cost[column] = region.steps[row][1][place]
-    if ordered:  # a step is used only where the one before it is full
-        o_at = o0 + np.arange(len(ordered))
-        upper[o_at] = 1.0
-        column_of = {piece: int(column) for piece, column in zip(pieces, z_at, strict=True)}
-        this = np.array([column_of[piece] for piece in ordered])
-        after = np.array([column_of[row, place + 1] for row, place in ordered])
-        full = np.array([upper[column] for column in this])
-        at = np.arange(len(ordered))
-        ones = np.ones(len(ordered))
-        blocks += [
-            Rows("step full", matrix([at, at], [this, o_at], [ones, -full], len(ordered)), lower=0.0),
-            Rows(
-                "step used", matrix([at, at], [after, o_at], [ones, -upper[after]], len(ordered)), upper=0.0
-            ),
-        ]
-    integer = np.zeros(wide, dtype=bool)
-    integer[o0:d0] = total is None  # with limits of the sum, price steps and free windows may be shared
-    names = ("level", "load", "excess", "price step", "step order", "free window", "lost traffic")
-    ends = np.array([*starts.tolist(), d0, wide])
-    sizes = np.diff(ends)
-    return MonthProgram(
-        program=LinearProgram.build(
-            cost=cost,
-            rows=blocks,
-            columns=[Columns(name, int(length)) for name, length in zip(names, sizes, strict=True) if length],
-            lower=lower,
-            upper=upper,
-            integer=integer if integer.any() else None,
-            name="contracts",
-        ),
-        contracts=count,
-        price_columns=z_at,
-        price_contracts=piece_row,
-    )
+    lowest, highest = region.level_limits
+    largest_excess = np.inf if is_free is None else np.where(is_free[:, bursting], most[:, bursting], 0.0)
+    has_shares = exact or total is not None
+    is_limited = in_order and region.moved_share < 1 and windows > 1
+    is_integer = total is None  # with limits of the sum, price steps and free windows may be shared
+    contract = np.repeat(np.arange(count), [len(prices) for _, prices in region.steps])
+    start, price = (np.concatenate(column) for column in zip(*region.steps, strict=True))
+    width = np.concatenate([np.diff(np.append(volumes, np.inf)) for volumes, _ in region.steps])
+    volume = np.minimum(width, np.maximum(np.maximum(highest, region.commitment)[contract] - start, 0.0))
+    # an order of price steps has to be enforced where prices fall
+    falls = np.array([(np.diff(prices) < 0).any() for _, prices in region.steps])
+    ordered = np.flatnonzero(falls[contract[:-1]] & (contract[:-1] == contract[1:]))
 
+    m = ProgramBuilder(name="contracts")
+    q = m.variables("level", count, lower=np.where(region.is_mean, 0.0, lowest), upper=highest)
+    x = m.variables("load", (kinds, count), lower=least, upper=np.maximum(most, least))
+    s = m.variables("excess", (kinds, len(bursting)), upper=largest_excess)
+    z = m.variables("price step", len(contract), upper=volume, cost=price)
+    o = m.variables("step order", len(ordered), upper=1.0, integer=is_integer)
+    b = m.variables("free window", s.shape if has_shares else 0, upper=1.0, integer=is_integer)
+    d = m.variables("lost traffic", (windows - 1, count) if is_limited else 0)
 
-def _switching_rows(
-    region: Region, traffic: Floats, x_at: Ints, first: int, matrix: Callable[..., sp.csr_array]
-) -> list[Rows]:
-    """Return the rows that limit switching: what contracts lose to the next window, and all of them together.
-
-    x_at   (W, N) columns of the loads
-    first  column of the first lost load
-    """
-    steps, count = len(traffic) - 1, x_at.shape[1]
-    lost = np.arange(steps * count).reshape(steps, count)
-    ones = np.ones(lost.size)
-    fall = np.maximum(traffic[:-1] - traffic[1:], 0.0)
-    movable = fall + region.moved_share * np.minimum(traffic[:-1], traffic[1:])
-    columns = [x_at[:-1], x_at[1:], first + lost]
-    return [
-        Rows("lost traffic", matrix([lost, lost, lost], columns, [ones, -ones, -ones], lost.size), upper=0.0),
-        Rows(
-            "moved traffic",
-            matrix([np.repeat(np.arange(steps), count)], [first + lost], [ones], steps),
-            upper=movable,
-        ),
-    ]
+    m.constrain("served", x.sum(axis=1), equal=traffic)
+    if is_limited:
+        fall = np.maximum(traffic[:-1] - traffic[1:], 0.0)
+        movable = fall + region.moved_share * np.minimum(traffic[:-1], traffic[1:])
+        m.constrain("lost traffic", x[:-1] - x[1:] - d, upper=0.0)
+        m.constrain("moved traffic", d.sum(axis=1), upper=movable)
+    m.constrain("billed level", x[:, billed] - q[billed] - s @ (bursting[:, None] == billed), upper=0.0)
+    m.constrain(
+        "free windows",
+        (s * size).sum(axis=0) + q[bursting] * (free_share * region.free[bursting]),
+        upper=free_share * region.largest_free[bursting],
+    )
+    if has_shares:
+        excess = most[:, bursting] if total is None else _most_excess(region, group, bursting, total[0])
+        m.constrain("chosen windows", s - b * excess, upper=0.0)
+        m.constrain("chosen count", (b * size).sum(axis=0), upper=region.free[bursting])
+    if total is not None:
+        m.constrain("sum of levels", q[billed].sum(), lower=total[0], upper=total[1])
+    bought = z.sum_by(contract, count)
+    paid = q[billed].sum_by(billed, count) + (x[:, mean] * (size / windows)).sum(axis=0).sum_by(mean, count)
+    m.constrain("volume", bought - paid, lower=0.0)
+    m.constrain("commitment", bought, lower=region.commitment)
+    # a step is used only where the one before it is full
+    m.constrain("step full", z[ordered] - o * volume[ordered], lower=0.0)
+    m.constrain("step used", z[ordered + 1] - o * volume[ordered + 1], upper=0.0)
+    return MonthProgram(program=m.build(), level=q, load=x, steps=z, price_contracts=contract)
 
 
 def _most_excess(region: Region, group: Ints, bursting: Ints, least_total: float) -> Floats:

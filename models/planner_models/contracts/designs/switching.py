@@ -166,7 +166,7 @@ def _solve(region: Region, is_free: Bools, options: Options) -> Floats | None:
     solution = backends.solve(built.program, options)
     if solution.x is None:
         return None
-    return program.repair(region, built.loads(solution.x, len(region.traffic)))
+    return program.repair(region, built.load.values(solution.x))
 
 
 def without_limit(region: Region) -> Region:
