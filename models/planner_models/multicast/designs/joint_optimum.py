@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from planner import backends
 from planner.arrays import Ints
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
@@ -81,42 +81,27 @@ def assign_unions(problem: Multicast, unions: list[tuple[int, Masks]]) -> Assign
 def joint_model(problem: Multicast, limits: TableLimits, found: Assignments) -> LinearProgram:
     """Return the integer program of least host traffic."""
     _, group, ports = problem.at_edge
-    groups, opened, assigned = len(problem.groups), len(found.unions), len(found.pair)
-    size = groups + opened + assigned
-    last = groups + opened + np.arange(assigned)
+    groups = len(problem.groups)
     of_group = group[found.pair]
     extra = problem.rate_mbps[of_group] * np.bitwise_count(found.unions[found.union] & ~ports[found.pair])
-    ones = np.ones(assigned)
     pairs, row = np.unique(found.pair, return_inverse=True)
-    served = sp.coo_array((ones, (row, last)), shape=(len(pairs), size))
-    served -= sp.coo_array((np.ones(len(pairs)), (np.arange(len(pairs)), group[pairs])), shape=served.shape)
-    each = np.arange(assigned)
-    linked = sp.coo_array((ones, (each, last)), shape=(assigned, size))
-    linked -= sp.coo_array((ones, (each, groups + found.union)), shape=linked.shape)
     switches, of_union = np.unique(found.switch, return_inverse=True)
-    tables = sp.coo_array(
-        (np.ones(opened), (of_union, groups + np.arange(opened))), shape=(len(switches), size)
-    )
-    others = sp.hstack([limits.uses, sp.coo_array((limits.uses.shape[0], opened + assigned))])
-    names = problem.groups["group"].tolist
-    return LinearProgram.build(
-        cost=np.concatenate([-saved_mbps(problem), np.zeros(opened), extra]),
-        offset=traffic_mbps(problem, np.zeros(groups, dtype=bool)),
-        rows=[
-            Rows("table", sp.csr_array(others), upper=limits.free.astype(float)),
-            Rows("served", sp.csr_array(served), lower=0.0, upper=0.0),
-            Rows("open", sp.csr_array(linked), upper=0.0),
-            Rows("edge_table", tables, upper=problem.free("edge")[switches].astype(float)),
-        ],
-        columns=[
-            Columns("hardware", groups, labels=names),
-            Columns("union", opened),
-            Columns("assign", assigned),
-        ],
-        upper=1.0,
-        integer=np.arange(size) < groups + opened,
+
+    m = ProgramBuilder(
         name="groups in hardware with shared entries",
+        offset=traffic_mbps(problem, np.zeros(groups, dtype=bool)),
     )
+    names = problem.groups["group"].tolist
+    hardware = m.variables(
+        "hardware", groups, upper=1.0, cost=-saved_mbps(problem), integer=True, labels=names
+    )
+    union = m.variables("union", len(found.unions), upper=1.0, integer=True)
+    assign = m.variables("assign", len(found.pair), upper=1.0, cost=extra)
+    m.constrain("table", limits.uses @ hardware, upper=limits.free)
+    m.constrain("served", assign.sum_by(row, len(pairs)) - hardware[group[pairs]], equal=0.0)
+    m.constrain("open", assign - union[found.union], upper=0.0)
+    m.constrain("edge_table", union.sum_by(of_union, len(switches)), upper=problem.free("edge")[switches])
+    return m.build()
 
 
 def solve(
@@ -132,12 +117,12 @@ def solve(
     found = list_assignments(problem) if found is None else found
     if found is None:
         return None
-    solution = backends.solve(joint_model(problem, limits, found), options)
+    model = joint_model(problem, limits, found)
+    solution = backends.solve(model, options)
     if solution.x is None:
         return None
-    groups = len(problem.groups)
-    kept = solution.x[:groups] > 0.5
-    is_open = solution.x[groups : groups + len(found.unions)] > 0.5
+    kept = model.values("hardware", solution.x) > 0.5
+    is_open = model.values("union", solution.x) > 0.5
     edge, group, ports = problem.at_edge
     start = np.searchsorted(edge, np.arange(problem.edge_count))
     entry = np.where(kept[group], np.arange(len(edge)) - start[edge], NO_ENTRY)  # own entries

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from planner import backends
 from planner.arrays import Bools, Floats
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder
 from planner.contract.design import Decision
 from planner.contract.proof import OPTIMAL_GAP, Proof, Status
 from planner.options import Options, Service
@@ -91,16 +92,18 @@ def saved_mbps(problem: Multicast) -> Floats:
 
 def selection_model(problem: Multicast, limits: TableLimits) -> LinearProgram:
     """Return the integer program of least host traffic: variable `hardware`, 1 for groups with entries."""
-    names = problem.groups["group"].tolist
-    return LinearProgram.build(
-        cost=-saved_mbps(problem),
-        offset=traffic_mbps(problem, np.zeros(len(problem.groups), dtype=bool)),
-        rows=[Rows("table", limits.uses, upper=limits.free.astype(float))],
-        columns=[Columns("hardware", len(problem.groups), labels=names)],
+    offset = traffic_mbps(problem, np.zeros(len(problem.groups), dtype=bool))
+    m = ProgramBuilder(name="groups in hardware", offset=offset)
+    hardware = m.variables(
+        "hardware",
+        len(problem.groups),
         upper=1.0,
+        cost=-saved_mbps(problem),
         integer=True,
-        name="groups in hardware",
+        labels=problem.groups["group"].tolist,
     )
+    m.constrain("table", limits.uses @ hardware, upper=limits.free)
+    return m.build()
 
 
 def select_groups(problem: Multicast, limits: TableLimits, options: Options) -> tuple[Bools | None, Proof]:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 
 from planner import backends
 from planner.arrays import Bools, Floats, Ints
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.multicast.plan.plan import Channels
@@ -133,19 +133,12 @@ def set_cover_model(found: Coverage, pods: Ints, *, integer: bool = True) -> Lin
     """Return set cover with a cost for each use: open cores, and one open core for each pod."""
     cores = np.flatnonzero(found.covers[:, pods].any(axis=1))
     core, pod = np.nonzero(found.covers[np.ix_(cores, pods)])
-    opened, pairs = len(cores), len(core)
-    size = opened + pairs
-    covered = sp.coo_array((np.ones(pairs), (pod, opened + np.arange(pairs))), shape=(len(pods), size))
-    rows, columns = np.tile(np.arange(pairs), 2), np.concatenate([opened + np.arange(pairs), core])
-    linked = sp.coo_array((np.repeat([1.0, -1.0], pairs), (rows, columns)), shape=(pairs, size))
-    return LinearProgram.build(
-        cost=np.concatenate([ROOT_COST + found.core[cores], found.entries[cores[core], pods[pod]]]),
-        rows=[Rows("covered", covered, lower=1.0, upper=1.0), Rows("open", linked, upper=0.0)],
-        columns=[Columns("root", opened), Columns("serves", pairs)],
-        upper=1.0,
-        integer=(np.arange(size) < opened) & integer,
-        name="roots of a rebuilt tree",
-    )
+    m = ProgramBuilder(name="roots of a rebuilt tree")
+    root = m.variables("root", len(cores), upper=1.0, cost=ROOT_COST + found.core[cores], integer=integer)
+    serves = m.variables("serves", len(core), upper=1.0, cost=found.entries[cores[core], pods[pod]])
+    m.constrain("covered", serves.sum_by(pod, len(pods)), equal=1.0)
+    m.constrain("open", serves - root[core], upper=0.0)
+    return m.build()
 
 
 def _relaxation_bound(found: Coverage, pods: Ints) -> float:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import scipy.sparse as sp
 
 from planner import clock
 from planner.arrays import Floats, Ints
 from planner.backends import Solution, solve
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder
 from planner.bits import count_bits
 from planner.compiled import njit, run_small_in_python
 from planner.contract.proof import Status
@@ -254,28 +254,13 @@ def build_model(sets: Masks, weights: Floats, unions: Masks, table_size: int) ->
     """Return the exact model over these unions."""
     item, union = np.nonzero((sets[:, None] & ~unions[None, :]) == 0)
     extra = weights[item] * np.bitwise_count(unions[union] & ~sets[item])
-    count, pairs = len(unions), len(item)
-    assign = sp.coo_array(
-        (np.ones(pairs), (item, count + np.arange(pairs))), shape=(len(sets), count + pairs)
-    )
-    rows = np.tile(np.arange(pairs), 2)
-    columns = np.concatenate([count + np.arange(pairs), union])
-    linked = sp.coo_array((np.repeat([1.0, -1.0], pairs), (rows, columns)), shape=(pairs, count + pairs))
-    opened = sp.coo_array(
-        (np.ones(count), (np.zeros(count, int), np.arange(count))), shape=(1, count + pairs)
-    )
-    return LinearProgram.build(
-        cost=np.concatenate([np.zeros(count), extra]),
-        rows=[
-            Rows("assigned", assign, lower=1.0, upper=1.0),
-            Rows("open", linked, upper=0.0),
-            Rows("table", opened, upper=float(table_size)),
-        ],
-        columns=[Columns("union", count), Columns("assign", pairs)],
-        upper=1.0,
-        integer=np.arange(count + pairs) < count,
-        name="channelization",
-    )
+    m = ProgramBuilder(name="channelization")
+    opened = m.variables("union", len(unions), upper=1.0, integer=True)
+    assign = m.variables("assign", len(item), upper=1.0, cost=extra)
+    m.constrain("assigned", assign.sum_by(item, len(sets)), equal=1.0)
+    m.constrain("open", assign - opened[union], upper=0.0)
+    m.constrain("table", opened.sum(), upper=table_size)
+    return m.build()
 
 
 def solve_exactly(
