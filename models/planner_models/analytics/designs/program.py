@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder
 from planner.contract.tolerances import EXACT
 from planner.options import Service
 from planner_models.analytics.designs.choices import Choices, Interval
@@ -44,33 +44,19 @@ def build_interval(interval: Interval) -> IntervalProgram:
     sites = len(interval.pop_of)
     site, query, _ = np.nonzero(own_may)
     count, own_count = int(may.sum()), len(site)
-    places = np.arange(own_count)
-    own_use = sp.csr_array(
-        (
-            np.concatenate([separate.use[own_may], separate.pop_use[own_may]]),
-            (np.concatenate([site, sites + interval.pop_of[site]]), np.tile(places, 2)),
-        ),
-        shape=(interval.links, own_count),
-    )
-    use = sp.hstack([sp.csr_array(shared.use[may].T), own_use])
     groups = len(shared.query)
-    group = np.concatenate([np.nonzero(may)[0], groups + site * separate.value.shape[1] + query])
     total = groups + separate.value.shape[0] * separate.value.shape[1]
-    one = sp.csr_array((np.ones(count + own_count), (group, np.arange(count + own_count))),
-                       shape=(total, count + own_count))  # fmt: skip
-    program = LinearProgram.build(
-        sense="max",
-        cost=np.concatenate([shared.value[may], separate.value[own_may]]),
-        rows=[
-            Rows("capacity", use, upper=1.0),
-            Rows("one_level", one, lower=1.0, upper=1.0),
-        ],
-        columns=[Columns("answer", count), Columns("level", own_count)],
-        upper=1.0,
-        integer=np.ones(count + own_count, dtype=bool),
-        name="interval",
-    )
-    return IntervalProgram(program, may, own_may)
+
+    m = ProgramBuilder(sense="maximize", name="interval")
+    answer = m.variables("answer", count, cost=shared.value[may], upper=1.0, integer=True)
+    level = m.variables("level", own_count, cost=separate.value[own_may], upper=1.0, integer=True)
+    own_use = (level * separate.use[own_may]).sum_by(site, interval.links)
+    pop_use = (level * separate.pop_use[own_may]).sum_by(sites + interval.pop_of[site], interval.links)
+    m.constrain("capacity", shared.use[may].T @ answer + own_use + pop_use, upper=1.0)
+    answers = answer.sum_by(np.nonzero(may)[0], total)
+    levels = level.sum_by(groups + site * separate.value.shape[1] + query, total)
+    m.constrain("one_level", answers + levels, equal=1.0)
+    return IntervalProgram(m.build(), may, own_may)
 
 
 def build_model(problem: Analytics, *, service: Service = "best") -> LinearProgram:
