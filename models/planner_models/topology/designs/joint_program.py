@@ -16,11 +16,11 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from planner import backends
 from planner.arrays import Floats, Ints
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder, Variables
 from planner.backends.solution import Solution
 from planner.options import Options
 from planner.search.deadline import Deadline
@@ -108,97 +108,55 @@ class JointProgram:
         """Return the program over some transit paths; what they do not carry goes direct."""
         count = len(self.demand)
         one, other = self.pairs
-        pairs, paths_count = len(one), len(paths.via)
+        pairs = len(one)
         tail, head = np.nonzero(~np.eye(count, dtype=bool))
         arcs = len(tail)
         arc = np.full((count, count), -1)
         arc[tail, head] = np.arange(arcs)
         pair = np.full((count, count), -1)
         pair[one, other] = pair[other, one] = np.arange(pairs)
-        own = arc[paths.source, paths.target]
-        limited = self.links is None and self.problem.move_limit is not None
-        widths = {"scale": 1, "links": pairs, "made": pairs * limited, "path": paths_count}
+        direct = arc[paths.source, paths.target]
+        demands, row = np.unique(direct, return_inverse=True)
+        demand = self.demand[tail, head][:, None]
+        largest = np.minimum(self.problem.ports[one], self.problem.ports[other]) if integer else np.inf
+        lower, upper = 0.0, largest
+        if self.links is not None:
+            lower = upper = self.links[one, other]
 
-        def block(**parts: sp.sparray) -> sp.csr_array:
-            height = next(iter(parts.values())).shape[0]
-            filled = [parts.get(name, sp.csr_array((height, wide))) for name, wide in widths.items() if wide]
-            return sp.csr_array(sp.hstack(filled))
-
-        each = np.arange(paths_count)
-        first, second = arc[paths.source, paths.via], arc[paths.via, paths.target]
-        load = sp.csr_array(
-            (
-                np.repeat([1.0, 1.0, -1.0], paths_count),
-                (np.concatenate([first, second, own]), np.tile(each, 3)),
-            ),
-            shape=(arcs, paths_count),
+        m = ProgramBuilder(sense="maximize", name="topology and routing")
+        scale = m.variables("scale", 1, cost=1.0)
+        links = m.variables("links", pairs, lower=lower, upper=upper, integer=integer and self.links is None)
+        made = m.variables("made", pairs if self.links is None and self.problem.move_limit is not None else 0)
+        path = m.variables("path", len(paths.via))
+        transit = path.sum_by(arc[paths.source, paths.via], arcs) + path.sum_by(
+            arc[paths.via, paths.target], arcs
         )
-        offered = sp.csr_array(self.demand[tail, head].reshape(-1, 1))
-        capacity = sp.csr_array(
-            (self.rate[tail, head], (np.arange(arcs), pair[tail, head])), shape=(arcs, pairs)
-        )
-        parts = {"path": load} if paths_count else {}
-        rows = [Rows("load", block(scale=offered, links=-capacity, **parts), upper=0.0)]
-        if paths_count:
-            demands, row = np.unique(own, return_inverse=True)
-            sums = sp.csr_array((np.ones(paths_count), (row, each)), shape=(len(demands), paths_count))
-            rows.append(Rows("direct", block(scale=-offered[demands], path=sums), upper=0.0))
+        capacity = links[pair[tail, head]] * self.rate[tail, head]
+        m.constrain("load", demand @ scale + transit - path.sum_by(direct, arcs) - capacity, upper=0.0)
+        m.constrain("direct", path.sum_by(row, len(demands)) - demand[demands] @ scale, upper=0.0)
         if self.links is None:
-            rows += [Rows(name, block(**more), upper=upper) for name, more, upper in self._topology_rows()]
-        fixed = None if self.links is None else self.links[one, other].astype(float)
-        total = sum(widths.values())
-        lower, upper = np.zeros(total), np.full(total, np.inf)
-        whole = np.zeros(total, dtype=bool)
-        if fixed is not None:
-            lower[1 : 1 + pairs] = upper[1 : 1 + pairs] = fixed
-        elif integer:
-            whole[1 : 1 + pairs] = True
-            upper[1 : 1 + pairs] = np.minimum(self.problem.ports[one], self.problem.ports[other])
-        cost = np.zeros(total)
-        cost[0] = 1.0
-        return LinearProgram.build(
-            sense="max",
-            cost=cost,
-            rows=rows,
-            columns=[Columns(name, wide) for name, wide in widths.items() if wide],
-            lower=lower,
-            upper=upper,
-            integer=whole if integer else None,
-            name="topology and routing",
-        )
+            self._limit_topology(m, links, made)
+        return m.build()
 
-    def _topology_rows(self) -> list[tuple[str, dict[str, sp.sparray], Floats | float]]:
-        """Return the rows of ports and moves: name, coefficients by block of columns, and upper limits."""
-        count, (one, other) = len(self.demand), self.pairs
-        pairs = len(one)
-        ends = sp.csr_array(
-            (np.ones(2 * pairs), (np.concatenate([one, other]), np.tile(np.arange(pairs), 2))),
-            shape=(count, pairs),
-        )
-        rows: list[tuple[str, dict[str, sp.sparray], Floats | float]] = [
-            ("ports", {"links": ends}, self.problem.ports.astype(float))
-        ]
+    def _limit_topology(self, m: ProgramBuilder, links: Variables, made: Variables) -> None:
+        """Add the limits of ports, and of moves."""
+        one, other = self.pairs
+        count = len(self.demand)
+        m.constrain("ports", links.sum_by(one, count) + links.sum_by(other, count), upper=self.problem.ports)
         present, limit = self.problem.present, self.problem.move_limit
         if present is not None and limit is not None:
-            eye = sp.eye_array(pairs, format="csr")
-            rows.append(("made", {"links": eye, "made": -eye}, present[one, other].astype(float)))
-            rows.append(("moves", {"made": sp.csr_array(np.ones((1, pairs)))}, float(limit)))
-        return rows
+            m.constrain("made", links - made, upper=present[one, other])
+            m.constrain("moves", made.sum(), upper=limit)
 
     def best_topology(self, gain: Floats, options: Options) -> float | None:
         """Return the largest total of a gain (P,) for each link over all topologies; None out of time."""
         if self.links is not None:
             return float(gain @ self.links[self.pairs])
-        pairs, limited = len(gain), self.problem.move_limit is not None
-        rows = []
-        for name, parts, upper in self._topology_rows():
-            height = next(iter(parts.values())).shape[0]
-            made = [parts.get("made", sp.csr_array((height, pairs)))] if limited else []
-            matrix = sp.hstack([parts.get("links", sp.csr_array((height, pairs))), *made])
-            rows.append(Rows(name, sp.csr_array(matrix), upper=upper))
-        cost = np.concatenate([gain, np.zeros(pairs * limited)])
-        model = LinearProgram.build(sense="max", cost=cost, rows=rows, name="links at prices")
-        return backends.solve(model, options).bound
+        m = ProgramBuilder(sense="maximize", name="links at prices")
+        links = m.variables("links", len(gain), cost=gain)
+        made = m.variables("made", 0 if self.problem.move_limit is None else len(gain))
+        self._limit_topology(m, links, made)
+        return backends.solve(m.build(), options).bound
 
     def bound_at(self, price: Floats, options: Options) -> tuple[float | None, Floats]:
         """Return the bound at (n, n) prices of load, and the (n, n, n) cost of each transit path."""
