@@ -18,7 +18,8 @@ from pydantic import Field
 
 from planner import backends
 from planner.arrays import Floats, Ints
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder
 from planner.contract.design import Decision
 from planner.formatting import sizes
 from planner.options import Options
@@ -98,31 +99,19 @@ def build_program(needs: Needs, batches: int, *, whole: bool = False) -> LinearP
     present, what earlier batches have changed, and what batch k takes are at most its size plus t. Min t.
     Negative t is slack; only 0 counts where shares must be whole.
     """
-    count, resources = len(needs.classes), len(needs.free)
-    columns = count * batches
-    rows = []
-    scale = np.maximum(needs.free, 1.0)
-    unit = sp.diags_array(1 / scale)
-    during, after = sp.csr_array(unit @ needs.during), sp.csr_array(unit @ needs.after)
-    for number in range(batches):
-        parts = [after] * number + [during] + [sp.csr_array((resources, count))] * (batches - number - 1)
-        excess = sp.csr_array(-np.ones((resources, 1)))
-        rows.append(
-            Rows(f"space {number + 1}", sp.csr_array(sp.hstack([*parts, excess])), upper=needs.free / scale)
-        )
-    each = sp.hstack([sp.eye_array(count)] * batches + [sp.csr_array((count, 1))])
-    rows.append(Rows("moved", sp.csr_array(each), lower=1.0, upper=1.0))
-    integer = np.append(np.full(columns, whole), False)
-    return LinearProgram.build(
-        cost=np.append(np.zeros(columns), 1.0),
-        rows=rows,
-        columns=[Columns("share", columns), Columns("excess", 1)],
-        # with shares, the largest slack of all tables, which rounding needs; -1: all of it
-        lower=np.append(np.zeros(columns), 0.0 if whole else -1.0),
-        upper=np.append(np.ones(columns), np.inf),
-        integer=integer if whole else None,
-        name="batches under table space",
-    )
+    size = np.maximum(needs.free, 1.0)
+    unit = sp.diags_array(1 / size)
+    during, after = unit @ needs.during, unit @ needs.after
+
+    m = ProgramBuilder(name="batches under table space")
+    x = m.variables("share", (batches, len(needs.classes)), upper=1.0, integer=whole)
+    # with shares, the largest slack of all tables, which rounding needs; -1: all of it
+    t = m.variables("excess", lower=0.0 if whole else -1.0, cost=1.0)
+    moved = [after @ share for share in x]
+    for k in range(batches):
+        m.constrain(f"space {k + 1}", sum(moved[:k]) + during @ x[k] - t, upper=needs.free / size)
+    m.constrain("moved", x.sum(axis=0), equal=1.0)
+    return m.build()
 
 
 class Search(NamedTuple):

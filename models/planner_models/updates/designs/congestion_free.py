@@ -18,7 +18,8 @@ from pydantic import Field
 
 from planner import backends
 from planner.arrays import Floats, Ints
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import Expression, ProgramBuilder
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
@@ -179,59 +180,36 @@ def build_program(
     unit = sp.diags_array(1 / limit)
     rise, fall = sp.csr_array(unit @ rise), sp.csr_array(unit @ fall)
     free = (limit - load) / limit
-    shares = count * inner
-    columns = shares + (2 * count * moves if may_fall else 0) + 1
-    rows: list[Rows] = []
-    excess = sp.csr_array(-np.ones((len(limit), 1)))
 
-    def at(number: int) -> slice | None:
-        """Return the columns of the shares after a move; None for the first, which are 0, and the last, 1."""
-        return slice((number - 1) * count, number * count) if 1 <= number <= inner else None
-
-    def place(blocks: list[tuple[slice, sp.csr_array]], height: int) -> sp.csr_array:
-        parts = [sp.coo_array(block) for _, block in blocks]
-        row = np.concatenate([part.row for part in parts])
-        column = np.concatenate(
-            [part.col + where.start for part, (where, _) in zip(parts, blocks, strict=True)]
-        )
-        value = np.concatenate([part.data for part in parts])
-        return sp.csr_array((value, (row, column)), shape=(height, columns))
-
-    last = slice(columns - 1, columns)
-    identity = sp.csr_array(sp.eye_array(count))
-    for move in range(1, moves + 1):
-        now, then = at(move), at(move - 1)
-        limits = free.copy()
-        blocks = [(last, excess)]
+    m = ProgramBuilder(name="shares without overload")
+    y = m.variables("share", (inner, count), upper=1.0)
+    bounds = m.variables("bounds", (moves if may_fall else 0, 2, count), upper=1.0)
+    t = m.variables("excess", cost=1.0)
+    for move in range(1, moves + 1):  # shares are 0 before the first, and 1 after the last
+        before = y[move - 2] if move > 1 else None
+        after = y[move - 1] if move < moves else None
+        upper, lower = after, before
         if may_fall:
-            upper = slice(shares + 2 * count * (move - 1), shares + 2 * count * (move - 1) + count)
-            lower = slice(upper.stop, upper.stop + count)
-            blocks += [(upper, rise), (lower, sp.csr_array(-fall))]
-            for share, fixed in ((now, 1.0), (then, 0.0)):
-                for bound, sign in ((upper, 1.0), (lower, -1.0)):
-                    own = [(bound, sp.csr_array(sign * identity))]
-                    own += [(share, sp.csr_array(-sign * identity))] if share else []
-                    rows.append(
-                        Rows(f"between {len(rows)}", place(own, count), lower=0.0 if share else sign * fixed)
-                    )
+            upper, lower = bounds[move - 1]
+            for side, share, fixed in (("after", after, 1.0), ("before", before, 0.0)):
+                name = f"{side} {move}"
+                if share is None:
+                    m.constrain(f"{name} below", upper, lower=fixed)
+                    m.constrain(f"{name} above", -lower, lower=-fixed)
+                else:
+                    m.constrain(f"{name} below", upper - share, lower=0.0)
+                    m.constrain(f"{name} above", share - lower, lower=0.0)
+        elif before is not None and after is not None:
+            m.constrain(f"grow {move}", after - before, lower=0.0)
+        load, limits = Expression.zero(len(limit)) - t, free
+        if upper is None:
+            limits = free - np.asarray(rise.sum(axis=1)).ravel()
         else:
-            if now:
-                blocks.append((now, rise))
-            else:
-                limits -= np.asarray(rise.sum(axis=1)).ravel()
-            if then:
-                blocks.append((then, sp.csr_array(-fall)))
-            if now and then:
-                grow = [(now, identity), (then, sp.csr_array(-identity))]
-                rows.append(Rows(f"grow {move}", place(grow, count), lower=0.0))
-        rows.append(Rows(f"links {move}", place(blocks, len(limit)), upper=limits))
-    return LinearProgram.build(
-        cost=np.append(np.zeros(columns - 1), 1.0),
-        rows=rows,
-        columns=[Columns("share", columns - 1), Columns("excess", 1)],
-        upper=np.append(np.ones(columns - 1), np.inf),
-        name="shares without overload",
-    )
+            load += rise @ upper
+        if lower is not None:
+            load -= fall @ lower
+        m.constrain(f"links {move}", load, upper=limits)
+    return m.build()
 
 
 def build_model(problem: Update, *, most_moves: int = 2) -> LinearProgram:
