@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse as sp
 
 from planner import backends
 from planner.arrays import Floats, Ints
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import Expression, ProgramBuilder
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
@@ -116,7 +116,6 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     pairs = _find_candidates(problem)
     item, link = pairs[:, 0], pairs[:, 1]
     count, clusters = len(pairs), len(problem.clusters)
-    column = np.arange(count)
     bitrate = problem.bitrate_mbps[item]
     receives = item * clusters + problem.head[link]  # where each variable delivers its object
     places, place = np.unique(receives, return_inverse=True)
@@ -136,20 +135,14 @@ def build_program(problem: LiveVideo) -> TreeProgram:
 
     inner = np.flatnonzero(problem.level[problem.tail[link]] > 0)
     sends = np.searchsorted(places, item[inner] * clusters + problem.tail[link[inner]])
-    into = sp.csr_array((np.ones(count), (place, column)), shape=(len(places), count))
-    forward = into[sends] - sp.csr_array(
-        (np.ones(len(inner)), (np.arange(len(inner)), inner)), shape=(len(inner), count)
-    )
-    load = sp.csr_array((bitrate, (link, column)), shape=(len(problem.links), count))
-    usable = np.diff(load.indptr) > 0
+    usable, on_link = np.unique(link, return_inverse=True)
     rates, objects = np.unique(problem.bitrate_mbps[np.unique(item)], return_counts=True)
     capacity_mbps = round_capacities(problem.capacity_mbps[usable], rates, objects)
     has_choice = np.bincount(place, minlength=len(places)) > 1
 
-    total = count + len(step)
-    lower, upper = np.zeros(total), np.ones(total)
+    lower = np.zeros(count)
     for o, pinned in problem.pinned_links.tolist():
-        lower[:count][(item == o) & (link == pinned)] = 1.0
+        lower[(item == o) & (link == pinned)] = 1.0
     must = problem.pinned_requests
     where_must = problem.object[must] * clusters + problem.group[must]
     needed = np.isin(places, where_must)
@@ -176,50 +169,42 @@ def build_program(problem: LiveVideo) -> TreeProgram:
             f"{problem.object_labels[o]} for {q}" for o, q in zip(steps.object[which], names, strict=True)
         ]
 
-    def widen(matrix: sp.csr_array) -> sp.csr_array:
-        """Return the matrix with empty columns for the steps."""
-        return sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], total))
-
-    rows = [
-        Rows(
-            "capacity",
-            widen(load[usable]),
-            upper=capacity_mbps,
-            labels=lambda: [labels[i] for i in np.flatnonzero(usable)],
-        ),
-        Rows("received", widen(forward), lower=0.0, labels=lambda: variable_labels(inner)),
-        Rows("once", widen(into[has_choice]), upper=1.0, labels=lambda: place_labels(places[has_choice])),
-        Rows("pinned", widen(into[needed]), lower=1.0, labels=lambda: place_labels(places[needed])),
-    ]
-    if len(step):
-        number = np.arange(len(step))
-        takes = sp.csr_array((np.ones(len(step)), (number, count + number)), shape=(len(step), total))
-        ladders, ladder = np.unique(steps.request[step], return_inverse=True)
-        of_ladder = sp.csr_array(
-            (np.ones(len(step)), (ladder.ravel(), count + number)), shape=(len(ladders), total)
-        )
-        rows += [
-            Rows("takes", widen(into[where[step]]) - takes, lower=0.0, labels=lambda: step_labels(step)),
-            Rows("one_bitrate", of_ladder, upper=1.0, labels=lambda: [f"request {q + 1}" for q in ladders]),
-        ]
-    if impossible:  # pinned requests or links without a variable
-        rows.append(Rows("unreachable", sp.csr_array((impossible, total)), lower=1.0))
-    program = LinearProgram.build(
-        sense="max",
-        cost=np.append(value[place] - problem.cost_weight * problem.cost[link] * bitrate, steps.value[step]),
-        rows=rows,
-        columns=[
-            Columns("serves", count, labels=lambda: variable_labels(column)),
-            Columns("takes", len(step), labels=lambda: step_labels(step)),
-        ],
+    ladders, ladder = np.unique(steps.request[step], return_inverse=True)
+    m = ProgramBuilder(sense="maximize", name="live video")
+    serves = m.variables(
+        "serves",
+        count,
         lower=lower,
-        upper=upper,
-        integer=np.arange(total) < count,
-        name="live video",
+        upper=1.0,
+        cost=value[place] - problem.cost_weight * problem.cost[link] * bitrate,
+        integer=True,
+        labels=lambda: variable_labels(np.arange(count)),
     )
-    return TreeProgram(
-        program=program, object=item, link=link, capacity_links=np.flatnonzero(usable), step=step
+    takes = m.variables(
+        "takes", len(step), upper=1.0, cost=steps.value[step], labels=lambda: step_labels(step)
     )
+    receives_at = serves.sum_by(place, len(places))
+    m.constrain(
+        "capacity",
+        (serves * bitrate).sum_by(on_link, len(usable)),
+        upper=capacity_mbps,
+        labels=lambda: [labels[i] for i in usable],
+    )
+    m.constrain(
+        "received", receives_at[sends] - serves[inner], lower=0.0, labels=lambda: variable_labels(inner)
+    )
+    m.constrain("once", receives_at[has_choice], upper=1.0, labels=lambda: place_labels(places[has_choice]))
+    m.constrain("pinned", receives_at[needed], lower=1.0, labels=lambda: place_labels(places[needed]))
+    m.constrain("takes", receives_at[where[step]] - takes, lower=0.0, labels=lambda: step_labels(step))
+    m.constrain(
+        "one_bitrate",
+        takes.sum_by(ladder, len(ladders)),
+        upper=1.0,
+        labels=lambda: [f"request {q + 1}" for q in ladders],
+    )
+    # pinned requests or links without a variable
+    m.constrain("unreachable", Expression.zero(impossible), lower=1.0)
+    return TreeProgram(program=m.build(), object=item, link=link, capacity_links=usable, step=step)
 
 
 def count_links(problem: LiveVideo) -> int:
