@@ -14,16 +14,15 @@ Source: Iri 1971, Onaga and Kakusho 1971 (metric inequalities); Benders 1962; Da
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.backends.dispatch import solve
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import Expression, ProgramBuilder, Variables
 from planner.backends.solution import Solution
 from planner.options import Options
 from planner.search.deadline import Deadline
@@ -107,172 +106,104 @@ class Master:
         problem, modules = self.problem, self.problem.options
         years, kinds = len(problem.year_numbers), len(modules.link)
         setups = np.flatnonzero(problem.setup_cost > 0)
-        has_flow = self.has_flow
-        flows, demands = self.program.flow_columns, len(problem.demands)
-        first_setup = years * kinds
-        first_worst = first_setup + years * len(setups)
-        first_flow = first_worst + 1
-        width = flows + demands if has_flow else 0
-        total = first_flow + years * width
-
-        price = problem.price_factor
-        most = largest_counts(problem)
-        cost = np.zeros(total)
-        spending = np.zeros(total)
-        for year in range(years):
-            spending[year * kinds : (year + 1) * kinds] = price[year] * modules.cost
-            start = first_setup + year * len(setups)
-            spending[start : start + len(setups)] = price[year] * problem.setup_cost[setups]
-            if has_flow:
-                start = first_flow + year * width
-                per_arc = price[year] * self.unit * problem.routing_cost[self.program.arcs.line]
-                cost[start : start + flows] = self.program.column_cost(per_arc)
-        cost += spending
-        offset = problem.installed_cost
-        if objective == "unserved":
-            cost, offset = np.zeros(total), 0.0
-            cost[first_worst] = self.unit
-
-        upper = np.full(total, np.inf)
-        upper[:first_setup] = np.tile(most, years)
-        upper[first_setup:first_worst] = 1.0
-        by_state = np.zeros(self.shape)
+        largest = largest_counts(problem)
+        price = problem.price_factor[:, None]
+        is_cost = objective == "cost"
+        buying, setting_up = price * modules.cost, price * problem.setup_cost[setups]
+        budget = np.inf if problem.budget is None else problem.budget
+        by_state, shed = np.zeros(self.shape), np.inf
         if isinstance(allowed, np.ndarray):
-            by_state, upper[first_worst] = allowed, 0.0
+            by_state, shed = allowed, 0.0
         elif allowed is not None:
-            upper[first_worst] = allowed / self.unit
-        whole = np.zeros(total, dtype=bool)
-        whole[:first_worst] = integer
+            shed = allowed / self.unit
 
-        rows = self._limit_rows(total, most)
-        if problem.budget is not None:
-            # what costs more than the budget cannot be bought at all, so that no coefficient is above 1
-            affordable = np.where(spending <= problem.budget, spending, 0.0)
-            upper[spending > problem.budget] = 0.0
-            scale = problem.budget or 1.0
-            rows.append(Rows("budget", sp.csr_array(affordable[None] / scale), upper=problem.budget / scale))
-        rows += self._setup_rows(total, setups, most, first_setup)
-        rows += self._cut_rows(total, first_worst, by_state)
-        if has_flow:
-            rows += self._flow_rows(total, first_worst, first_flow, width, by_state[:, 0])
-        columns = [
-            Columns("bought", years * kinds),
-            Columns("setup", years * len(setups)),
-            Columns("worst_unserved", 1),
-        ]
-        if has_flow:
-            columns.append(Columns("flow", years * width))
-        return LinearProgram.build(
-            cost=cost,
-            offset=offset,
-            rows=rows,
-            columns=[one for one in columns if one.count],
-            upper=upper,
-            integer=whole if integer else None,
-            name="capacity",
+        # what costs more than the budget cannot be bought at all, so that no coefficient is above 1
+        m = ProgramBuilder(name="capacity", offset=problem.installed_cost if is_cost else 0.0)
+        bought = m.variables(
+            "bought",
+            (years, kinds),
+            upper=np.where(buying > budget, 0.0, largest),
+            cost=buying if is_cost else 0.0,
+            integer=integer,
         )
-
-    def _limit_rows(self, total: int, most: Floats) -> list[Rows]:
-        """Return the limits of modules over all years."""
-        problem, modules = self.problem, self.problem.options
-        years, kinds = len(problem.year_numbers), len(modules.link)
-        rows: list[Rows] = []
-        every_year = sp.hstack([sp.eye_array(kinds)] * years)
-        rest = sp.csr_array((kinds, total - years * kinds))
+        setup = m.variables(
+            "setup",
+            (years, len(setups)),
+            upper=np.where(setting_up > budget, 0.0, 1.0),
+            cost=setting_up if is_cost else 0.0,
+            integer=integer,
+        )
+        worst = m.variables("worst_unserved", upper=shed, cost=0.0 if is_cost else self.unit)
+        in_all_years = bought.sum(axis=0)
         if years > 1:
-            rows.append(Rows("limits", sp.hstack([every_year, rest], format="csr"), upper=most))
+            m.constrain("limits", in_all_years, upper=largest)
         if problem.one_module:
-            on_link = sp.csr_array(
-                (np.ones(kinds), (modules.link, np.arange(kinds))), shape=(len(problem.lines), kinds)
-            )
-            rows.append(Rows("one_module", sp.hstack([on_link @ every_year, on_link @ rest]), upper=1.0))
-        return rows
+            m.constrain("one_module", in_all_years.sum_by(modules.link, len(problem.lines)), upper=1.0)
+        if problem.budget is not None:
+            scale = problem.budget or 1.0
+            spent = [
+                np.where(cost <= budget, cost / scale, 0.0).reshape(1, -1) @ variables.reshape(-1)
+                for cost, variables in ((buying, bought), (setting_up, setup))
+            ]
+            m.constrain("budget", sum(spent), upper=problem.budget / scale)
+        # a link pays its setup with its first module
+        first = np.flatnonzero(np.isin(modules.link, setups) & (largest > 0))
+        link_setup = setup.T[np.searchsorted(setups, modules.link[first])]
+        until = np.triu(np.ones((years, years)))
+        m.constrain("setup", (bought.T[first] - link_setup * largest[first, None]) @ until, upper=0.0)
+        self._add_cuts(m, bought, worst, by_state)
+        if self.has_flow:
+            self._add_flows(m, bought, worst, by_state[:, 0], is_cost=is_cost)
+        return m.build()
 
-    def _setup_rows(self, total: int, setups: Ints, most: Floats, first_setup: int) -> list[Rows]:
-        """Return the rows that make a link pay its setup with its first module."""
-        problem, modules = self.problem, self.problem.options
-        kinds, years = len(modules.link), len(problem.year_numbers)
-        place = {int(line): column for column, line in enumerate(setups.tolist())}
-        data, row, column, count = [], [], [], 0
-        for module in np.flatnonzero(np.isin(modules.link, setups) & (most > 0)).tolist():
-            for year in range(years):
-                for before in range(year + 1):
-                    data += [1.0, -most[module]]
-                    row += [count, count]
-                    setup = first_setup + before * len(setups) + place[int(modules.link[module])]
-                    column += [before * kinds + module, setup]
-                count += 1
-        if not count:
-            return []
-        matrix = sp.csr_array((data, (row, column)), shape=(count, total))
-        return [Rows("setup", matrix, upper=0.0)]
-
-    def _capacity_rows(self, weights: Sequence[tuple[int, Floats]], total: int) -> sp.csr_array:
-        """Return weighted sums of the capacity that is bought until a year, a row each, in units."""
+    def _capacity(self, bought: Variables, year: Ints, weight: Floats) -> Expression:
+        """Return weighted sums (R, L) of the capacity that is bought until a year (R,), in units."""
         modules = self.problem.options
-        kinds = len(modules.link)
-        data, row, column = [], [], []
-        for place, (year, weight) in enumerate(weights):
-            value = weight[modules.link] * modules.size / self.unit
-            used = np.flatnonzero(value)
-            for before in range(year + 1):
-                data.append(value[used])
-                row.append(np.full(len(used), place))
-                column.append(before * kinds + used)
-        if not data:
-            return sp.csr_array((len(weights), total))
-        joined = (np.concatenate(data), (np.concatenate(row), np.concatenate(column)))
-        return sp.csr_array(joined, shape=(len(weights), total))
+        value = weight[:, modules.link] * modules.size / self.unit
+        row, module = np.nonzero(value)
+        entry, before = np.nonzero(np.arange(bought.shape[0]) <= year[row][:, None])
+        row, module = row[entry], module[entry]
+        return (bought[before, module] * value[row, module]).sum_by(row, len(year))
 
-    def _cut_rows(self, total: int, first_worst: int, allowed: Floats) -> list[Rows]:
-        """Return the cuts."""
+    def _add_cuts(self, m: ProgramBuilder, bought: Variables, worst: Variables, allowed: Floats) -> None:
+        """Add the cuts."""
         if not self.cuts:
-            return []
-        matrix = self._capacity_rows([(cut.year, cut.price) for cut in self.cuts], total).tolil()
-        matrix[:, first_worst] = 1.0
+            return
+        year = np.array([cut.year for cut in self.cuts])
+        capacity = self._capacity(bought, year, np.array([cut.price for cut in self.cuts]))
         installed = self.problem.installed_mbps
         least = np.array(
             [cut.least - float(cut.price @ installed) - allowed[cut.year, cut.state] for cut in self.cuts]
         )
-        return [Rows("cuts", sp.csr_array(matrix), lower=least / self.unit)]
+        m.constrain("cuts", capacity + worst, lower=least / self.unit)
 
-    def _flow_rows(
-        self, total: int, first_worst: int, first_flow: int, width: int, allowed: Floats
-    ) -> list[Rows]:
-        """Return flow conservation and capacities without failures, for each year."""
+    def _add_flows(
+        self, m: ProgramBuilder, bought: Variables, worst: Variables, allowed: Floats, *, is_cost: bool
+    ) -> None:
+        """Add flow conservation and capacities without failures, for each year."""
         problem, program = self.problem, self.program
-        rows: list[Rows] = []
-        for year in range(len(problem.year_numbers)):
+        width, count = program.matrix.shape[1], len(problem.year_numbers)
+        cost = np.zeros((count, width))
+        if is_cost:
+            for year in range(count):
+                per_arc = problem.price_factor[year] * self.unit * problem.routing_cost[program.arcs.line]
+                cost[year, : program.flow_columns] = program.column_cost(per_arc)
+        flow = m.variables("flow", (count, width), cost=cost)
+        row_line = program.arcs.row_line
+        conserved = program.matrix.shape[0] - len(row_line)
+        each_link = np.eye(len(problem.lines))[row_line]
+        for year in range(count):
             rate = required_rate(problem, year, 0)
-            start = first_flow + year * width
-            before, after = start, total - start - width
-            kept = program.matrix.shape[0] - len(program.arcs.row_line)
-            block = sp.hstack(
-                [
-                    sp.csr_array((program.matrix.shape[0], before)),
-                    program.matrix,
-                    sp.csr_array((program.matrix.shape[0], after)),
-                ],
-                format="csr",
-            )
             supply = program.supply(rate) / self.unit
-            rows.append(Rows(f"conserve_{year}", block[:kept], lower=supply, upper=supply))
-            row_line = program.arcs.row_line
-            one_each = [(year, np.eye(len(problem.lines))[line]) for line in row_line.tolist()]
-            bought = self._capacity_rows(one_each, total)
-            rows.append(
-                Rows(
-                    f"capacity_{year}",
-                    block[kept:] - bought,
-                    upper=problem.installed_mbps[row_line] / self.unit,
-                )
+            m.constrain(f"conserve_{year}", program.matrix[:conserved] @ flow[year], equal=supply)
+            capacity = self._capacity(bought, np.full(len(row_line), year), each_link)
+            installed = problem.installed_mbps[row_line] / self.unit
+            m.constrain(
+                f"capacity_{year}", program.matrix[conserved:] @ flow[year] - capacity, upper=installed
             )
-            shed = np.zeros(total)
-            shed[start + program.flow_columns : start + width] = 1.0
-            shed[first_worst] = -1.0
             most = allowed[year] - float(problem.rate_mbps[year].sum() - rate.sum())
-            rows.append(Rows(f"shed_{year}", sp.csr_array(shed[None]), upper=most / self.unit))
-        return rows
+            shed = flow[year, program.flow_columns :].sum()
+            m.constrain(f"shed_{year}", shed - worst, upper=most / self.unit)
 
     def solve(
         self, *, objective: Objective, allowed: float | Floats | None = None, integer: bool = True
