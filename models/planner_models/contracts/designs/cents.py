@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -85,8 +84,7 @@ def solve_in_cents(problem: Month, options: Options) -> tuple[float | None, Floa
 
 def count_in_cents(built: MonthProgram) -> LinearProgram:
     """Return a month's program with a whole number of cents for each contract as its objective."""
-    m = ProgramBuilder.extend(replace(built.program, cost=np.zeros_like(built.program.cost)))
-    m.name = "contracts in cents"
+    m = ProgramBuilder.extend(built.program, name="contracts in cents", has_cost=False)
     count = built.level.shape[0]
     cents = m.variables("cents", count, cost=1.0, integer=True)
     price = built.program.cost[built.steps.columns] / CENT

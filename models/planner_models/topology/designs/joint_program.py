@@ -119,9 +119,8 @@ class JointProgram:
         demands, row = np.unique(direct, return_inverse=True)
         demand = self.demand[tail, head][:, None]
         largest = np.minimum(self.problem.ports[one], self.problem.ports[other]) if integer else np.inf
-        lower, upper = 0.0, largest
-        if self.links is not None:
-            lower = upper = self.links[one, other]
+        fixed = None if self.links is None else self.links[one, other]
+        lower, upper = (0.0, largest) if fixed is None else (fixed, fixed)
 
         m = ProgramBuilder(sense="maximize", name="topology and routing")
         scale = m.variables("scale", 1, cost=1.0)

@@ -201,14 +201,14 @@ def build_program(
                     m.constrain(f"{name} above", share - lower, lower=0.0)
         elif before is not None and after is not None:
             m.constrain(f"grow {move}", after - before, lower=0.0)
-        load, limits = Expression.zero(len(limit)) - t, free
+        overload, limits = Expression.zero(len(limit)) - t, free
         if upper is None:
             limits = free - np.asarray(rise.sum(axis=1)).ravel()
         else:
-            load += rise @ upper
+            overload += rise @ upper
         if lower is not None:
-            load -= fall @ lower
-        m.constrain(f"links {move}", load, upper=limits)
+            overload -= fall @ lower
+        m.constrain(f"links {move}", overload, upper=limits)
     return m.build()
 
 
