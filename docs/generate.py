@@ -63,6 +63,7 @@ API = {
     "planner.contract.simulation": "Declare a system: simulations",
     "planner.contract.studies": "Declare a system: studies",
     "planner.contract.what_if": "Declare a system: explanations",
+    "planner.backends.program_builder": "Models from named variables and constraints",
     "planner.backends.linear_program": "Models in sparse arrays",
     "planner.backends.backend": "Declare a backend",
     "planner.testing": "Test a system or a backend",

@@ -407,17 +407,33 @@ class ProgramBuilder:
             raise InputError(f"sense is {sense!r}{did_you_mean(str(sense), SENSES)}")
         self.sense, self.name, self.offset = sense, name, offset
         self._base: LinearProgram | None = None
+        self._has_cost = True
         self._variables: dict[str, Variables] = {}
         self._blocks: list[_VariableBlock] = []
         self._rows: dict[str, _RowBlock] = {}
         self._width = self._height = 0
 
     @classmethod
-    def extend(cls, program: LinearProgram) -> ProgramBuilder:
-        """Return a builder that adds variables and constraints to a program, which stays as it is."""
-        senses = {short: sense for sense, short in SENSES.items()}
-        m = cls(sense=senses[program.sense], name=program.name, offset=program.offset)  # type: ignore[arg-type]
-        m._base = program
+    def extend(
+        cls, program: LinearProgram, *, name: str | None = None, has_cost: bool = True
+    ) -> ProgramBuilder:
+        """Return a builder that adds variables and constraints to a program, which stays as it is.
+
+        Parameters
+        ----------
+        program
+            Any program; its blocks of variables are found by name.
+        name
+            Name of the new model; default: that of the program.
+        has_cost
+            False: without the objective of the program.
+        """
+        m = cls(
+            sense="minimize" if program.sense == "min" else "maximize",
+            name=program.name if name is None else name,
+            offset=program.offset if has_cost else 0.0,
+        )
+        m._base, m._has_cost = program, has_cost
         m._height, m._width = program.shape
         for block in program.columns:
             columns = np.arange(block.start, block.stop, dtype=np.int32).reshape(
@@ -574,7 +590,7 @@ class ProgramBuilder:
             for name, block in self._rows.items()
         ]  # fmt: skip
         if self._base is not None:
-            blocks = [_limits_of(self._base), *blocks]
+            blocks = [_limits_of(self._base, self._has_cost), *blocks]
             rows = [*_rows_of(self._base, width), *rows]
         integer = _join([block.integer for block in blocks], np.bool_)
         program = LinearProgram.build(
@@ -588,7 +604,8 @@ class ProgramBuilder:
             offset=self.offset,
             name=self.name,
         )
-        return program if self._base is None else replace(program, objective_text=self._base.objective_text)
+        text = None if self._base is None or not self._has_cost else self._base.objective_text
+        return program if text is None else replace(program, objective_text=text)
 
 
 class _VariableBlock(NamedTuple):
@@ -610,9 +627,11 @@ class _RowBlock(NamedTuple):
     shape: Shape
 
 
-def _limits_of(program: LinearProgram) -> _VariableBlock:
+def _limits_of(program: LinearProgram, has_cost: bool) -> _VariableBlock:
     integer = np.zeros(program.shape[1], dtype=bool) if program.integer is None else program.integer
-    return _VariableBlock(program.lower, program.upper, program.cost, integer)
+    return _VariableBlock(
+        program.lower, program.upper, program.cost if has_cost else np.zeros_like(program.cost), integer
+    )
 
 
 def _rows_of(program: LinearProgram, width: int) -> list[Rows]:

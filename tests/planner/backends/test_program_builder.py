@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -189,6 +191,14 @@ def test_empty_programs_are_built() -> None:
     m.constrain("none", x.sum(axis=1), upper=1.0)
     m.constrain("sums", x.sum(axis=0), upper=1.0)
     assert m.build().shape == (3, 0)
+
+
+def test_page_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "programs.md").read_text(encoding="utf-8")
+    exec("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), {})
+    printed = re.findall(r"```text\n(.*?)```", page, re.DOTALL)[0]
+    assert capsys.readouterr().out == printed + "89.0\n"
+    assert "It prints `89.0`" in page
 
 
 @pytest.mark.parametrize(
