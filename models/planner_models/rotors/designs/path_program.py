@@ -31,6 +31,7 @@ from scipy.sparse.csgraph import floyd_warshall
 from planner import backends
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.program_builder import ProgramBuilder
 from planner.backends.solution import Solution
 from planner.options import Options
 from planner.search.deadline import Deadline
@@ -109,21 +110,14 @@ def build_program(capacity: Floats, demand: Floats, known: Bools) -> LinearProgr
     """
     n = len(demand)
     source, via, target = np.nonzero(known)
-    count, each = len(source), np.arange(len(source))
     relayed = np.flatnonzero(via != source)
-    arcs = np.concatenate([via * n + target, source[relayed] * n + via[relayed]])
-    load = sp.csr_array((np.ones(len(arcs)), (arcs, np.concatenate([each, relayed]))), shape=(n * n, count))
-    offered = sp.csr_array((np.ones(count), (source * n + target, each)), shape=(n * n, count))
-    return LinearProgram.build(
-        sense="max",
-        cost=np.where(via == source, 1.0, 1.0 - RELAY_COST),
-        rows=[
-            Rows("capacity", load, upper=capacity.ravel()),
-            Rows("demand", offered, upper=demand.ravel()),
-        ],
-        columns=[Columns("rate", count)],
-        name="traffic over a rotation",
-    )
+    m = ProgramBuilder(sense="maximize", name="traffic over a rotation")
+    rate = m.variables("rate", len(source), cost=np.where(via == source, 1.0, 1.0 - RELAY_COST))
+    last = rate.sum_by(via * n + target, n * n)
+    first = rate[relayed].sum_by(source[relayed] * n + via[relayed], n * n)
+    m.constrain("capacity", last + first, upper=capacity.ravel())
+    m.constrain("demand", rate.sum_by(source * n + target, n * n), upper=demand.ravel())
+    return m.build()
 
 
 def bound_at(capacity: Floats, demand: Floats, prices: Floats) -> float:

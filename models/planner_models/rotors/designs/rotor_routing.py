@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import scipy.sparse as sp
 
 from planner import backends
 from planner.arrays import Floats
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder
 from planner.contract.design import Decision
 from planner.options import Options
 from planner_models.rotors.designs.decision import decide
@@ -124,42 +124,24 @@ def _admit(capacity: Floats, demand: Floats, options: Options) -> tuple[Floats, 
     """
     racks = len(demand)
     source, target = np.nonzero(demand)
-    count, each = len(source), np.arange(len(source))
     unit = float(capacity.max())
     if unit <= 0:
         return np.zeros_like(demand), None
     one, other = np.nonzero(~np.eye(racks, dtype=bool))
     link = np.full((racks, racks), -1)
     link[one, other] = np.arange(len(one))
-    rows = np.arange(len(one))
-    own = sp.csr_array((-np.ones(count), (link[source, target], each)), shape=(len(one), count))
-    out = sp.csr_array((np.ones(len(one)), (rows, one)), shape=(len(one), racks))
-    into = sp.csr_array((np.ones(len(one)), (rows, other)), shape=(len(one), racks))
-    sums = sp.csr_array(
-        (np.ones(2 * count), (np.concatenate([source, racks + target]), np.tile(each, 2))),
-        shape=(2 * racks, count),
-    )
-    model = LinearProgram.build(
-        sense="max",
-        cost=np.concatenate([np.ones(count), np.zeros(2 * racks)]),
-        rows=[
-            Rows(
-                "load",
-                sp.csr_array(sp.hstack([own, out, into])),
-                upper=(racks - 1) * capacity[one, other] / unit,
-            ),
-            Rows("sums", sp.csr_array(sp.hstack([sums, -sp.eye_array(2 * racks)])), lower=0.0, upper=0.0),
-        ],
-        columns=[Columns("admitted", count), Columns("sums", 2 * racks)],
-        upper=np.concatenate([demand[source, target] / unit, np.full(2 * racks, np.inf)]),
-        name="traffic spread over all racks",
-    )
-    solution = backends.solve(model, replace(options, service="best"))
+    m = ProgramBuilder(sense="maximize", name="traffic spread over all racks")
+    a = m.variables("admitted", len(source), upper=demand[source, target] / unit, cost=1.0)
+    sums = m.variables("sums", (2, racks))  # of what each rack sends, and receives
+    load = sums[0, one] + sums[1, other] - a.sum_by(link[source, target], len(one))
+    m.constrain("load", load, upper=(racks - 1) * capacity[one, other] / unit)
+    admitted = a.sum_by(source, 2 * racks) + a.sum_by(racks + target, 2 * racks)
+    m.constrain("sums", admitted - sums.reshape(-1), equal=0.0)
+    solution = backends.solve(m.build(), replace(options, service="best"))
     rate = np.zeros_like(demand)
     if solution.x is None:
         return rate, solution.backend
-    rate[source, target] = np.clip(solution.x[:count], 0.0, demand[source, target] / unit)
+    rate[source, target] = np.clip(a.values(solution.x), 0.0, demand[source, target] / unit)
     load = (rate.sum(axis=1)[:, None] + rate.sum(axis=0)[None, :] - rate) / (racks - 1)
     over = (load / np.where(capacity > 0, capacity / unit, np.inf))[one, other].max(initial=1.0)
-    admitted: Floats = rate * (unit / max(over, 1.0))
-    return admitted, solution.backend
+    return np.asarray(rate * (unit / max(over, 1.0))), solution.backend

@@ -13,11 +13,10 @@ whose vertices are integer. A bipartite multigraph of degree k consists of k mat
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from planner import backends
 from planner.arrays import Floats, Ints
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.program_builder import ProgramBuilder
 from planner.options import Options
 from planner_models.circuits.plan.plan import IDLE
 
@@ -34,24 +33,16 @@ def choose_steady(demand_mbps: Floats, link_mbps: Floats, count: int) -> tuple[I
     demand, rate = demand_mbps[source, target], link_mbps[source, target]
     full = np.minimum(np.floor(demand / rate * (1 + 1e-12)), count)
     rest = np.where(full < count, np.maximum(demand - full * rate, 0.0), 0.0)
-    each, ones = np.arange(len(source)), np.ones(len(source))
-    ends = [sp.csr_array((ones, (rows, each)), shape=(racks, len(rows))) for rows in (source, target)]
-    model = LinearProgram.build(
-        sense="max",
-        cost=np.concatenate([rate, rest]) / rate.max(),
-        rows=[
-            Rows(name, sp.csr_array(sp.hstack([end, end])), upper=float(count))
-            for name, end in zip(("sends", "receives"), ends, strict=True)
-        ],
-        columns=[Columns("full", len(source)), Columns("last", len(source))],
-        upper=np.concatenate([full, ones]),
-        name="matchings that stay",
-    )
-    solution = backends.solve(model, Options(algorithm="simplex"))
+    m = ProgramBuilder(sense="maximize", name="matchings that stay")
+    x = m.variables("full", len(source), upper=full, cost=rate / rate.max())
+    y = m.variables("last", len(source), upper=1.0, cost=rest / rate.max())
+    m.constrain("sends", (x + y).sum_by(source, racks), upper=count)
+    m.constrain("receives", (x + y).sum_by(target, racks), upper=count)
+    solution = backends.solve(m.build(), Options(algorithm="simplex"))
     if solution.x is None:
         raise RuntimeError("matchings that stay: a program that is always feasible has no solution")
     switches = np.zeros((racks, racks), dtype=np.int64)
-    switches[source, target] = np.round(solution.x[: len(source)] + solution.x[len(source) :])
+    switches[source, target] = np.round(x.values(solution.x) + y.values(solution.x))
     delivered = float(np.minimum(demand_mbps, switches * link_mbps).sum())
     return divide(switches, count), delivered
 
