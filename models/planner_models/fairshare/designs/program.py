@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from planner import backends
-from planner.arrays import Bools, Floats, Ints
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.arrays import Floats, Ints
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder
 from planner.errors import SolverFailure
 from planner.options import Options
 from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops
@@ -48,41 +48,19 @@ def share_dominant(
     source  Ghodsi et al. 2011 (dominant-resource fairness)
     """
     due, demand = entitlement(problem) if due is None else due, problem.demand_of_tenant
-    tenants, count = len(demand), len(replicas.partition)
     free = (due > 0) & (demand > 0)
-    lower, upper = np.zeros(tenants), np.where(free, demand, 0.0)
+    lower, upper = np.zeros(len(demand)), np.where(free, demand, 0.0)
+    kops, rate = np.zeros(len(replicas.partition)), np.zeros(len(demand))
     levels: list[tuple[float, Ints]] = []
-    balance, capacity = _shared_rows(problem, replicas)
-    kops, rate = np.zeros(count), np.zeros(tenants)
     while free.any():
         rows = np.flatnonzero(free)
-        level = sp.coo_array(
-            (
-                np.concatenate([np.ones(len(rows)), -due[rows]]),
-                (
-                    np.tile(np.arange(len(rows)), 2),
-                    np.concatenate([count + rows, np.full(len(rows), count + tenants)]),
-                ),
-            ),
-            shape=(len(rows), count + tenants + 1),
-        )
-        solution = backends.solve(
-            LinearProgram.build(
-                sense="max",
-                cost=np.concatenate([np.zeros(count + tenants), [1.0]]),
-                rows=[*balance, *capacity, Rows("level", level, lower=0.0)],
-                columns=[Columns("kops", count), Columns("rate", tenants), Columns("level", 1)],
-                lower=np.concatenate([np.zeros(count), lower, [0.0]]),
-                upper=np.concatenate([np.full(count, np.inf), upper, [np.inf]]),
-                name="fair shares",
-            ),
-            options,
-        )
+        program = _level_program(problem, replicas, rows, due, lower=lower, upper=upper)
+        solution = backends.solve(program, options)
         if solution.x is None or solution.row_duals is None:
             raise SolverFailure(f"{solution.backend}: level {len(levels) + 1} is {solution.status}")
         value, price = float(solution.x[-1]), np.abs(solution.row_duals[-len(rows) :])
         held = rows[price > TIGHT * max(float(price.max()), 1e-300)]
-        kops, rate = solution.x[:count], solution.x[count:-1]
+        kops, rate = program.values("kops", solution.x), program.values("rate", solution.x)
         levels.append((value, held))
         free[held] = False
         upper[held] = np.minimum(demand[held], value * due[held])
@@ -90,49 +68,35 @@ def share_dominant(
     return Dominant(rate.copy(), np.maximum(kops, 0.0), tuple(levels))
 
 
-def _shared_rows(problem: SharedStore, replicas: Replicas) -> tuple[list[Rows], list[Rows]]:
-    """Return the rows that every level has, over replicas, tenants and the level."""
-    count, tenants, owner = len(replicas.partition), len(problem.tenants), problem.tenant
-    width = count + tenants + 1
-    k = np.arange(count)
+def _level_program(
+    problem: SharedStore, replicas: Replicas, rows: Ints, due: Floats, *, lower: Floats, upper: Floats
+) -> LinearProgram:
+    """Return the program that raises the level t of tenants `rows`: rates y of replicas, x of tenants.
 
-    def matrix(rows: Ints, columns: Ints, values: Floats, height: int) -> sp.coo_array:
-        return sp.coo_array((values, (rows, columns)), shape=(height, width))
-
+    lower, upper  (T,) limits of the tenants' rates
+    """
+    owner, partition = problem.tenant, replicas.partition
     asked = np.flatnonzero((problem.demand_kops > 0) & problem.is_fixed[owner])
-    place = np.full(len(owner), -1)
-    place[asked] = np.arange(len(asked))
-    mine = place[replicas.partition] >= 0
-    mixed = matrix(
-        np.concatenate([place[replicas.partition[mine]], np.arange(len(asked))]),
-        np.concatenate([k[mine], count + owner[asked]]),
-        np.concatenate([np.ones(int(mine.sum())), -problem.share_of_tenant[asked]]),
-        len(asked),
-    )
-    elastic = ~problem.is_fixed[owner[replicas.partition]]
-    sums = matrix(
-        np.concatenate([owner[replicas.partition[elastic]], np.flatnonzero(~problem.is_fixed)]),
-        np.concatenate([k[elastic], count + np.flatnonzero(~problem.is_fixed)]),
-        np.concatenate([np.ones(int(elastic.sum())), -np.ones(int((~problem.is_fixed).sum()))]),
-        tenants,
-    )
-    demand = matrix(replicas.partition, k, np.ones(count), len(owner))
-    capacity = []
+    position = np.full(len(owner), -1)
+    position[asked] = np.arange(len(asked))
+    is_asked = position[partition] >= 0
+    is_elastic, elastic = ~problem.is_fixed[owner[partition]], np.flatnonzero(~problem.is_fixed)
+    tenants = len(problem.tenants)
+
+    m = ProgramBuilder(sense="maximize", name="fair shares")
+    y = m.variables("kops", len(partition))
+    x = m.variables("rate", tenants, lower=lower, upper=upper)
+    t = m.variables("level", cost=1.0)
+    mixed = y[is_asked].sum_by(position[partition[is_asked]], len(asked))
+    m.constrain("mix", mixed - x[owner[asked]] * problem.share_of_tenant[asked], equal=0.0)
+    total = y[is_elastic].sum_by(owner[partition[is_elastic]], tenants)
+    m.constrain("sum", total - x[elastic].sum_by(elastic, tenants), equal=0.0)
+    m.constrain("demand", y.sum_by(partition, len(owner)), upper=problem.demand_kops)
     for r, name in enumerate(problem.resource_names):
-        use = problem.per_op[owner[replicas.partition], r]
-        capacity.append(
-            Rows(
-                f"capacity {name}",
-                matrix(replicas.node, k, use, len(problem.nodes)),
-                upper=problem.capacity[:, r],
-            )
-        )
-    balance = [
-        Rows("mix", mixed, lower=0.0, upper=0.0),
-        Rows("sum", sums, lower=0.0, upper=0.0),
-        Rows("demand", demand, upper=problem.demand_kops),
-    ]
-    return balance, capacity
+        use = (y * problem.per_op[owner[partition], r]).sum_by(replicas.node, len(problem.nodes))
+        m.constrain(f"capacity {name}", use, upper=problem.capacity[:, r])
+    m.constrain("level", x[rows] - t * due[rows], lower=0.0)
+    return m.build()
 
 
 class Exact(NamedTuple):
@@ -185,97 +149,35 @@ def build_model(problem: SharedStore, **_: object) -> LinearProgram:
     """
     P, N, T = len(problem.partitions), len(problem.nodes), len(problem.tenants)
     owner, demand, fair = problem.tenant, problem.demand_of_tenant, fair_share_kops(problem)
-    starts = np.cumsum([0, P * N, P * N, T * N, T, 1])
-    z, y, u, x, s = (int(start) for start in starts[:-1])
-    width = int(starts[-1])
-    p, n = (part.ravel() for part in np.indices((P, N)))
-    place = np.arange(P * N)
-
-    def rows(name: str, parts: list[tuple[Ints, Ints, Floats]], height: int, **limits: object) -> Rows:
-        row, column, value = (np.concatenate([np.atleast_1d(part[i]) for part in parts]) for i in range(3))
-        return Rows(name, sp.coo_array((value, (row, column)), shape=(height, width)), **limits)  # type: ignore[arg-type]
-
-    one = np.ones(P * N)
-    most = np.minimum(problem.demand_kops[p], problem.rate_kops[n])
-    domains = int(problem.domain.max()) + 1
-    t = np.arange(T)
-    fixed = np.flatnonzero(problem.is_fixed[owner])
-    elastic = np.flatnonzero(~problem.is_fixed[owner])
-    split = [
-        rows(
-            "replicas", [(p, z + place, one)], P, lower=problem.wanted_replicas, upper=problem.wanted_replicas
-        )
-    ]
-    split += [
-        rows("domains", [(p * domains + problem.domain[n], z + place, one)], P * domains, upper=1.0),
-        rows("memory", [(n, z + place, problem.size_gb[p])], N, upper=problem.memory_gb),
-        rows("on", [(place, z + place, one), (place, u + owner[p] * N + n, -one)], P * N, upper=0.0),
-        rows(
-            "most_nodes",
-            [(np.repeat(t, N), u + np.arange(T * N), np.ones(T * N))],
-            T,
-            upper=problem.most_nodes,
-        ),
-        rows("placed", [(place, y + place, one), (place, z + place, -most)], P * N, upper=0.0),
-    ]
-    for r, name in enumerate(problem.resource_names):
-        use = problem.per_op[owner[p], r]
-        split.append(rows(f"capacity {name}", [(n, y + place, use)], N, upper=problem.capacity[:, r]))
-    mixed = np.isin(p, fixed)
-    split.append(
-        rows(
-            "mix",
-            [
-                (p[mixed], y + place[mixed], one[mixed]),
-                (fixed, x + owner[fixed], -problem.share_of_tenant[fixed]),
-            ],
-            P,
-            lower=0.0,
-            upper=0.0,
-        )
-    )
-    split.append(rows("demand", [(p, y + place, one)], P, upper=problem.demand_kops))
-    is_elastic = np.flatnonzero(~problem.is_fixed)
-    free = np.isin(p, elastic)
-    split.append(
-        rows(
-            "sum",
-            [
-                (owner[p[free]], y + place[free], one[free]),
-                (is_elastic, x + is_elastic, -np.ones(len(is_elastic))),
-            ],
-            T,
-            lower=0.0,
-            upper=0.0,
-        )
-    )
-    share = [(t, x + t, np.ones(T)), (t, np.full(T, s), -fair)]
-    split.append(rows("share", share, T, lower=0.0))
-    lowest, highest = np.zeros(width), np.ones(width)
-    highest[y:u] = most
-    highest[x:s] = demand
-    may: Bools = np.broadcast_to(~problem.is_failed, (P, N)).copy()
+    may = ~np.broadcast_to(problem.is_failed, (P, N))
     if problem.is_forbidden is not None:
-        may &= ~problem.is_forbidden
-    highest[z:y] = may.ravel()
-    if problem.is_pinned is not None:
-        lowest[z:y] = (problem.is_pinned & may).ravel()
-    whole = np.zeros(width, dtype=bool)
-    whole[z:y] = whole[u:x] = True
-    names = [
-        ("placed", P * N),
-        ("kops", P * N),
-        ("on", T * N),
-        ("rate", T),
-        ("least_share", 1),
-    ]
-    return LinearProgram.build(
-        sense="max",
-        cost=np.concatenate([np.zeros(width - 1), [1.0]]),
-        rows=split,
-        columns=[Columns(name, count) for name, count in names],
-        lower=lowest,
-        upper=highest,
-        integer=whole,
-        name="fairshare",
-    ).describe("the smallest share of its fair rate that any tenant gets", metric="min_share")
+        may = may & ~problem.is_forbidden
+    pinned = np.zeros((P, N), dtype=bool) if problem.is_pinned is None else problem.is_pinned & may
+    most = np.minimum(problem.demand_kops[:, None], problem.rate_kops)
+    domain = problem.domain[:, None] == np.arange(int(problem.domain.max()) + 1)
+    is_fixed = problem.is_fixed[owner]
+    fixed, elastic = np.flatnonzero(is_fixed), np.flatnonzero(~is_fixed)
+    of_sum = np.flatnonzero(~problem.is_fixed)
+
+    m = ProgramBuilder(sense="maximize", name="fairshare")
+    z = m.variables("placed", (P, N), lower=pinned, upper=may, integer=True)
+    y = m.variables("kops", (P, N), upper=most)
+    u = m.variables("on", (T, N), upper=1.0, integer=True)
+    x = m.variables("rate", T, upper=demand)
+    s = m.variables("least_share", upper=1.0, cost=1.0)
+    m.constrain("replicas", z.sum(axis=1), equal=problem.wanted_replicas)
+    m.constrain("domains", z @ domain, upper=1.0)
+    m.constrain("memory", (z * problem.size_gb[:, None]).sum(axis=0), upper=problem.memory_gb)
+    m.constrain("on", z - u[owner], upper=0.0)
+    m.constrain("most_nodes", u.sum(axis=1), upper=problem.most_nodes)
+    m.constrain("placed", y - z * most, upper=0.0)
+    for r, name in enumerate(problem.resource_names):
+        use = (y * problem.per_op[owner, r][:, None]).sum(axis=0)
+        m.constrain(f"capacity {name}", use, upper=problem.capacity[:, r])
+    mixed = y[fixed].sum(axis=1) - x[owner[fixed]] * problem.share_of_tenant[fixed]
+    m.constrain("mix", mixed.sum_by(fixed, P), equal=0.0)
+    m.constrain("demand", y.sum(axis=1), upper=problem.demand_kops)
+    total = y[elastic].sum(axis=1).sum_by(owner[elastic], T)
+    m.constrain("sum", total - x[of_sum].sum_by(of_sum, T), equal=0.0)
+    m.constrain("share", x - s * fair, lower=0.0)
+    return m.build().describe("the smallest share of its fair rate that any tenant gets", metric="min_share")
