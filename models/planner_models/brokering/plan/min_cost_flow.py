@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from planner import backends, clock
 from planner.arrays import Bools, Floats, Ints
-from planner.backends.linear_program import LinearProgram, Rows
+from planner.backends.program_builder import ProgramBuilder
 from planner.errors import SolverFailure
 from planner.options import Options
 from planner_models.brokering.plan.aggregation import solve_by_classes
@@ -126,21 +126,15 @@ def solve_linear_program(
     groups, clusters = problem.cost.shape
     while True:
         group, cluster = np.nonzero(active)
-        arcs = len(group)
-        mbps = sp.csr_array((np.ones(arcs), (group, np.arange(arcs))), shape=(groups, arcs))
-        loads = sp.csr_array((np.ones(arcs), (cluster, np.arange(arcs))), shape=(clusters, arcs))
         demand = problem.bitrate_mbps * problem.count
-        unit_cost = problem.cost[group, cluster] / problem.bitrate_mbps[group]
-        program = LinearProgram.build(
-            cost=unit_cost,
-            rows=[
-                Rows("served", mbps, lower=demand, upper=demand),
-                Rows("capacity", loads, upper=problem.capacity_mbps),
-            ],
-            name="brokering, divisible clients",
+        m = ProgramBuilder(name="brokering, divisible clients")
+        mbps = m.variables(
+            "mbps", len(group), cost=problem.cost[group, cluster] / problem.bitrate_mbps[group]
         )
+        m.constrain("served", mbps.sum_by(group, groups), equal=demand)
+        m.constrain("capacity", mbps.sum_by(cluster, clusters), upper=problem.capacity_mbps)
         limit_s = None if math.isinf(until) else max(until - clock.now(), 0.1)
-        solution = backends.solve(program, Options(time_limit_s=limit_s))
+        solution = backends.solve(m.build(), Options(time_limit_s=limit_s))
         if solution.x is None or solution.row_duals is None:
             return None
         dual_price = np.maximum(-solution.row_duals[groups:], 0.0)

@@ -11,7 +11,8 @@ from pydantic import Field
 
 from planner import backends, clock
 from planner.arrays import Ints, Ints32
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import Expression, ProgramBuilder
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, RankProof, Status
@@ -226,9 +227,7 @@ def _build_program(
     """Build the integer program of a transportation problem; with a `shed_cost`, clients may be shed."""
     group, cluster = np.nonzero(np.isfinite(transport.cost))
     groups, clusters = transport.cost.shape
-    arcs, shed = len(group), groups if shed_cost is not None else 0
-    of_column = np.append(group, np.arange(shed))
-    columns, count = arcs + shed, transport.count
+    count = transport.count
     locations = problem.locations["location"].to_numpy()
     names = problem.clusters["cluster"].to_numpy()
 
@@ -241,31 +240,25 @@ def _build_program(
     def arc_labels() -> list[str]:
         return [f"{group_label(g)},{names[c]}" for g, c in zip(group, cluster, strict=True)]
 
-    blocks = [Columns("clients", arcs, labels=arc_labels)]
-    served = sp.csr_array((np.ones(columns), (of_column, np.arange(columns))), shape=(groups, columns))
-    loads = (transport.bitrate_mbps[group], (cluster, np.arange(arcs)))
-    rows = [
-        Rows("served", served, lower=count, upper=count, labels=group_labels),
-        Rows(
-            "capacity",
-            sp.csr_array(loads, shape=(clusters, columns)),
-            upper=transport.capacity_mbps,
-            labels=lambda: [str(name) for name in names],
-        ),
-    ]
-    if shed:
-        blocks.append(Columns("shed", shed, labels=group_labels))
-    if most_shed is not None:
-        is_shed = (np.arange(columns) >= arcs).astype(float)
-        rows.append(Rows("shed", sp.csr_array(is_shed[None, :]), upper=float(most_shed)))
-    return LinearProgram.build(
-        cost=np.append(transport.cost[group, cluster], np.full(shed, shed_cost or 0.0)),
-        columns=blocks,
-        rows=rows,
-        upper=count[of_column].astype(float),
+    m = ProgramBuilder(name="brokering")
+    clients = m.variables(
+        "clients",
+        len(group),
+        upper=count[group],
+        cost=transport.cost[group, cluster],
         integer=True,
-        name="brokering",
+        labels=arc_labels,
     )
+    served: Expression = clients.sum_by(group, groups)
+    mbps = (clients * transport.bitrate_mbps[group]).sum_by(cluster, clusters)
+    if shed_cost is not None:
+        shed = m.variables("shed", groups, upper=count, cost=shed_cost, integer=True, labels=group_labels)
+        served += shed
+    m.constrain("served", served, equal=count, labels=group_labels)
+    m.constrain("capacity", mbps, upper=transport.capacity_mbps, labels=lambda: [str(name) for name in names])
+    if most_shed is not None:
+        m.constrain("shed", m["shed"].sum(), upper=most_shed)
+    return m.build()
 
 
 def _assign_exactly(problem: Brokering, options: Options) -> Decision[Assignment]:
