@@ -33,12 +33,12 @@ from pydantic import Field
 
 from planner import backends
 from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder
 from planner.contract.proof import Proof
 from planner.errors import InputError
 from planner.options import Options
 from planner_models.circuitflows.plan.metrics import max_partners
 from planner_models.circuitflows.problem.problem import FlowsInTime
-from planner_models.circuits.designs.week_program import BlockProgram
 
 if TYPE_CHECKING:
     import pyomo.environ as pyo
@@ -168,35 +168,27 @@ def build_program(
 ) -> LinearProgram:
     """Return the program: x (n * n) blocks, y (n * n) whether any, and the largest number of partners."""
     n, blocks = len(problem.racks), blocks_to_place(problem)
-    pairs, total = n * n, float(blocks.sum())
-    eye, ones = sp.eye_array(n), np.ones((1, n))
-    send, receive = sp.kron(eye, ones), sp.kron(ones, eye)
-    most = np.repeat(np.ceil(blocks / racks_each), n)
+    total = float(blocks.sum())
+    most = np.ceil(blocks / racks_each)
     loads = np.floor((1 + balance) * np.ceil(total / count_working(problem)) + 1e-9)
-    each = -np.ones((n, 1))
-    program = BlockProgram(blocks=pairs, sends=pairs, configurations=1)
-    program.add("written", lower=blocks, upper=blocks, blocks=send)
-    program.add("spread", upper=0.0, blocks=sp.eye_array(pairs), sends=-sp.diags_array(most))
-    program.add("sends to", upper=0.0, sends=send, configurations=each)
-    program.add("receives from", upper=0.0, sends=receive, configurations=each)
-    program.add("balance", upper=loads, blocks=receive)
+    works = (~problem.is_failed).astype(float)
+    elsewhere = np.outer(works, works) * (1 - np.eye(n))
     taken = fixed_pairs(problem)
+    m = ProgramBuilder(name="placement")
+    x = m.variables("blocks", (n, n), upper=most[:, None] * elsewhere, integer=True)
+    y = m.variables("sends", (n, n), lower=taken, upper=elsewhere, integer=True)
+    k = m.variables("configurations", upper=n, cost=1.0, integer=True)
+    m.constrain("written", x.sum(axis=1), equal=blocks)
+    m.constrain("spread", x - sp.diags_array(most) @ y, upper=0.0)
+    m.constrain("sends to", y.sum(axis=1) - k, upper=0.0)
+    m.constrain("receives from", y.sum(axis=0) - k, upper=0.0)
+    m.constrain("balance", x.sum(axis=0), upper=loads)
     if can_avoid_two_way(count_working(problem), racks_each) and not taken.any():
         first, second = np.triu_indices(n, 1)
-        both = np.tile(np.arange(len(first)), 2), np.concatenate([first * n + second, second * n + first])
-        pairs_of = sp.csr_array((np.ones(2 * len(first)), both), shape=(len(first), pairs))
-        program.add("apart", upper=1.0, sends=pairs_of)
+        m.constrain("apart", y[first, second] + y[second, first], upper=1.0)
     if used is not None:
-        program.add("churn", upper=churn * total, blocks=np.where(used, 0.0, 1.0).reshape(1, pairs))
-    works = (~problem.is_failed).astype(float)
-    elsewhere = (np.outer(works, works) * (1 - np.eye(n))).ravel()
-    return program.build(
-        name="placement",
-        cost={"configurations": 1.0},
-        lower={"sends": taken.ravel()},
-        upper={"blocks": most * elsewhere, "sends": elsewhere, "configurations": n},
-        integer=("blocks", "sends", "configurations"),
-    )
+        m.constrain("churn", x[~used].sum(), upper=churn * total)
+    return m.build()
 
 
 def formulation(
