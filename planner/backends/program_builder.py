@@ -285,6 +285,8 @@ class Expression:
             return _Entries(data.reshape(-1), columns.reshape(-1).astype(np.int32, copy=False), first, None)
         own = np.arange(rows, dtype=np.int32)
         parts = [term.scatter(self.shape, own) for term in self.terms]
+        if len(parts) == 1:
+            return _Entries(parts[0].coefficients, parts[0].columns, None, parts[0].rows)
         data, row, column = (np.concatenate(part) for part in list(zip(*parts, strict=True))[:3])
         return _Entries(data, column, None, row)
 
