@@ -125,10 +125,14 @@ class Relaxation:
         return replace(self, assigned=assigned, dual_price=np.append(self.dual_price, 0.0))
 
 
-def transportation_problem(problem: Brokering) -> TransportationProblem:
-    """Return the problem by client groups; a client's cost is its share of the objective."""
+def transportation_problem(problem: Brokering, cost: Floats | None = None) -> TransportationProblem:
+    """Return the problem by client groups; a client's cost is its share of the objective.
+
+    cost  `client_cost` of the problem, where it is known; becomes the result's
+    """
     groups, classes = problem.groups, problem.restriction_classes
-    cost = client_cost(problem)
+    if cost is None:
+        cost = client_cost(problem)
     if not (problem.offered.all() and len(classes.permitted) == 1 and not np.isnan(problem.price).any()):
         for rows in _blocks(len(cost)):
             offered = problem.offered[groups.location[rows]]

@@ -47,6 +47,27 @@ def test_clients_that_fit_nowhere_cost_more_than_all_others() -> None:
         assert relief.penalty == pytest.approx(2 * (5 * 7 + 1))
 
 
+def test_relief_of_a_plan_does_not_depend_on_the_plan_relieved_before() -> None:
+    def market() -> Brokering:
+        return make(
+            [("Lyon", 1000.0, 5)],
+            [("a", "x", "Lyon", 4.0, 0.0), ("b", "y", "Lyon", 4.0, 0.0)],
+            scores=[("Lyon", "a", 3.0), ("Lyon", "b", 7.0)],
+        )
+
+    problem, costs = market(), []
+    for count in ([0.0, 5.0], [3.0, 1.0], [0.0, 5.0]):
+        frame = problem.clients.loc[[0, 0]].assign(cluster=["a", "b"], clients=count)
+        frame = frame[frame["clients"] > 0].reset_index(drop=True)
+        plan = Assignment(assignments=frame)
+        fresh = market()
+        expected = overload_relief.relieve_plan(fresh, read_assignment(fresh, plan))
+        relief = overload_relief.relieve_plan(problem, read_assignment(problem, plan))
+        assert relief == expected
+        costs.append(relief.weighted_cost)
+    assert costs[0] == costs[2] != costs[1]
+
+
 @pytest.mark.slow
 @given(markets(), st.randoms(use_true_random=False))
 @settings(max_examples=40, deadline=None)
