@@ -139,6 +139,7 @@ def fair_levels(  # noqa: C901 - one compiled loop
     """
     stations, count = len(capacity), len(users.most)
     by_user, user_starts = list_by_user(users.user, count)
+    station_of, weight_of, use_of = users.station[by_user], users.weight[by_user], users.use[by_user]
     level = np.full(stations, UNLIMITED)
     largest = 0
     for s in range(stations):
@@ -156,19 +157,25 @@ def fair_levels(  # noqa: C901 - one compiled loop
                 m = users.starts[s + 1] - begin
                 if m == 0 or (inner > 0 and not holds[s]):
                     continue
+                held, old = holds[s], level[s]
                 total, weights = 0.0, 0.0
+                rest, others = capacity[s], 0.0  # at the old level
                 for i in range(m):
                     u, weight = users.user[begin + i], users.weight[begin + i]
                     offer = second[u] if first_at[u] == s else least[u]
-                    base[i] = min(users.most[u], offer) * users.use[begin + i]
+                    load = min(users.most[u], offer) * users.use[begin + i]
+                    base[i] = load
                     if weight > 0:
                         weights += weight
-                        total += base[i]
-                held, old = holds[s], level[s]
+                        total += load
+                    if load <= old * weight:
+                        rest -= load
+                    else:
+                        others += weight
                 holds[s] = weights <= 0 or total > capacity[s]
                 new = 0.0
                 if weights > 0 and holds[s]:
-                    new = fill_station(users.weight, begin, base, m, capacity[s], weights, old)
+                    new = fill_station(users.weight, begin, base, m, capacity[s], weights, rest, others)
                 elif weights > 0:  # high enough for any one user to take all the slack, but of a tiny weight
                     for i in range(m):
                         weight = users.weight[begin + i]
@@ -201,9 +208,8 @@ def fair_levels(  # noqa: C901 - one compiled loop
                         least[u], second[u] = np.inf, np.inf
                         first_at[u], second_at[u] = -1, -1
                         for k in range(user_starts[u], user_starts[u + 1]):
-                            other = by_user[k]
-                            t = users.station[other]
-                            offer = level[t] * users.weight[other] / users.use[other]
+                            t = station_of[k]
+                            offer = level[t] * weight_of[k] / use_of[k]
                             if offer < least[u]:
                                 second[u], second_at[u] = least[u], first_at[u]
                                 least[u], first_at[u] = offer, t
@@ -251,19 +257,28 @@ def list_by_user(user: Ints, count: int) -> tuple[Ints, Ints]:
 
 @njit(cache=True, nogil=True)
 def fill_station(
-    weight: Floats, begin: int, base: Floats, count: int, capacity: float, weights: float, start: float
+    weight: Floats,
+    begin: int,
+    base: Floats,
+    count: int,
+    capacity: float,
+    weights: float,
+    rest: float,
+    others: float,
 ) -> float:
     """Return the level at which a station is full whose users want more than its capacity.
 
-    Newton's method: users that want less than the level gives leave the rest to others. The first step may
-    lower the level, to one that is not too high; later ones raise it.
+    Newton's method: users that want less than the level gives leave the rest to others. The first step, from
+    any level, may lower it, to one that is not too high; later ones raise it.
 
-    weight   (E,) of entries; those of the station are the `count` ones from `begin` on
-    base     (count,) what users want of the station
-    weights  sum of the users' weights
-    start    level to start from
+    weight        (E,) of entries; those of the station are the `count` ones from `begin` on
+    base          (count,) what users want of the station
+    weights       sum of the users' weights
+    rest, others  at the level to start from: the capacity without what users want that want less than it
+                  gives, and the sum of the other users' weights
     """
-    level, before, is_first = start, -1.0, True
+    level = max(rest, 0.0) / others if others > 0 else capacity / weights  # all have what they want: too high
+    before = -1.0
     while level > before:
         rest, others, before = capacity, 0.0, level
         for i in range(count):
@@ -273,10 +288,6 @@ def fill_station(
                 others += weight[begin + i]
         if others > 0:
             level = max(rest, 0.0) / others
-        elif is_first:  # all have what they want at the start, which is too high
-            level = capacity / weights
-        if is_first:
-            before, is_first = -1.0, False
     return level
 
 

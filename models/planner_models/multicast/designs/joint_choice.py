@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from planner import clock
-from planner.arrays import Floats, Ints
+from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
 from planner.contract.design import Decision
@@ -81,7 +81,7 @@ def choose_jointly(
     kept, proof = select_groups(problem, limits, options)
     if kept is None or proof.objective is None:
         return Decision(plan=None, proof=proof)
-    tables, sharing = _start(problem, limits, options, until, previous)
+    tables, sharing = _start(problem, limits, kept, options, until, previous)
     bound = proof.bound
     if bound is None or not _is_proven(tables.total_mbps, bound, options):
         search = _JointSearch(problem, limits, tables, options, until)
@@ -105,13 +105,15 @@ def _is_proven(objective: float, bound: float, options: Options) -> bool:
 def _start(
     problem: Multicast,
     limits: TableLimits,
+    kept: Bools,
     options: Options,
     until: float | None,
     previous: Decision[Channels] | None,
 ) -> tuple[EdgeTables, Sharing]:
-    """Return the best entries of edge switches of the heuristics, and the parameters of sharing."""
-    kept, _ = select_groups(problem, limits, options)
-    assert kept is not None
+    """Return the best entries of edge switches of the heuristics, and the parameters of sharing.
+
+    At the time limit, those of the first heuristic.
+    """
     end = np.inf if until is None else until
     before = None if previous is None or previous.plan is None else previous.plan.meta_groups
     found = []
@@ -119,6 +121,8 @@ def _start(
         sharing = Sharing(problem=problem, method=method, options=options, previous=before)
         tables = search_edges(sharing, limits, kept, end, weighs=options.service == "best")
         found.append((tables, sharing))
+        if clock.now() >= end:
+            break
     return min(found, key=lambda each: each[0].total_mbps)
 
 

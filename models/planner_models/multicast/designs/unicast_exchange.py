@@ -52,11 +52,17 @@ class EdgeTables:
         self._left = self.limits.free - np.asarray(self.limits.uses @ self.kept, dtype=np.int64)
         self._saved = saved_mbps(self.problem)
         self._moved: dict[int, Ints] = {}
+        self._summed: tuple[Bools, Ints, float] | None = None
 
     @property
     def total_mbps(self) -> float:
         """Host traffic: with own entries or by unicast, and traffic to ports without members."""
-        return traffic_mbps(self.problem, self.kept) + float(self.extra_mbps(self.entry).sum())
+        last = self._summed
+        if last and np.array_equal(last[0], self.kept) and np.array_equal(last[1], self.entry):
+            return last[2]
+        total = traffic_mbps(self.problem, self.kept) + float(self.extra_mbps(self.entry).sum())
+        self._summed = (self.kept.copy(), self.entry.copy(), total)
+        return total
 
     def extra_mbps(self, entry: Ints) -> Floats:
         """Return the traffic to ports without members of each edge switch, for such entries."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from planner.arrays import Bools, distinct
+from planner.arrays import Bools, Ints, distinct
 from planner.contract.signalling import FIGURE, NAME, Signalling
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.plan.switch_groups import group_assignment, groups_in_pods
@@ -23,7 +24,7 @@ from planner_models.multicast.problem.topology import find_rows
 RULE_BYTES: Final = NAME + FIGURE  # an address, and ports as a mask
 
 MAX_TABLE_PAIRS: Final = 1 << 28
-"""Pairs of edge switch and group, a byte each, up to which a table of all is faster than sorting."""
+"""Pairs of edge switch and group, a bit each, up to which a table of all is faster than sorting."""
 
 
 def count_joins(problem: Multicast, plan: Channels) -> Signalling:  # noqa: ARG001
@@ -123,9 +124,9 @@ def _count_rewrites(problem: Multicast, plan: Channels) -> tuple[int, Bools]:
     pairs = ((switch - first) * count + group)[switch >= first]
     member_pairs = problem.edge_of_host[problem.host_of] * count + problem.group_of
     if len(wires.edges) * count <= MAX_TABLE_PAIRS:
-        rewrites_at = np.zeros(len(wires.edges) * count, dtype=bool)
-        rewrites_at[pairs] = True
-        member = rewrites_at[member_pairs]
+        rewrites_at = np.zeros(len(wires.edges) * count // 8 + 1, dtype=np.uint8)  # a bit of each pair
+        np.bitwise_or.at(rewrites_at, pairs >> 3, _bit_of(pairs))
+        member = (rewrites_at[member_pairs >> 3] & _bit_of(member_pairs)) > 0
     else:
         member = np.isin(member_pairs, pairs)
     receives[len(wires.switches) :][problem.host_of[member]] = True
@@ -136,3 +137,8 @@ def _count_rewrites(problem: Multicast, plan: Channels) -> tuple[int, Bools]:
     reached = times[wires.edge_pod[edge], who]
     receives[first : len(wires.switches)][edge[reached > 0]] = True
     return total + int(member.sum()) + int(reached.sum()), receives
+
+
+def _bit_of(pairs: Ints) -> NDArray[np.uint8]:
+    """Return the bit of each pair in its byte of a table of bits."""
+    return np.asarray(np.uint8(1) << (pairs & 7).astype(np.uint8), dtype=np.uint8)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints, distinct
+from planner.compiled import njit, run_small_in_python
 from planner.contract.metrics import Metric, less
 from planner_models.multicast.plan import adaptation, rerouting, tree_repair
 from planner_models.multicast.plan.forwarding import compare_plans, compile_tables
@@ -21,6 +22,7 @@ from planner_models.multicast.plan.switch_groups import (
     group_assignment,
     groups_at_aggregations,
     groups_at_edges,
+    rank_keys,
 )
 from planner_models.multicast.problem import failures
 from planner_models.multicast.problem.problem import LAYERS, Multicast
@@ -108,7 +110,8 @@ def measure(problem: Multicast, plan: Channels, previous: Channels | None) -> di
         plan = without_groups(problem, plan, refused)
     kept = has_entries(problem, plan)
     rate, members = problem.rate_mbps, problem.member_counts
-    wanted, extra = host_links_mbps(problem, plan)
+    at_edges = find_edge_entries(problem, plan)
+    wanted, extra = host_links_mbps(problem, plan, at_edges)
     links, more = edge_links_mbps(problem, plan)
     trees, sent = Trees.of(problem), plan.header_trees(problem)
     by_header = np.zeros(len(kept), dtype=bool) if sent is None else sent.sent
@@ -141,7 +144,7 @@ def measure(problem: Multicast, plan: Channels, previous: Channels | None) -> di
         "redundant_share": _share(copies - least, least),
         **{f"{layer}_entries_max": by_layer.max().get(layer) for layer in LAYERS},
         **{f"{layer}_entries_mean": by_layer.mean().get(layer) for layer in LAYERS},
-        "edge_multiport_entries": float(count_several_ports(problem, plan).max()),
+        "edge_multiport_entries": float(count_several_ports(problem, plan, at_edges).max()),
         **_with_failures(problem, plan),
         "rules_changed": None if previous is None else float(_count_changed(plan, previous)),
         "entries_changed": None if previous is None else _count_changed_entries(problem, plan, previous),
@@ -273,32 +276,56 @@ def find_shared_entries(problem: Multicast, plan: Channels, stored: StoredGroups
     if not len(pair):
         nothing = np.zeros(0, dtype=np.int64)
         return SharedEntries(nothing, nothing, nothing, np.zeros(0, dtype=np.uint64))
-    key, entry = np.unique(stored.switch[pair] * (int(meta.max()) + 1) + meta, return_inverse=True)
-    rows = np.argsort(entry, kind="stable")
-    ports = np.bitwise_or.reduceat(
-        stored.ports[pair][rows], np.searchsorted(entry[rows], np.arange(len(key)))
-    )
-    return SharedEntries(pair, entry, key // (int(meta.max()) + 1), ports)
+    width = int(meta.max()) + 1
+    key, entry = rank_keys(stored.switch[pair] * width + meta, len(names) * width)
+    ports = np.zeros(len(key), dtype=np.uint64)
+    np.bitwise_or.at(ports, entry, stored.ports[pair])
+    return SharedEntries(pair, entry, key // width, ports)
 
 
-def host_links_mbps(problem: Multicast, plan: Channels) -> tuple[Floats, Floats]:
-    """Return the traffic of groups with entries to each host, wanted and extra, (edge switches, ports)."""
+class EdgeEntries(NamedTuple):
+    """Groups that edge switches store, and the entries that they share."""
+
+    stored: StoredGroups
+    shared: SharedEntries
+
+
+def find_edge_entries(problem: Multicast, plan: Channels) -> EdgeEntries:
+    """Return the plan's groups with entries at edge switches, and their shared entries."""
     stored = groups_at_edges(problem, has_entries(problem, plan))
-    shared = find_shared_entries(problem, plan, stored)
+    return EdgeEntries(stored, find_shared_entries(problem, plan, stored))
+
+
+def host_links_mbps(
+    problem: Multicast, plan: Channels, at_edges: EdgeEntries | None = None
+) -> tuple[Floats, Floats]:
+    """Return the traffic of groups with entries to each host, wanted and extra, (edge switches, ports).
+
+    at_edges  entries of the plan at edge switches; found here by default
+    """
+    stored, shared = at_edges or find_edge_entries(problem, plan)
     extra = shared.ports[shared.entry] & ~stored.ports[shared.pair]
     rates, switch = problem.rate_mbps[stored.group], stored.switch
-
-    def sum_by_port(switch: Ints, rates: Floats, masks: Masks) -> Floats:
-        columns = []
-        for port in range(problem.ports):
-            has_port = np.flatnonzero(masks & np.uint64(1 << port))
-            columns.append(np.bincount(switch[has_port], rates[has_port], minlength=problem.edge_count))
-        return np.column_stack(columns).astype(float)
-
+    shape = (problem.edge_count, problem.ports)
     return (
-        sum_by_port(switch, rates, stored.ports),
-        sum_by_port(switch[shared.pair], rates[shared.pair], extra),
+        sum_by_port(np.zeros(shape), switch, rates, stored.ports),
+        sum_by_port(np.zeros(shape), switch[shared.pair], rates[shared.pair], extra),
     )
+
+
+@run_small_in_python(max_elements=10_000)
+@njit(cache=True, nogil=True)
+def sum_by_port(total: Floats, switch: Ints, rates: Floats, masks: Masks) -> Floats:
+    """Return total, (switches, ports), with the rates of all ports of each mask added.
+
+    switch, rates, masks  (pairs,)
+    """
+    for pair in range(len(switch)):
+        mask = masks[pair]
+        for port in range(total.shape[1]):
+            if mask & (np.uint64(1) << np.uint64(port)):
+                total[switch[pair], port] += rates[pair]
+    return total
 
 
 def edge_links_mbps(problem: Multicast, plan: Channels) -> tuple[Floats, Floats]:
@@ -324,10 +351,12 @@ def edge_links_mbps(problem: Multicast, plan: Channels) -> tuple[Floats, Floats]
     return wanted, extra
 
 
-def count_several_ports(problem: Multicast, plan: Channels) -> Ints:
-    """Return the entries with several ports, (edge switches,); others could be unicast entries."""
-    stored = groups_at_edges(problem, has_entries(problem, plan))
-    shared = find_shared_entries(problem, plan, stored)
+def count_several_ports(problem: Multicast, plan: Channels, at_edges: EdgeEntries | None = None) -> Ints:
+    """Return the entries with several ports, (edge switches,); others could be unicast entries.
+
+    at_edges  entries of the plan at edge switches; found here by default
+    """
+    stored, shared = at_edges or find_edge_entries(problem, plan)
     shares = np.zeros(problem.edge_count, dtype=bool)
     shares[shared.switch] = True
     own = ~shares[stored.switch] & (np.bitwise_count(stored.ports) > 1)

@@ -141,3 +141,12 @@ def test_all_groups_may_have_to_be_held() -> None:
     refused = choose_jointly(wide_switches(40, core=2.0), options=Options(service="all"))
     assert refused.plan is None
     assert refused.proof.status is Status.INFEASIBLE
+
+
+def test_a_time_limit_that_is_over_leaves_the_plan_of_the_first_heuristic() -> None:
+    problem = draw_problem(3)
+    decision = choose_jointly(problem, options=Options(time_limit_s=1e-9))
+    first = partition_and_share(problem, method="agglomerative", options=Options(time_limit_s=1e-9))
+    assert not len(check(problem, decision.plan))
+    assert decision.proof.bound <= decision.proof.objective
+    assert decision.proof.objective <= first.proof.objective * (1 + 1e-9)

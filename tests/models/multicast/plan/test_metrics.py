@@ -13,6 +13,7 @@ from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.multicast import SYSTEM, Channels, Multicast, check, measure
 from planner_models.multicast.designs.partitioned_aggregated import partition_and_share
+from planner_models.multicast.plan import metrics
 from planner_models.multicast.problem import addresses
 from tests.models.multicast.fabrics import PLANNING, fat, with_tables
 
@@ -166,3 +167,13 @@ def test_what_members_miss_after_failures_is_lost() -> None:
     most = sum(rate[group] for group in place["group"]) * 1.0
     assert 0 < lost < most
     assert set(SYSTEM.plan.headline.losses) == {"lost_mbps"}
+
+
+def test_rates_are_summed_by_port_in_the_order_of_pairs() -> None:
+    random = np.random.default_rng(1)
+    switch, rates = random.integers(0, 5, 300), random.random(300)
+    masks = random.integers(0, 1 << 63, 300, dtype=np.uint64)
+    total = metrics.sum_by_port(np.zeros((5, 64)), switch, rates, masks)
+    for port in range(64):
+        pairs = np.flatnonzero(masks & np.uint64(1 << port))
+        assert np.array_equal(total[:, port], np.bincount(switch[pairs], rates[pairs], minlength=5))
