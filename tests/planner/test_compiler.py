@@ -139,3 +139,18 @@ def test_constants_of_one_type_share_compiled_code() -> None:
 
     assert call(np.array([1.0, 2.0])) == (1.0, 2.0)
     assert len(choose.signatures) == 1
+
+
+def test_operators_resolved_once_have_the_types_of_their_operands() -> None:
+    @njit()
+    def combine(values: Any, number: Any) -> Any:
+        return values[0] + number, values / number, -number, values[1:], values[1] < number, 3 * number
+
+    for kind in (np.int64, np.float64, np.float32, np.int64):
+        for number in (kind(2), kind(3), kind(2)):
+            values = np.array([1, 2, 3], dtype=kind)
+            results = combine(values, number)
+            for result, expected in zip(results, combine.py_func(values, number), strict=True):
+                np.testing.assert_array_equal(result, expected)
+                if isinstance(expected, np.ndarray):
+                    assert result.dtype == expected.dtype

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,7 @@ def _union_loads(sets: Masks, weights: Floats, meta: Ints, count: int) -> tuple[
     return union, load
 
 
+@run_small_in_python(max_elements=500)
 @njit(cache=True, nogil=True)
 def _sample_merge_costs(sets: Masks, weights: Floats, meta: Ints, count: int) -> Floats:
     """Return the extra traffic of merging each of a sample of meta-groups with its cheapest partner."""
@@ -111,7 +112,7 @@ def _count_set(counts: NDArray[np.uint64], mask: np.uint64, more: bool) -> tuple
     return counts[0] | several, counts[0] & ~several
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
+@njit(cache=True, nogil=True)
 def _join_costs(unions, sizes, loads, mask, weight, prices):  # type: ignore[no-untyped-def]
     """Set `prices` to the cost of a set in each meta-group; all are of single precision.
 
@@ -119,6 +120,12 @@ def _join_costs(unions, sizes, loads, mask, weight, prices):  # type: ignore[no-
     """
     for m in range(len(prices)):
         prices[m] = weight * sizes[m] + (weight + loads[m]) * np.float32(count_without(mask, unions[m]))
+
+
+_join_costs_fused: Any = njit(nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})(
+    _join_costs.py_func
+)
+"""The same, multiplied and added in one instruction: a tenth faster, which Python cannot follow."""
 
 
 @run_small_in_python(max_elements=1_000)
@@ -214,7 +221,7 @@ def _anneal(sets, masks, weights, meta, near, shape, visits, entry_price, seed, 
         part = (((drawn >> np.uint64(20)) & np.uint64(0xFFFFFFFF)) * np.uint64(windows)) >> np.uint64(32)
         begin = part * np.uint64(width)
         end = begin + np.uint64(width)
-        _join_costs(
+        _join_costs_fused(
             unions[begin:end], sizes[begin:end], loads[begin:end], masks[i], np.float32(weight), prices
         )
         if begin <= a < end:
@@ -301,6 +308,7 @@ def move_sets(sets: Masks, weights: Floats, meta: Ints, count: int, passes: int)
     _move_sets(sets, narrow_sets(sets), weights, meta, count, passes)
 
 
+@run_small_in_python(max_elements=500)
 @njit(cache=True, nogil=True)
 def _move_sets(sets, masks, weights, meta, count, passes):  # type: ignore[no-untyped-def]
     """Move sets; `masks` are the sets, of 32 bits where these hold all ports."""

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import lower_builtin, type_callable
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
 from planner.bits import count_bits
-from planner.compiled import njit
+from planner.compiled import njit, run_small_in_python
 from planner_models.multicast.plan.meta_groups import Masks
 
 BLOCK_SIZE: Final = 64
@@ -20,7 +20,7 @@ INFINITE_PRICE: Final = np.float32(1e30)  # of single precision
 NARROW_PORTS: Final = 32
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
+@njit(cache=True, nogil=True)
 def merge_costs(sets: Masks, loads: Floats, count: int, mask: np.uint64, load: float, prices: Floats) -> None:
     """Set `prices` to the extra traffic of merging a union with each of the first `count`."""
     for b in range(count):
@@ -45,6 +45,7 @@ def find_first(values: Floats, count: int, value: float) -> int:
     return 0
 
 
+@run_small_in_python(max_elements=500)
 @njit(cache=True, nogil=True)
 def merge_pairs(masks: Masks, weights: Floats, target: int) -> Masks:
     """Return the unions left after merging the cheapest pair again and again.
@@ -186,20 +187,32 @@ def _find_partner(
     return least, best
 
 
-def _compile_count(typing_context: Any, mask: Any, other: Any) -> Any:  # noqa: ARG001
-    """Return the code that counts the bits of a mask that another of the same type lacks.
+def count_without(mask: np.uint64, other: np.uint64) -> int:
+    """Return the number of bits of a mask that another of the same type lacks.
 
-    As an instruction of that type: a loop over bits becomes one for 64 bits only.
+    Compiled, it is an instruction of that type: a loop over bits becomes one for 64 bits only.
     """
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:  # noqa: ARG001
-        return builder.ctpop(builder.and_(values[0], builder.not_(values[1])))
-
-    result = types.int32 if mask.bitwidth == NARROW_PORTS else types.int64
-    return result(mask, other), generate
+    return int(mask & ~other).bit_count()
 
 
-count_without: Any = intrinsic(_compile_count)
+@type_callable(count_without)
+def _type_count(context: Any) -> Any:  # noqa: ARG001
+    """Return the function that finds the type of a count."""
+
+    def find_type(mask: Any, other: Any) -> Any:  # noqa: ARG001
+        return types.int32 if mask.bitwidth == NARROW_PORTS else types.int64
+
+    return find_type
+
+
+@lower_builtin(count_without, types.Integer, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
+def _compile_count(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """Return the code of a count."""
+    count = builder.ctpop(builder.and_(values[0], builder.not_(values[1])))
+    return context.cast(builder, count, signature.args[0], signature.return_type)
+
+
+vars(count_without)["_defn"] = _compile_count  # digests of kernels follow it, as with Numba's intrinsics
 
 
 @njit(cache=True, nogil=True)
@@ -234,6 +247,7 @@ def nearest_sets(sets: Masks, weights: Floats, entry: float, count: int) -> NDAr
     return near
 
 
+@run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
 def _find_nearest(sets, weights, heavy, near, prices, least):  # type: ignore[no-untyped-def]
     """Set `near`; `prices`, as long as whole rows of `least`, and `least` are work space."""
