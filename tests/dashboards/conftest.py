@@ -31,10 +31,16 @@ def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start the dashboard by its command and return its address."""
-    with pages.run_server(tmp_path_factory.mktemp("server"), "--workers", "2", "--no-warm") as server:
-        yield server.url
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pages.Server]:
+    """Start the dashboard by its command."""
+    with pages.run_server(tmp_path_factory.mktemp("server"), "--workers", "2", "--no-warm") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def address(server: pages.Server) -> str:
+    """Return the address of the dashboard."""
+    return server.url
 
 
 @pytest.fixture(scope="module")

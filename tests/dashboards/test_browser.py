@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
+import signal
+import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
+import psutil
 import pytest
 
+import planner
 from benchmarks import browser as pages
 from benchmarks import dashboard_stories
+from planner.runs import verdict
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.scenario import load
 
@@ -141,6 +148,56 @@ def test_a_cancelled_question_leaves_the_page_usable(page: Any, address: str) ->
     page.goto(f"{address}/?scenario=traffic/abilene&designs=ecmp")
     pages.solve_address(page)
     page.get_by_text("answered in").wait_for()
+
+
+def busiest_worker(server: pages.Server) -> int:
+    """Return the process below the server that computes most."""
+
+    def used() -> dict[int, float]:
+        seconds = {}
+        for one in psutil.Process(server.process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                seconds[one.pid] = sum(one.cpu_times()[:2])
+        return seconds
+
+    before = used()
+    time.sleep(1.0)
+    after = used()
+    return max(after, key=lambda process: after[process] - before.get(process, 0.0))
+
+
+@pytest.mark.slow(minutes=0.3)
+def test_visitors_at_once_get_their_own_answers_also_where_one_cancels_and_a_worker_is_killed(
+    browser: Any, server: pages.Server
+) -> None:
+    first, second, third = visitors = [pages.new_page(browser) for _ in range(3)]
+    designs = ("ecmp", "shortest_path")
+    large = f"{server.url}/?scenario=traffic/world&designs=optimum"
+    addresses = [large, *(f"{server.url}/?scenario=traffic/abilene&designs={name}" for name in designs)]
+    for page, address in zip(visitors, addresses, strict=True):
+        page.goto(address)
+        pages.solve_address(page)
+    for page, name in ((second, designs[0]), (third, designs[1])):
+        pages.wait_for_answer(page)
+        result = planner.compare("traffic/abilene", designs=[name])
+        assert pages.verdict(page).startswith(verdict.comparison_sentences(result)[0].text)
+    os.kill(busiest_worker(server), signal.SIGKILL)
+    first.get_by_text("the worker ran out of memory, or was ended").wait_for()
+    assert first.get_by_role("alert").count() == 1
+    first.goto(addresses[1])
+    pages.solve_address(first)
+    pages.wait_for_answer(first)
+    assert pages.verdict(first) == pages.verdict(second)
+    first.goto(large)
+    pages.solve_address(first)
+    third.goto(addresses[1])
+    pages.solve_address(third)
+    first.get_by_role("button", name="Cancel").click()
+    first.get_by_text("cancelled").wait_for()
+    pages.wait_for_answer(third)
+    assert pages.verdict(third) == pages.verdict(second)
+    for page in visitors:
+        page.context.close()
 
 
 @pytest.mark.parametrize(
