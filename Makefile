@@ -63,6 +63,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --config setup.cfg
+	$(BIN)/python -m benchmarks.imports
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.model_building

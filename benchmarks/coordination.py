@@ -16,8 +16,8 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.common import machine
-from planner import __version__
 from planner.coordination import measurement
+from planner.version import __version__
 
 FOLDER = Path(__file__).parents[1] / "data" / "coordination"
 TOLERANCE = 1e-6

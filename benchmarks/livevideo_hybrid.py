@@ -14,11 +14,7 @@ from benchmarks.common import machine, median_time, parser_of
 from planner import Options
 from planner.contract.simulation import SimulationResult
 from planner_models.livevideo.problem import generators
-from planner_models.livevideo.simulation.control import (
-    ideal_kbps,
-    overload_by_age,
-    simulate,
-)
+from planner_models.livevideo.simulation.control import ideal_kbps, overload_by_age, simulate
 from planner_models.livevideo.simulation.events import Control
 
 CONTROLS: tuple[Control, ...] = ("distributed", "centralized", "hybrid")

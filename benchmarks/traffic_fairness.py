@@ -26,7 +26,7 @@ from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner_models.traffic import Traffic, check
 from planner_models.traffic.designs import link_flow_program, utility_maximization
 from planner_models.traffic.designs.path_flows import least_cost
-from planner_models.traffic.plan.check import verify_flow
+from planner_models.traffic.plan.verified_flow import verify_flow
 
 LOADS: Final = (2.0, 4.0, 8.0)
 

@@ -33,8 +33,8 @@ from planner_models.traffic import Traffic, check
 from planner_models.traffic.designs import path_flow_program, utility_maximization
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.path_flows import interior_point, least_cost, total_flow
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.verified_flow import verify_flow
 
 GAPS: Final = {"113 nodes": 1e-6, "197 nodes": 1e-5, "754 nodes": 1e-4}
 LARGEST_WITH_LEVELS: Final = 200  # nodes

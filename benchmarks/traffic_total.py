@@ -39,12 +39,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.common import machine, parser_of
 from planner import Options, Status, backends, clock
 from planner_models.traffic import Traffic, check, measure
-from planner_models.traffic.designs import (
-    link_flow_program,
-    optimum,
-    path_flow_program,
-    utility_maximization,
-)
+from planner_models.traffic.designs import link_flow_program, optimum, path_flow_program, utility_maximization
 from planner_models.traffic.designs.link_flow_program import Objective
 from planner_models.traffic.designs.path_flows import interior_point, total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow

@@ -39,12 +39,7 @@ from planner_models.traffic.designs.column_generation.previous_trees import find
 from planner_models.traffic.designs.column_generation.reduced_problem import ReducedProblem
 from planner_models.traffic.designs.link_flow_program import Objective
 from planner_models.traffic.designs.path_flow_program import find_paths
-from planner_models.traffic.designs.path_flows import (
-    given_path_flow,
-    interior_point,
-    least_cost,
-    total_flow,
-)
+from planner_models.traffic.designs.path_flows import given_path_flow, interior_point, least_cost, total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
 from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.plan.plan import Routing

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 project = "planner"
 author = "The planner developers"
 copyright = author  # noqa: A001 - the name that Sphinx reads
-_version = re.search(r'__version__ = "(.*)"', (ROOT / "planner" / "__init__.py").read_text(encoding="utf-8"))
+_version = re.search(r'__version__ = "(.*)"', (ROOT / "planner" / "version.py").read_text(encoding="utf-8"))
 version = release = _version.group(1) if _version else ""
 
 extensions = ["myst_parser"]

@@ -10,9 +10,10 @@ no solver and no pandas.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as checkers of types know it; importing typing takes longer than all of this
+from planner.runs.presenter import register_presenter
+from planner.version import __version__
 
-__version__ = "0.2.0"
+TYPE_CHECKING = False  # as checkers of types know it; importing typing takes longer than all of this
 
 _HOMES = {
     "Options": "planner.options",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from planner.options import Options
     from planner.runs.evaluation import compare, solve
     from planner.runs.files import check, export, generate
+    from planner.runs.presenter import Presenter
     from planner.runs.reproduction import reproduce
     from planner.runs.rolling import roll
     from planner.runs.simulate import simulate
@@ -83,6 +85,16 @@ if TYPE_CHECKING:
     from planner.sweeps.failures import failures
     from planner.sweeps.sweep import sweep
     from planner.sweeps.upgrades import upgrades
+
+
+def _load_presenter() -> Presenter:
+    """Return the module that makes pages, charts and documents of results."""
+    from planner.reports import presentation
+
+    return presentation
+
+
+register_presenter(_load_presenter)
 
 
 def __getattr__(name: str) -> Any:

@@ -22,8 +22,8 @@ from numba.extending import overload
 from numba.np import arrayobj
 
 from planner import compile_events
-from planner.compiled import Kernel, kernels
 from planner.kernel_cache import KernelCache
+from planner.kernels import Kernel, kernels
 
 compile_events.listen()
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from planner import clock
-from planner.backends.registry import name_faults
 from planner.errors import InputError, did_you_mean
 
 Algorithm = Literal["auto", "simplex", "interior-point", "pdlp"]
@@ -32,7 +31,8 @@ class Options:
     service       where capacity is scarce: "best" sheds what cannot be served, at least loss; "all" serves
                   all demand or proves that it is infeasible
 
-    A backend that cannot honour an option refuses it by name (InputError).
+    A backend that cannot honour an option refuses it by name (InputError). Options know no backend:
+    its name is checked where a scenario is read, and where a program is solved.
     """
 
     backend: str = "highs"
@@ -44,8 +44,7 @@ class Options:
     service: Service = "best"
 
     def __post_init__(self) -> None:
-        faults = [f"backend: {fault}" for fault in name_faults(str(self.backend))]
-        faults += self._number_faults()
+        faults = self._number_faults()
         for name, choices in (("algorithm", get_args(Algorithm)), ("service", get_args(Service))):
             value = str(getattr(self, name))
             if value not in choices:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from planner.compiled import kernels
+from planner.kernels import kernels
 from planner.testing.kernels import compare_with_python, name_of
 
 CALLS: Final = 20

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from planner.cli.output import report_error
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.errors import InputError
 from planner.io import csv_files, json_files, workbooks
 from planner.io.number_texts import MAX_DIGITS, long_number

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.errors import InputError
 from planner.io.table_files import check_problem
 from planner.scenarios.catalogue import system_names

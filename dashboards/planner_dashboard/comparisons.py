@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planner.contract.design import Design
 from planner.contract.system import System
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.io.table_files import find_tables
 from planner.scenarios.catalogue import find_system
 from planner_dashboard.question import Question

@@ -224,14 +224,14 @@ def answer_of(result: Comparison, scenario: Scenario, question: Question, tables
         _design_answer(run, figures)
         for run, figures in zip(result.runs, run_tables.figures_of(result), strict=True)
     ]
-    best = verdict.best_run(result)
+    best = verdict.best_run(result.runs)
     unfailed = without_failures(scenario)
     whole = None if unfailed is None else unfailed.make_problem()
     return Answer(
         question=question,
         system=result.system.name,
         size=sizes(result.problem.size()),
-        sentences=verdict.comparison_sentences(result),
+        sentences=verdict.comparison_sentences(result.runs),
         best="" if best is None else best.label,
         designs=designs,
         notes=[

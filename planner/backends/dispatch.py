@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from planner.backends.registry import find_backend, model_faults
+from planner.backends.registry import find_backend, model_faults, name_faults
 from planner.backends.solution import Solution
 from planner.contract.proof import Status
 from planner.errors import InputError
@@ -29,6 +29,8 @@ def solve(model: LinearProgram, options: Options = Options()) -> Solution:
     from planner.backends.infeasibility import contradictory_limits
 
     started = time.perf_counter()
+    if faults := [f"backend: {fault}" for fault in name_faults(options.backend)]:
+        raise InputError(*faults)
     if faults := model_faults(model, options):
         raise InputError(*faults)
     if reasons := contradictory_limits(model):

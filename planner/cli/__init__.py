@@ -7,8 +7,7 @@ import signal
 import sys
 from typing import NoReturn
 
-INTERRUPTED: str = "interrupted\n"
-"""What Ctrl-C leaves on standard error, with exit code 130."""
+from planner.cli.interruption import INTERRUPTED
 
 
 def main() -> None:

@@ -11,13 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
-from planner import __version__
 from planner.cli import elements, findings, problems, running, service, sweeps
 from planner.cli.command_group import Commands
 from planner.cli.examples import examples_of
 from planner.cli.new import new
 from planner.cli.output import report_error, say
 from planner.errors import PlannerError
+from planner.version import __version__
 
 app = typer.Typer(
     help="Plan networked systems: bring a problem, solve it, and compare ways to coordinate.",

@@ -9,7 +9,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from planner.cli import INTERRUPTED
+from planner.cli.interruption import INTERRUPTED
 
 
 class Commands(TyperGroup):

@@ -18,7 +18,7 @@ from planner.contract.units import DECIMAL, Unit, is_per_unit, plain, split_unit
 from planner.errors import RENAMED, did_you_mean
 
 if TYPE_CHECKING:
-    from planner.contract.tables import Table
+    from planner.contract.table import Table
 
 MOST_NAMED: Final = 5
 """Columns that one line names."""

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from planner.contract.column_kinds import Column
-from planner.contract.tables import Table
+from planner.contract.table import Column, Table
 from planner.errors import PlannerError
 
 STAND_INS: Final = (1.0, 2.0, 0.0, 10.0, 0.5, 100.0, 1e4, 1e6, -1.0)

@@ -14,7 +14,7 @@ import pandas as pd
 from planner.contract.units import unit_of
 
 if TYPE_CHECKING:
-    from planner.contract.tables import Table
+    from planner.contract.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 import pandas as pd
 
 from planner.contract.columns import shorten_name
-from planner.contract.tables import Table
+from planner.contract.table import Table
 
 
 def assume_absent(table: Table, present: Collection[str], where: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from planner.contract.units import plain, unit_of
 
 if TYPE_CHECKING:
-    from planner.contract.tables import Table
+    from planner.contract.table import Table
 
 SIZES_OF_LINKS: Final = (
     *("bandwidth", "bw", "speed", "capacity", "cap"),

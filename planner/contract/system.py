@@ -26,7 +26,7 @@ from planner.contract.problem import Problem, Series
 from planner.contract.questions import OpenQuestion
 from planner.contract.simulation import Simulation
 from planner.contract.studies import Coordination, Explain
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.contract.targets import Target
 from planner.errors import InputError, did_you_mean
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
@@ -19,10 +18,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.contract.cell_units import read_amounts, unclear_unit
-from planner.contract.column_kinds import FINITE, Column
 from planner.contract.columns import ColumnMatch, match_columns
 from planner.contract.notes import add_note
 from planner.contract.periods import UnclearTimes, describe_numbers, is_time, number_times
+from planner.contract.table import FINITE, Column, Table
 from planner.contract.units import unit_of
 from planner.errors import InputError, did_you_mean
 
@@ -30,47 +29,6 @@ FEW_ROWS: Final = 1000  # whose texts Python compares faster than pandas
 SHOWN_ROWS: Final = 5  # rows that are listed for each broken rule
 TEXT: Final = pd.StringDtype(na_value=np.nan)
 """Type of a column of texts in a valid table."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """One table of a system: its name, the meaning of a row, and its columns with their rules.
-
-    key      columns with values that, together, may occur only once; optional ones, where they are there
-    compact  columns of names are stored as categories, for tables of many rows with few names
-    key_hint  how to tell rows apart whose keys are the same, where an optional column of the key is absent
-    not_modelled  what a column of such a name would need, which the system does not model, by the name; case
-              and punctuation do not matter
-    other_names  names of such files and sheets elsewhere; case, punctuation and a plural s do not matter
-    divisible  amounts of a row that several rows may have together, equal in the other columns: the optimum
-              is the same. The conformance tests divide rows and compare answers
-    part_column  optional column of the key that tells such rows apart; "" where they may be equal
-    """
-
-    name: str
-    about: str
-    columns: Mapping[str, Column]
-    key: tuple[str, ...] = ()
-    may_be_empty: bool = False
-    compact: bool = False
-    key_hint: str = ""
-    not_modelled: Mapping[str, str] = field(default_factory=dict)
-    other_names: tuple[str, ...] = ()
-    divisible: tuple[str, ...] = ()
-    part_column: str = ""
-
-    @property
-    def required_columns(self) -> list[str]:
-        return [name for name, column in self.columns.items() if column.required]
-
-    def key_in(self, frame: pd.DataFrame) -> list[str]:
-        """Return the columns of the key that a table has; optional ones may be absent."""
-        return [name for name in self.key if name in frame]
-
-    def signature(self) -> str:
-        """Return `links(tail, head, capacity_mbps, weight?)`, with a question mark after optional columns."""
-        marks = [name + ("" if column.required else "?") for name, column in self.columns.items()]
-        return f"{self.name}({', '.join(marks)})"
 
 
 def validate(

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.tables import Table, abbreviate
+from planner.contract.table import Table
+from planner.contract.tables import abbreviate
 from planner.errors import InputError
 from planner.io.arrow_messages import MAGIC, measure_messages
 from planner.io.layout import TableFile

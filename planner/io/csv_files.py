@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.columns import match_columns
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.errors import InputError
 from planner.formatting import counted
 from planner.io.layout import DELIMITERS, TableFile

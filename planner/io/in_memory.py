@@ -12,7 +12,8 @@ from planner.contract.columns import list_some, match_columns
 from planner.contract.notes import add_note
 from planner.contract.readings import assume_absent, describe, readings_of
 from planner.contract.synonyms import other_names
-from planner.contract.tables import Table, convert_units, flatten_frame, shorten_faults
+from planner.contract.table import Table
+from planner.contract.tables import convert_units, flatten_frame, shorten_faults
 from planner.contract.units import find_units, plain, split_unit, unit_of
 from planner.errors import InputError, did_you_mean
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from planner.contract.tables import Table, abbreviate
+from planner.contract.table import Table
+from planner.contract.tables import abbreviate
 from planner.errors import InputError
 from planner.io.json_orients import holds_tables, rows_of
 from planner.io.layout import TableFile

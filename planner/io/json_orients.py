@@ -13,7 +13,7 @@ from planner.errors import InputError
 from planner.io.raw_table import require_header
 
 if TYPE_CHECKING:
-    from planner.contract.tables import Table
+    from planner.contract.table import Table
 
 
 def holds_tables(content: Mapping[str, Any]) -> bool:

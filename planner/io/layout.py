@@ -13,7 +13,7 @@ from planner.contract.units import find_units
 from planner.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from planner.contract.tables import Table
+    from planner.contract.table import Table
 
 DELIMITERS: Final = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 TableFormat = Literal["parquet", "csv", "csv.gz", "feather", "json", "xlsx"]

@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.column_kinds import label, number
 from planner.contract.columns import ColumnMatch
 from planner.contract.end_columns import DEMAND_ENDS, OTHER_NAMES
-from planner.contract.tables import Table, shorten_faults
+from planner.contract.table import Table, label, number
+from planner.contract.tables import shorten_faults
 from planner.contract.units import Unit, find_units, plain, split_unit, unit_of
 from planner.errors import InputError
 from planner.formatting import counted

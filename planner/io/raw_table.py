@@ -10,7 +10,8 @@ from typing import Any, Final
 import pandas as pd
 
 from planner.contract.columns import ColumnMatch, match_columns
-from planner.contract.tables import Table, abbreviate, shorten_faults
+from planner.contract.table import Table
+from planner.contract.tables import abbreviate, shorten_faults
 from planner.errors import InputError
 from planner.io.layout import TableFile
 from planner.io.number_texts import read_numbers

@@ -28,7 +28,7 @@ from planner.io.table_files import SUFFIXES, find_cell_units, find_square_table,
 
 if TYPE_CHECKING:
     from planner.contract.system import System
-    from planner.contract.tables import Table
+    from planner.contract.table import Table
 
 LEAST_SHARE: Final = 0.5
 """Share of a table's required columns that a sheet has at least to be taken for it, with faults."""

@@ -19,7 +19,8 @@ from planner.contract.notes import add_note
 from planner.contract.plausibility import find_unusual
 from planner.contract.readings import assume_absent, find_unclear_readings
 from planner.contract.synonyms import names_called
-from planner.contract.tables import FaultyRows, Table, check_rows, convert_units
+from planner.contract.table import Table
+from planner.contract.tables import FaultyRows, check_rows, convert_units
 from planner.contract.units import plain
 from planner.errors import InputError, did_you_mean
 from planner.io import workbooks

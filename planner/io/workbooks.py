@@ -21,7 +21,8 @@ import pandas as pd
 
 from planner.contract.columns import ColumnMatch, shorten_name
 from planner.contract.synonyms import names_called
-from planner.contract.tables import SHOWN_ROWS, Table, abbreviate, shorten_faults
+from planner.contract.table import Table
+from planner.contract.tables import SHOWN_ROWS, abbreviate, shorten_faults
 from planner.contract.units import unit_of
 from planner.errors import InputError, did_you_mean
 from planner.formatting import counted

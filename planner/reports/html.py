@@ -14,7 +14,6 @@ from typing import Any, Final
 import jinja2
 from markupsafe import Markup
 
-from planner import __version__
 from planner.contract.drawing import Drawing
 from planner.errors import InputError
 from planner.extras import find_missing, needed_by
@@ -25,6 +24,7 @@ from planner.reports.document import Page, Part, Text, lines
 from planner.reports.drawing_svg import drawing_svg, has_svg, is_wide
 from planner.reports.storyline import is_same
 from planner.runs.files import make_folder, slug
+from planner.version import __version__
 
 MOST_ROWS: Final = 30
 """Rows of a table in a notebook."""

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any, Final, Literal
 
-from planner import __version__
 from planner.contract.drawing import Drawing
 from planner.errors import PlannerError
 from planner.extras import needed_by
@@ -20,6 +19,7 @@ from planner.formatting import printable
 from planner.reports.document import Page, Part, Table, Text
 from planner.reports.drawing_svg import drawing_svg
 from planner.reports.storyline import Section, split_columns, storyline
+from planner.version import __version__
 
 FONT: Final = "Libertinus Serif"
 """Comes with typst."""

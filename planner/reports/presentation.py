@@ -19,6 +19,8 @@ from planner.sweeps.sweep import Sweep
 from planner.sweeps.upgrade_list import Upgrades
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from plotly import graph_objects as go
 
     from planner.reports.document import Page
@@ -65,6 +67,23 @@ def charts_of(page: Page) -> dict[str, go.Figure]:
     """Return the charts of a page by their titles, in order."""
     figures = [figure for part in page.parts for figure in part.charts]
     return {_title(figure, count): figure for count, figure in enumerate(figures, start=1)}
+
+
+def write_report(page: Page, path: Path) -> None:
+    """Write a page in the format of the file's ending.
+
+    raises  InputError for another ending, and where the file cannot be written
+    """
+    from planner.reports import report_files
+
+    report_files.write(page, path)
+
+
+def fragment_of(page: Page) -> str:
+    """Return a page as HTML within another page."""
+    from planner.reports import html
+
+    return html.fragment(page)
 
 
 def _title(figure: go.Figure, count: int) -> str:

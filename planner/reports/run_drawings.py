@@ -112,7 +112,7 @@ def trade_off(result: Comparison) -> list[Drawing]:
 
 def comparison_picture(result: Comparison, whole: Drawing | None) -> tuple[str, Drawing] | None:
     """Return the picture of the best design's plan, and what it shows."""
-    best = best_run(result)
+    best = best_run(result.runs)
     drawings = [] if best is None else plan_drawings(best.system, best.problem, best.plan, whole)
     return (f"{best.label}: {drawings[0].title}", drawings[0]) if best is not None and drawings else None
 

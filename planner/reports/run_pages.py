@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from planner import __version__
 from planner.contract.notes import notes_of
 from planner.formatting import amount_or_number, counted, number, phrase, scale_of, sizes
 from planner.reports.document import Column, Highlight, Page, Part, Table, Text, table_of
@@ -47,6 +46,7 @@ from planner.reports.run_text import (
 )
 from planner.runs.verdict import headline_values, windows_verdict
 from planner.scenarios.commands import command_line, python_lines
+from planner.version import __version__
 
 if TYPE_CHECKING:
     from plotly import graph_objects as go

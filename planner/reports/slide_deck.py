@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from planner import __version__
 from planner.contract.drawing import Drawing
 from planner.formatting import printable
 from planner.reports.document import Kind, Text
 from planner.reports.drawing_svg import drawing_svg
 from planner.reports.pdf import png, today
+from planner.version import __version__
 
 WIDTH, HEIGHT = 13.333, 7.5
 """Of a slide, inches."""

@@ -6,7 +6,6 @@ import io
 import math
 from typing import Final
 
-from planner import __version__
 from planner.extras import needed_by
 from planner.formatting import printable
 from planner.reports.document import Page, Part, Text
@@ -25,6 +24,7 @@ from planner.reports.slide_deck import (
 )
 from planner.reports.slide_tables import add_table
 from planner.reports.storyline import Section, Storyline, storyline
+from planner.version import __version__
 
 CHARTS_OF_SLIDE: Final = 6
 LEAST_CHART: Final = 2.1

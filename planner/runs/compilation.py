@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from planner import clock, compiled
+from planner import clock, kernels
 from planner.contract import progress
 from planner.contract.system import System
 from planner.errors import PlannerError
@@ -33,7 +33,7 @@ def compile_ahead(system: System, entry: Entry, options: Options, run: Callable[
     _ready.add(key)
     start = clock.paused_s()
     sample = system.problem.sample()
-    with progress.ignore(), compiled.compile_all():
+    with progress.ignore(), kernels.compile_all():
         try:
             run(sample, entry)
         except PlannerError:  # its parameters may name parts that the sample does not have

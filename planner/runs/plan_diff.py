@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from planner.contract.system import System
-from planner.contract.tables import Table
+from planner.contract.table import Table
 
 
 def compare_plans(

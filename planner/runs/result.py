@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planner.errors import InputError, did_you_mean
 from planner.formatting import printable
+from planner.runs.presenter import find_presenter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,18 +38,14 @@ class Result(ABC):
 
     def page(self) -> Page:
         """Return the page that terminal, HTML and dashboard show."""
-        from planner.reports.presentation import page_of
-
-        return page_of(self)
+        return find_presenter().page_of(self)
 
     def plot(self, title: str | None = None) -> go.Figure:
         """Return the first chart, or the first whose title begins so, as a plotly figure.
 
         raises  InputError where there is no chart, or none of that title
         """
-        from planner.reports.presentation import charts_of
-
-        charts = charts_of(self.page())
+        charts = find_presenter().charts_of(self.page())
         if not charts:
             raise InputError("there is nothing to draw: no design has a plan, or the system has no drawings")
         if title is None:
@@ -68,10 +65,8 @@ class Result(ABC):
 
         raises  InputError for another ending, and where the file cannot be written
         """
-        from planner.reports import report_files
-
         file = Path(path)
-        report_files.write(self.page(), file)
+        find_presenter().write_report(self.page(), file)
         return file
 
     def __repr__(self) -> str:
@@ -81,9 +76,7 @@ class Result(ABC):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from planner.reports import html
-
-        return html.fragment(self.page())
+        return find_presenter().fragment_of(self.page())
 
 
 def metric_columns(

@@ -2,75 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
-from planner.contract.design import Decision
 from planner.contract.metrics import Metric
 from planner.contract.notes import doubts_of, notes_of
-from planner.contract.plan import Breakdown, Violations
-from planner.contract.proof import OPTIMAL_GAP, Proof, Status
+from planner.contract.proof import Status
 from planner.contract.system import System
 from planner.contract.tables import digest
-from planner.errors import InputError, PlannerError, did_you_mean
+from planner.errors import InputError, did_you_mean
 from planner.formatting import number, sizes
-from planner.options import Options
+from planner.runs.outcome import Outcome
 from planner.runs.result import MOST_LINES, Result, aligned, metric_columns, wrapped
 from planner.runs.verdict import comparison_verdict, run_verdict, tightest_bounds
-from planner.scenarios.scenario import Entry, Scenario
+from planner.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
     import networkx as nx
 
 
-@dataclass(frozen=True)
-class Violated:
-    """A violated constraint.
-
-    limit   its name in `check`
-    places  the number of places that violate it, and `words` for them: 3 "overloaded links"
-    worst   the largest amount beyond what is allowed, in `unit`
-    """
-
-    limit: str
-    places: int
-    words: str
-    worst: float
-    unit: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Constraints:
-    """Verdict on a plan's constraints: met in truth or not, and what users lose.
-
-    met       false where a constraint is violated, or where all demand must be served and is not
-    violated  the violated constraints
-    lost      value of each metric of losses above 0
-    """
-
-    met: bool
-    violated: tuple[Violated, ...] = ()
-    lost: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def places(self) -> str:
-        """The violated places in words: `3 overloaded links`."""
-        return sizes({one.words: one.places for one in self.violated})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, as `--json` prints it."""
-        violated = {
-            one.limit: {"places": one.places, "worst": one.worst, "unit": one.unit} for one in self.violated
-        }
-        return {"met": self.met, "violated": violated, "lost": dict(self.lost)}
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Run(Result):
+class Run(Outcome, Result):
     """One design on one problem.
 
     decision    the decision on the observed problem; None where the run failed
@@ -81,64 +37,6 @@ class Run(Result):
     omniscient  whether the design observed the true problem, so that its bound is valid in truth
     error       the reason why there is no decision
     """
-
-    system: System
-    problem: Any
-    entry: Entry
-    decision: Decision[Any] | None = None
-    plan: Any = None
-    violations: Violations = field(default_factory=Violations)
-    metrics: Mapping[str, float | None] = field(default_factory=dict)
-    options: Options = field(default_factory=Options)
-    omniscient: bool = False
-    error: PlannerError | None = None
-
-    @property
-    def label(self) -> str:
-        return self.entry.label
-
-    @property
-    def proof(self) -> Proof:
-        return self.decision.proof if self.decision else Proof(status=Status.UNDECIDED)
-
-    @property
-    def status(self) -> str:
-        """Return how the search ended, as `optimal`, `time limit` or `heuristic`; constraints are apart."""
-        proof = self.proof
-        if self.error is not None:
-            return "failed"
-        if proof.status is Status.OPTIMAL and proof.gap is not None and proof.gap > OPTIMAL_GAP:
-            return "within gap"
-        if proof.status is Status.UNDECIDED:
-            return "no plan found" if proof.bound is None else "bound only"
-        if proof.status is not Status.FEASIBLE:
-            return str(proof.status)
-        if proof.gap is not None and proof.gap <= OPTIMAL_GAP:
-            return str(Status.OPTIMAL)
-        limit_s = self.options.time_limit_s if self.entry.design.takes_options else None
-        if proof.is_cut or (limit_s is not None and (proof.seconds or 0.0) >= 0.95 * limit_s):
-            return "time limit"
-        return "heuristic" if proof.bound is None else str(proof.status)
-
-    @cached_property
-    def constraints(self) -> Constraints:
-        """Return whether the plan meets all constraints in truth, and what users lose."""
-        words, lost = self.system.plan.limits, self.system.losses(self.metrics)
-        violated = []
-        for limit, rows in self.violations.frame.groupby("limit", sort=False):
-            worst = float((rows["amount"] - rows["allowed"]).abs().max())
-            noun = words.get(str(limit), f"places that violate {limit}")
-            violated.append(Violated(str(limit), len(rows), noun, worst, str(rows["unit"].iloc[0])))
-        is_met = not violated and not (lost and self.options.service == "all")
-        return Constraints(met=is_met, violated=tuple(violated), lost=lost)
-
-    @cached_property
-    def breakdown(self) -> Breakdown | None:
-        """Figures of the plan for each group of what it serves; None without groups or a plan."""
-        by_group = self.system.plan.breakdown
-        if by_group is None or self.plan is None or self.problem is None:
-            return None
-        return by_group(self.problem, self.plan)
 
     @property
     def verdict(self) -> str:
@@ -289,7 +187,7 @@ class Comparison(Result):
     @property
     def verdict(self) -> str:
         """Compare the designs by the headline metric, in plain sentences."""
-        return comparison_verdict(self)
+        return comparison_verdict(self.runs)
 
     @cached_property
     def metrics(self) -> pd.DataFrame:

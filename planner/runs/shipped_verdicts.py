@@ -16,10 +16,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from planner import __version__
 from planner.contract.targets import TargetValues
 from planner.io.file_replacement import replace_text
 from planner.runs.reproduction import Reproduction, find_targets, judge
+from planner.version import __version__
 
 COLUMNS: Final = ("target", "id", "ours", "note", "seconds", "run", "version", "measured")
 

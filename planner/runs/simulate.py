@@ -85,7 +85,9 @@ class SimulatedDesigns(Result):
     @property
     def sentences(self) -> list[str]:
         """The sentences of the verdict, the best design first."""
-        return simulation_sentences(self)
+        done = {run.label: run.result.metrics for run in self.runs if run.result is not None}
+        errors = {run.label: run.error for run in self.runs if run.error is not None}
+        return simulation_sentences(self.system, done, errors)
 
     def summary(self) -> list[str]:
         """Return the verdict and the first metrics of each design."""

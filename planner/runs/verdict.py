@@ -5,26 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from planner.contract.metrics import Headline
 from planner.contract.proof import OPTIMAL_GAP, Status, relative_gap
 from planner.contract.ranking import EQUAL, compare_ranks
-from planner.formatting import (
-    amount_of,
-    few,
-    is_convertible,
-    percent,
-    phrase,
-    plural,
-    sizes,
-)
+from planner.formatting import amount_of, few, is_convertible, percent, phrase, plural, sizes
 
 if TYPE_CHECKING:
     from planner.contract.metrics import Metric
     from planner.contract.system import System
-    from planner.runs.run import Comparison, Run
-    from planner.runs.simulate import SimulatedDesigns
+    from planner.errors import PlannerError
+    from planner.runs.outcome import Outcome
 
 SAME: Final = 1e-6  # relative difference of values that a sentence calls equal
 SMALL: Final = 1e-9  # amount of a loss that a sentence leaves out
@@ -35,6 +27,7 @@ UNFAILED: Final = "Without failures, "
 """Beginning of a verdict that also says what plans keep in failures."""
 BESIDES: Final = "Apart from that, "
 """Beginning of a verdict after the sentence on what every plan loses."""
+OutcomeT = TypeVar("OutcomeT", bound="Outcome")
 
 
 @dataclass(frozen=True)
@@ -50,46 +43,46 @@ class Sentence:
     is_paragraph: bool = False
 
 
-def run_verdict(run: Run) -> str:
+def run_verdict(run: Outcome) -> str:
     """Return the verdict on one run."""
     return _joined([*_run_sentences(run, proven_bounds(run)), *_in_failures([run])])
 
 
-def comparison_verdict(comparison: Comparison) -> str:
+def comparison_verdict(runs: Sequence[Outcome]) -> str:
     """Return the verdict on a comparison: the best design, whether it is proven, and the others' distance."""
-    return _joined(comparison_sentences(comparison))
+    return _joined(comparison_sentences(runs))
 
 
-def comparison_sentences(comparison: Comparison) -> list[Sentence]:
+def comparison_sentences(runs: Sequence[Outcome]) -> list[Sentence]:
     """Return the sentences of the verdict on a comparison: the best design first, then what it loses.
 
     Where plans are made for failures, the last sentences say what each of them keeps then.
     """
-    best = best_run(comparison)
+    best = best_run(runs)
     if best is None:
-        return [Sentence(f"{run.label}: {_missing(run)}.") for run in comparison.runs[:MOST_DESIGNS]]
-    others = sorted((run for run in comparison.runs if run is not best and headline_values(run)), key=_rank)
+        return [Sentence(f"{run.label}: {_missing(run)}.") for run in runs[:MOST_DESIGNS]]
+    others = sorted((run for run in runs if run is not best and headline_values(run)), key=_rank)
     return [
-        *_run_sentences(best, tightest_bounds(comparison.runs)),
+        *_run_sentences(best, tightest_bounds(runs)),
         *(Sentence(text) for text in [*_others(best, others), *_ignored_limits(others)]),
-        *(Sentence(f"{run.label}: {_missing(run)}.") for run in comparison.runs if _is_silent(run)),
+        *(Sentence(f"{run.label}: {_missing(run)}.") for run in runs if _is_silent(run)),
         *_in_failures([best, *others]),
     ]
 
 
-def _is_silent(run: Run) -> bool:
+def _is_silent(run: Outcome) -> bool:
     """Return whether a run that was to make a plan has none, or one without the headline metric."""
     return not headline_values(run) and not run.entry.design.is_bound
 
 
-def best_run(comparison: Comparison) -> Run | None:
+def best_run(runs: Sequence[OutcomeT]) -> OutcomeT | None:
     """Return the run with the best plan by the headline's ranks; None where no run has a plan."""
-    planned = [run for run in comparison.runs if headline_values(run)]
+    planned = [run for run in runs if headline_values(run)]
     key = lambda run: (_breaks_required(run), _rank(run), not run.constraints.met, run.proof.bound is None)  # noqa: E731
     return min(planned, key=key, default=None)
 
 
-def _run_sentences(run: Run, bounds: Sequence[float]) -> list[Sentence]:
+def _run_sentences(run: Outcome, bounds: Sequence[float]) -> list[Sentence]:
     """Return what a run reaches, and what it loses.
 
     bounds  the tightest bounds of the headline's ranks that are valid in truth
@@ -155,10 +148,17 @@ def windows_sentences(system: System, windows: Mapping[str, Sequence[Mapping[str
     return [says for _, says in sorted(lines, key=lambda line: line[0])]
 
 
-def simulation_sentences(result: SimulatedDesigns) -> list[str]:
-    """Return the verdict on a simulation: the headline and the losses of each design, the best one first."""
-    simulation = result.system.studies.simulation
-    done = {run.label: run.result.metrics for run in result.runs if run.result is not None}
+def simulation_sentences(
+    system: System,
+    done: Mapping[str, Mapping[str, float | None]],
+    errors: Mapping[str, PlannerError],
+) -> list[str]:
+    """Return the verdict on a simulation: the headline and the losses of each design, the best one first.
+
+    done    metrics of the simulations that ended, by design
+    errors  the others' errors, by design
+    """
+    simulation = system.studies.simulation
     if simulation is None or not simulation.metrics:
         return []
     first = simulation.metrics[0]
@@ -180,11 +180,11 @@ def simulation_sentences(result: SimulatedDesigns) -> list[str]:
             if (figures.get(name) or 0.0) > SMALL
         ]
         lines.append((-value if metric.better == "more" else value, " and ".join([says, *lost]) + "."))
-    failed = [f"{run.label}: {run.error}".rstrip(".") + "." for run in result.runs if run.error is not None]
+    failed = [f"{label}: {error}".rstrip(".") + "." for label, error in errors.items()]
     return [*(says for _, says in sorted(lines, key=lambda line: line[0])), *failed]
 
 
-def headline_values(run: Run) -> tuple[float, ...]:
+def headline_values(run: Outcome) -> tuple[float, ...]:
     """Return the run's values of the headline's ranks, up to the first that is unknown; () without a plan."""
     values: list[float] = []
     for metric in run.system.ranks:
@@ -200,7 +200,7 @@ def headline_words(system: System, metrics: Mapping[str, float | None]) -> str:
     return _of_total(system, metrics, system.headline, system.plan.headline.verb)
 
 
-def _guarantees(run: Run) -> list[str]:
+def _guarantees(run: Outcome) -> list[str]:
     """Return what a plan guarantees: `guarantees 30 of 40.8 Gbit/s (73.5%) in every failure`."""
     verbs = run.system.plan.headline.guarantees
     return [
@@ -235,7 +235,7 @@ def _loss(system: System, name: str, lost: float) -> str:
     return phrase(system.plan.headline.losses[name], system.metric(name).text(lost))
 
 
-def proven_bounds(run: Run) -> tuple[float, ...]:
+def proven_bounds(run: Outcome) -> tuple[float, ...]:
     """Return the run's bounds of the headline's ranks where they are valid for all plans in truth, else ().
 
     The second one is valid for the plans that reach the first one.
@@ -248,7 +248,7 @@ def proven_bounds(run: Run) -> tuple[float, ...]:
     return (proof.bound,) if proof.metric == names[0] and proof.bound is not None else ()
 
 
-def tightest_bounds(runs: Sequence[Run]) -> tuple[float, ...]:
+def tightest_bounds(runs: Sequence[Outcome]) -> tuple[float, ...]:
     """Return the tightest of all runs' bounds of the headline's ranks; () where there is none."""
     tightest: tuple[float, ...] = ()
     for run in runs:
@@ -259,7 +259,7 @@ def tightest_bounds(runs: Sequence[Run]) -> tuple[float, ...]:
     return tightest
 
 
-def _headline(run: Run, values: Sequence[float], bounds: Sequence[float]) -> str:
+def _headline(run: Outcome, values: Sequence[float], bounds: Sequence[float]) -> str:
     """Return what a plan reaches in each rank, and what is proven of it."""
     headline, (first, *others) = run.system.plan.headline, run.system.ranks
     says = headline_words(run.system, run.metrics)
@@ -286,7 +286,7 @@ def _headline(run: Run, values: Sequence[float], bounds: Sequence[float]) -> str
     return says if bounds else says + _limited_proof(run, first)
 
 
-def _limited_proof(run: Run, first: Metric) -> str:
+def _limited_proof(run: Outcome, first: Metric) -> str:
     """Return what a run without a bound on all plans proves: for what it observes, or for some plans."""
     proof = run.proof
     if not run.omniscient:
@@ -299,7 +299,7 @@ def _limited_proof(run: Run, first: Metric) -> str:
     return f"; {_possible(proof.bound, first)} for {proof.bound_scope}"
 
 
-def _others(best: Run, others: Sequence[Run]) -> list[str]:
+def _others(best: Outcome, others: Sequence[Outcome]) -> list[str]:
     """Return the sentences on all designs but the best: the same, the next and the last."""
     same = [run for run in others if not _differ(run, best) and _all_losses(run) in ([], _all_losses(best))]
     same = [run for run in same if _breaks_required(run) == _breaks_required(best)]
@@ -318,12 +318,12 @@ def _others(best: Run, others: Sequence[Run]) -> list[str]:
     return lines
 
 
-def _has_failure_figures(run: Run) -> bool:
+def _has_failure_figures(run: Outcome) -> bool:
     """Return whether it is known what the run's plan keeps in failures."""
     return any(run.metrics.get(name) is not None for name in run.system.plan.headline.in_failures)
 
 
-def _in_failures(runs: Sequence[Run]) -> list[Sentence]:
+def _in_failures(runs: Sequence[Outcome]) -> list[Sentence]:
     """Return a sentence for each figure of what plans keep in failures: all designs, the best first.
 
     Designs with the same figure are named together; the figure of a single design needs no name. What a
@@ -355,7 +355,7 @@ def _ends(parts: Sequence[str]) -> list[str]:
     return [*parts[: MOST_NAMES - 2], "...", parts[-1]]
 
 
-def _ignored_limits(runs: Sequence[Run]) -> list[str]:
+def _ignored_limits(runs: Sequence[Outcome]) -> list[str]:
     """Return a sentence for the designs that do not consider the same limits of the problem."""
     labels: dict[str, list[str]] = {}
     for run in runs:
@@ -367,11 +367,11 @@ def _ignored_limits(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def _ignored_by(run: Run) -> str:
+def _ignored_by(run: Outcome) -> str:
     return run.entry.design.ignores(run.problem, run.entry.parameters)
 
 
-def _with_losses(run: Run) -> str:
+def _with_losses(run: Outcome) -> str:
     """Return what a design reaches and loses: `ecmp delivers 229 Gbit/s and loses 1.2 Gbit/s on 3 links`."""
     headline, metrics, values = run.system.plan.headline, run.system.ranks, headline_values(run)
     says = phrase(headline.verb, metrics[0].text(values[0]))
@@ -380,13 +380,13 @@ def _with_losses(run: Run) -> str:
     return f"{run.label} " + " and ".join([*_worst_losses(run), says, *_losses(run)])
 
 
-def _worst_losses(run: Run) -> list[str]:
+def _worst_losses(run: Outcome) -> list[str]:
     """Return the losses that the headline metric would hide, in words: `gives nothing to 2 tenants`."""
     lost = run.system.losses(run.metrics)
     return [_loss(run.system, name, lost[name]) for name in run.system.plan.headline.worst if name in lost]
 
 
-def _losses(run: Run, bounds: Sequence[float] = ()) -> list[str]:
+def _losses(run: Outcome, bounds: Sequence[float] = ()) -> list[str]:
     """Return what users lose by a plan beside `Headline.worst`: `loses 1.9 Gbit/s on 3 overloaded links`.
 
     bounds  of the headline's ranks that are valid in truth: they may say how much of it every plan loses
@@ -410,7 +410,7 @@ def _losses(run: Run, bounds: Sequence[float] = ()) -> list[str]:
     return [*([f"has {broken}"] if broken else []), *lines]
 
 
-def _losses_beyond_unservable(run: Run, lost: Mapping[str, float]) -> dict[str, float]:
+def _losses_beyond_unservable(run: Outcome, lost: Mapping[str, float]) -> dict[str, float]:
     """Return the losses without those of demands that no plan can serve, which a verdict says first."""
     amounts = run.system.plan.headline.unservable_losses
     said = amounts(run.problem) if amounts is not None and run.problem is not None else {}
@@ -418,11 +418,11 @@ def _losses_beyond_unservable(run: Run, lost: Mapping[str, float]) -> dict[str, 
     return {name: value for name, value in more.items() if value > SAME * said.get(name, 0.0)}
 
 
-def _all_losses(run: Run) -> list[str]:
+def _all_losses(run: Outcome) -> list[str]:
     return [*_worst_losses(run), *_losses(run)]
 
 
-def _lost_by_all(run: Run, name: str, lost: float, bounds: Sequence[float]) -> str:
+def _lost_by_all(run: Outcome, name: str, lost: float, bounds: Sequence[float]) -> str:
     """Return how much of a loss every plan has, where it is what the headline metric lacks of its total."""
     first, total = run.system.headline, run.metrics.get(run.system.plan.headline.total)
     value = run.metrics.get(first.name)
@@ -435,7 +435,7 @@ def _lost_by_all(run: Run, name: str, lost: float, bounds: Sequence[float]) -> s
     return f", at least {first.text(unavoidable)} of it in every plan"
 
 
-def _losing_groups(run: Run, metric: str, lost: float) -> str:
+def _losing_groups(run: Outcome, metric: str, lost: float) -> str:
     """Return which groups lose: `, all of class bulk`; nothing where there are no groups, or all lose."""
     parts = run.breakdown
     if parts is None or metric not in parts.frame or len(parts.frame) < 2:
@@ -447,7 +447,7 @@ def _losing_groups(run: Run, metric: str, lost: float) -> str:
     return f", all of {noun} {few(losing)}"
 
 
-def _fallbacks(run: Run) -> list[str]:
+def _fallbacks(run: Outcome) -> list[str]:
     """Return what is served in a worse way than wished: `uses unicast for 3 groups`."""
     return [
         phrase(verb, run.system.metric(name).text(value))
@@ -467,7 +467,7 @@ def _possible(bound: float, metric: Metric) -> str:
     return f"{limit} {metric.text(bound)} {verb} possible"
 
 
-def _missing(run: Run) -> str:
+def _missing(run: Outcome) -> str:
     if run.error is not None:
         return f"no plan: {str(run.error).removeprefix(f'{run.label}: ')}".rstrip(".")
     bounds, metric = proven_bounds(run), run.system.headline
@@ -482,12 +482,12 @@ def _missing(run: Run) -> str:
     return "; ".join([f"a plan without {metric.words}", *loss_words(run.system, run.metrics)])
 
 
-def _breaks_required(run: Run) -> bool:
+def _breaks_required(run: Outcome) -> bool:
     """Return whether a plan violates a constraint that none may violate at any gain."""
     return any(one.limit in run.system.plan.headline.required for one in run.constraints.violated)
 
 
-def _rank(run: Run) -> tuple[float, ...]:
+def _rank(run: Outcome) -> tuple[float, ...]:
     """Return a key that sorts plans, the best one first; designs that differ by rounding are equal.
 
     What the headline metric would hide comes first: the mean of few coflows is no better than that of all.
@@ -500,7 +500,7 @@ def _rank(run: Run) -> tuple[float, ...]:
     )
 
 
-def _differ(one: Run, other: Run) -> bool:
+def _differ(one: Outcome, other: Outcome) -> bool:
     return bool(compare_ranks(one.system.ranks, headline_values(one), headline_values(other), SAME))
 
 

@@ -9,7 +9,7 @@ from planner.contract.design import observe_all
 from planner.contract.parameters import Parameter, parameters_of
 from planner.contract.synonyms import other_names
 from planner.contract.system import System
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.contract.units import is_per_unit, unit_of
 
 

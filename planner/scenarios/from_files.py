@@ -23,12 +23,7 @@ from planner.io.table_files import suffix_of
 from planner.scenarios.adjusted_problems import adjust_problem
 from planner.scenarios.catalogue import find_system
 from planner.scenarios.commands import value_text
-from planner.scenarios.read_columns import (
-    ReadColumn,
-    assume_entries,
-    assume_units,
-    list_read_columns,
-)
+from planner.scenarios.read_columns import ReadColumn, assume_entries, assume_units, list_read_columns
 from planner.scenarios.sheet_choice import (
     OPTION,
     check_names,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.contract.columns import ColumnMatch, format_factor
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.contract.units import Unit, split_unit, unit_of
 from planner.io.matrices import find_entry_unit, read_ends
 from planner.io.recognition import Mappings, Sheet, match_sheet

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import tomli_w
 
+from planner.backends.registry import name_faults
 from planner.contract.design import Design
 from planner.contract.parameters import check_parameters
 from planner.contract.problem import Series
@@ -422,6 +423,8 @@ def _read_options(raw: Any) -> tuple[Options, list[str]]:
     valid = {key: value for key, value in raw.items() if key in OPTION_NAMES}
     values, more = check_parameters(Options, valid, where="solver", what="the solver")
     faults += more
+    if "backend" in values:
+        faults += [f"solver.backend: {fault}" for fault in name_faults(str(values["backend"]))]
     try:
         return Options(**values), faults
     except InputError as error:

@@ -15,7 +15,7 @@ from planner.scenarios.catalogue import find_system, system_names
 
 if TYPE_CHECKING:
     from planner.contract.system import System
-    from planner.contract.tables import Table
+    from planner.contract.table import Table
 
 OPTION: Final = "--column"
 """Option that maps a column, in advice."""

@@ -20,7 +20,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from planner import __version__
 from planner.backends.registry import declared_capabilities
 from planner.contract.parameters import Parameter, parameters_of
 from planner.contract.system import System
@@ -30,6 +29,7 @@ from planner.options import Options
 from planner.scenarios.catalogue import distribution
 from planner.scenarios.scenario import Entry, Scenario, from_document
 from planner.scenarios.sources import path_entries
+from planner.version import __version__
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

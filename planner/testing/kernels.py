@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from planner import clock
-from planner.compiled import Kernel, count_elements
+from planner.kernels import Kernel, count_elements
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ import pandas as pd
 
 from planner.arrays import Bools, Floats
 from planner.contract.system import System
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.contract.units import is_per_unit, unit_of
 from planner.errors import InputError
 from planner.options import Options

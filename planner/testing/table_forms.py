@@ -17,7 +17,8 @@ from planner.contract.end_columns import ENDS, LINK_ENDS, OTHER_NAMES, WITH_WORD
 from planner.contract.parameters import parameters_of
 from planner.contract.synonyms import other_names
 from planner.contract.system import System
-from planner.contract.tables import Table, digest
+from planner.contract.table import Table
+from planner.contract.tables import digest
 from planner.contract.units import Dimension, Unit, find_units, is_per_unit, unit_of
 from planner.testing.bounds import check_bounds, check_optimum
 from planner.testing.cases import Cases, Runs, faults_of, faults_of_tables, has_name

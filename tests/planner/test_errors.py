@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.errors import did_you_mean, is_close
 from planner.scenarios.catalogue import find_system, system_names
 

@@ -12,7 +12,7 @@ import streamlit as st
 from planner.contract.drawing import NetworkMap
 from planner.contract.questions import OpenQuestion
 from planner.contract.system import System
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.contract.units import symbols_like
 from planner.errors import InputError
 from planner.formatting import sizes

@@ -21,7 +21,8 @@ from planner.contract.notes import doubts_of, make_with_notes
 from planner.contract.plausibility import find_disproportions, find_unusual
 from planner.contract.questions import OpenQuestion
 from planner.contract.system import System
-from planner.contract.tables import Table, digest
+from planner.contract.table import Table
+from planner.contract.tables import digest
 from planner.contract.units import Unit
 from planner.errors import InputError
 from planner.formatting import sizes

@@ -90,7 +90,7 @@ def _picture(folder: Path, label: str) -> Drawing:
     from planner.runs.verdict import best_run
 
     result = comparisons.load(folder)
-    run = next((one for one in result.runs if one.label == label), None) or best_run(result)
+    run = next((one for one in result.runs if one.label == label), None) or best_run(result.runs)
     draw = result.system.plan.draw
     drawings = [] if run is None or run.plan is None or draw is None else draw(run.problem, run.plan)
     if not drawings:

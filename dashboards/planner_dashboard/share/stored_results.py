@@ -19,13 +19,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from planner import __version__
 from planner.contract.design import Decision
 from planner.contract.plan import Violations
 from planner.contract.proof import LevelProof, Proof, RankProof, Status
 from planner.errors import InputError, PlannerError, SolverFailure
 from planner.io.file_replacement import replace_folder
 from planner.scenarios.confinement import copy_confined
+from planner.version import __version__
 from planner_dashboard import comparisons
 from planner_dashboard.question import Question, form_fields, unchanged_scenario
 

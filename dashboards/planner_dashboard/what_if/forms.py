@@ -12,13 +12,7 @@ from planner.contract.parameters import Parameter, parameters_of
 from planner.scenarios.scenario import Scenario
 from planner.scenarios.shipped import scenario_names
 from planner_dashboard import fields
-from planner_dashboard.question import (
-    SOLVER_OPTIONS,
-    UPLOADED,
-    Question,
-    field_value,
-    form_fields,
-)
+from planner_dashboard.question import SOLVER_OPTIONS, UPLOADED, Question, field_value, form_fields
 from planner_dashboard.what_if import history
 
 DEFAULT_DESIGNS: Final = 3

@@ -11,12 +11,7 @@ import streamlit as st
 from planner.errors import PlannerError
 from planner.scenarios.scenario import Scenario
 from planner_dashboard import session, upgrades, worker
-from planner_dashboard.question import (
-    FIRST_SCENARIO,
-    Question,
-    form_fields,
-    unchanged_scenario,
-)
+from planner_dashboard.question import FIRST_SCENARIO, Question, form_fields, unchanged_scenario
 from planner_dashboard.share import stored_results
 from planner_dashboard.what_if import changes, details, element, forms, headline, history, picture, pins
 from planner_dashboard.what_if.history import History

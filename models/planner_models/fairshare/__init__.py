@@ -79,7 +79,7 @@ from planner_models.fairshare.plan.plan import PLAN_TABLES, Sharing, from_tables
 from planner_models.fairshare.problem.adjustments import adjust
 from planner_models.fairshare.problem.generators import PRESETS, sample
 from planner_models.fairshare.problem.problem import SharedStore
-from planner_models.fairshare.problem.tables import OPTIONAL_TABLES, TABLES
+from planner_models.fairshare.problem.schema import OPTIONAL_TABLES, TABLES
 from planner_models.fairshare.published.targets import TARGETS
 from planner_models.fairshare.simulation.study import SIMULATION
 

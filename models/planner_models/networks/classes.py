@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table, file_name, report_unknown_names
+from planner.contract.table import Table, label, number
+from planner.contract.tables import file_name, report_unknown_names
 from planner.errors import InputError
 
 MOST_PRIORITY: Final = 1000

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Ints
-from planner.contract.column_kinds import label, number
+from planner.contract.table import label, number
 from planner.contract.tables import file_name, report_unknown_names, row_name, shorten_faults
 from planner_models.networks import table_names
 

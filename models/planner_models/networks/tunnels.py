@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.column_kinds import label
+from planner.contract.table import label
 from planner.contract.tables import abbreviate
 from planner.errors import did_you_mean
 from planner_models.networks.node_lists import LinkNames, RowFaults, parse_nodes, parse_numbers

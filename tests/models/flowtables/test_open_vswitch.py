@@ -13,7 +13,7 @@ from planner_models.flowtables import SYSTEM, FlowTables
 from planner_models.flowtables.designs.reactive import MASKS_OF_MISSES
 from planner_models.flowtables.plan.check import classify_headers, follow
 from planner_models.flowtables.problem import generators
-from planner_models.flowtables.problem.fields import ARP, WITH_PORTS, Layout
+from planner_models.flowtables.problem.fields import WITH_PORTS, Layout
 from planner_models.flowtables.problem.openflow import (
     format_cube,
     format_rules,
@@ -21,6 +21,7 @@ from planner_models.flowtables.problem.openflow import (
     read_rules,
     translate_header,
 )
+from planner_models.flowtables.problem.values import ARP
 from tests.models.flowtables.open_vswitch import BRIDGE, INPUT, IS_THERE, Switch, start_switch
 
 pytestmark = [

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from planner.backends.dispatch import solve
+from planner.backends.linear_program import LinearProgram
 from planner.backends.registry import (
     backend_names,
     declared_capabilities,
@@ -46,7 +48,7 @@ def test_planners_own_backends_join_by_entry_point() -> None:
 def test_a_wrong_name_is_refused_with_the_nearest(name: str, fault: str) -> None:
     assert name_faults(name) == [fault]
     with pytest.raises(InputError) as refusal:
-        Options(backend=name)
+        solve(LinearProgram.build(cost=[1.0]), Options(backend=name))
     assert refusal.value.faults == (f"backend: {fault}",)
 
 
@@ -85,17 +87,18 @@ def version(solver):
 """
 
 USE = """
+from planner.backends.dispatch import solve
 from planner.backends.doctor import diagnose
+from planner.backends.linear_program import LinearProgram
 from planner.errors import InputError
 from planner.options import Options
 from planner.testing import check_backend
 
-Options(backend="stranger")
 check_backend("stranger")
 print(next(one for one in diagnose() if one.backend == "stranger"))
 for name in ("strange", "broken", "other"):
     try:
-        Options(backend=name)
+        solve(LinearProgram.build(cost=[1.0]), Options(backend=name))
     except InputError as error:
         print(error)
 """

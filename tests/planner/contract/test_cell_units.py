@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from planner.contract.cell_units import read_amounts, unclear_unit
-from planner.contract.column_kinds import label, number
 from planner.contract.columns import match_columns
 from planner.contract.notes import observe_notes
-from planner.contract.tables import Table, validate
+from planner.contract.table import Table, label, number
+from planner.contract.tables import validate
 from planner.errors import InputError
 
 TABLE = Table(

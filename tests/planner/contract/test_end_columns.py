@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.contract.column_kinds import label, number
 from planner.contract.columns import match_columns
-from planner.contract.tables import Table
+from planner.contract.table import Table, label, number
 
 LINKS = Table(
     name="links",

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from planner.contract.column_kinds import number, window
 from planner.contract.notes import observe_notes
 from planner.contract.periods import describe_empty, describe_labels, natural_order
-from planner.contract.tables import Table, validate
+from planner.contract.table import Table, number, window
+from planner.contract.tables import validate
 from planner.errors import InputError
 
 TABLE = Table(name="t", about="", columns={"window": window("w"), "v": number("v")})

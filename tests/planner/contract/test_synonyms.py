@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from planner.contract.column_kinds import label, number
 from planner.contract.columns import match_columns, resolve_column
 from planner.contract.synonyms import is_called, names_called
-from planner.contract.tables import Table
+from planner.contract.table import Table, label, number
 
 LINKS = Table(
     name="links",

@@ -14,24 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import pandas as frames
 
 from planner.contract import tables
-from planner.contract.column_kinds import choice, label, number
-from planner.contract.tables import (
-    Table,
-    collect_tables,
-    digest,
-    is_valid,
-    row_name,
-    validate,
-    validate_tables,
-)
+from planner.contract.table import Table, choice, label, number
+from planner.contract.tables import collect_tables, digest, is_valid, row_name, validate, validate_tables
 from planner.errors import InputError
 from planner.io.layout import Layout, TableFile
-from planner.io.table_files import (
-    find_tables,
-    read_table,
-    read_tables,
-    write_table,
-)
+from planner.io.table_files import find_tables, read_table, read_tables, write_table
 from planner.io.text_files import read_text
 
 PARTS = Table(

@@ -8,14 +8,7 @@ import json
 import pytest
 
 from planner.contract.design import Mechanism
-from planner.coordination.design_space import (
-    Information,
-    Resources,
-    Separation,
-    recommend,
-    review,
-    table_1_1,
-)
+from planner.coordination.design_space import Information, Resources, Separation, recommend, review, table_1_1
 from planner.errors import InputError
 from planner.scenarios.catalogue import find_system
 from tests.commands import planner

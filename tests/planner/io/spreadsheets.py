@@ -10,7 +10,7 @@ from typing import Any, Final
 import openpyxl
 import pandas as pd
 
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.contract.units import is_per_unit, unit_of
 from planner.scenarios.catalogue import find_system
 

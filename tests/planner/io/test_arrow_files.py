@@ -15,8 +15,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table
+from planner.contract.table import Table, label, number
 from planner.errors import InputError
 from planner.io import arrow_files
 from planner.io.arrow_files import arrow_columns, measure_arrow, read_parquet_parts

@@ -11,12 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.io.file_replacement import (
-    remove_partial_folders,
-    replace_file,
-    replace_folder,
-    replace_text,
-)
+from planner.io.file_replacement import remove_partial_folders, replace_file, replace_folder, replace_text
 from tests.commands import planner
 
 

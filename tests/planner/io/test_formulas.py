@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table, validate
+from planner.contract.table import Table, label, number
+from planner.contract.tables import validate
 from planner.io.formulas import may_be_formula, quote_formulas, unquote_formulas
 from planner.io.table_files import export_table, read_table, write_table, write_workbook
 from planner_dashboard.own_data.limits import active_cells

@@ -14,9 +14,8 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from planner.contract.column_kinds import label, number, window
 from planner.contract.notes import observe_notes
-from planner.contract.tables import Table
+from planner.contract.table import Table, label, number, window
 from planner.errors import InputError
 from planner.io.json_files import json_columns
 from planner.io.layout import Layout, TableFile

@@ -9,7 +9,7 @@ import openpyxl
 import pytest
 
 from planner.contract.notes import observe_notes
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.errors import InputError
 from planner.io.recognition import list_sheets, read_as
 from planner.io.table_files import read_table

@@ -20,11 +20,7 @@ from planner.io.layout import Layout, TableFile
 from planner.io.table_files import find_tables, locate_tables, read_table, read_tables
 from planner.io.workbooks import write_sheets
 from planner.scenarios.catalogue import find_system
-from tests.planner.io.hostile_files import (
-    write_bomb,
-    write_entity,
-    write_feather_of_far_texts,
-)
+from tests.planner.io.hostile_files import write_bomb, write_entity, write_feather_of_far_texts
 from tests.planner.io.spreadsheets import OLD_EXCEL, Content, ods, sheet, table_of
 
 PLAIN: Final = "tail,head,capacity_mbps\na,b,1500\nb,a,2000\n"

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table
+from planner.contract.table import Table, label, number
 from planner.runs.plan_diff import compare_plans
 
 KEYED = Table(

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.compiled import COMPILE_S_PER_BYTE, Kernel, inner, kernels, njit, run_small_in_python
+from planner.compiled import inner, njit, run_small_in_python
 from planner.errors import PlannerError
+from planner.kernels import COMPILE_S_PER_BYTE, Kernel, kernels
 from planner.runs.evaluation import evaluate
 from planner.scenarios.catalogue import find_system, system_names
 from planner.scenarios.scenario import Entry

@@ -22,7 +22,8 @@ from planner_models.analytics.designs.program import build_interval
 from planner_models.analytics.designs.program import build_model as build_program
 from planner_models.analytics.designs.shedding import SCOPE, fit_interval, leave_out
 from planner_models.analytics.plan.plan import Levels, make_plan
-from planner_models.analytics.problem.problem import Analytics, find_rows
+from planner_models.analytics.problem.problem import Analytics
+from planner_models.analytics.problem.tables import find_rows
 
 MOST_BINARIES: Final = 400  # choices of an interval up to which "auto" also solves its integer program
 EXACT_GAP: Final = 1e-6

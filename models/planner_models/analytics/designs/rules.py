@@ -14,7 +14,8 @@ from planner.search.deadline import Deadline
 from planner_models.analytics.designs.decision import decide
 from planner_models.analytics.plan.answers import find_loads
 from planner_models.analytics.plan.plan import Levels
-from planner_models.analytics.problem.problem import Analytics, find_rows
+from planner_models.analytics.problem.problem import Analytics
+from planner_models.analytics.problem.tables import find_rows
 
 HEADROOM: Final = 0.95
 

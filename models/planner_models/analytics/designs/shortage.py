@@ -8,7 +8,8 @@ from planner.arrays import Floats, Ints
 from planner.compiled import kernel, run_small_in_python
 from planner.formatting import amount
 from planner_models.analytics.designs.choices import Interval
-from planner_models.analytics.problem.problem import BYTES_PER_MBIT, Analytics
+from planner_models.analytics.problem.problem import Analytics
+from planner_models.analytics.problem.tables import BYTES_PER_MBIT
 
 
 def explain_shortage(problem: Analytics, interval: Interval, k: int, *, must_answer: bool) -> str | None:

@@ -13,7 +13,8 @@ from planner_models.analytics.plan.answers import Loads, find_answers, find_load
 from planner_models.analytics.plan.metrics import find_timely_value
 from planner_models.analytics.plan.plan import Levels, read_levels
 from planner_models.analytics.problem.generators import finest_bytes
-from planner_models.analytics.problem.problem import BYTES_PER_MBIT, Analytics
+from planner_models.analytics.problem.problem import Analytics
+from planner_models.analytics.problem.tables import BYTES_PER_MBIT
 
 MOST_BARS: Final = 20
 

@@ -11,7 +11,8 @@ from planner.arrays import Bools, Ints, read_only
 from planner.compiled import kernel, run_small_in_python
 from planner.contract.tables import file_name
 from planner.errors import PlanRejected
-from planner_models.analytics.problem.problem import Analytics, find_rows, name_rows
+from planner_models.analytics.problem.problem import Analytics, name_rows
+from planner_models.analytics.problem.tables import find_rows
 
 DATACENTER, POP = "datacenter", "pop"
 PLACES: Final = (DATACENTER, POP)

@@ -11,13 +11,13 @@ import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints, read_only
 from planner.compiled import kernel, run_small_in_python
-from planner.contract.column_kinds import choice, label, number
-from planner.contract.tables import Table
+from planner.contract.table import Table, choice, label, number
 from planner.errors import PlanRejected
 from planner_models.analytics.plan.answers import find_answers, follow_sources
 from planner_models.analytics.plan.merging import PLACES, tabulate_merged
-from planner_models.analytics.problem.problem import Analytics, find_rows, name_rows
+from planner_models.analytics.problem.problem import Analytics, name_rows
 from planner_models.analytics.problem.schema import MOST_INTERVALS, MOST_USD
+from planner_models.analytics.problem.tables import find_rows
 
 MOST_GB: Final = 1e12
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from planner.contract.tables import Table, validate
+from planner.contract.table import Table
+from planner.contract.tables import validate
 from planner.errors import InputError
 from planner_models.analytics.plan.backfill import tabulate_kept
 from planner_models.analytics.plan.merging import tabulate_merged
@@ -24,7 +25,8 @@ from planner_models.analytics.plan.plan import (
     refuse,
     tabulate_answers,
 )
-from planner_models.analytics.problem.problem import Analytics, find_rows
+from planner_models.analytics.problem.problem import Analytics
+from planner_models.analytics.problem.tables import find_rows
 
 
 def from_tables(problem: Analytics, tables: Mapping[str, pd.DataFrame]) -> Levels:

@@ -9,8 +9,9 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
-from planner_models.analytics.problem.problem import BYTES_PER_MBIT, Analytics
+from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.schema import COARSEST, SUM, WORST
+from planner_models.analytics.problem.tables import BYTES_PER_MBIT
 
 NIGHT: Final = 0.3  # records of the quietest hour over those of the busiest
 RECORD_NOISE: Final = 0.1  # standard deviation of the logarithm of a site's records

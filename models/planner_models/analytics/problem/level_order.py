@@ -11,7 +11,7 @@ from planner.arrays import Bools
 from planner_models.analytics.problem.schema import BUCKETS, COARSEST, INTERVAL, SUM
 
 if TYPE_CHECKING:
-    from planner_models.analytics.problem.problem import Analytics
+    from planner_models.analytics.problem.tables import QueryTables
 
 NESTED: Final = (INTERVAL, BUCKETS)
 """Operators whose data only becomes coarser in whole multiples: seconds of an interval, buckets joined."""
@@ -27,14 +27,14 @@ def is_finer(operator: str, fine: float, coarse: float) -> bool:
     return divides(fine, coarse) if operator == INTERVAL else divides(coarse, fine)
 
 
-def find_refinements(problem: Analytics) -> Bools:
+def find_refinements(problem: QueryTables) -> Bools:
     """Return whether data of level l can make an answer of level z, (Q, L, L) by query, l and z.
 
     Where the answer is at the coarsest level of any site, levels are steps of one list: each can be made
     into all later ones, but intervals and buckets only into whole multiples. Where the worst error counts,
     a level can make every answer of no more value. Where sites add up, a level only makes its own answer.
 
-    source  "Making Every Bit Count in Wide-Area Analytics" (Rabkin et al. 2013), section 4
+    source  "Making Every Bit Count in Wide-Area QueryTables" (Rabkin et al. 2013), section 4
     """
     rows = problem.level_rows
     found = np.zeros((*rows.shape, rows.shape[1]), dtype=bool)

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table
+from planner.contract.table import Table, label, number
 from planner.errors import InputError, did_you_mean
 from planner.io.table_files import read_table
 from planner_models.analytics.problem import generators

@@ -13,10 +13,10 @@ from planner.contract.tables import row_name
 from planner.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from planner_models.analytics.problem.problem import Analytics
+    from planner_models.analytics.problem.tables import QueryTables
 
 
-def find_asked(problem: Analytics) -> Bools:
+def find_asked(problem: QueryTables) -> Bools:
     """Return whether each query has an answer in each interval, (K, Q): ad hoc ones only where asked."""
     asked = np.ones((len(problem.interval_numbers), len(problem.query_names)), dtype=bool)
     if problem.ad_hoc is not None and len(problem.ad_hoc):
@@ -28,7 +28,7 @@ def find_asked(problem: Analytics) -> Bools:
     return asked
 
 
-def find_stored(problem: Analytics) -> tuple[Ints, Floats]:
+def find_stored(problem: QueryTables) -> tuple[Ints, Floats]:
     """Return the ad hoc queries (A,), and the records and cells that each reads at each site, (2, S, A).
 
     These are of all intervals from `since` to the one in which it is asked.
@@ -49,7 +49,7 @@ def find_stored(problem: Analytics) -> tuple[Ints, Floats]:
     return query, np.array(found)
 
 
-def find_sources(problem: Analytics) -> Ints:
+def find_sources(problem: QueryTables) -> Ints:
     """Return the query whose data answers each query, (Q,); -1 where a query has data of its own."""
     source = np.full(len(problem.query_names), -1, dtype=np.int64)
     if problem.shares is not None and len(problem.shares):
@@ -58,20 +58,20 @@ def find_sources(problem: Analytics) -> Ints:
     return source
 
 
-def find_followed(problem: Analytics) -> Ints:
+def find_followed(problem: QueryTables, source_of: Ints, refines: Bools) -> Ints:
     """Return the level of a query that an answer of its source at each level gives, (Q, L); -1 for none.
 
     That is the level of most value whose name is a level of the source that the answer can be made into.
     """
     followed = np.full(problem.level_rows.shape, -1, dtype=np.int64)
-    for query in np.flatnonzero(problem.source_of >= 0).tolist():
-        source = int(problem.source_of[query])
+    for query in np.flatnonzero(source_of >= 0).tolist():
+        source = int(source_of[query])
         names = problem.level_names[source]
         for level in range(len(names)):
             best = -1.0
             for own, name in enumerate(problem.level_names[query]):
                 makes = problem.is_none[query, own] or (
-                    name in names and problem.refines[source, level, names.index(name)]
+                    name in names and refines[source, level, names.index(name)]
                 )
                 value = problem.value_share[query, own]
                 if makes and problem.may_answer[query, own] and value > best:
@@ -79,20 +79,20 @@ def find_followed(problem: Analytics) -> Ints:
     return followed
 
 
-def find_level_values(problem: Analytics) -> Floats:
+def find_level_values(problem: QueryTables, source_of: Ints, followed: Ints) -> Floats:
     """Return the value of an answer at each level, with the queries that it answers too, (Q, L), USD.
 
     -inf where one of these has no level that it allows.
     """
     value = problem.value_usd[:, None] * problem.value_share
-    for query in np.flatnonzero(problem.source_of >= 0).tolist():
-        level = problem.followed[query]
+    for query in np.flatnonzero(source_of >= 0).tolist():
+        level = followed[query]
         more = problem.value_usd[query] * problem.value_share[query, level]
-        value[problem.source_of[query]] += np.where(level >= 0, more, -np.inf)
+        value[source_of[query]] += np.where(level >= 0, more, -np.inf)
     return np.asarray(np.where(problem.level_rows >= 0, value, 0.0))
 
 
-def find_reuse_faults(problem: Analytics) -> Iterator[str]:
+def find_reuse_faults(problem: QueryTables) -> Iterator[str]:
     """Yield faults of tables `ad_hoc` and `shares`, each with its row, value and rule."""
     yield from _find_ad_hoc_faults(problem)
     shares = problem.shares
@@ -108,7 +108,7 @@ def find_reuse_faults(problem: Analytics) -> Iterator[str]:
         yield from _find_share_faults(problem, shares)
 
 
-def _find_ad_hoc_faults(problem: Analytics) -> Iterator[str]:
+def _find_ad_hoc_faults(problem: QueryTables) -> Iterator[str]:
     frame = problem.ad_hoc
     if frame is None or not len(frame):
         return
@@ -125,7 +125,7 @@ def _find_ad_hoc_faults(problem: Analytics) -> Iterator[str]:
             yield f"{where}: '{name}' is in table backfill, must not be: its answer is not improved later"
 
 
-def _find_share_faults(problem: Analytics, shares: pd.DataFrame) -> Iterator[str]:
+def _find_share_faults(problem: QueryTables, shares: pd.DataFrame) -> Iterator[str]:
     derived = set(shares["query"].astype(str))
     columns = {
         column: dict(zip(problem.query_names, problem.queries[column].astype(str), strict=True))
@@ -154,7 +154,7 @@ def _find_share_faults(problem: Analytics, shares: pd.DataFrame) -> Iterator[str
         yield from _find_unknown_levels(problem, where, query, uses)
 
 
-def _find_unknown_levels(problem: Analytics, where: str, query: str, uses: str) -> Iterator[str]:
+def _find_unknown_levels(problem: QueryTables, where: str, query: str, uses: str) -> Iterator[str]:
     own, other = (problem.query_names.index(name) for name in (query, uses))
     for place, name in enumerate(problem.level_names[own]):
         if not problem.is_none[own, place] and name not in problem.level_names[other]:

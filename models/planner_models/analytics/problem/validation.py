@@ -27,13 +27,13 @@ from planner_models.analytics.problem.schema import (
 )
 
 if TYPE_CHECKING:
-    from planner_models.analytics.problem.problem import Analytics
+    from planner_models.analytics.problem.tables import QueryTables
 
 MOST_CHOICES: Final = 200_000_000  # sites times queries times intervals
 NEEDS_PARAMETER: Final = (INTERVAL, SAMPLE, TOP_K, BUCKETS)
 
 
-def find_faults(problem: Analytics) -> Iterator[str]:
+def find_faults(problem: QueryTables) -> Iterator[str]:
     """Yield the faults of tables whose columns are valid, each with its row, value and rule."""
     choices = len(problem.sites) * len(problem.queries) * len(problem.intervals)
     if choices > MOST_CHOICES:
@@ -52,7 +52,7 @@ def find_faults(problem: Analytics) -> Iterator[str]:
     yield from faults or find_reuse_faults(problem)
 
 
-def _find_unknown_names(problem: Analytics) -> Iterator[str]:
+def _find_unknown_names(problem: QueryTables) -> Iterator[str]:
     known = {
         "site": (set(problem.sites["site"]), "no site"),
         "pop": (set(problem.pops["pop"]), "no point of presence"),
@@ -77,7 +77,7 @@ def _find_unknown_names(problem: Analytics) -> Iterator[str]:
         )
 
 
-def _find_faulty_times(problem: Analytics) -> Iterator[str]:
+def _find_faulty_times(problem: QueryTables) -> Iterator[str]:
     intervals = problem.intervals.sort_values("interval", kind="stable")
     start, length = intervals["start_s"].to_numpy(float), intervals["length_s"].to_numpy(float)
     early = np.flatnonzero(np.abs(start[1:] - (start + length)[:-1]) > 1e-6) + 1
@@ -107,7 +107,7 @@ def _find_faulty_times(problem: Analytics) -> Iterator[str]:
     )
 
 
-def describe_empty_intervals(problem: Analytics) -> str | None:
+def describe_empty_intervals(problem: QueryTables) -> str | None:
     """Return a warning that names intervals of which table `volume` has no row; None where it has all."""
     present = set(problem.volume["interval"])
     empty = [f"{number:g}" for number in problem.interval_numbers.tolist() if number not in present]
@@ -118,7 +118,7 @@ def describe_empty_intervals(problem: Analytics) -> str | None:
     return f"warning: {where}: no site has a row of interval {shown}: read as no data; else add its rows"
 
 
-def report_unknown_intervals(problem: Analytics, frame: pd.DataFrame, table: str) -> list[str]:
+def report_unknown_intervals(problem: QueryTables, frame: pd.DataFrame, table: str) -> list[str]:
     """Return a fault for each row whose interval is not in table `intervals`."""
     unknown = np.flatnonzero(problem.find_intervals(frame) < 0).tolist()
     faults = [
@@ -128,7 +128,7 @@ def report_unknown_intervals(problem: Analytics, frame: pd.DataFrame, table: str
     return shorten_faults(faults, file_name(frame, table), "with an unknown interval", count=len(unknown))
 
 
-def _find_holes(problem: Analytics) -> Iterator[str]:
+def _find_holes(problem: QueryTables) -> Iterator[str]:
     frame = problem.bandwidth
     assert frame is not None
     counts = frame["link"].astype(str).value_counts(sort=False)
@@ -147,7 +147,7 @@ def _find_holes(problem: Analytics) -> Iterator[str]:
     )
 
 
-def _find_faulty_levels(problem: Analytics) -> Iterator[str]:
+def _find_faulty_levels(problem: QueryTables) -> Iterator[str]:
     levels = problem.levels
     where = file_name(levels, "levels")
     without = sorted(set(problem.query_names) - set(levels["query"].astype(str)))
@@ -232,7 +232,7 @@ def _warn_of_dominated(levels: pd.DataFrame, query: str, rows: list[int]) -> Non
             )
 
 
-def _find_faulty_exceptions(problem: Analytics) -> Iterator[str]:
+def _find_faulty_exceptions(problem: QueryTables) -> Iterator[str]:
     for table in ("merging", "policies", "pinned", "forbidden"):
         frame = getattr(problem, table)
         if frame is None or not len(frame):
@@ -265,7 +265,7 @@ def _find_faulty_exceptions(problem: Analytics) -> Iterator[str]:
         )
 
 
-def _find_unmergeable(problem: Analytics) -> Iterator[str]:
+def _find_unmergeable(problem: QueryTables) -> Iterator[str]:
     frame = problem.merging
     if frame is None or not len(frame):
         return
@@ -285,7 +285,7 @@ def _find_unmergeable(problem: Analytics) -> Iterator[str]:
     )
 
 
-def _find_faulty_policies(problem: Analytics) -> Iterator[str]:
+def _find_faulty_policies(problem: QueryTables) -> Iterator[str]:
     frame = problem.policies
     if frame is None or not len(frame):
         return

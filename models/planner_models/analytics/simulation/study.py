@@ -16,12 +16,7 @@ from planner.contract.simulation import Simulation, SimulationResult
 from planner.options import Options
 from planner_models.analytics.designs.rules import list_steps
 from planner_models.analytics.plan.answers import find_answers, find_loads, replay_queues
-from planner_models.analytics.plan.metrics import (
-    HEADLINE,
-    METRICS,
-    find_timely_value,
-    measure_levels,
-)
+from planner_models.analytics.plan.metrics import HEADLINE, METRICS, find_timely_value, measure_levels
 from planner_models.analytics.plan.plan import Levels, read_levels
 from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.simulation.queue_execution import Applied, QueueExecution, vary

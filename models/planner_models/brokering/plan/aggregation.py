@@ -19,11 +19,7 @@ import scipy.sparse as sp
 
 from planner import clock
 from planner.arrays import Bools, Floats, Ints
-from planner_models.brokering.plan.transportation import (
-    Relaxation,
-    TransportationProblem,
-    common_unit_mbps,
-)
+from planner_models.brokering.plan.transportation import Relaxation, TransportationProblem, common_unit_mbps
 
 ENOUGH_GAP: Final = 1e-5  # relative distance of cost and bound at which classes are not refined
 PARTS: Final = 8  # that a class is divided into

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.contract.column_kinds import Column, choice, label, number
-from planner.contract.tables import Table
+from planner.contract.table import Column, Table, choice, label, number
 
 MOST_CLIENTS: Final = 1_000_000_000  # of a row, and of all rows together
 LEAST_KBPS: Final = 1e-3

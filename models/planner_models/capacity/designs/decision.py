@@ -12,7 +12,8 @@ from planner.options import Options
 from planner_models.capacity.plan.metrics import measure
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.routing import make_plan
-from planner_models.capacity.problem.problem import FITS, CapacityPlanning
+from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.tables import FITS
 
 BUDGET_SCOPE: Final = "plans within the budget"
 EQUAL: Final = 1e-9

@@ -21,7 +21,8 @@ from planner_models.capacity.plan.metrics import measure
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.purchase_search import PurchaseSearch, serve_small_demands
 from planner_models.capacity.plan.routing import make_plan
-from planner_models.capacity.problem.problem import FITS, CapacityPlanning
+from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.tables import FITS
 
 GAP = 1e-4
 """Relative gap of the cost at which a plan counts as optimal, unless the user says otherwise."""

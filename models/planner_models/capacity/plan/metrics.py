@@ -16,7 +16,8 @@ from planner.formatting import amount
 from planner_models.capacity.plan.check import Evaluation, evaluate
 from planner_models.capacity.plan.classes import break_down_classes
 from planner_models.capacity.plan.plan import Purchases
-from planner_models.capacity.problem.problem import FITS, CapacityPlanning
+from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.tables import FITS
 
 MOST_FAILURES: Final = 20
 """Failures that a table shows, the worst first."""

@@ -10,13 +10,9 @@ import numpy as np
 from planner.arrays import Floats
 from planner.search.deadline import NEVER, Deadline
 from planner_models.capacity.plan.check import least_shed
-from planner_models.capacity.plan.routing import (
-    FlowProgram,
-    capacity_by_year,
-    down_links,
-    required_rate,
-)
-from planner_models.capacity.problem.problem import FITS, CapacityPlanning
+from planner_models.capacity.plan.routing import FlowProgram, capacity_by_year, down_links, required_rate
+from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.tables import FITS
 
 MOST_PROGRAMS = 4_000
 MOST_FLOWS = 4_000_000

@@ -17,8 +17,9 @@ from scipy.sparse.csgraph import breadth_first_order
 from planner.arrays import Bools, Floats, Ints
 from planner.errors import SolverFailure
 from planner_models.capacity.plan.plan import TRACE, Purchases, tabulate_purchases
-from planner_models.capacity.problem.problem import FITS, CapacityPlanning
+from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.schema import FLOWS, TUNNEL_FLOWS, UNSERVED
+from planner_models.capacity.problem.tables import FITS
 from planner_models.capacity.problem.tunnels import TunnelPaths
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from planner.contract.tables import file_name, row_name
 from planner.errors import InputError, did_you_mean
 from planner_models.capacity.problem.directions import settle_direction
 from planner_models.capacity.problem.failures import FailureSet, list_failures
-from planner_models.capacity.problem.problem import CapacityPlanning, Direction
+from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.schema import MOST_MODULES
+from planner_models.capacity.problem.tables import Direction
 
 MOST_YEARS = 30
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -15,7 +15,8 @@ from planner.contract.notes import add_note
 from planner.contract.questions import OpenQuestion
 from planner.contract.tables import file_name, row_name, shorten_faults
 from planner.errors import InputError
-from planner_models.capacity.problem.problem import CapacityPlanning, Direction, name_by_ends
+from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.tables import Direction, name_by_ends
 
 LINK_TABLES: Final = ("links", "candidates")
 NAMED_LINKS: Final = (("modules", "link"), ("failures", "member"))

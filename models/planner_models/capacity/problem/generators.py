@@ -13,7 +13,8 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.errors import InputError
 from planner_models import geonames, globe
-from planner_models.capacity.problem.problem import EARTH_RADIUS_KM, CapacityPlanning
+from planner_models.capacity.problem.problem import CapacityPlanning
+from planner_models.capacity.problem.tables import EARTH_RADIUS_KM
 
 if TYPE_CHECKING:
     import networkx as nx

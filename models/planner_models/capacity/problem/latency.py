@@ -12,12 +12,12 @@ from scipy.sparse.csgraph import dijkstra
 from planner.arrays import Floats
 
 if TYPE_CHECKING:
-    from planner_models.capacity.problem.problem import CapacityPlanning
+    from planner_models.capacity.problem.tables import PlanningTables
 
 LATENCY_TOLERANCE: Final = 1e-9  # relative; a path may be longer than its limit by rounding
 
 
-def effective_limits(problem: CapacityPlanning) -> Floats:
+def effective_limits(problem: PlanningTables) -> Floats:
     """Return the latency limit of each demand, ms, inf where no path without a circle can exceed it, (D,)."""
     limit = problem.max_latency_ms
     if not np.isfinite(limit).any():
@@ -31,7 +31,7 @@ def effective_limits(problem: CapacityPlanning) -> Floats:
 class FastPaths:
     """Finds all paths without a circle between two nodes within a latency limit."""
 
-    def __init__(self, problem: CapacityPlanning) -> None:
+    def __init__(self, problem: PlanningTables) -> None:
         self.names = problem.nodes["node"].tolist()
         count, lines = len(self.names), len(problem.lines)
         tail, head = problem.tail, problem.head

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.contract.column_kinds import Column, choice, label, number
-from planner.contract.tables import Table
+from planner.contract.table import Column, Table, choice, label, number
 from planner_models.networks import table_names
 from planner_models.networks.classes import CLASSES as NETWORK_CLASSES
 from planner_models.networks.classes import MOST_PRIORITY

@@ -19,7 +19,7 @@ from planner_models.networks.node_lists import LinkNames
 from planner_models.networks.tunnels import read_paths
 
 if TYPE_CHECKING:
-    from planner_models.capacity.problem.problem import CapacityPlanning
+    from planner_models.capacity.problem.tables import PlanningTables
 
 MOST_PATHS: Final = 50_000
 """Paths within latency limits that a problem may have."""
@@ -73,7 +73,7 @@ class _Path:
     arcs: tuple[int, ...]
 
 
-def read_tunnels(problem: CapacityPlanning) -> tuple[TunnelPaths | None, list[str]]:
+def read_tunnels(problem: PlanningTables) -> tuple[TunnelPaths | None, list[str]]:
     """Return the paths of demands with tunnels or a latency limit, and all faults; None where there are none.
 
     Tunnels between nodes without a demand are left out, and those beyond the limit of a demand.
@@ -100,12 +100,12 @@ def read_tunnels(problem: CapacityPlanning) -> tuple[TunnelPaths | None, list[st
     return _as_arrays(problem, paths, pair_of, groups[:, 1]), []
 
 
-def find_tunnel_faults(problem: CapacityPlanning) -> list[str]:
+def find_tunnel_faults(problem: PlanningTables) -> list[str]:
     """Return the faults of the table of tunnels alone."""
     return _read_table(problem)[1]
 
 
-def _read_table(problem: CapacityPlanning) -> tuple[dict[int, list[tuple[str, tuple[int, ...]]]], list[str]]:
+def _read_table(problem: PlanningTables) -> tuple[dict[int, list[tuple[str, tuple[int, ...]]]], list[str]]:
     """Return the tunnels of the table by the key of their ends, name and arcs each, and its faults."""
     if problem.tunnels is None:
         return {}, []
@@ -122,7 +122,7 @@ def _read_table(problem: CapacityPlanning) -> tuple[dict[int, list[tuple[str, tu
 
 
 def _list_paths(
-    problem: CapacityPlanning, tunnels: dict[int, list[tuple[str, tuple[int, ...]]]], groups: Floats
+    problem: PlanningTables, tunnels: dict[int, list[tuple[str, tuple[int, ...]]]], groups: Floats
 ) -> list[_Path] | None:
     """Return the paths of each group (P, 2) of ends and limit; None for more than MOST_PATHS.
 
@@ -148,9 +148,7 @@ def _list_paths(
     return found
 
 
-def _as_arrays(
-    problem: CapacityPlanning, paths: Sequence[_Path], pair_of: Ints, limit: Floats
-) -> TunnelPaths:
+def _as_arrays(problem: PlanningTables, paths: Sequence[_Path], pair_of: Ints, limit: Floats) -> TunnelPaths:
     lines = len(problem.lines)
     row = np.repeat(np.arange(len(paths)), [len(path.arcs) for path in paths])
     arc = np.array([one for path in paths for one in path.arcs], dtype=np.int64)
@@ -167,7 +165,7 @@ def _as_arrays(
     )
 
 
-def _find_arcs(problem: CapacityPlanning) -> LinkNames:
+def _find_arcs(problem: PlanningTables) -> LinkNames:
     """Return the arcs of links by their ends and numbers: from tail to head, then the other way."""
     numbers: dict[tuple[int, int], int] = {}
     ends: list[tuple[int, int, int]] = []
@@ -181,7 +179,7 @@ def _find_arcs(problem: CapacityPlanning) -> LinkNames:
     return LinkNames(ends)
 
 
-def _pair_keys(problem: CapacityPlanning, source: Ints, target: Ints) -> Ints:
+def _pair_keys(problem: PlanningTables, source: Ints, target: Ints) -> Ints:
     """Return a number for each pair of nodes; the same for both directions where links are undirected."""
     if problem.direction == "undirected":
         source, target = np.minimum(source, target), np.maximum(source, target)

@@ -17,10 +17,10 @@ from planner_models.networks.classes import find_class_faults
 from planner_models.networks.nodes import find_bad_ends
 
 if TYPE_CHECKING:
-    from planner_models.capacity.problem.problem import CapacityPlanning
+    from planner_models.capacity.problem.tables import PlanningTables
 
 
-def find_faults(problem: CapacityPlanning) -> list[str]:
+def find_faults(problem: PlanningTables) -> list[str]:
     """Return every fault of a problem; later rules are only looked at where tables keep the first ones."""
     faults = validate_fields(problem, TABLES)
     if not faults:
@@ -31,11 +31,12 @@ def find_faults(problem: CapacityPlanning) -> list[str]:
         faults += [*_bad_modules(problem), *_bad_members(problem), *_missing_lengths(problem)]
         faults += [*_missing_latencies(problem), *_bad_beginnings(problem)]
         faults += find_class_faults(problem.demands, problem.classes)
-        faults += find_tunnel_faults(problem) if faults else problem.read_paths()[1]
+        if faults:
+            faults += find_tunnel_faults(problem)
     return faults
 
 
-def _bad_rows(problem: CapacityPlanning) -> Iterator[str]:
+def _bad_rows(problem: PlanningTables) -> Iterator[str]:
     """Yield faults of tables that must have one row, or rows in order."""
     if problem.network is not None and len(problem.network) > 1:
         yield f"{file_name(problem.network, 'network')}: has {len(problem.network)} rows, must have one"
@@ -50,7 +51,7 @@ def _bad_rows(problem: CapacityPlanning) -> Iterator[str]:
         yield f"{file_name(problem.links, 'links')}: there is no link and no candidate"
 
 
-def _bad_ends(problem: CapacityPlanning) -> Iterator[str]:
+def _bad_ends(problem: PlanningTables) -> Iterator[str]:
     """Yield a fault for each end that is no node, and for each row with the same node at both ends."""
     for table, start, end in (
         ("links", "tail", "head"),
@@ -63,7 +64,7 @@ def _bad_ends(problem: CapacityPlanning) -> Iterator[str]:
             yield from find_bad_ends(frame, table, (start, end), problem.node_index, places)
 
 
-def _bad_names(problem: CapacityPlanning) -> Iterator[str]:
+def _bad_names(problem: PlanningTables) -> Iterator[str]:
     """Yield a fault for each link with the name of another link or of a node."""
     names = pd.Series(problem.names)
     repeated = names.duplicated()
@@ -74,14 +75,14 @@ def _bad_names(problem: CapacityPlanning) -> Iterator[str]:
         yield f"{row_name(frame, table, place)}: link '{names.iloc[row]}' is the name {what}, must differ"
 
 
-def _row_of_line(problem: CapacityPlanning, row: int) -> tuple[pd.DataFrame, str, int]:
+def _row_of_line(problem: PlanningTables, row: int) -> tuple[pd.DataFrame, str, int]:
     """Return the table of a link, its name, and the row there."""
     if row < len(problem.links) or problem.candidates is None:
         return problem.links, "links", row
     return problem.candidates, "candidates", row - len(problem.links)
 
 
-def _bad_modules(problem: CapacityPlanning) -> Iterator[str]:
+def _bad_modules(problem: PlanningTables) -> Iterator[str]:
     """Yield a fault for each module of a link that is none."""
     if "link" not in problem.modules:
         return
@@ -97,7 +98,7 @@ def _bad_modules(problem: CapacityPlanning) -> Iterator[str]:
     )
 
 
-def _bad_beginnings(problem: CapacityPlanning) -> Iterator[str]:
+def _bad_beginnings(problem: PlanningTables) -> Iterator[str]:
     """Yield a fault for each demand that begins in a year that the plan does not have."""
     if "year" not in problem.demands or problem.years is None:
         return
@@ -110,7 +111,7 @@ def _bad_beginnings(problem: CapacityPlanning) -> Iterator[str]:
     yield from shorten_faults(faults, file_name(problem.demands, "demands"), "with an unknown year")
 
 
-def _bad_members(problem: CapacityPlanning) -> Iterator[str]:
+def _bad_members(problem: PlanningTables) -> Iterator[str]:
     """Yield a fault for each member of a failure that is no element, and for differing probabilities."""
     frame = problem.failures
     if frame is None:
@@ -142,7 +143,7 @@ def _bad_members(problem: CapacityPlanning) -> Iterator[str]:
         )
 
 
-def _missing_lengths(problem: CapacityPlanning) -> Iterator[str]:
+def _missing_lengths(problem: PlanningTables) -> Iterator[str]:
     """Yield a fault for each link without a length, where costs are per kilometre."""
     needs = problem.lines["setup_cost_per_km"].to_numpy(float) > 0
     if (problem.modules["cost_per_km"] > 0).any():
@@ -151,7 +152,7 @@ def _missing_lengths(problem: CapacityPlanning) -> Iterator[str]:
     yield from _unknown_of_links(problem, missing, "length_km is missing", "costs are per kilometre")
 
 
-def _missing_latencies(problem: CapacityPlanning) -> Iterator[str]:
+def _missing_latencies(problem: PlanningTables) -> Iterator[str]:
     """Yield a fault for each link without a delay, where a demand has a latency limit."""
     if np.isfinite(problem.max_latency_ms).any():
         missing = np.isnan(problem.latency_ms)
@@ -160,7 +161,7 @@ def _missing_latencies(problem: CapacityPlanning) -> Iterator[str]:
         )
 
 
-def _unknown_of_links(problem: CapacityPlanning, missing: Bools, what: str, why: str) -> Iterator[str]:
+def _unknown_of_links(problem: PlanningTables, missing: Bools, what: str, why: str) -> Iterator[str]:
     """Yield a fault for each link (L,) of which neither a length nor the places of its ends are known."""
     faults = []
     for row in np.flatnonzero(missing).tolist():

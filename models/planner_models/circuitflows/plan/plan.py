@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table, collect_tables, validate_tables
+from planner.contract.table import Table, label, number
+from planner.contract.tables import collect_tables, validate_tables
 from planner.errors import PlanRejected, did_you_mean
 from planner_models.circuitflows.plan import packets
 from planner_models.circuitflows.plan.packets import Network, build_network

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from planner.contract.tables import Table
+from planner.contract.table import Table
 from planner.io.in_memory import take_table
 from planner_models.circuitflows.problem.generators import NetworkWithWeek
 from planner_models.circuitflows.problem.problem import ANY, FLOWS, NONE, FlowsInTime

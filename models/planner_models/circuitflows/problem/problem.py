@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner.contract.column_kinds import label, number
+from planner.contract.table import Table, label, number
 from planner.contract.tables import (
-    Table,
     collect_tables,
     file_name,
     report_unknown_names,

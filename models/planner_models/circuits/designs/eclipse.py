@@ -13,13 +13,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
 from planner_models.circuits.designs import kept_circuits, upper_bound
-from planner_models.circuits.designs.max_weight_matching import (
-    FREE,
-    Pairs,
-    State,
-    sum_ends,
-    update_matching,
-)
+from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, State, sum_ends, update_matching
 from planner_models.circuits.designs.partial_schedule import (
     Days,
     Limits,

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from planner.contract.column_kinds import number
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
-from planner.contract.tables import Table, collect_tables, validate_tables
+from planner.contract.table import Table, number
+from planner.contract.tables import collect_tables, validate_tables
 from planner.formatting import amount
 from planner.options import Options
 from planner_models.circuits.problem import packet_switch as packet

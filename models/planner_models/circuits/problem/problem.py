@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from planner.contract.column_kinds import choice, label, number
+from planner.contract.table import Table, choice, label, number
 from planner.contract.tables import (
     SHOWN_ROWS,
-    Table,
     collect_tables,
     file_name,
     row_name,

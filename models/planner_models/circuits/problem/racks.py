@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from planner.contract.column_kinds import label, number
+from planner.contract.table import label, number
 from planner.contract.tables import report_unknown_names
 from planner.errors import InputError, did_you_mean
 

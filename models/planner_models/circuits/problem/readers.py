@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
-from planner.contract.column_kinds import number
 from planner.contract.notes import add_note
 from planner.contract.periods import describe_empty
-from planner.contract.tables import Table, report_unknown_names
+from planner.contract.table import Table, number
+from planner.contract.tables import report_unknown_names
 from planner.errors import InputError
 from planner.io.arrow_files import read_arrow_frame
 from planner.io.table_files import read_table

@@ -9,8 +9,8 @@ from typing import Final, Literal
 import numpy as np
 import pandas as pd
 
-from planner.contract.column_kinds import choice, label, number
-from planner.contract.tables import Table, report_unknown_names
+from planner.contract.table import Table, choice, label, number
+from planner.contract.tables import report_unknown_names
 from planner.errors import PlanRejected
 from planner.io.in_memory import take_tables
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats
-from planner.contract.column_kinds import MAX_WINDOW, label, number
-from planner.contract.tables import Table, validate
+from planner.contract.table import MAX_WINDOW, Table, label, number
+from planner.contract.tables import validate
 from planner.errors import InputError, PlanRejected
 from planner_models.contracts.problem.problem import MOST_MBPS, Month
 

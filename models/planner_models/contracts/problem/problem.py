@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.contract.column_kinds import choice, label, number, window
 from planner.contract.notes import make_with_notes
+from planner.contract.table import Table, choice, label, number, window
 from planner.contract.tables import (
-    Table,
     collect_tables,
     describe_rows,
     file_name,

@@ -17,7 +17,8 @@ from planner_models.fairshare.plan.max_min import MaxMin, share_max_min
 from planner_models.fairshare.plan.metrics import least_share
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.plan.service import Served, split_evenly
-from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 
 EQUAL: Final = 1e-9  # relative difference of shares that is rounding
 Rates = TypeVar("Rates", MaxMin, program.Dominant)

@@ -34,7 +34,8 @@ from planner_models.fairshare.plan.plan import (
     sum_by_node,
 )
 from planner_models.fairshare.plan.service import WINDOW_ROUNDS, serve, split_evenly
-from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 
 LEAST_STEP: Final = 1e-3
 """Least swap that is executed, of the mean fair share at a node; the paper does not print its threshold."""

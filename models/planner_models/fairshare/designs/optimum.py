@@ -14,12 +14,7 @@ from planner.options import Options
 from planner_models.fairshare.designs import program
 from planner_models.fairshare.designs.decision import Previous, decide, start_from
 from planner_models.fairshare.designs.even_splits import divide_partitions
-from planner_models.fairshare.designs.fair_rates import (
-    Seed,
-    fair_load_kops,
-    rates_of_tenants,
-    solve_given,
-)
+from planner_models.fairshare.designs.fair_rates import Seed, fair_load_kops, rates_of_tenants, solve_given
 from planner_models.fairshare.designs.fewer_moves import MOST_EXACT, move_less, rank
 from planner_models.fairshare.designs.moves import move_least
 from planner_models.fairshare.designs.placement import complete, place_by_load
@@ -28,7 +23,8 @@ from planner_models.fairshare.plan.max_min import share_max_min
 from planner_models.fairshare.plan.metrics import least_share
 from planner_models.fairshare.plan.plan import Replicas, Sharing, sum_by_node
 from planner_models.fairshare.plan.service import Served, split_evenly
-from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 
 BACKEND: Final = "maximum flows"
 GIVEN: Final = "these replicas"

@@ -27,7 +27,8 @@ from planner_models.fairshare.designs.placement_rules import (
     start_state,
 )
 from planner_models.fairshare.plan.plan import Replicas
-from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 from planner_models.fairshare.problem.validation import find_memory_shortage
 
 TARGET_GAP: Final = 1e-5

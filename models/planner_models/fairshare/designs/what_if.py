@@ -21,7 +21,8 @@ from planner_models.fairshare.plan.max_min import Level
 from planner_models.fairshare.plan.metrics import METRICS, find_unsatisfied, measure
 from planner_models.fairshare.plan.plan import Content, Sharing, read_plan
 from planner_models.fairshare.problem.adjustments import adjust
-from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 
 LARGER: Final = 1.5
 LESS_WEIGHT: Final = 0.5

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from planner.contract.degradation import AgeS, Noise, Seed, add_noise, average_within, drift
 from planner_models.fairshare.problem.problem import SharedStore
-from planner_models.fairshare.problem.tables import LEAST_KOPS
+from planner_models.fairshare.problem.schema import LEAST_KOPS
 
 MEMORY_S: Final = 600.0
 """Time in which the autocorrelation of a partition's demand falls to 1/e."""

@@ -12,7 +12,8 @@ from planner.contract.plan import Violations
 from planner.contract.tolerances import differs, exceeds
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.plan import Content, Sharing, read_plan, sum_by_node
-from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 
 Numbers = Floats | Ints
 

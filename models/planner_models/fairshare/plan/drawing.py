@@ -11,7 +11,8 @@ import pandas as pd
 from planner.contract.drawing import Curve, Drawing
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.plan import Sharing, read_plan
-from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 
 MOST_BARS: Final = 40
 

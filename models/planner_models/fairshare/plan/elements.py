@@ -12,7 +12,8 @@ from planner.contract.studies import Decided, Section
 from planner.options import Options
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.plan import read_plan
-from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 
 NODE, TENANT = "node", "tenant"
 MOST_ROWS: Final = 20

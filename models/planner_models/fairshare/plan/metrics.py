@@ -12,7 +12,8 @@ from planner.formatting import counted, few
 from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_level
 from planner_models.fairshare.plan.plan import Replicas, Sharing, place_as, read_plan
 from planner_models.fairshare.plan.robustness import find_isolation, least_share_after_loss
-from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 
 SATISFIED: Final = 1e-6  # relative to its demand: a tenant that is served less by more than this wants more
 MOST_SHORT: Final = 0.999

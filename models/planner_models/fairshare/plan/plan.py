@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.contract.column_kinds import choice, label, number
-from planner.contract.tables import Table, collect_tables, validate_tables
+from planner.contract.table import Table, choice, label, number
+from planner.contract.tables import collect_tables, validate_tables
 from planner.errors import PlanRejected
-from planner_models.fairshare.problem.problem import SharedStore, add_up
-from planner_models.fairshare.problem.tables import MOST_KOPS, MOST_NODES
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.schema import MOST_KOPS, MOST_NODES
+from planner_models.fairshare.problem.tables import add_up
 
 FIRST_COME, FAIR_QUEUING, LIMITS = "first come, first served", "fair queuing", "rate limits"
 QUEUEING: Final = (FIRST_COME, FAIR_QUEUING, LIMITS)

@@ -10,7 +10,8 @@ from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.max_min import Network, share_max_min
 from planner_models.fairshare.plan.plan import Content, Replicas, Sharing
 from planner_models.fairshare.plan.service import divide_limits, serve
-from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 
 MOST_WORK: Final = 1_000_000  # nodes times replicas up to which the loss of each node is computed
 

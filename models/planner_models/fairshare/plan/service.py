@@ -27,7 +27,8 @@ from planner_models.fairshare.plan.plan import (
     Replicas,
     sum_by_node,
 )
-from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 
 MOST_SWEEPS: Final = 400
 CONVERGED: Final = 1e-10

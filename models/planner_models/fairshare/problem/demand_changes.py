@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.arrays import Floats
 from planner_models.fairshare.problem.problem import SharedStore
-from planner_models.fairshare.problem.tables import ANY
+from planner_models.fairshare.problem.schema import ANY
 
 
 def list_changes(problem: SharedStore) -> Iterator[tuple[float, Floats]]:

@@ -13,7 +13,7 @@ from pydantic import Field
 from planner.arrays import Floats, Ints
 from planner.errors import InputError
 from planner_models.fairshare.problem.problem import SharedStore
-from planner_models.fairshare.problem.tables import MOST_PARTITIONS
+from planner_models.fairshare.problem.schema import MOST_PARTITIONS
 
 KEYS: Final = 100_000
 EXPONENT: Final = 0.99

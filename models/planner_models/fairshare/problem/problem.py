@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Floats
 from planner.contract.tables import collect_tables, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
-from planner_models.fairshare.problem.tables import ANY, FIXED, OPTIONAL_TABLES, TABLES
+from planner_models.fairshare.problem.schema import OPTIONAL_TABLES, TABLES
+from planner_models.fairshare.problem.tables import StoreTables
 from planner_models.fairshare.problem.validation import find_faults
 
 
-def add_up(keys: Ints, weights: Floats, minlength: int) -> Floats:
-    """Return the sum of the weights of each key, (minlength,) or longer."""
-    return np.bincount(keys, weights=weights, minlength=minlength).astype(np.float64)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SharedStore:
+class SharedStore(StoreTables):
     """Nodes of a store, tenants, and their partitions with the requests for them.
 
     nodes       node, rate_kops, memory_gb, domain?, failed
@@ -42,16 +36,6 @@ class SharedStore:
 
     raises   InputError with every fault
     """
-
-    nodes: pd.DataFrame
-    tenants: pd.DataFrame
-    partitions: pd.DataFrame
-    resources: pd.DataFrame | None = None
-    uses: pd.DataFrame | None = None
-    placed: pd.DataFrame | None = None
-    pinned: pd.DataFrame | None = None
-    forbidden: pd.DataFrame | None = None
-    events: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         faults = validate_fields(self, TABLES)
@@ -100,224 +84,8 @@ class SharedStore:
 
     # --- nodes ----------------------------------------------------------------------------
 
-    @cached_property
-    def node_names(self) -> np.ndarray:
-        """(N,) names of the nodes."""
-        return self.nodes["node"].astype(str).to_numpy(object)
-
-    @cached_property
-    def is_failed(self) -> Bools:
-        """(N,) whether the node does not work."""
-        return self.nodes["failed"].to_numpy(float) > 0
-
-    @cached_property
-    def rate_kops(self) -> Floats:
-        """(N,) requests that each node serves; 0 for a failed one."""
-        rate: Floats = np.where(self.is_failed, 0.0, self.nodes["rate_kops"].to_numpy(float))
-        return rate
-
-    @cached_property
-    def memory_gb(self) -> Floats:
-        """(N,) memory of each node; 0 for a failed one."""
-        memory: Floats = np.where(self.is_failed, 0.0, self.nodes["memory_gb"].to_numpy(float))
-        return memory
-
-    @cached_property
-    def domain(self) -> Ints:
-        """(N,) number of each node's domain; nodes without one are domains of their own."""
-        if "domain" not in self.nodes:
-            return np.arange(len(self.nodes))
-        given = self.nodes["domain"].fillna("").astype(str).to_numpy(object)
-        names = np.where(given == "", "\0" + self.node_names.astype(str), given.astype(str))
-        return np.unique(names, return_inverse=True)[1].astype(np.int64)
-
     # --- tenants --------------------------------------------------------------------------
-
-    @cached_property
-    def tenant_names(self) -> np.ndarray:
-        """(T,) names of the tenants."""
-        return self.tenants["tenant"].astype(str).to_numpy(object)
-
-    @cached_property
-    def weight(self) -> Floats:
-        """(T,) weight of each tenant."""
-        return self.tenants["weight"].to_numpy(float)
-
-    @cached_property
-    def is_fixed(self) -> Bools:
-        """(T,) whether the tenant's requests keep their proportions."""
-        return (self.tenants["mix"].astype(str) == FIXED).to_numpy()
-
-    @cached_property
-    def most_nodes(self) -> Ints:
-        """(T,) nodes that each tenant's partitions may be on."""
-        if "most_nodes" not in self.tenants:
-            return np.full(len(self.tenants), len(self.nodes))
-        most = self.tenants["most_nodes"].to_numpy(float)
-        return np.where(np.isnan(most), len(self.nodes), most).astype(np.int64)
-
-    @cached_property
-    def demand_of_tenant(self) -> Floats:
-        """(T,) requests of each tenant."""
-        return add_up(self.tenant, self.demand_kops, len(self.tenants))
-
-    @cached_property
-    def outstanding(self) -> Floats:
-        """(T,) requests that each tenant keeps waiting; NaN where the table does not say."""
-        if "outstanding" not in self.tenants:
-            return np.full(len(self.tenants), np.nan)
-        return self.tenants["outstanding"].to_numpy(float)
 
     # --- partitions -----------------------------------------------------------------------
 
-    @cached_property
-    def partition_names(self) -> np.ndarray:
-        """(P,) names of the partitions, each with its tenant's own."""
-        return self.partitions["partition"].astype(str).to_numpy(object)
-
-    @cached_property
-    def tenant(self) -> Ints:
-        """(P,) tenant of each partition."""
-        owners = pd.Index(self.partitions["tenant"].astype(str))
-        return np.asarray(pd.Index(self.tenant_names).get_indexer(owners), dtype=np.int64)
-
-    @cached_property
-    def demand_kops(self) -> Floats:
-        """(P,) requests for each partition."""
-        return self.partitions["demand_kops"].to_numpy(float)
-
-    @cached_property
-    def size_gb(self) -> Floats:
-        """(P,) memory of a replica of each partition."""
-        return self.partitions["size_gb"].to_numpy(float)
-
-    @cached_property
-    def share_of_tenant(self) -> Floats:
-        """(P,) part of its tenant's requests that are for a partition; 0 for a tenant without any."""
-        total = self.demand_of_tenant[self.tenant]
-        return np.divide(self.demand_kops, total, out=np.zeros_like(total), where=total > 0)
-
-    @cached_property
-    def wanted_replicas(self) -> Ints:
-        """(P,) replicas of each partition, at most one for each domain that works."""
-        working = len(np.unique(self.domain[~self.is_failed]))
-        wanted = np.minimum(self.tenants["replicas"].to_numpy(float).astype(np.int64), max(working, 1))
-        return np.asarray(wanted[self.tenant])
-
-    def find_partitions(self, frame: pd.DataFrame) -> Ints:
-        """Return the partitions that columns `tenant` and `partition` of a table name; -1 for none."""
-        names, keys = self._partition_index
-        tenant, name = self.find_tenants(frame["tenant"]), _find_in(names, frame["partition"])
-        row = keys.get_indexer(pd.Index(tenant * max(len(names), 1) + name))
-        return np.where((tenant >= 0) & (name >= 0), row, -1).astype(np.int64)
-
-    @cached_property
-    def _partition_index(self) -> tuple[pd.Index, pd.Index]:
-        """Names of partitions, and (P,) the number of each partition's tenant and name."""
-        number, names = pd.factorize(self.partition_names)
-        return pd.Index(names), pd.Index(self.tenant * max(len(names), 1) + number)
-
-    @cached_property
-    def _node_index(self) -> pd.Index:
-        names: pd.Index = pd.Index(self.node_names)
-        return names
-
-    @cached_property
-    def _tenant_index(self) -> pd.Index:
-        names: pd.Index = pd.Index(self.tenant_names)
-        return names
-
-    def find_nodes(self, names: pd.Series) -> Ints:
-        """Return the nodes of these names; -1 for none."""
-        return _find_in(self._node_index, names)
-
-    def find_tenants(self, names: pd.Series) -> Ints:
-        """Return the tenants of these names; -1 for none."""
-        return _find_in(self._tenant_index, names)
-
-    @cached_property
-    def placed_replicas(self) -> tuple[Ints, Ints]:
-        """Return the partition and the node of each replica that is placed now, by partition."""
-        if self.placed is None or not len(self.placed):
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        partition, node = self.find_partitions(self.placed), self.find_nodes(self.placed["node"])
-        order = np.lexsort((node, partition))
-        return partition[order], node[order]
-
-    def _mark(self, table: pd.DataFrame | None) -> Bools | None:
-        """Return (P, N) whether a table of rules names a partition and a node; None without rules."""
-        if table is None or not len(table):
-            return None
-        tenant, partition = (table[name].astype(str).to_numpy(object) for name in ("tenant", "partition"))
-        any_tenant, any_partition = tenant == ANY, partition == ANY
-        node = self.find_nodes(table["node"])
-        has_node = node >= 0  # else it is any
-        name_of, names = pd.factorize(self.partition_names)
-        marked = np.zeros((len(self.partitions), len(self.nodes)), dtype=bool)
-        for chosen, row, group_of in (
-            (~any_tenant & ~any_partition, self.find_partitions(table), np.arange(len(marked))),
-            (~any_tenant & any_partition, pd.Index(self.tenant_names).get_indexer(tenant), self.tenant),
-            (any_tenant & ~any_partition, pd.Index(names).get_indexer(partition), name_of),
-            (any_tenant & any_partition, np.zeros(len(table), dtype=np.int64), np.zeros_like(name_of)),
-        ):
-            if chosen.any():
-                groups = np.zeros((int(group_of.max()) + 1, len(self.nodes)), dtype=bool)
-                groups[row[chosen & ~has_node]] = True
-                groups[row[chosen & has_node], node[chosen & has_node]] = True
-                marked |= groups[group_of]
-        return marked
-
-    @cached_property
-    def is_pinned(self) -> Bools | None:
-        """(P, N) whether a partition must have a replica on a node that works; None without such rules."""
-        marked = self._mark(self.pinned)
-        return None if marked is None else marked & ~self.is_failed
-
-    @cached_property
-    def is_forbidden(self) -> Bools | None:
-        """(P, N) whether a partition must have no replica on a node; None without such rules."""
-        return self._mark(self.forbidden)
-
     # --- resources ------------------------------------------------------------------------
-
-    @cached_property
-    def resource_names(self) -> list[str]:
-        """(R,) names of the resources; the first one is requests."""
-        further = (
-            [] if self.resources is None else list(dict.fromkeys(self.resources["resource"].astype(str)))
-        )
-        return ["requests", *further]
-
-    @cached_property
-    def capacity(self) -> Floats:
-        """(N, R) capacity of each resource of each node: thousands of requests per second, then as given.
-
-        A node without a row of a resource has none of it.
-        """
-        matrix = np.zeros((len(self.nodes), len(self.resource_names)))
-        matrix[:, 0] = self.rate_kops
-        if self.resources is not None and len(self.resources):
-            column = pd.Index(self.resource_names).get_indexer(
-                pd.Index(self.resources["resource"].astype(str))
-            )
-            matrix[self.find_nodes(self.resources["node"]), column] = self.resources["capacity"]
-            matrix[self.is_failed] = 0.0
-        return matrix
-
-    @cached_property
-    def per_op(self) -> Floats:
-        """(T, R) use of each resource by a thousand requests of a tenant; 1 of requests."""
-        matrix = np.zeros((len(self.tenants), len(self.resource_names)))
-        matrix[:, 0] = 1.0
-        if self.uses is not None and len(self.uses):
-            column = pd.Index(self.resource_names).get_indexer(pd.Index(self.uses["resource"].astype(str)))
-            row = pd.Index(self.tenant_names).get_indexer(pd.Index(self.uses["tenant"].astype(str)))
-            matrix[row, column] = self.uses["per_op"]
-        return matrix
-
-
-def _find_in(index: pd.Index, names: pd.Series) -> Ints:
-    """Return the positions of names in an index, -1 for none; each name is looked up once."""
-    number, distinct = pd.factorize(names)
-    row = index.get_indexer(pd.Index([str(name) for name in distinct], dtype=object))
-    return np.asarray(np.append(row, -1)[number], dtype=np.int64)

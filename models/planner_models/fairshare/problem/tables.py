@@ -1,183 +1,248 @@
-"""Tables of a problem of system `fairshare`."""
+"""Tables of a shared store as arrays, with look-ups of their rows; the problem checks them."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from functools import cached_property
 
-from planner.contract.column_kinds import choice, label, number
-from planner.contract.tables import Table
+import numpy as np
+import pandas as pd
 
-ELASTIC, FIXED = "elastic", "fixed"
-MIXES: Final = (ELASTIC, FIXED)
-ANY: Final = "*"
-REQUESTS: Final = "requests"
-MOST_NODES: Final = 10_000
-MOST_TENANTS: Final = 1_000_000
-MOST_PARTITIONS: Final = 2_000_000
-MOST_EVENTS: Final = 100_000
-MOST_REPLICAS: Final = 20_000_000
-"""Of all partitions, if each had as many as the one with most."""
-MOST_PAIRS: Final = 20_000_000
-"""Of tenants and nodes."""
-MOST_PLACES: Final = 500_000_000
-"""Of partitions and nodes, where rules say which are possible."""
-MOST_OUTSTANDING: Final = 1_000_000
-MOST_S: Final = 1e9
-NODE_NAMES: Final = ("server", "host", "machine", "instance", "hostname")
-TENANT_NAMES: Final = ("customer", "user", "client", "account", "application")
-PARTITION_NAMES: Final = ("shard", "key range", "slice", "bucket", "tablet")
-MOST_KOPS: Final = 1e9
-LEAST_KOPS: Final = 1e-6
-MOST_GB: Final = 1e9
-LEAST_GB: Final = 1e-9
-MOST_WEIGHT: Final = 1e6
-LEAST_WEIGHT: Final = 1e-6
-MOST_CAPACITY: Final = 1e12
-LEAST_CAPACITY: Final = 1e-9
+from planner.arrays import Bools, Floats, Ints
+from planner_models.fairshare.problem.schema import ANY, FIXED
 
-NODES: Final = Table(
-    name="nodes",
-    other_names=("servers", "hosts", "machines"),
-    about="servers of the store",
-    columns={
-        "node": label("server", other_names=NODE_NAMES),
-        "rate_kops": number(
-            "requests that it serves in a millisecond, thousands per second", more_than=0,
-            at_most=MOST_KOPS, least=LEAST_KOPS,
-        ),
-        "memory_gb": number("memory for partitions, GB", more_than=0, at_most=MOST_GB, least=LEAST_GB),
-        "domain": label(
-            "rack or zone that fails as one; replicas of a partition are in distinct ones",
-            optional=True, may_be_blank=True,
-        ),
-        "failed": number(
-            "1: does not work, 0: works", at_least=0, at_most=1, whole=True, optional=True, default=0.0
-        ),
-    },
-    key=("node",),
-)  # fmt: skip
-TENANTS: Final = Table(
-    name="tenants",
-    other_names=("customers", "users"),
-    about="customers that share the store",
-    columns={
-        "tenant": label("customer", other_names=TENANT_NAMES),
-        "weight": number(
-            "part of the store that it is due, relative to the weights of others", more_than=0,
-            at_most=MOST_WEIGHT, least=LEAST_WEIGHT,
-        ),
-        "mix": choice(
-            "elastic: each partition is served up to its own demand; fixed: requests keep their "
-            "proportions, so that the slowest partition holds back all others", MIXES,
-        ),
-        "replicas": number(
-            "copies of each partition, on distinct nodes", at_least=1, at_most=MOST_NODES, whole=True,
-            optional=True, default=1.0,
-        ),
-        "most_nodes": number(
-            "nodes that its partitions may be on; empty: any number", at_least=1, at_most=MOST_NODES,
-            whole=True, optional=True, may_be_blank=True,
-        ),
-        "outstanding": number(
-            "requests that it keeps waiting, of all its clients; empty: by the simulation", at_least=1,
-            at_most=MOST_OUTSTANDING, whole=True, optional=True, may_be_blank=True,
-        ),
-    },
-    key=("tenant",),
-)  # fmt: skip
-PARTITIONS: Final = Table(
-    name="partitions",
-    other_names=("shards", "keyspaces"),
-    about="parts of the tenants' data, with the requests for them",
-    columns={
-        "tenant": label("tenant that owns it", other_names=TENANT_NAMES),
-        "partition": label(
-            "name of the partition, of its own within the tenant", other_names=PARTITION_NAMES
-        ),
-        "demand_kops": number(
-            "requests for it, thousands per second", at_least=0, at_most=MOST_KOPS, least=LEAST_KOPS
-        ),
-        "size_gb": number("memory that a replica takes, GB", at_least=0, at_most=MOST_GB, least=LEAST_GB),
-    },
-    key=("tenant", "partition"),
-)
-RESOURCES: Final = Table(
-    name="resources",
-    about="further resources of nodes, beside requests",
-    columns={
-        "node": label("server", other_names=NODE_NAMES),
-        "resource": label("resource, such as CPU"),
-        "capacity": number(
-            "how much of it is used up in a second", more_than=0, at_most=MOST_CAPACITY, least=LEAST_CAPACITY
-        ),
-    },
-    key=("node", "resource"),
-    may_be_empty=True,
-)
-USES: Final = Table(
-    name="uses",
-    about="use of these resources by requests",
-    columns={
-        "tenant": label("tenant", other_names=TENANT_NAMES),
-        "resource": label("resource"),
-        "per_op": number(
-            "use by a thousand requests of the tenant", at_least=0, at_most=MOST_CAPACITY,
-            least=LEAST_CAPACITY,
-        ),
-    },
-    key=("tenant", "resource"),
-    may_be_empty=True,
-)  # fmt: skip
-PLACED: Final = Table(
-    name="placed",
-    other_names=("replicas", "placement"),
-    about="replicas where they are now, from which moves are counted",
-    columns={
-        "tenant": label("tenant", other_names=TENANT_NAMES),
-        "partition": label("partition", other_names=PARTITION_NAMES),
-        "node": label("node that has a replica", other_names=NODE_NAMES),
-    },
-    key=("tenant", "partition", "node"),
-    may_be_empty=True,
-)
-PINNED: Final = Table(
-    name="pinned",
-    about="replicas that must be on a node",
-    columns={
-        "tenant": label("tenant; * for any", other_names=TENANT_NAMES),
-        "partition": label("partition; * for any of the tenant", other_names=PARTITION_NAMES),
-        "node": label("node that must have a replica", other_names=NODE_NAMES),
-    },
-    key=("tenant", "partition", "node"),
-    may_be_empty=True,
-)
-FORBIDDEN: Final = Table(
-    name="forbidden",
-    about="nodes that may have no replica",
-    columns={
-        "tenant": label("tenant; * for any", other_names=TENANT_NAMES),
-        "partition": label("partition; * for any of the tenant", other_names=PARTITION_NAMES),
-        "node": label("node; * for any", other_names=NODE_NAMES),
-    },
-    key=("tenant", "partition", "node"),
-    may_be_empty=True,
-)
-EVENTS: Final = Table(
-    name="events",
-    about="changes of demand in a simulation",
-    columns={
-        "at_s": number("time of the change", at_least=0, at_most=MOST_S),
-        "tenant": label("tenant", other_names=TENANT_NAMES),
-        "partition": label(
-            "partition; * for the tenant's whole demand, in unchanged proportions",
-            other_names=PARTITION_NAMES,
-        ),
-        "demand_kops": number(
-            "requests from then on, thousands per second", at_least=0, at_most=MOST_KOPS, least=LEAST_KOPS
-        ),
-    },
-    key=("at_s", "tenant", "partition"),
-    may_be_empty=True,
-)
-TABLES: Final = (NODES, TENANTS, PARTITIONS, RESOURCES, USES, PLACED, PINNED, FORBIDDEN, EVENTS)
-OPTIONAL_TABLES: Final = ("resources", "uses", "placed", "pinned", "forbidden", "events")
+
+def add_up(keys: Ints, weights: Floats, minlength: int) -> Floats:
+    """Return the sum of the weights of each key, (minlength,) or longer."""
+    return np.bincount(keys, weights=weights, minlength=minlength).astype(np.float64)
+
+
+def _find_in(index: pd.Index, names: pd.Series) -> Ints:
+    """Return the positions of names in an index, -1 for none; each name is looked up once."""
+    number, distinct = pd.factorize(names)
+    row = index.get_indexer(pd.Index([str(name) for name in distinct], dtype=object))
+    return np.asarray(np.append(row, -1)[number], dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StoreTables:
+    """Tables of a problem of `fairshare`, see `SharedStore`, with their rows as arrays."""
+
+    nodes: pd.DataFrame
+    tenants: pd.DataFrame
+    partitions: pd.DataFrame
+    resources: pd.DataFrame | None = None
+    uses: pd.DataFrame | None = None
+    placed: pd.DataFrame | None = None
+    pinned: pd.DataFrame | None = None
+    forbidden: pd.DataFrame | None = None
+    events: pd.DataFrame | None = None
+
+    @cached_property
+    def node_names(self) -> np.ndarray:
+        """(N,) names of the nodes."""
+        return self.nodes["node"].astype(str).to_numpy(object)
+
+    @cached_property
+    def is_failed(self) -> Bools:
+        """(N,) whether the node does not work."""
+        return self.nodes["failed"].to_numpy(float) > 0
+
+    @cached_property
+    def rate_kops(self) -> Floats:
+        """(N,) requests that each node serves; 0 for a failed one."""
+        rate: Floats = np.where(self.is_failed, 0.0, self.nodes["rate_kops"].to_numpy(float))
+        return rate
+
+    @cached_property
+    def memory_gb(self) -> Floats:
+        """(N,) memory of each node; 0 for a failed one."""
+        memory: Floats = np.where(self.is_failed, 0.0, self.nodes["memory_gb"].to_numpy(float))
+        return memory
+
+    @cached_property
+    def domain(self) -> Ints:
+        """(N,) number of each node's domain; nodes without one are domains of their own."""
+        if "domain" not in self.nodes:
+            return np.arange(len(self.nodes))
+        given = self.nodes["domain"].fillna("").astype(str).to_numpy(object)
+        names = np.where(given == "", "\0" + self.node_names.astype(str), given.astype(str))
+        return np.unique(names, return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
+    def tenant_names(self) -> np.ndarray:
+        """(T,) names of the tenants."""
+        return self.tenants["tenant"].astype(str).to_numpy(object)
+
+    @cached_property
+    def weight(self) -> Floats:
+        """(T,) weight of each tenant."""
+        return self.tenants["weight"].to_numpy(float)
+
+    @cached_property
+    def is_fixed(self) -> Bools:
+        """(T,) whether the tenant's requests keep their proportions."""
+        return (self.tenants["mix"].astype(str) == FIXED).to_numpy()
+
+    @cached_property
+    def most_nodes(self) -> Ints:
+        """(T,) nodes that each tenant's partitions may be on."""
+        if "most_nodes" not in self.tenants:
+            return np.full(len(self.tenants), len(self.nodes))
+        most = self.tenants["most_nodes"].to_numpy(float)
+        return np.where(np.isnan(most), len(self.nodes), most).astype(np.int64)
+
+    @cached_property
+    def demand_of_tenant(self) -> Floats:
+        """(T,) requests of each tenant."""
+        return add_up(self.tenant, self.demand_kops, len(self.tenants))
+
+    @cached_property
+    def outstanding(self) -> Floats:
+        """(T,) requests that each tenant keeps waiting; NaN where the table does not say."""
+        if "outstanding" not in self.tenants:
+            return np.full(len(self.tenants), np.nan)
+        return self.tenants["outstanding"].to_numpy(float)
+
+    @cached_property
+    def partition_names(self) -> np.ndarray:
+        """(P,) names of the partitions, each with its tenant's own."""
+        return self.partitions["partition"].astype(str).to_numpy(object)
+
+    @cached_property
+    def tenant(self) -> Ints:
+        """(P,) tenant of each partition."""
+        owners = pd.Index(self.partitions["tenant"].astype(str))
+        return np.asarray(pd.Index(self.tenant_names).get_indexer(owners), dtype=np.int64)
+
+    @cached_property
+    def demand_kops(self) -> Floats:
+        """(P,) requests for each partition."""
+        return self.partitions["demand_kops"].to_numpy(float)
+
+    @cached_property
+    def size_gb(self) -> Floats:
+        """(P,) memory of a replica of each partition."""
+        return self.partitions["size_gb"].to_numpy(float)
+
+    @cached_property
+    def share_of_tenant(self) -> Floats:
+        """(P,) part of its tenant's requests that are for a partition; 0 for a tenant without any."""
+        total = self.demand_of_tenant[self.tenant]
+        return np.divide(self.demand_kops, total, out=np.zeros_like(total), where=total > 0)
+
+    @cached_property
+    def wanted_replicas(self) -> Ints:
+        """(P,) replicas of each partition, at most one for each domain that works."""
+        working = len(np.unique(self.domain[~self.is_failed]))
+        wanted = np.minimum(self.tenants["replicas"].to_numpy(float).astype(np.int64), max(working, 1))
+        return np.asarray(wanted[self.tenant])
+
+    def find_partitions(self, frame: pd.DataFrame) -> Ints:
+        """Return the partitions that columns `tenant` and `partition` of a table name; -1 for none."""
+        names, keys = self._partition_index
+        tenant, name = self.find_tenants(frame["tenant"]), _find_in(names, frame["partition"])
+        row = keys.get_indexer(pd.Index(tenant * max(len(names), 1) + name))
+        return np.where((tenant >= 0) & (name >= 0), row, -1).astype(np.int64)
+
+    @cached_property
+    def _partition_index(self) -> tuple[pd.Index, pd.Index]:
+        """Names of partitions, and (P,) the number of each partition's tenant and name."""
+        number, names = pd.factorize(self.partition_names)
+        return pd.Index(names), pd.Index(self.tenant * max(len(names), 1) + number)
+
+    @cached_property
+    def _node_index(self) -> pd.Index:
+        names: pd.Index = pd.Index(self.node_names)
+        return names
+
+    @cached_property
+    def _tenant_index(self) -> pd.Index:
+        names: pd.Index = pd.Index(self.tenant_names)
+        return names
+
+    def find_nodes(self, names: pd.Series) -> Ints:
+        """Return the nodes of these names; -1 for none."""
+        return _find_in(self._node_index, names)
+
+    def find_tenants(self, names: pd.Series) -> Ints:
+        """Return the tenants of these names; -1 for none."""
+        return _find_in(self._tenant_index, names)
+
+    @cached_property
+    def placed_replicas(self) -> tuple[Ints, Ints]:
+        """Return the partition and the node of each replica that is placed now, by partition."""
+        if self.placed is None or not len(self.placed):
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        partition, node = self.find_partitions(self.placed), self.find_nodes(self.placed["node"])
+        order = np.lexsort((node, partition))
+        return partition[order], node[order]
+
+    def _mark(self, table: pd.DataFrame | None) -> Bools | None:
+        """Return (P, N) whether a table of rules names a partition and a node; None without rules."""
+        if table is None or not len(table):
+            return None
+        tenant, partition = (table[name].astype(str).to_numpy(object) for name in ("tenant", "partition"))
+        any_tenant, any_partition = tenant == ANY, partition == ANY
+        node = self.find_nodes(table["node"])
+        has_node = node >= 0  # else it is any
+        name_of, names = pd.factorize(self.partition_names)
+        marked = np.zeros((len(self.partitions), len(self.nodes)), dtype=bool)
+        for chosen, row, group_of in (
+            (~any_tenant & ~any_partition, self.find_partitions(table), np.arange(len(marked))),
+            (~any_tenant & any_partition, pd.Index(self.tenant_names).get_indexer(tenant), self.tenant),
+            (any_tenant & ~any_partition, pd.Index(names).get_indexer(partition), name_of),
+            (any_tenant & any_partition, np.zeros(len(table), dtype=np.int64), np.zeros_like(name_of)),
+        ):
+            if chosen.any():
+                groups = np.zeros((int(group_of.max()) + 1, len(self.nodes)), dtype=bool)
+                groups[row[chosen & ~has_node]] = True
+                groups[row[chosen & has_node], node[chosen & has_node]] = True
+                marked |= groups[group_of]
+        return marked
+
+    @cached_property
+    def is_pinned(self) -> Bools | None:
+        """(P, N) whether a partition must have a replica on a node that works; None without such rules."""
+        marked = self._mark(self.pinned)
+        return None if marked is None else marked & ~self.is_failed
+
+    @cached_property
+    def is_forbidden(self) -> Bools | None:
+        """(P, N) whether a partition must have no replica on a node; None without such rules."""
+        return self._mark(self.forbidden)
+
+    @cached_property
+    def resource_names(self) -> list[str]:
+        """(R,) names of the resources; the first one is requests."""
+        further = (
+            [] if self.resources is None else list(dict.fromkeys(self.resources["resource"].astype(str)))
+        )
+        return ["requests", *further]
+
+    @cached_property
+    def capacity(self) -> Floats:
+        """(N, R) capacity of each resource of each node: thousands of requests per second, then as given.
+
+        A node without a row of a resource has none of it.
+        """
+        matrix = np.zeros((len(self.nodes), len(self.resource_names)))
+        matrix[:, 0] = self.rate_kops
+        if self.resources is not None and len(self.resources):
+            column = pd.Index(self.resource_names).get_indexer(
+                pd.Index(self.resources["resource"].astype(str))
+            )
+            matrix[self.find_nodes(self.resources["node"]), column] = self.resources["capacity"]
+            matrix[self.is_failed] = 0.0
+        return matrix
+
+    @cached_property
+    def per_op(self) -> Floats:
+        """(T, R) use of each resource by a thousand requests of a tenant; 1 of requests."""
+        matrix = np.zeros((len(self.tenants), len(self.resource_names)))
+        matrix[:, 0] = 1.0
+        if self.uses is not None and len(self.uses):
+            column = pd.Index(self.resource_names).get_indexer(pd.Index(self.uses["resource"].astype(str)))
+            row = pd.Index(self.tenant_names).get_indexer(pd.Index(self.uses["tenant"].astype(str)))
+            matrix[row, column] = self.uses["per_op"]
+        return matrix

@@ -12,7 +12,7 @@ from planner.contract.notes import add_note
 from planner.contract.tables import SHOWN_ROWS, file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
 from planner.formatting import amount, few
-from planner_models.fairshare.problem.tables import (
+from planner_models.fairshare.problem.schema import (
     ANY,
     MOST_EVENTS,
     MOST_NODES,
@@ -28,10 +28,10 @@ MOST_NAMES: Final = 5
 
 if TYPE_CHECKING:
     from planner.arrays import Bools
-    from planner_models.fairshare.problem.problem import SharedStore
+    from planner_models.fairshare.problem.tables import StoreTables
 
 
-def find_faults(problem: SharedStore) -> list[str]:
+def find_faults(problem: StoreTables) -> list[str]:
     """Return every fault of tables whose rows are valid by themselves."""
     faults = list(_find_sizes(problem)) or list(_find_unknown(problem))
     if not faults:
@@ -46,7 +46,7 @@ def find_faults(problem: SharedStore) -> list[str]:
     return faults
 
 
-def find_memory_shortage(problem: SharedStore) -> str | None:
+def find_memory_shortage(problem: StoreTables) -> str | None:
     """Return why not all replicas fit on the nodes that work, in words; None where memory is enough."""
     size = float((problem.size_gb * problem.wanted_replicas).sum())
     memory = float(problem.memory_gb.sum())
@@ -60,7 +60,7 @@ def find_memory_shortage(problem: SharedStore) -> str | None:
     )
 
 
-def _find_sizes(problem: SharedStore) -> Iterator[str]:
+def _find_sizes(problem: StoreTables) -> Iterator[str]:
     is_large = False
     for name, most in (
         ("nodes", MOST_NODES),
@@ -99,7 +99,7 @@ def _find_sizes(problem: SharedStore) -> Iterator[str]:
             )
 
 
-def _find_unknown(problem: SharedStore) -> Iterator[str]:
+def _find_unknown(problem: StoreTables) -> Iterator[str]:
     tenants, nodes = set(problem.tenants["tenant"].astype(str)), set(problem.nodes["node"].astype(str))
     owners = list(report_unknown_names(problem.partitions, "partitions", "tenant", tenants, "no tenant"))
     yield from owners
@@ -132,7 +132,7 @@ def _find_unknown(problem: SharedStore) -> Iterator[str]:
 
 
 def _find_unknown_partitions(
-    problem: SharedStore, frame: pd.DataFrame, name: str, wild: set[str]
+    problem: StoreTables, frame: pd.DataFrame, name: str, wild: set[str]
 ) -> Iterator[str]:
     owners, parts = (problem.partitions[column].astype(str) for column in ("tenant", "partition"))
     own = pd.MultiIndex.from_arrays([owners, parts])
@@ -151,7 +151,7 @@ def _find_unknown_partitions(
     )
 
 
-def _find_tenants(problem: SharedStore) -> Iterator[str]:
+def _find_tenants(problem: StoreTables) -> Iterator[str]:
     frame = problem.tenants
     replicas = frame["replicas"].to_numpy(float)
     domains = len(np.unique(problem.domain))
@@ -169,7 +169,7 @@ def _find_tenants(problem: SharedStore) -> Iterator[str]:
         )
 
 
-def _find_partitions(problem: SharedStore) -> Iterator[str]:
+def _find_partitions(problem: StoreTables) -> Iterator[str]:
     frame, memory = problem.partitions, problem.nodes["memory_gb"].to_numpy(float)
     largest = int(memory.argmax())
     large = np.flatnonzero(problem.size_gb > memory[largest])
@@ -186,7 +186,7 @@ def _find_partitions(problem: SharedStore) -> Iterator[str]:
         yield f"{file_name(frame, 'partitions')}: every demand_kops is 0, one must be greater"
 
 
-def _find_rules(problem: SharedStore) -> Iterator[str]:
+def _find_rules(problem: StoreTables) -> Iterator[str]:
     pinned, forbidden = problem.is_pinned, problem.is_forbidden
     if pinned is not None and problem.pinned is not None:
         where = file_name(problem.pinned, "pinned")
@@ -209,7 +209,7 @@ def _find_rules(problem: SharedStore) -> Iterator[str]:
             )
 
 
-def _note_failed_pins(problem: SharedStore, rules: pd.DataFrame) -> None:
+def _note_failed_pins(problem: StoreTables, rules: pd.DataFrame) -> None:
     """Note the pins to nodes that do not work, which are set aside."""
     dead = problem.is_failed[problem.find_nodes(rules["node"])]
     if not dead.any():
@@ -222,7 +222,7 @@ def _note_failed_pins(problem: SharedStore, rules: pd.DataFrame) -> None:
     )
 
 
-def _find_crowded_pins(problem: SharedStore, pinned: Bools, where: str) -> Iterator[str]:
+def _find_crowded_pins(problem: StoreTables, pinned: Bools, where: str) -> Iterator[str]:
     """Yield the pins that no placement satisfies: of a domain, of a node's memory, of a tenant's nodes."""
 
     def partition(p: int) -> str:
@@ -254,7 +254,7 @@ def _find_crowded_pins(problem: SharedStore, pinned: Bools, where: str) -> Itera
         )
 
 
-def _find_rule(problem: SharedStore, rules: pd.DataFrame, partition: int, node: int) -> int:
+def _find_rule(problem: StoreTables, rules: pd.DataFrame, partition: int, node: int) -> int:
     """Return the first row of a table of rules that names a partition and a node."""
     tenant = problem.tenant_names[problem.tenant[partition]]
     named = rules["tenant"].astype(str).isin([ANY, str(tenant)])

@@ -14,7 +14,7 @@ from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.metrics import measure
 from planner_models.fairshare.plan.plan import read_plan, sum_by_node
 from planner_models.fairshare.problem import generators
-from planner_models.fairshare.problem.problem import add_up
+from planner_models.fairshare.problem.tables import add_up
 from planner_models.fairshare.published.experiments import measure as measure_run
 from planner_models.fairshare.published.experiments import slow_down
 

@@ -20,8 +20,9 @@ from planner_models.fairshare.designs import mechanisms
 from planner_models.fairshare.designs.weights import spread_evenly
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.plan import Sharing
-from planner_models.fairshare.problem.problem import SharedStore, add_up
-from planner_models.fairshare.problem.tables import LEAST_KOPS
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.schema import LEAST_KOPS
+from planner_models.fairshare.problem.tables import add_up
 from planner_models.fairshare.simulation.execution import LEAST_WINDOW, Change, Snapshot
 from planner_models.fairshare.simulation.queues import SMOOTHING
 

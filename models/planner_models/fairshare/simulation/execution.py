@@ -12,7 +12,8 @@ from planner.arrays import Bools, Floats, Ints
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.plan import FAIR_QUEUING, WINDOWS, Content, Replicas, Sharing, read_plan
 from planner_models.fairshare.problem.demand_changes import list_changes
-from planner_models.fairshare.problem.problem import SharedStore, add_up
+from planner_models.fairshare.problem.problem import SharedStore
+from planner_models.fairshare.problem.tables import add_up
 from planner_models.fairshare.simulation.queues import (
     BINS_OF_FACTOR_10,
     LEAST_LATENCY_S,

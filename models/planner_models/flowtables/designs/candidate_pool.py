@@ -31,7 +31,7 @@ from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, kernel
 from planner.search.deadline import NEVER, Deadline
 from planner_models.flowtables.designs.cover import Headers, Members
-from planner_models.flowtables.designs.merged import PoolSearch
+from planner_models.flowtables.designs.pool_search import PoolSearch
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
 

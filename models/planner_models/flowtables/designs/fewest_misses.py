@@ -20,7 +20,7 @@ from planner.search.deadline import Deadline
 from planner_models.flowtables.designs.bound import find_incompatible
 from planner_models.flowtables.designs.cover import Headers, group_headers
 from planner_models.flowtables.designs.decision import decide
-from planner_models.flowtables.designs.merged import PoolSearch, count_bits
+from planner_models.flowtables.designs.pool_search import PoolSearch, count_bits
 from planner_models.flowtables.designs.reactive import make_least_masks
 from planner_models.flowtables.plan.lookup import Table, insert_all, make_table
 from planner_models.flowtables.plan.plan import Cache

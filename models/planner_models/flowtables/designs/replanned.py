@@ -19,7 +19,7 @@ from planner.options import Options
 from planner.search.deadline import Deadline
 from planner_models.flowtables.designs.cover import group_headers
 from planner_models.flowtables.designs.decision import decide
-from planner_models.flowtables.designs.merged import PoolSearch
+from planner_models.flowtables.designs.pool_search import PoolSearch
 from planner_models.flowtables.designs.reactive import make_least_masks
 from planner_models.flowtables.plan.bit_index import BLOCK, keeps_action, make_bit_index
 from planner_models.flowtables.plan.lookup import (

@@ -12,16 +12,9 @@ import numpy as np
 from planner.arrays import Bools, Ints, Ints32
 from planner.compiled import inner, kernel, run_small_in_python
 from planner_models.flowtables.problem.entries import HIDDEN_BITS, Searched
-from planner_models.flowtables.problem.fields import (
-    IPV4,
-    IPV6,
-    STAGES,
-    Field,
-    Layout,
-    Words,
-    is_prefix,
-)
+from planner_models.flowtables.problem.fields import STAGES, Layout, Words
 from planner_models.flowtables.problem.problem import FlowTables
+from planner_models.flowtables.problem.values import IPV4, IPV6, Field, is_prefix
 
 SAME_TRIE: Final = {"ip_src": "arp_spa", "ip_dst": "arp_tpa"}
 

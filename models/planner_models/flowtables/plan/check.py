@@ -18,8 +18,9 @@ from planner.contract.plan import Violations
 from planner.contract.tolerances import EXACT, exceeds
 from planner_models.flowtables.plan.layout import read_groups
 from planner_models.flowtables.plan.plan import Cache, read_plan
-from planner_models.flowtables.problem.fields import Cube, Words
+from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables, match_any
+from planner_models.flowtables.problem.values import Cube
 
 MOST_PARTS: Final = 50_000
 """Parts of the cube of one entry; one that takes more is not decided."""

@@ -7,8 +7,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
-from planner.contract.column_kinds import number
-from planner.contract.tables import Table
+from planner.contract.table import Table, number
 from planner.errors import PlanRejected
 from planner_models.flowtables.problem.goto_merging import Group, Paths, choose_merging, count_rules
 from planner_models.flowtables.problem.problem import FlowTables

@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints, Ints32
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table, validate_tables
+from planner.contract.table import Table, label, number
+from planner.contract.tables import validate_tables
 from planner.errors import PlanRejected
 from planner_models.flowtables.plan.layout import LAYOUT, make_layout, read_groups
 from planner_models.flowtables.plan.lookup import fill_table, find_all, order_masks
-from planner_models.flowtables.problem.fields import BadMatch, Words
+from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.schema import MOST_ENTRIES
+from planner_models.flowtables.problem.values import BadMatch
 
 MEGAFLOWS: Final = Table(
     name="megaflows",

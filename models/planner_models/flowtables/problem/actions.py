@@ -18,11 +18,11 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from planner_models.flowtables.problem.fields import (
+from planner_models.flowtables.problem.fields import Layout
+from planner_models.flowtables.problem.values import (
     PACKET,
     BadMatch,
     Field,
-    Layout,
     parse_value,
     require_short_numbers,
 )

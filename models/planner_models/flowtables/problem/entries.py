@@ -12,7 +12,7 @@ import pandas as pd
 from planner.arrays import Ints, Ints32
 from planner.contract.tables import row_name
 from planner_models.flowtables.problem.actions import DROP, Goto, Set, Show, Step
-from planner_models.flowtables.problem.fields import REGISTER, STAGES, WORD, Cube, Layout, Words
+from planner_models.flowtables.problem.fields import STAGES, WORD, Layout, Words
 from planner_models.flowtables.problem.translation import (
     Pipeline,
     Translated,
@@ -20,6 +20,7 @@ from planner_models.flowtables.problem.translation import (
     find_sources,
     translate,
 )
+from planner_models.flowtables.problem.values import REGISTER, Cube
 
 GOTO: Final = "goto:"
 LAST: Final = -1  # in place of a next table: the action is final

@@ -15,10 +15,11 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats
-from planner_models.flowtables.problem.fields import IPV4, WORD, Layout, extend_five_tuple, make_layout
+from planner_models.flowtables.problem.fields import WORD, Layout, extend_five_tuple, make_layout
 from planner_models.flowtables.problem.policies import compile_rules
 from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.schema import ADD, MOST_CHANGES, PARALLEL, POLICIES, REMOVE
+from planner_models.flowtables.problem.values import IPV4
 
 Seed = Annotated[int, Field(ge=0, description="seed of all random draws")]
 RuleCount = Annotated[int, Field(ge=1, le=200_000, description="rules")]

@@ -16,14 +16,7 @@ from planner.contract.notes import add_note
 from planner.contract.tables import shorten_faults
 from planner.errors import InputError, did_you_mean
 from planner_models.flowtables.problem.actions import DROP, OF_IP, list_unknown
-from planner_models.flowtables.problem.fields import (
-    REGISTER,
-    WITH_PORTS,
-    BadMatch,
-    Layout,
-    describe_first,
-    is_prefix,
-)
+from planner_models.flowtables.problem.fields import WITH_PORTS, Layout
 from planner_models.flowtables.problem.openflow_actions import read_actions
 from planner_models.flowtables.problem.openflow_fields import (
     ADDRESSES,
@@ -38,6 +31,7 @@ from planner_models.flowtables.problem.openflow_fields import (
     WIDE,
     translate_match,
 )
+from planner_models.flowtables.problem.values import REGISTER, BadMatch, describe_first, is_prefix
 
 if TYPE_CHECKING:
     from planner_models.flowtables.problem.problem import FlowTables

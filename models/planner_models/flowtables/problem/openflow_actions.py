@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from planner_models.flowtables.problem.fields import REGISTER, BadMatch
 from planner_models.flowtables.problem.openflow_fields import (
     FIELDS,
     MOST_STACKED,
@@ -15,6 +14,7 @@ from planner_models.flowtables.problem.openflow_fields import (
     read_number,
     read_subfields,
 )
+from planner_models.flowtables.problem.values import REGISTER, BadMatch
 
 PORTS: Final = ("NORMAL", "FLOOD", "ALL", "LOCAL", "IN_PORT", "TABLE")
 NOT_MODELLED: Final = {
@@ -266,7 +266,7 @@ def _write(target: str, text: str, *, by_bits: bool = False) -> list[str]:
 
 def format_number(name: str, value: int) -> str:
     """Return a value of a field in its usual notation."""
-    from planner_models.flowtables.problem.fields import Field, format_value
+    from planner_models.flowtables.problem.values import Field, format_value
 
     size = FIELDS[name][0]
     if name.startswith("reg") or name == "metadata" or name == "vlan_tci":

@@ -11,7 +11,16 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from planner_models.flowtables.problem.fields import ALWAYS, IPV6, PACKET, REGISTER, BadMatch, Cube
+from planner_models.flowtables.problem.values import (
+    ALWAYS,
+    IPV6,
+    PACKET,
+    REGISTER,
+    BadMatch,
+    Cube,
+    Field,
+    parse_number,
+)
 
 MOST_STACKED: Final = 4
 FIELDS: Final[dict[str, tuple[int, str, str]]] = {
@@ -236,8 +245,6 @@ def read_number(name: str, text: str, bits: int) -> int:
 
     raises  BadMatch where it is none, or does not fit
     """
-    from planner_models.flowtables.problem.fields import Field, parse_number
-
     size = FIELDS[name][0] if name in FIELDS else bits
     kind = size if ":" in text or "." in text else bits
     return parse_number(Field(name, kind, 0, False, 0, 0), text)

@@ -26,7 +26,7 @@ import pandas as pd
 from planner.contract.tables import file_name, row_name, validate
 from planner.errors import InputError, did_you_mean
 from planner_models.flowtables.problem.actions import DROP, read_steps
-from planner_models.flowtables.problem.fields import BadMatch, Layout
+from planner_models.flowtables.problem.fields import Layout
 from planner_models.flowtables.problem.pipeline import (
     Merging,
     Stage,
@@ -35,6 +35,7 @@ from planner_models.flowtables.problem.pipeline import (
     merge_tables,
 )
 from planner_models.flowtables.problem.schema import MODULES, MOST_ENTRIES, PARALLEL, POLICIES, RESTRICT
+from planner_models.flowtables.problem.values import BadMatch
 
 PASS: Final = "pass"
 

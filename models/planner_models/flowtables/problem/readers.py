@@ -18,19 +18,12 @@ from planner.errors import InputError
 from planner.io.table_files import read_table
 from planner.io.text_files import read_text
 from planner_models.flowtables.problem.actions import NORMAL
-from planner_models.flowtables.problem.fields import (
-    FIVE_TUPLE,
-    PACKET,
-    WITH_PORTS,
-    BadMatch,
-    Layout,
-    describe_first,
-    make_layout,
-)
+from planner_models.flowtables.problem.fields import FIVE_TUPLE, WITH_PORTS, Layout, make_layout
 from planner_models.flowtables.problem.generators import Accept, Connections, Seed, Skew, draw_flows
 from planner_models.flowtables.problem.openflow import read_rules, translate_header
 from planner_models.flowtables.problem.problem import FlowTables
 from planner_models.flowtables.problem.schema import FLOWS
+from planner_models.flowtables.problem.values import PACKET, BadMatch, describe_first
 
 Flows = Annotated[
     Path | None, Field(description="table header, packets of connections; none: drawn, as rules are met")

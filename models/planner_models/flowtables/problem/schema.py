@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.contract.column_kinds import choice, label, number
-from planner.contract.tables import Table
+from planner.contract.table import Table, choice, label, number
 from planner_models.flowtables.problem.fields import ROLES, STAGES
 
 MOST_BITS: Final = 128

@@ -32,7 +32,8 @@ from planner_models.flowtables.problem.actions import (
     Show,
     Step,
 )
-from planner_models.flowtables.problem.fields import Cube, Layout, Words, split_range
+from planner_models.flowtables.problem.fields import Layout, Words
+from planner_models.flowtables.problem.values import Cube, split_range
 
 MOST_ENTRIES: Final = 300_000
 MOST_LOOKUPS: Final = 64  # of a packet, as in Open vSwitch

@@ -15,7 +15,6 @@ from planner.contract.notes import add_note
 from planner.contract.tables import SHOWN_ROWS, file_name, row_name, shorten_faults
 from planner.errors import InputError
 from planner_models.flowtables.problem.actions import Goto, list_unknown, read_steps
-from planner_models.flowtables.problem.fields import REGISTER, BadMatch, describe_first
 from planner_models.flowtables.problem.schema import (
     ADD,
     MOST_BITS,
@@ -24,14 +23,15 @@ from planner_models.flowtables.problem.schema import (
     MOST_FIELDS,
     REMOVE,
 )
+from planner_models.flowtables.problem.values import REGISTER, BadMatch, describe_first
 
 if TYPE_CHECKING:
-    from planner_models.flowtables.problem.problem import FlowTables
+    from planner_models.flowtables.problem.tables import SwitchTables
 
 MOST_PAIRS: Final = 16  # of overlapping rules that are looked for
 
 
-def find_faults(problem: FlowTables) -> list[str]:
+def find_faults(problem: SwitchTables) -> list[str]:
     """Return all faults: first of fields and costs, then of each row, then of rules that overlap."""
     faults = [*_find_bad_sizes(problem)]
     if faults:
@@ -43,7 +43,7 @@ def find_faults(problem: FlowTables) -> list[str]:
     return faults
 
 
-def _find_bad_sizes(problem: FlowTables) -> Iterable[str]:
+def _find_bad_sizes(problem: SwitchTables) -> Iterable[str]:
     for name in ("costs", "fields"):
         frame = getattr(problem, name)
         most = 1 if name == "costs" else MOST_FIELDS
@@ -65,7 +65,7 @@ def _find_bad_sizes(problem: FlowTables) -> Iterable[str]:
                 yield f"{where}: field is '{name}', must have letters, digits and underscores only"
 
 
-def _find_bad_matches(problem: FlowTables) -> list[str]:
+def _find_bad_matches(problem: SwitchTables) -> list[str]:
     """Return a fault for each rule whose match has no meaning, lacks a protocol, or has too many entries."""
     layout, entries = problem.whole_layout, 0
     faults: list[str] = []
@@ -85,7 +85,7 @@ def _find_bad_matches(problem: FlowTables) -> list[str]:
     return shorten_faults(faults, file_name(problem.rules, "rules"), "with a bad match")
 
 
-def _find_bad_actions(problem: FlowTables) -> list[str]:
+def _find_bad_actions(problem: SwitchTables) -> list[str]:
     """Return a fault for each action that is unknown, or goes to a table without rules."""
     tables = problem.rules["table"].astype(int).tolist()
     layout, known = problem.whole_layout, set(tables)
@@ -105,7 +105,7 @@ def _find_bad_actions(problem: FlowTables) -> list[str]:
     return shorten_faults(faults, file_name(problem.rules, "rules"), "with a bad action")
 
 
-def note_unknown_fields(problem: FlowTables) -> None:
+def note_unknown_fields(problem: SwitchTables) -> None:
     """Say which fields actions change or read that are no fields of the problem: no entry matches them."""
     unknown = {
         name
@@ -119,7 +119,7 @@ def note_unknown_fields(problem: FlowTables) -> None:
         )
 
 
-def _find_bad_headers(problem: FlowTables) -> list[str]:
+def _find_bad_headers(problem: SwitchTables) -> list[str]:
     """Return a fault for each connection without a header."""
     layout, faults, count, known = problem.layout, [], 0, set()
     unused: dict[str, None] = {}
@@ -143,7 +143,7 @@ def _find_bad_headers(problem: FlowTables) -> list[str]:
     return shorten_faults(faults, file_name(problem.flows, "flows"), "with a bad header", count=count)
 
 
-def find_bad_changes(problem: FlowTables) -> list[str]:
+def find_bad_changes(problem: SwitchTables) -> list[str]:
     """Return a fault for each change that removes no rule, or after which rules have a fault."""
     changes = problem.changes
     assert changes is not None
@@ -190,7 +190,7 @@ def _text(match: Any) -> str:
     return match if isinstance(match, str) else ""
 
 
-def _find_overlaps(problem: FlowTables) -> list[str]:
+def _find_overlaps(problem: SwitchTables) -> list[str]:
     """Return a fault for pairs of rules of one priority that overlap and have different actions."""
     compiled = problem.compiled
     entries = compiled.pipeline

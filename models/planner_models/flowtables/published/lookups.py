@@ -13,7 +13,8 @@ from planner_models.flowtables.designs.tuple_space import make_tuple_space, sear
 from planner_models.flowtables.plan.lookup import fill_table, find_all
 from planner_models.flowtables.problem.fields import STAGES, Layout
 from planner_models.flowtables.problem.pipeline import Stage, count_joint_cubes, merge_tables
-from planner_models.flowtables.problem.problem import DEFAULT_COSTS, FlowTables
+from planner_models.flowtables.problem.problem import FlowTables
+from planner_models.flowtables.problem.tables import DEFAULT_COSTS
 
 SIZES: Final = ((2, 3), (4, 8), (16, 5))
 BITS: Final = (1, 3, 6)

@@ -16,14 +16,7 @@ from planner_models.flowtables.plan.lookup import insert_all, make_table
 from planner_models.flowtables.plan.plan import Cache, parse_mask
 from planner_models.flowtables.problem.fields import Words
 from planner_models.flowtables.problem.problem import FlowTables
-from planner_models.flowtables.simulation.forwarding import (
-    COUNTS,
-    MISSES,
-    WRONG,
-    Held,
-    Microflows,
-    forward,
-)
+from planner_models.flowtables.simulation.forwarding import COUNTS, MISSES, WRONG, Held, Microflows, forward
 
 HEAVY: Final = 1e6  # of a bit of a mask that is not planned, so that it is taken last
 MasksOfMisses = Callable[[FlowTables], Callable[[Words], Words]]

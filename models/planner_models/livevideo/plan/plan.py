@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Ints
-from planner.contract.column_kinds import label, number
 from planner.contract.design import Decision
-from planner.contract.tables import Table, validate
+from planner.contract.table import Table, label, number
+from planner.contract.tables import validate
 from planner.errors import InputError
 from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.schema import MOST_S

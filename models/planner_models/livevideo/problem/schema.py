@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table
+from planner.contract.table import Table, label, number
 from planner_models.networks import table_names
 
 MOST_MBPS: Final = 1e9  # 1 Pbit/s, above every link; limits for all quantities keep sums exact

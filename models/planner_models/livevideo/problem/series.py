@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner.contract.column_kinds import label, number
 from planner.contract.notes import add_note
 from planner.contract.periods import describe_empty
-from planner.contract.tables import Table, file_name
+from planner.contract.table import Table, label, number
+from planner.contract.tables import file_name
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_table, read_tables
 from planner_models.livevideo.problem.problem import LiveVideo

@@ -11,13 +11,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner_models.livevideo.problem.schema import (
-    FORBIDDEN,
-    HOLDERS,
-    PINNED,
-    default_settings,
-    empty_table,
-)
+from planner_models.livevideo.problem.schema import FORBIDDEN, HOLDERS, PINNED, default_settings, empty_table
 
 Pair = tuple[str, str]
 

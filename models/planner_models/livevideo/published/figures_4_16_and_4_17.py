@@ -11,11 +11,7 @@ from planner.contract.simulation import SimulationResult
 from planner.contract.targets import Curve, Study, TargetValues
 from planner.options import Options
 from planner_models.livevideo.problem import generators
-from planner_models.livevideo.simulation.control import (
-    ideal_kbps,
-    overload_by_age,
-    simulate,
-)
+from planner_models.livevideo.simulation.control import ideal_kbps, overload_by_age, simulate
 from planner_models.livevideo.simulation.events import Change, Control
 
 CONTROLS: Final[tuple[Control, ...]] = ("distributed", "centralized", "hybrid")

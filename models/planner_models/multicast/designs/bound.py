@@ -9,12 +9,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
-from planner_models.multicast.designs.partitioned import (
-    BOUND_SCOPE,
-    METRIC,
-    selection_model,
-    widen_bound,
-)
+from planner_models.multicast.designs.partitioned import BOUND_SCOPE, METRIC, selection_model, widen_bound
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.plan.table_limits import build_limits
 from planner_models.multicast.problem.problem import Multicast

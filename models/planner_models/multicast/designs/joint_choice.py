@@ -23,12 +23,7 @@ from planner.errors import InputError
 from planner.options import Options, Service
 from planner_models.multicast.designs import joint_bound, joint_optimum
 from planner_models.multicast.designs.joint_bound import JointRelaxation, Prices
-from planner_models.multicast.designs.partitioned import (
-    BOUND_SCOPE,
-    METRIC,
-    select_groups,
-    widen_bound,
-)
+from planner_models.multicast.designs.partitioned import BOUND_SCOPE, METRIC, select_groups, widen_bound
 from planner_models.multicast.designs.partitioned_aggregated import Sharing, edge_frame, search_edges
 from planner_models.multicast.designs.unicast_exchange import NO_ENTRY, EdgeTables, improve
 from planner_models.multicast.plan.meta_groups import Masks

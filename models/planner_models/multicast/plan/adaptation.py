@@ -14,14 +14,7 @@ import pandas as pd
 from planner.arrays import Floats, Ints
 from planner_models.multicast.plan import table_limits
 from planner_models.multicast.plan.entry_tracker import insert_new_groups
-from planner_models.multicast.plan.headers import (
-    BIER,
-    BIER_FIXED_BYTES,
-    DEFAULT_RULE,
-    ELMO,
-    POD,
-    read_trees,
-)
+from planner_models.multicast.plan.headers import BIER, BIER_FIXED_BYTES, DEFAULT_RULE, ELMO, POD, read_trees
 from planner_models.multicast.plan.plan import Channels, build_plan
 from planner_models.multicast.plan.switch_groups import (
     StoredGroups,

@@ -26,8 +26,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.arrays import Bools, Floats, Ints, distinct
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table
+from planner.contract.table import Table, label, number
 from planner.errors import PlanRejected
 from planner_models.multicast.plan.meta_groups import Masks
 from planner_models.multicast.problem.problem import Multicast

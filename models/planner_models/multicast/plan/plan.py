@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Ints, distinct
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table, validate
+from planner.contract.table import Table, label, number
+from planner.contract.tables import validate
 from planner.errors import InputError, PlanRejected
 from planner_models.multicast.plan.headers import HEADER_RULES, HEADERS, HeaderTrees, read_trees
 from planner_models.multicast.plan.switch_groups import group_assignment, groups_in_pods, rank_keys

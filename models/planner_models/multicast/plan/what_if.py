@@ -13,13 +13,7 @@ from planner.contract.studies import Decided, Explanation, Section
 from planner.contract.what_if import Change, Reoptimization
 from planner.formatting import counted, counted_of
 from planner.options import Options
-from planner_models.multicast.plan import (
-    address_layouts,
-    forwarding,
-    group_capacity,
-    metrics,
-    switch_updates,
-)
+from planner_models.multicast.plan import address_layouts, forwarding, group_capacity, metrics, switch_updates
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.plan.rerouting import reroute_groups, rerouting_cost
 from planner_models.multicast.plan.tree_repair import repair_trees

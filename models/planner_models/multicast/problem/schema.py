@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.contract.column_kinds import Column, label, number
-from planner.contract.tables import Table
+from planner.contract.table import Column, Table, label, number
 
 MOST_MBPS: Final = 1e12  # an exabit per second
 LEAST_MBPS: Final = 1e-15  # but 0; less has no meaning, and its ratios overflow

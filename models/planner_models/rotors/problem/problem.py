@@ -11,15 +11,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import (
-    Table,
-    collect_tables,
-    file_name,
-    row_name,
-    shorten_faults,
-    validate_fields,
-)
+from planner.contract.table import Table, label, number
+from planner.contract.tables import collect_tables, file_name, row_name, shorten_faults, validate_fields
 from planner.errors import InputError
 from planner.io.in_memory import take_tables
 from planner_models.circuits.problem.racks import (

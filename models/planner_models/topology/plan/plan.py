@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table, collect_tables, validate_tables
+from planner.contract.table import Table, label, number
+from planner.contract.tables import collect_tables, validate_tables
 from planner.errors import PlanRejected
 from planner_models.topology.plan.balance import balance, capacity_of
 from planner_models.topology.plan.steps import order_steps

@@ -36,8 +36,8 @@ from planner_models.traffic.designs.restricted_routes import restricted_flow
 from planner_models.traffic.designs.restricted_routes.restricted_flow import LeastDelivery, RestrictedFlow
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 

@@ -45,9 +45,9 @@ from planner_models.traffic.designs.maintenance_windows import plan_windows
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import schema
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.moved_traffic import share_flows
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
 
 Start = Annotated[

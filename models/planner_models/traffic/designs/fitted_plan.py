@@ -18,9 +18,9 @@ from planner import clock
 from planner.arrays import Floats, Ints
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates, surviving_flow
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
 
 FILL_S: Final = 0.5  # most seconds for filling residual capacity

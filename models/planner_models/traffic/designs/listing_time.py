@@ -8,7 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from planner_models.traffic.problem.distances import find_distances
-from planner_models.traffic.problem.problem import Traffic, lightest_links
+from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.tables import lightest_links
 
 S_PER_FLOW: Final = 1e-6
 """CPU seconds for a row of the table of flows, to route, list and check it in the fastest such design."""

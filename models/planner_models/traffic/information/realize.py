@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from planner.arrays import Floats
 from planner_models.traffic.plan import classes, cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
 
 

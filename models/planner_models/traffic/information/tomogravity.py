@@ -25,8 +25,8 @@ from pydantic import Field
 
 from planner.arrays import Floats
 from planner.compiled import njit, run_small_in_python
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table, report_unknown_names, row_name
+from planner.contract.table import Table, label, number
+from planner.contract.tables import report_unknown_names, row_name
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
 from planner_models.traffic.plan import split_ratios

@@ -12,15 +12,11 @@ import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.contract.tolerances import EXACT, exceeds, falls_short
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failure_outcomes import deliver_in_failures
 from planner_models.traffic.plan.plan import Routing
-from planner_models.traffic.problem.failure_sets import (
-    FAILURE_SOURCES,
-    FailureSet,
-    build_failure_set,
-)
+from planner_models.traffic.plan.verified_flow import verify_flow
+from planner_models.traffic.problem.failure_sets import FAILURE_SOURCES, FailureSet, build_failure_set
 from planner_models.traffic.problem.problem import Traffic
 
 AVAILABILITY: Final = 0.99  # of risk, where the plan has no other

@@ -13,8 +13,8 @@ from planner.arrays import Floats, Ints
 from planner_models.networks.classes import share_by_class
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan.check import VerifiedFlow, verify_flow
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.verified_flow import VerifiedFlow, verify_flow
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 

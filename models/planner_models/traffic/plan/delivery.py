@@ -28,7 +28,7 @@ from planner.contract.tolerances import exceeds
 from planner.errors import SolverFailure
 from planner_models.networks.classes import share_by_class
 from planner_models.traffic.plan import cycle_removal, hop_sums, split_ratios
-from planner_models.traffic.plan.check import VerifiedFlow
+from planner_models.traffic.plan.verified_flow import VerifiedFlow
 from planner_models.traffic.problem.indexing import index_distinct, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 

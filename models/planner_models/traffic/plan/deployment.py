@@ -13,9 +13,9 @@ from planner.arrays import Bools, Floats, Ints32
 from planner.errors import InputError
 from planner_models.traffic.plan import classes, cycle_removal
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.split_ratios import compute_ratios
+from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
 
 MIN_SHARE = 1e-12  # of a demand; a smaller rest makes no path of its own

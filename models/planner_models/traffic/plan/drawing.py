@@ -10,9 +10,10 @@ import pandas as pd
 
 from planner.contract.drawing import Distribution, Drawing
 from planner.io.in_memory import to_graph
-from planner_models.traffic.plan.check import TOLERANCE, lost_rates, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates, dropped_rates
+from planner_models.traffic.plan.flow_check import lost_rates
 from planner_models.traffic.plan.plan import SHED_TOLERANCE, Routing
+from planner_models.traffic.plan.verified_flow import TOLERANCE, verify_flow
 from planner_models.traffic.problem.drawing import draw_network
 from planner_models.traffic.problem.problem import Traffic
 

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from planner.arrays import Bools, Floats
 from planner.contract.notes import add_note
 from planner.formatting import amount_or_number, counted, few
-from planner_models.traffic.plan.check import VerifiedFlow, check, verify_flow
 from planner_models.traffic.plan.delivery import pass_links
+from planner_models.traffic.plan.flow_check import check_flow
 from planner_models.traffic.plan.listed_routes import flow_on_routes, links_of_routes, list_routes
 from planner_models.traffic.plan.plan import (
     SHED_TOLERANCE,
@@ -26,6 +26,7 @@ from planner_models.traffic.plan.plan import (
     routing_by_target,
     routing_from_tables,
 )
+from planner_models.traffic.plan.verified_flow import VerifiedFlow, verify_flow
 from planner_models.traffic.problem.problem import Traffic
 
 ROUTES_ONLY: Final = ("flows", "routes", "shed")
@@ -53,8 +54,8 @@ def read_routing(problem: Traffic, tables: Mapping[str, pd.DataFrame]) -> Routin
     links = pd.concat([up, down.assign(capacity_mbps=capacity)], ignore_index=True)
     whole = replace(problem, links=links, down=None)
     plan = routing_from_tables(whole, {name: tables[name] for name in ROUTES_ONLY if name in tables})
-    check(whole, plan)  # refuses what is no flow
     flow = verify_flow(whole, plan)
+    check_flow(whole, plan, flow)  # refuses what is no flow
     is_down = np.arange(len(links)) >= len(up)
     if plan.routes is None:
         left = survive(whole, flow, is_down)

@@ -30,7 +30,6 @@ from planner.compiled import njit, run_small_in_python
 from planner.contract.tolerances import exceeds
 from planner.options import Restoration
 from planner_models.traffic.plan import cycle_removal, split_ratios
-from planner_models.traffic.plan.check import VerifiedFlow, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failed_links import survive
 from planner_models.traffic.plan.listed_routes import links_of_routes, list_routes
@@ -38,6 +37,7 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.reconvergence.simulation import ShortestPathRouting
 from planner_models.traffic.plan.references import require_links
 from planner_models.traffic.plan.rerouting import Rerouting, ReroutingOverRoutes, make_rerouting
+from planner_models.traffic.plan.verified_flow import VerifiedFlow, verify_flow
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.problem import Traffic
 

@@ -19,17 +19,13 @@ from planner.arrays import Bools, Floats
 from planner.contract.plan import Violations
 from planner.contract.tolerances import EXACT, allowance, differs, exceeds
 from planner.errors import PlanRejected, did_you_mean
-from planner_models.traffic.plan.check import VerifiedFlow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failure_outcomes import SplitRoutes, deliver_in_failures
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.references import require_classes
 from planner_models.traffic.plan.rerouting import make_rerouting
-from planner_models.traffic.problem.failure_sets import (
-    FAILURE_SOURCES,
-    FailureSet,
-    build_failure_set,
-)
+from planner_models.traffic.plan.verified_flow import VerifiedFlow
+from planner_models.traffic.problem.failure_sets import FAILURE_SOURCES, FailureSet, build_failure_set
 from planner_models.traffic.problem.problem import Traffic
 
 MAX_COMBINATIONS: Final = 100_000  # of failures that are simulated one by one

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table, validate
+from planner.contract.table import Table, label, number
+from planner.contract.tables import validate
 from planner.errors import InputError
 from planner_models.traffic.plan import deployment
 from planner_models.traffic.plan import plan as routing

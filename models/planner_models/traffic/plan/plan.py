@@ -11,7 +11,8 @@ import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
-from planner.contract.tables import Table, validate
+from planner.contract.table import Table
+from planner.contract.tables import validate
 from planner.contract.tolerances import RELATIVE, ROUNDING
 from planner.errors import PlanRejected
 from planner_models.traffic.plan.listed_routes import flow_on_routes

@@ -25,7 +25,7 @@ from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.rules import Rule
 
 if TYPE_CHECKING:
-    from planner_models.traffic.plan.check import VerifiedFlow
+    from planner_models.traffic.plan.verified_flow import VerifiedFlow
 
 MIN_SHARE: Final = RELATIVE  # of a demand, or of what a node sends on; less traffic on a link is rounding
 

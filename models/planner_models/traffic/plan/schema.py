@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.contract.column_kinds import Column, label, number
-from planner.contract.tables import Table
+from planner.contract.table import Column, Table, label, number
 from planner_models.traffic.plan.segments import SEGMENTS
 
 CLASS: Final = "the demand's class, where demands have classes"

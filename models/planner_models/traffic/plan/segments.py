@@ -12,8 +12,8 @@ import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table, abbreviate
+from planner.contract.table import Table, label, number
+from planner.contract.tables import abbreviate
 from planner.errors import PlanRejected
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.problem.problem import Traffic

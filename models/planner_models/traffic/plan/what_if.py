@@ -31,10 +31,10 @@ from planner.formatting import (
     tell_apart,
 )
 from planner.options import Options
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.metrics import METRICS, measure
 from planner_models.traffic.plan.plan import Routing, flow_by_target
 from planner_models.traffic.plan.reoptimization import GAIN_TOLERANCE, CapacityChange, CapacityReoptimization
+from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.duplex_lines import DuplexLines, lines_that_may_disconnect
 from planner_models.traffic.problem.problem import Traffic
 

@@ -15,7 +15,8 @@ from planner_models.networks.classes import split_demands
 from planner_models.traffic.problem import failures
 from planner_models.traffic.problem.divisible_demands import find_divided
 from planner_models.traffic.problem.one_way_links import add_opposites, find_one_way_doubt
-from planner_models.traffic.problem.problem import Overload, Traffic
+from planner_models.traffic.problem.problem import Traffic
+from planner_models.traffic.problem.tables import Overload
 
 
 def adjust(

@@ -11,7 +11,7 @@ import numpy as np
 from planner.arrays import Floats, Ints
 
 if TYPE_CHECKING:
-    from planner_models.traffic.problem.problem import Traffic
+    from planner_models.traffic.problem.tables import TrafficTables
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,7 +27,7 @@ class DuplexLines:
     names: list[str]
 
     @classmethod
-    def group(cls, problem: Traffic, *, both_ways: bool) -> DuplexLines:
+    def group(cls, problem: TrafficTables, *, both_ways: bool) -> DuplexLines:
         """Group each link with the opposite one of the same parallel number; else each link alone."""
         first = line = np.arange(len(problem.links))
         if both_ways:
@@ -63,7 +63,7 @@ class DuplexLines:
         return largest
 
 
-def pair_links(problem: Traffic) -> tuple[Ints, Ints]:
+def pair_links(problem: TrafficTables) -> tuple[Ints, Ints]:
     """Return the first link of each line, (L,), and the line of each link, (E,).
 
     A line is a link and the opposite one of the same parallel number.
@@ -75,7 +75,7 @@ def pair_links(problem: Traffic) -> tuple[Ints, Ints]:
     return first, line.ravel().astype(np.int64)
 
 
-def lines_that_may_disconnect(problem: Traffic, lines: DuplexLines, candidates: Ints) -> list[int]:
+def lines_that_may_disconnect(problem: TrafficTables, lines: DuplexLines, candidates: Ints) -> list[int]:
     """Return those of the candidate lines that may leave a demand without a path when they are lost.
 
     Where every link has an opposite, only bridges of the undirected network can.

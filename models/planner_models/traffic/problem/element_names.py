@@ -14,17 +14,17 @@ from planner.errors import did_you_mean
 from planner_models.traffic.problem.duplex_lines import DuplexLines
 
 if TYPE_CHECKING:
-    from planner_models.traffic.problem.problem import Traffic
+    from planner_models.traffic.problem.tables import TrafficTables
 
 
 class ElementNames:
     """Find links and nodes by their names, and record the faults in the names.
 
     faults    one line for each name that matches nothing
-    has_down  whether names of links that are down, `Traffic.down`, match too, with no row
+    has_down  whether names of links that are down, `TrafficTables.down`, match too, with no row
     """
 
-    def __init__(self, problem: Traffic, *, has_down: bool = False) -> None:
+    def __init__(self, problem: TrafficTables, *, has_down: bool = False) -> None:
         self._problem = problem
         self._has_down = has_down
         self.faults: list[str] = []

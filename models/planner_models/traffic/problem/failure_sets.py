@@ -11,15 +11,15 @@ import numpy as np
 from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table, file_name, row_name, shorten_faults
+from planner.contract.table import Table, label, number
+from planner.contract.tables import file_name, row_name, shorten_faults
 from planner.contract.tolerances import EXACT, exceeds
 from planner.errors import InputError
 from planner_models.traffic.problem.duplex_lines import DuplexLines
 from planner_models.traffic.problem.element_names import ElementNames
 
 if TYPE_CHECKING:
-    from planner_models.traffic.problem.problem import Traffic
+    from planner_models.traffic.problem.tables import TrafficTables
 
 FailureSource = Literal["table", "links", "nodes", "double_links"]
 FAILURE_SOURCES: Final[tuple[FailureSource, ...]] = ("table", "links", "nodes", "double_links")
@@ -123,7 +123,7 @@ def join_sets(sets: Sequence[FailureSet]) -> FailureSet:
     )
 
 
-def build_failure_set(problem: Traffic, failures: FailureSource | None = None) -> FailureSet:
+def build_failure_set(problem: TrafficTables, failures: FailureSource | None = None) -> FailureSet:
     """Return the failures of a problem, see `FailuresParameter`.
 
     raises  InputError for "table" where the problem has no table of failures
@@ -138,7 +138,7 @@ def build_failure_set(problem: Traffic, failures: FailureSource | None = None) -
     return single if failures == "links" else _pairs(single)
 
 
-def _from_table(problem: Traffic) -> FailureSet:
+def _from_table(problem: TrafficTables) -> FailureSet:
     if problem.failures is None:
         raise InputError("failures is 'table', but the problem has no table failures")
     read, faults = read_failures(problem)
@@ -146,7 +146,7 @@ def _from_table(problem: Traffic) -> FailureSet:
     return FailureSet.of_rows(read.names, read.rows, len(problem.links), read.probability)
 
 
-def _single_lines(problem: Traffic) -> FailureSet:
+def _single_lines(problem: TrafficTables) -> FailureSet:
     lines = DuplexLines.group(problem, both_ways=True)
     order = np.argsort(lines.of_link, kind="stable")
     size = np.bincount(lines.of_link, minlength=len(lines.names))
@@ -154,7 +154,7 @@ def _single_lines(problem: Traffic) -> FailureSet:
     return FailureSet(names=tuple(lines.names), start=start, link=order, links=len(problem.links))
 
 
-def _single_nodes(problem: Traffic) -> FailureSet:
+def _single_nodes(problem: TrafficTables) -> FailureSet:
     names = problem.nodes["node"].astype(str).tolist()
     return FailureSet.of_rows(names, _links_of_nodes(problem), len(problem.links))
 
@@ -176,7 +176,7 @@ def _pairs(single: FailureSet) -> FailureSet:
     return FailureSet(names=names, start=start, link=link[np.lexsort((link, rows))], links=single.links)
 
 
-def _links_of_nodes(problem: Traffic) -> list[Ints]:
+def _links_of_nodes(problem: TrafficTables) -> list[Ints]:
     """Return the links at each node, rows ascending."""
     links = np.arange(len(problem.links))
     node = np.r_[problem.tail, problem.head]
@@ -193,7 +193,7 @@ class ReadFailures(NamedTuple):
     probability: Floats | None
 
 
-def read_failures(problem: Traffic) -> tuple[ReadFailures, list[str]]:
+def read_failures(problem: TrafficTables) -> tuple[ReadFailures, list[str]]:
     """Return the failures of a problem that has the table, and all faults in its rows.
 
     Links that are down are no faults.
@@ -216,7 +216,7 @@ def read_failures(problem: Traffic) -> tuple[ReadFailures, list[str]]:
     return ReadFailures(list(members), rows, probability), [*unknown, *faults]
 
 
-def _read_probabilities(problem: Traffic, names: list[str]) -> tuple[Floats | None, list[str]]:
+def _read_probabilities(problem: TrafficTables, names: list[str]) -> tuple[Floats | None, list[str]]:
     """Return the probability of each failure, None where none is given, and the faults in them."""
     frame = problem.failures
     assert frame is not None

@@ -13,8 +13,8 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.column_kinds import label
-from planner.contract.tables import Table, file_name, row_name, shorten_faults
+from planner.contract.table import Table, label
+from planner.contract.tables import file_name, row_name, shorten_faults
 from planner.errors import InputError, did_you_mean
 from planner.io.table_files import read_table
 from planner_models.traffic.problem.duplex_lines import DuplexLines

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from planner.arrays import Ints
-from planner.contract.column_kinds import Column, label
-from planner.contract.tables import Table, abbreviate
+from planner.contract.table import Column, Table, label
+from planner.contract.tables import abbreviate
 from planner.errors import did_you_mean
 from planner_models.networks.node_lists import RowFaults, parse_nodes
 from planner_models.traffic.problem.tunnels import find_links
 
 if TYPE_CHECKING:
-    from planner_models.traffic.problem.problem import Traffic
+    from planner_models.traffic.problem.tables import TrafficTables
 
 RULE_NAMES: Final = ("avoid", "use")
 
@@ -59,7 +59,7 @@ class Rule:
     nodes: tuple[int, ...]
     is_path: bool
 
-    def demands(self, problem: Traffic) -> Ints:
+    def demands(self, problem: TrafficTables) -> Ints:
         """Return the demands that it holds for, by row."""
         holds = np.ones(len(problem.demands), dtype=bool)
         if self.source >= 0:
@@ -69,7 +69,7 @@ class Rule:
         return np.flatnonzero(holds)
 
 
-def read_rules(problem: Traffic) -> tuple[list[Rule], list[str]]:
+def read_rules(problem: TrafficTables) -> tuple[list[Rule], list[str]]:
     """Return the rules of a problem that has the table, and all faults in its rows."""
     frame = problem.rules
     assert frame is not None

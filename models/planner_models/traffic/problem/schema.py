@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner.contract.column_kinds import Column, label, number
-from planner.contract.tables import Table
+from planner.contract.table import Column, Table, label, number
 from planner_models.networks import table_names
 from planner_models.networks.classes import CLASSES
 from planner_models.networks.nodes import NODE_COLUMNS

@@ -15,10 +15,10 @@ import pandas as pd
 from pydantic import Field
 
 from planner.arrays import Floats, Ints
-from planner.contract.column_kinds import label, number
 from planner.contract.notes import add_note
 from planner.contract.periods import describe_labels, natural_order
-from planner.contract.tables import Table, validate
+from planner.contract.table import Table, label, number
+from planner.contract.tables import validate
 from planner.errors import InputError
 from planner.io.arrow_files import read_parquet_parts
 from planner.io.table_files import find_tables, read_tables

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table
+from planner.contract.table import Table, label, number
 from planner_models.networks.node_lists import LinkNames
 from planner_models.networks.tunnels import TUNNEL_COLUMNS, Tunnels, read_paths
 
 if TYPE_CHECKING:
-    from planner_models.traffic.problem.problem import Traffic
+    from planner_models.traffic.problem.tables import TrafficTables
 
 TUNNELS: Final = Table(
     name="tunnels",
@@ -40,19 +39,19 @@ TUNNELS: Final = Table(
 )
 
 
-def read_tunnels(problem: Traffic) -> tuple[Tunnels, list[str]]:
+def read_tunnels(problem: TrafficTables) -> tuple[Tunnels, list[str]]:
     """Return the tunnels of a problem that has the table, and all faults in its rows."""
     assert problem.tunnels is not None
     return read_paths(problem.tunnels, problem.nodes["node"].tolist(), find_links(problem))
 
 
-def find_links(problem: Traffic) -> LinkNames:
+def find_links(problem: TrafficTables) -> LinkNames:
     """Return the links of a problem by their ends and numbers, those that are down too."""
     ends = zip(problem.tail.tolist(), problem.head.tolist(), problem.parallel.tolist(), strict=True)
     return LinkNames(ends, _links_down(problem))
 
 
-def _links_down(problem: Traffic) -> Iterator[tuple[int, int, int]]:
+def _links_down(problem: TrafficTables) -> Iterator[tuple[int, int, int]]:
     """Yield the ends and the number of each link that is down."""
     down = problem.down
     if down is None:

@@ -16,8 +16,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.column_kinds import label, number
-from planner.contract.tables import Table
+from planner.contract.table import Table, label, number
 from planner.errors import InputError
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.plan import tcp_rates

@@ -17,14 +17,7 @@ from planner.options import Options
 from planner_models.updates.designs.decision import decide
 from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, Phases, drain_time_s, phases
 from planner_models.updates.plan.flows import expiry_lives
-from planner_models.updates.plan.plan import (
-    Step,
-    UpdatePlan,
-    count_rules,
-    make_plan,
-    read_operations,
-    work_s,
-)
+from planner_models.updates.plan.plan import Step, UpdatePlan, count_rules, make_plan, read_operations, work_s
 from planner_models.updates.plan.replay import ADD, FLIP, REMOVE, SPLIT
 from planner_models.updates.problem.problem import Update
 

@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
-from planner.contract.column_kinds import choice, label, number
-from planner.contract.tables import Table, collect_tables, validate_tables
+from planner.contract.table import Table, choice, label, number
+from planner.contract.tables import collect_tables, validate_tables
 from planner.errors import PlanRejected
 from planner_models.updates.plan.replay import ACTIONS, ADD, FLIP, REMOVE, SPLIT, SWAP, Network, Operations
-from planner_models.updates.problem.problem import Update, find_codes
+from planner_models.updates.problem.problem import Update
 from planner_models.updates.problem.schema import MOST_FLOWS
+from planner_models.updates.problem.tables import find_codes
 
 KINDS: Final = ("install", "flip", "swap", "split", "delete", "drain")
 DRAIN: Final = "drain"

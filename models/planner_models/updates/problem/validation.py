@@ -7,32 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from planner.contract.tables import (
-    SHOWN_ROWS,
-    file_name,
-    report_unknown_names,
-    row_name,
-    shorten_faults,
-)
+from planner.contract.tables import SHOWN_ROWS, file_name, report_unknown_names, row_name, shorten_faults
 from planner.errors import did_you_mean
 from planner.formatting import amount
 from planner_models.networks.node_lists import parse_nodes
-from planner_models.updates.problem.schema import (
-    NO_BLACK_HOLE,
-    PER_FLOW,
-    PER_PACKET,
-    WAYPOINT,
-)
+from planner_models.updates.problem.schema import NO_BLACK_HOLE, PER_FLOW, PER_PACKET, WAYPOINT
 from planner_models.updates.problem.slots import LOOP, SOUND, find_unsound
 
 if TYPE_CHECKING:
-    from planner_models.updates.problem.problem import Update
+    from planner_models.updates.problem.tables import UpdateTables
 
 CONFIGURATIONS = ("now", "next")
 MOST_LINES = 10  # of unknown names in links and classes, beyond which those in rules are left out
 
 
-def find_unknown_names(problem: Update) -> list[str]:
+def find_unknown_names(problem: UpdateTables) -> list[str]:
     """Return a fault for each unknown switch and class, and for each rule without a link."""
     switches, classes = problem.switch_index, problem.class_index
     no_switch, no_class = "no switch of the table switches", "no class of the table classes"
@@ -74,7 +63,7 @@ def _opposite_hint(links: pd.DataFrame, rule: pd.Series) -> str:
     return "; there is one in the other direction, and each needs a row" if is_opposite.any() else ""
 
 
-def _find_unknown_waypoints(problem: Update) -> list[str]:
+def _find_unknown_waypoints(problem: UpdateTables) -> list[str]:
     if "waypoints" not in problem.classes:
         return []
     known, lines = set(problem.switch_index), []
@@ -88,7 +77,7 @@ def _find_unknown_waypoints(problem: Update) -> list[str]:
     return shorten_faults(lines, file_name(problem.classes, "classes"), "with an unknown waypoint")
 
 
-def find_bad_rules(problem: Update) -> list[str]:
+def find_bad_rules(problem: UpdateTables) -> list[str]:
     """Return a fault for each rule at an egress, wrong share, class without a path, loop, and dead end."""
     faults: list[str] = []
     for name in CONFIGURATIONS:
@@ -118,7 +107,7 @@ def find_bad_rules(problem: Update) -> list[str]:
     return faults
 
 
-def _find_bad_shares(problem: Update, name: str) -> list[str]:
+def _find_bad_shares(problem: UpdateTables, name: str) -> list[str]:
     frame, rows = getattr(problem, name), problem.rows(name)
     if not len(frame):
         return []
@@ -138,7 +127,7 @@ def _find_bad_shares(problem: Update, name: str) -> list[str]:
     return shorten_faults(lines, file_name(frame, name), what, count=len(bad))
 
 
-def _find_loops(problem: Update, name: str) -> list[str]:
+def _find_loops(problem: UpdateTables, name: str) -> list[str]:
     slots, where = problem.slots, file_name(getattr(problem, name), name)
     one = slots.now if name == "now" else slots.next
     has_rule = one.has_rule()
@@ -161,7 +150,7 @@ def _find_loops(problem: Update, name: str) -> list[str]:
     return shorten_faults(lines, where, "of classes without a path")
 
 
-def find_bad_plans(problem: Update) -> list[str]:
+def find_bad_plans(problem: UpdateTables) -> list[str]:
     """Return a fault for each table too small for a configuration, and for guarantees that cannot hold."""
     faults: list[str] = []
     switches = problem.switches
@@ -176,7 +165,7 @@ def find_bad_plans(problem: Update) -> list[str]:
     return [*faults, *_find_bad_guarantees(problem)]
 
 
-def _find_bad_guarantees(problem: Update) -> list[str]:
+def _find_bad_guarantees(problem: UpdateTables) -> list[str]:
     frame = problem.classes
     given = frame["guarantee"].fillna("").tolist() if "guarantee" in frame else [""] * len(frame)
     life = frame["flow_life_s"].to_numpy(float) if "flow_life_s" in frame else np.full(len(frame), np.nan)
@@ -211,7 +200,7 @@ def _find_bad_guarantees(problem: Update) -> list[str]:
     return shorten_faults(lines, file_name(frame, "classes"), "with guarantees that cannot hold")
 
 
-def _passes(problem: Update, row: int, switch: int) -> bool:
+def _passes(problem: UpdateTables, row: int, switch: int) -> bool:
     """Return whether packets of a class pass a switch, now or next."""
     slots = problem.slots
     own = slice(slots.start[row], slots.start[row + 1])

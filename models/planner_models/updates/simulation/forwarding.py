@@ -8,14 +8,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import inner, kernel, run_small_in_python
-from planner_models.updates.plan.replay import (
-    ENTERS_OLD,
-    FLIP,
-    SPLIT,
-    Network,
-    change,
-    uses,
-)
+from planner_models.updates.plan.replay import ENTERS_OLD, FLIP, SPLIT, Network, change, uses
 
 LEAST: float = 1e-9  # part of a class's packets; less is rounding
 

@@ -15,7 +15,7 @@ from planner_models.flowtables import SYSTEM, FlowTables, check
 from planner_models.flowtables.designs.candidate_pool import CandidateSearch, list_candidates
 from planner_models.flowtables.designs.cover import group_headers
 from planner_models.flowtables.designs.formulation import formulation, list_masks
-from planner_models.flowtables.designs.merged import PoolSearch
+from planner_models.flowtables.designs.pool_search import PoolSearch
 from planner_models.flowtables.plan.classification import find_valid
 from planner_models.flowtables.problem import generators
 from planner_models.flowtables.problem.fields import Words

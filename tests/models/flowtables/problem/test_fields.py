@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner_models.flowtables.problem.fields import FIVE_TUPLE, BadMatch, Layout, split_range
+from planner_models.flowtables.problem.fields import FIVE_TUPLE, Layout
+from planner_models.flowtables.problem.values import BadMatch, split_range
 
 LAYOUT = Layout(FIVE_TUPLE)
 

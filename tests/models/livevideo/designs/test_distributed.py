@@ -9,14 +9,7 @@ from planner.scenarios.scenario import Entry
 from planner_models.livevideo import SYSTEM
 from planner_models.livevideo.designs import distributed
 from tests.models.livevideo.networks import problem
-from tests.models.livevideo.observations import (
-    TIERS,
-    cluster_view,
-    heads,
-    one_way,
-    run,
-    small,
-)
+from tests.models.livevideo.observations import TIERS, cluster_view, heads, one_way, run, small
 
 
 def test_clusters_use_announcements_and_know_their_own_links() -> None:

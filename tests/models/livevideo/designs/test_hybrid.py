@@ -11,13 +11,7 @@ from hypothesis import given, settings
 from planner_models.livevideo import LiveVideo
 from planner_models.livevideo.plan.check import compute_delivery
 from tests.models.livevideo.networks import problem
-from tests.models.livevideo.observations import (
-    DEGRADATIONS,
-    TIERS,
-    placed,
-    run,
-    small,
-)
+from tests.models.livevideo.observations import DEGRADATIONS, TIERS, placed, run, small
 
 
 @pytest.mark.slow

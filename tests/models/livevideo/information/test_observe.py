@@ -17,14 +17,7 @@ from planner_models.livevideo import LiveVideo
 from planner_models.livevideo.information import observe, realize
 from planner_models.livevideo.problem import generators
 from planner_models.livevideo.problem.cities import EARTH_KM
-from tests.models.livevideo.observations import (
-    OBSERVING,
-    TABLES,
-    degradation_of,
-    placed,
-    run,
-    small,
-)
+from tests.models.livevideo.observations import OBSERVING, TABLES, degradation_of, placed, run, small
 
 
 @pytest.mark.parametrize("design", OBSERVING, ids=lambda design: design.name)

@@ -10,9 +10,7 @@ import pytest
 from planner.errors import InputError
 from planner_models.livevideo import LiveVideo, check, measure
 from planner_models.livevideo.plan.plan import from_tables
-from tests.models.livevideo.observations import (
-    run,
-)
+from tests.models.livevideo.observations import run
 from tests.models.livevideo.plans import V, W, plan, small
 
 

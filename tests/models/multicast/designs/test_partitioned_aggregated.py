@@ -9,9 +9,7 @@ from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
 from planner_models.multicast import SYSTEM, Channels, Multicast, check
 from planner_models.multicast.designs import partitioned_aggregated
-from planner_models.multicast.plan import (
-    address_layouts,
-)
+from planner_models.multicast.plan import address_layouts
 from tests.models.multicast.fabrics import fat, tree, with_tables
 
 

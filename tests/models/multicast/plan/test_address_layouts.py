@@ -7,9 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from planner_models.multicast import SYSTEM, Channels
-from planner_models.multicast.plan import (
-    address_layouts,
-)
+from planner_models.multicast.plan import address_layouts
 from planner_models.multicast.plan.plan import round_robin_partitions
 from tests.models.multicast.fabrics import fat
 

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from planner.errors import InputError
 from planner_models.multicast.plan import meta_groups
-from tests.models.multicast.switches import (
-    PORTS,
-    STEEP,
-    SWITCHES,
-    arrays,
-    plain_cost,
-)
+from tests.models.multicast.switches import PORTS, STEEP, SWITCHES, arrays, plain_cost
 
 
 @settings(max_examples=25, deadline=None)

@@ -9,12 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner_models.multicast.designs import (
-    partitioned,
-)
-from planner_models.multicast.plan import (
-    tree_repair,
-)
+from planner_models.multicast.designs import partitioned
+from planner_models.multicast.plan import tree_repair
 from planner_models.multicast.problem import failures
 from tests.models.multicast.fabrics import fat
 

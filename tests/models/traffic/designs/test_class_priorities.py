@@ -19,9 +19,9 @@ from planner.scenarios.scenario import Entry
 from planner_models.traffic import SYSTEM, Traffic, check
 from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.path_flows import path_flow_plan
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.verified_flow import verify_flow
 from tests.models.traffic.networks import class_problems
 
 GOLD_FIRST = {"gold": 1, "silver": 2, "bulk": 3}

@@ -13,7 +13,7 @@ from planner import InputError, Options, Status
 from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import path_flow_program, utility_maximization
 from planner_models.traffic.designs.path_flows import max_min
-from planner_models.traffic.plan.check import verify_flow
+from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem import generators
 from tests.models.traffic.networks import both_ways, network, problems
 

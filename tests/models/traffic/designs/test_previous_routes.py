@@ -13,8 +13,8 @@ from planner_models.traffic import Traffic
 from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.previous_routes import LEAST_SHARE, PreviousRoutes
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.indexing import sum_by_index
 from tests.models.traffic.networks import both_ways, network, problems
 

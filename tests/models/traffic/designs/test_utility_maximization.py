@@ -93,7 +93,7 @@ def test_max_min_begins_where_concurrent_flow_ends_and_leaves_nothing(problem: T
 
 
 def _served(problem: Traffic, plan: Any) -> np.ndarray:
-    from planner_models.traffic.plan.check import verify_flow
+    from planner_models.traffic.plan.verified_flow import verify_flow
 
     return verify_flow(problem, plan).served_mbps
 

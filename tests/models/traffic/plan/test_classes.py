@@ -19,12 +19,12 @@ from planner_models.traffic import Traffic, check, measure
 from planner_models.traffic.designs import ecmp, optimum
 from planner_models.traffic.designs.table import DESIGNS
 from planner_models.traffic.information.realize import realize
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.classes import divide_among_classes, merge_classes, take_class
 from planner_models.traffic.plan.delivery import delivered_rates, dropped_rates
 from planner_models.traffic.plan.deployment import deployment_tables
 from planner_models.traffic.plan.multiresolution_splitting import compile_rules
 from planner_models.traffic.plan.plan import Routing, routing_by_target, routing_from_tables
+from planner_models.traffic.plan.verified_flow import verify_flow
 from tests.models.networks.test_classes import example, share_one
 from tests.models.traffic.networks import class_problems
 

@@ -15,10 +15,10 @@ from planner_models.traffic import Traffic, measure
 from planner_models.traffic.designs import ecmp, optimum
 from planner_models.traffic.plan import delivery
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan.check import TOLERANCE, verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.tcp_rates import max_min_rates
+from planner_models.traffic.plan.verified_flow import TOLERANCE, verify_flow
 from tests.models.traffic.networks import network, problems
 
 GOLDEN = (np.sqrt(5) - 1) / 2

@@ -15,9 +15,9 @@ from planner.contract.studies import Decided
 from planner.options import Options
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.plan import elements
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.elements import DOUBLE, LINKS, NODES
 from planner_models.traffic.plan.plan import routing_by_target
+from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem import generators
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.duplex_lines import DuplexLines

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from planner_models.traffic import Traffic, measure
 from planner_models.traffic.designs import ecmp, optimum, tunnels
 from planner_models.traffic.plan.availability import measure_failures
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failure_outcomes import deliver_in_failures, find_restoration
 from planner_models.traffic.plan.metrics import break_down
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.plan.rerouting import Rerouting
+from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.adjustments import adjust
 from planner_models.traffic.problem.failure_sets import build_failure_set
 from tests.models.traffic.networks import both_ways, class_problems, network, problems

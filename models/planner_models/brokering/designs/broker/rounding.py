@@ -10,11 +10,7 @@ import numpy as np
 from planner import clock
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
-from planner_models.brokering.plan.transportation import (
-    CAPACITY_TOLERANCE,
-    Relaxation,
-    TransportationProblem,
-)
+from planner_models.brokering.plan.transportation import CAPACITY_TOLERANCE, Relaxation, TransportationProblem
 
 
 class State(NamedTuple):

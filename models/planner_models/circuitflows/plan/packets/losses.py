@@ -8,12 +8,7 @@ from planner.compiled import inner
 from planner_models.circuitflows.plan.packets import controls
 from planner_models.circuitflows.plan.packets.controls import BBR
 from planner_models.circuitflows.plan.packets.senders import NO_PROBE, owner
-from planner_models.circuitflows.plan.packets.state import (
-    CONTROL,
-    Floats,
-    Ints,
-    Layout,
-)
+from planner_models.circuitflows.plan.packets.state import CONTROL, Floats, Ints, Layout
 
 DUPLICATES: Final = 3  # packets that may be overtaken before a loss is noticed (RFC 5681, RFC 6675)
 MOST_REORDERING: Final = 300  # packets (Linux 4.4)

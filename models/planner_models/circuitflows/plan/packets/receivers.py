@@ -6,11 +6,7 @@ from typing import Final
 
 from planner.compiled import inner
 from planner_models.circuitflows.plan.packets.senders import owner
-from planner_models.circuitflows.plan.packets.state import (
-    REPLY_EVERY,
-    Ints,
-    Layout,
-)
+from planner_models.circuitflows.plan.packets.state import REPLY_EVERY, Ints, Layout
 
 MARK_BITS: Final = 3
 WAITS, COMPLETES, MARKED = 1, 2, 4

@@ -18,13 +18,7 @@ from planner_models.circuitflows.plan.packets.senders import (
     owner,
     timeout_ticks,
 )
-from planner_models.circuitflows.plan.packets.state import (
-    LEAST_TIMEOUT_TICKS,
-    NOW,
-    Floats,
-    Ints,
-    Layout,
-)
+from planner_models.circuitflows.plan.packets.state import LEAST_TIMEOUT_TICKS, NOW, Floats, Ints, Layout
 
 PROBE_SHARE: Final = 10 / 200  # shortest time to a tail loss probe, in shortest timeouts (Linux 4.4)
 EARLY_SHARE: Final = 2 / 200  # shortest delay of an early retransmission, in shortest timeouts (Linux 4.4)

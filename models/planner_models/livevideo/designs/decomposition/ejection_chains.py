@@ -29,11 +29,7 @@ from planner_models.livevideo.designs.decomposition.insertion import (
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem
 from planner_models.livevideo.designs.decomposition.pricing import fits, used_links
 from planner_models.livevideo.designs.tree.indirect_call import allocating_kernel, inner_kernel
-from planner_models.livevideo.designs.tree.local_network import (
-    NetworkArrays,
-    ObjectArrays,
-    PerLayer,
-)
+from planner_models.livevideo.designs.tree.local_network import NetworkArrays, ObjectArrays, PerLayer
 
 MAX_OBJECTS: Final = 30  # objects of a move, at most
 MAX_DRAWS: Final = 30  # random draws of an object to eject from a link, at most

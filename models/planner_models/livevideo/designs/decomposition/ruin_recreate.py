@@ -34,9 +34,7 @@ from planner_models.livevideo.designs.decomposition.insertion import (
 from planner_models.livevideo.designs.decomposition.layered_problem import LayeredProblem, links_to
 from planner_models.livevideo.designs.decomposition.pricing import UNLIMITED, Pricer, used_links
 from planner_models.livevideo.designs.tree.indirect_call import allocating_kernel
-from planner_models.livevideo.designs.tree.local_network import (
-    PerLayer,
-)
+from planner_models.livevideo.designs.tree.local_network import PerLayer
 
 PRICE_FACTORS: Final = (1.0, 0.9, 0.8, 0.6, 0.9, 0.3)
 """Shares of the dual prices, in turn, at which removed objects are inserted again."""

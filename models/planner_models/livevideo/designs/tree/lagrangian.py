@@ -19,11 +19,7 @@ from planner.arrays import Floats, Ints
 from planner_models.livevideo.designs.tree import local_network as at
 from planner_models.livevideo.designs.tree.indirect_call import caller_of, inner_kernel
 from planner_models.livevideo.designs.tree.local_network import EPS, LocalNetwork
-from planner_models.livevideo.designs.tree.local_search import (
-    call,
-    open_reflectors_of,
-    record_best,
-)
+from planner_models.livevideo.designs.tree.local_search import call, open_reflectors_of, record_best
 
 COLD_START_STEPS: Final = 200  # subgradient steps at the root, at least, where no dual values are known
 MIN_NODE_STEPS: Final = 12  # subgradient steps at a node below the root, at least

@@ -40,9 +40,9 @@ from planner_models.traffic.designs.path_search import FoundPaths
 from planner_models.traffic.designs.previous_routes import decompose_by_demand
 from planner_models.traffic.designs.routable import shed_demands
 from planner_models.traffic.plan import plan as routing
-from planner_models.traffic.plan.check import verify_flow
 from planner_models.traffic.plan.moved_traffic import PresentFlow, flow_by_demand
 from planner_models.traffic.plan.plan import Routing
+from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.route_limits import RouteLimits
 

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
-from planner.contract.column_kinds import label, number
 from planner.contract.proof import Status
-from planner.contract.tables import Table, report_unknown_names
+from planner.contract.table import Table, label, number
+from planner.contract.tables import report_unknown_names
 from planner.errors import InputError, SolverFailure
 from planner.io.table_files import read_table
 from planner_models.traffic.problem import series

@@ -12,8 +12,8 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.compiled import njit
-from planner_models.traffic.plan.check import TOLERANCE
 from planner_models.traffic.plan.delivery import PRECISION
+from planner_models.traffic.plan.verified_flow import TOLERANCE
 
 MOST_STEPS: Final = 5_000  # of the fixed point of the shares that links pass
 

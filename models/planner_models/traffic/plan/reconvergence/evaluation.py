@@ -13,7 +13,6 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.sums import add_up
-from planner_models.traffic.plan.check import TOLERANCE
 from planner_models.traffic.plan.reconvergence.admission import (
     admit_in_order,
     allocate_lists,
@@ -23,6 +22,7 @@ from planner_models.traffic.plan.reconvergence.admission import (
 from planner_models.traffic.plan.reconvergence.drops import Routes, arriving_load, solve_drops
 from planner_models.traffic.plan.reconvergence.network import MAX_MIN
 from planner_models.traffic.plan.reconvergence.shortest_paths import follow_paths, update_paths
+from planner_models.traffic.plan.verified_flow import TOLERANCE
 
 
 class Outcomes(NamedTuple):

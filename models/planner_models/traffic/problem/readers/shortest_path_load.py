@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats
-from planner_models.traffic.problem.problem import lightest_links
+from planner_models.traffic.problem.tables import lightest_links
 
 LENGTH_TOLERANCE: Final = 1e-9  # relative difference of length below which two paths are equally short
 MAX_DISTANCES: Final = 1 << 23  # distances in memory at once (8 bytes each)

@@ -200,7 +200,7 @@ def test_no_time_limit_pays_for_compilation() -> None:
 
 RUN = """
 from planner import Options
-from planner.compiled import Kernel
+from planner.kernels import Kernel
 from planner_models.livevideo.designs.decomposition import (
     decomposition, diving, ejection_chains, frank_wolfe, insertion, pricing, ruin_recreate, warm_up
 )

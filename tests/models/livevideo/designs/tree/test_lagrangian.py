@@ -11,10 +11,7 @@ import pytest
 
 from planner_models.livevideo.designs.tree import dynamic_program, lagrangian, local_search
 from planner_models.livevideo.designs.tree import local_network as at
-from planner_models.livevideo.designs.tree.local_network import (
-    MAX_EXACT_REQUESTS,
-    LocalNetwork,
-)
+from planner_models.livevideo.designs.tree.local_network import MAX_EXACT_REQUESTS, LocalNetwork
 from planner_models.livevideo.designs.tree.single_tree import create_workspace
 
 # kernels that only kernels call, for calls from Python

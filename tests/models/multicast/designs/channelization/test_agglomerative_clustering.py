@@ -14,11 +14,7 @@ from planner_models.multicast.designs.channelization import (
     pair_merging,
 )
 from planner_models.multicast.plan import meta_groups
-from tests.models.multicast.switches import (
-    arrays,
-    busy_switch,
-    plain_extra,
-)
+from tests.models.multicast.switches import arrays, busy_switch, plain_extra
 
 
 @pytest.mark.slow

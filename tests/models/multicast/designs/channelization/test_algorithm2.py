@@ -9,18 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner_models.multicast.designs.channelization import (
-    algorithm2,
-)
+from planner_models.multicast.designs.channelization import algorithm2
 from planner_models.multicast.plan import meta_groups
-from tests.models.multicast.switches import (
-    PORTS,
-    STEEP,
-    SWITCHES,
-    arrays,
-    plain_cost,
-    same_groups,
-)
+from tests.models.multicast.switches import PORTS, STEEP, SWITCHES, arrays, plain_cost, same_groups
 
 
 @pytest.mark.slow

@@ -8,17 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.contract.proof import Status
-from planner_models.multicast.designs.channelization import (
-    agglomerative_clustering,
-    p_median,
-)
+from planner_models.multicast.designs.channelization import agglomerative_clustering, p_median
 from planner_models.multicast.plan import meta_groups
-from tests.models.multicast.switches import (
-    SWITCHES,
-    arrays,
-    brute_force,
-    plain_extra,
-)
+from tests.models.multicast.switches import SWITCHES, arrays, brute_force, plain_extra
 
 
 @settings(max_examples=25, deadline=None)

@@ -5,13 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner_models.multicast.designs.channelization import (
-    pair_merging,
-)
+from planner_models.multicast.designs.channelization import pair_merging
 from planner_models.multicast.plan import meta_groups
-from tests.models.multicast.switches import (
-    busy_switch,
-)
+from tests.models.multicast.switches import busy_switch
 
 
 def test_merging_is_the_plain_greedy() -> None:

@@ -22,7 +22,8 @@ from planner_models.traffic.designs import path_flow_program, utility_maximizati
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_search import FoundPaths
 from planner_models.traffic.designs.restricted_routes.candidates import find_tunnels
-from planner_models.traffic.plan.check import check, verify_flow
+from planner_models.traffic.plan.check import check
+from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.route_limits import RouteLimits
 from tests.models.traffic.designs.test_max_min_fairness import by_programs
 from tests.models.traffic.designs.test_utility_maximization import by_clarabel

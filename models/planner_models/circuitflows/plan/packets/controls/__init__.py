@@ -12,12 +12,7 @@ from typing import Final
 
 from planner.compiled import inner
 from planner_models.circuitflows.plan.packets.controls import bbr, cubic, reno
-from planner_models.circuitflows.plan.packets.state import (
-    CONTROL,
-    Floats,
-    Ints,
-    Layout,
-)
+from planner_models.circuitflows.plan.packets.state import CONTROL, Floats, Ints, Layout
 
 CONTROLS: Final = ("reno", "cubic", "dctcp", "bbr", "tdtcp")
 """Names of the controls, in the order of their numbers."""

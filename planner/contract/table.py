@@ -1,12 +1,15 @@
-"""Columns of tables as systems declare them: names, numbers and windows, with the rules of their values."""
+"""Tables as systems declare them: columns of names, numbers and windows, with the rules of their values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_WINDOW: Final = 1e15
 """Largest number of a window; seconds and milliseconds since 1970 are below it."""
@@ -160,3 +163,44 @@ def number(
         mistaken_for=mistaken_for,
         when_absent=when_absent,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table of a system: its name, the meaning of a row, and its columns with their rules.
+
+    key      columns with values that, together, may occur only once; optional ones, where they are there
+    compact  columns of names are stored as categories, for tables of many rows with few names
+    key_hint  how to tell rows apart whose keys are the same, where an optional column of the key is absent
+    not_modelled  what a column of such a name would need, which the system does not model, by the name; case
+              and punctuation do not matter
+    other_names  names of such files and sheets elsewhere; case, punctuation and a plural s do not matter
+    divisible  amounts of a row that several rows may have together, equal in the other columns: the optimum
+              is the same. The conformance tests divide rows and compare answers
+    part_column  optional column of the key that tells such rows apart; "" where they may be equal
+    """
+
+    name: str
+    about: str
+    columns: Mapping[str, Column]
+    key: tuple[str, ...] = ()
+    may_be_empty: bool = False
+    compact: bool = False
+    key_hint: str = ""
+    not_modelled: Mapping[str, str] = field(default_factory=dict)
+    other_names: tuple[str, ...] = ()
+    divisible: tuple[str, ...] = ()
+    part_column: str = ""
+
+    @property
+    def required_columns(self) -> list[str]:
+        return [name for name, column in self.columns.items() if column.required]
+
+    def key_in(self, frame: pd.DataFrame) -> list[str]:
+        """Return the columns of the key that a table has; optional ones may be absent."""
+        return [name for name in self.key if name in frame]
+
+    def signature(self) -> str:
+        """Return `links(tail, head, capacity_mbps, weight?)`, with a question mark after optional columns."""
+        marks = [name + ("" if column.required else "?") for name, column in self.columns.items()]
+        return f"{self.name}({', '.join(marks)})"

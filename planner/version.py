@@ -1,0 +1,3 @@
+"""Version of planner."""
+
+__version__ = "0.2.0"
