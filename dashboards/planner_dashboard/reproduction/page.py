@@ -1,4 +1,7 @@
-"""The page of published values beside ours: all verdicts at once, and one target run again."""
+"""The page of published values beside ours: all verdicts at once, and one target run again.
+
+Runs of targets in worker processes.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,7 @@ from planner.reports import study_pages
 from planner.runs.reproduction import UNJUDGED, Verdict
 from planner.runs.shipped_verdicts import ShippedReproduction, load_shipped
 from planner_dashboard import rendering, session
-from planner_dashboard.reproduction import runs
-from planner_dashboard.worker import RenderedParts
+from planner_dashboard.worker import RenderedParts, render
 
 STYLE: Final = Path(__file__).with_name("style.css")
 COLOURS: Final = {
@@ -196,7 +198,7 @@ def _show_target(name: str, shipped: ShippedReproduction) -> None:
         for label, is_quick in (("Run quickly", True), ("Run in full", False)):
             if st.button(label, disabled=is_busy, key=label):
                 state["reproducing"] = name, is_quick
-                session.submit("reproduce", runs.reproduce, name, is_quick, time_limit_s=TIME_LIMIT_S)
+                session.submit("reproduce", reproduce, name, is_quick, time_limit_s=TIME_LIMIT_S)
                 st.rerun()
         st.caption(f"A quick run took {duration(done.seconds)}; a full one may take up to an hour.")
     running = state.get("reproducing", ("", True))
@@ -213,3 +215,13 @@ def _show_target(name: str, shipped: ShippedReproduction) -> None:
     st.caption("Measured here, " + ("quickly." if is_quick else "in full."))
     for number, (part, figures) in enumerate(parts):
         rendering.show_part(part, f"{name} {is_quick} {number}", figures)
+
+
+def reproduce(name: str, is_quick: bool) -> RenderedParts:
+    """Run a target; return its published values beside ours, and its verdicts."""
+    from planner.reports import study_pages
+    from planner.runs import reproduction
+
+    ((system, target),) = reproduction.find_targets([name])
+    done = reproduction.run_target(system, target, quick=is_quick)
+    return render([study_pages.reproduction_part(done), study_pages.verdicts_part([done])])

@@ -1,22 +1,129 @@
-"""The panel below an answer: its files, address, command and Python, and a place in the store."""
+"""The panel below an answer: its files, address, command and Python, and a place in the store.
+
+Files of an answer, made by workers when they are asked for.
+"""
 
 from __future__ import annotations
 
+import io
+import shutil
+import zipfile
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
 
 import streamlit as st
 
-from planner.errors import PlannerError
-from planner_dashboard import session
+from planner.contract.drawing import Drawing
+from planner.errors import InputError, PlannerError
+from planner_dashboard import comparisons, session
 from planner_dashboard.question import Question
-from planner_dashboard.share import documents, stored_results
-from planner_dashboard.share.documents import FORMATS, Format
+from planner_dashboard.share import stored_results
 from planner_dashboard.worker import Answer
+
+if TYPE_CHECKING:
+    from planner.reports.document import Page
 
 MOST_FILES: Final = 12
 """Finished files that a session keeps."""
+UPLOADED_NAME: Final = "scenario.toml"
+"""Name of the scenario of uploaded tables, in place of its path on the server."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file that an answer can be saved as."""
+
+    key: str
+    label: str
+    ending: str
+    mime: str
+
+
+FORMATS: Final = (
+    Format("pdf", "PDF", "pdf", "application/pdf"),
+    Format(
+        "pptx",
+        "PowerPoint",
+        "pptx",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ),
+    Format("png", "Picture (PNG)", "png", "image/png"),
+    Format("svg", "Picture (SVG)", "svg", "image/svg+xml"),
+    Format("html", "Web page", "html", "text/html"),
+    Format("zip", "Plans and metrics (zip)", "zip", "application/zip"),
+    Format("toml", "Scenario (TOML)", "toml", "application/toml"),
+)
+
+
+def make_file(folder: Path, question: Question, key: str, label: str) -> bytes:
+    """Return an answer as a file of one of FORMATS.
+
+    folder  of the stored comparison
+    label   of the design whose plan the picture shows; "" for the best one
+    """
+    if key in ("zip", "toml"):
+        return _plans(folder, key)
+    if key in ("png", "svg"):
+        from planner.reports import pdf
+        from planner.reports.drawing_svg import drawing_svg
+
+        svg = drawing_svg(_picture(folder, label), 1200, title=True)
+        return svg.encode() if key == "svg" else pdf.png(svg)
+    page = page_of(folder, question)
+    if key == "html":
+        from planner.reports import html
+
+        path = folder / "report.html"
+        html.write(page, path)
+        return path.read_bytes()
+    from planner.reports import report_files
+
+    report_files.require_packages(key)
+    return report_files.content_of(page, key)
+
+
+def page_of(folder: Path, question: Question) -> Page:
+    """Return the page of a stored comparison, without paths of the server."""
+    from planner.reports import run_pages
+
+    scenario = comparisons.load_scenario(folder)
+    if question.upload:
+        scenario = replace(scenario, name=UPLOADED_NAME)
+    return run_pages.comparison_page(comparisons.load(folder), scenario)
+
+
+def _picture(folder: Path, label: str) -> Drawing:
+    """Return the picture of a design's plan; raise InputError where there is none."""
+    from planner.reports.run_drawings import draw_whole, show_failures
+    from planner.runs.verdict import best_run
+
+    result = comparisons.load(folder)
+    run = next((one for one in result.runs if one.label == label), None) or best_run(result.runs)
+    draw = result.system.plan.draw
+    drawings = [] if run is None or run.plan is None or draw is None else draw(run.problem, run.plan)
+    if not drawings:
+        raise InputError("there is no picture: no design has a plan, or the system draws none")
+    return show_failures(drawings[0], draw_whole(comparisons.load_scenario(folder)))
+
+
+def _plans(folder: Path, key: str) -> bytes:
+    """Return the scenario, or a zip archive of the scenario, its uploaded tables and all plans."""
+    out = folder / "files"
+    comparisons.write_files(folder, out)
+    try:
+        if key == "toml":
+            return (out / "scenario.toml").read_bytes()
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(out.rglob("*")):
+                if path.is_file():
+                    archive.write(path, path.relative_to(out))
+        return content.getvalue()
+    finally:
+        shutil.rmtree(out, ignore_errors=True)
 
 
 def show_share(question: Question, answer: Answer, label: str = "") -> None:
@@ -77,7 +184,7 @@ def _show_file(question: Question, answer: Answer, label: str, one: Format) -> N
 
 def _submit(key: Any, question: Question, answer: Answer, label: str, one: Format) -> None:
     st.session_state[f"share wanted {one.key}"] = key
-    session.submit(f"share {one.key}", documents.make_file, answer.folder, question, one.key, label)
+    session.submit(f"share {one.key}", make_file, answer.folder, question, one.key, label)
 
 
 def file_name(question: Question) -> str:

@@ -249,7 +249,7 @@ def test_uploaded_tables_are_found_in_their_own_session_only(tmp_path: Path) -> 
 
 
 def test_a_download_includes_its_tables(tmp_path: Path) -> None:
-    from planner_dashboard.share import documents
+    from planner_dashboard.share import panel
 
     checked = store([given("links.csv", LINKS), given("demands.csv", DEMANDS)], tmp_path)
     question = Question(
@@ -257,7 +257,7 @@ def test_a_download_includes_its_tables(tmp_path: Path) -> None:
     )
     answer = worker.compare(question, tmp_path / checked.digest, tmp_path / "out")
     assert answer.designs[0].figures.metrics["max_utilization"] == pytest.approx(0.4)
-    content = documents.make_file(answer.folder, question, "zip", "")
+    content = panel.make_file(answer.folder, question, "zip", "")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         archive.extractall(tmp_path / "unzipped")
     done = planner("compare", tmp_path / "unzipped" / "scenario.toml", "--designs", "ecmp", "--json")

@@ -11,7 +11,7 @@ import pytest
 from planner.errors import InputError
 from planner_dashboard import comparisons, worker
 from planner_dashboard.question import UPLOADED, Question
-from planner_dashboard.share import documents, stored_results
+from planner_dashboard.share import panel, stored_results
 
 QUESTION = Question(
     scenario="traffic/abilene", changes={"problem.scale": 1.5}, designs=("ecmp", "optimum", "localflow")
@@ -61,7 +61,7 @@ def test_uploaded_tables_are_part_of_a_stored_result(tmp_path: Path) -> None:
     again = stored_results.load([tmp_path / "store"], number, tmp_path / "two", tmp_path / "two" / "answer 1")
     assert again.verdict == first.verdict
     assert (tmp_path / "two" / upload / "links.csv").is_file()
-    page = documents.page_of(first.folder, question)
+    page = panel.page_of(first.folder, question)
     assert str(tmp_path) not in page.title
 
 
@@ -101,7 +101,7 @@ def test_faults_are_one_line(answer: worker.Answer, tmp_path: Path) -> None:
 def test_a_result_can_be_saved_as_each_format(answer: worker.Answer) -> None:
     starts = {"pdf": b"%PDF-", "pptx": b"PK", "html": b"<!DOCTYPE html>", "zip": b"PK", "toml": b"system"}
     for key, start in starts.items():
-        assert documents.make_file(answer.folder, QUESTION, key, "").startswith(start), key
+        assert panel.make_file(answer.folder, QUESTION, key, "").startswith(start), key
 
 
 def write_crafted(store: Path, scenario: str, query: dict[str, list[str]]) -> str:

@@ -1,10 +1,14 @@
-"""Adjustments that apply to every problem of system `capacity`, whatever its source."""
+"""Adjustments that apply to every problem of system `capacity`, whatever its source.
+
+Sets of failures to survive: every link, every node, or every two links.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,7 +18,6 @@ from planner.contract.notes import add_note
 from planner.contract.tables import file_name, row_name
 from planner.errors import InputError, did_you_mean
 from planner_models.capacity.problem.directions import settle_direction
-from planner_models.capacity.problem.failures import FailureSet, list_failures
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.schema import MOST_MODULES
 from planner_models.capacity.problem.tables import Direction
@@ -22,6 +25,14 @@ from planner_models.capacity.problem.tables import Direction
 MOST_YEARS = 30
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Change = Annotated[float, Field(gt=-1, allow_inf_nan=False)]
+FailureSet = Annotated[
+    Literal["table", "none", "links", "nodes", "double_links"],
+    Field(
+        description="failures to survive; table: those of the table; none; links: each link alone, both "
+        "directions together; nodes: each node alone; double_links: each link alone and every two together"
+    ),
+]
+MOST_FAILURES: Final = 100_000
 
 
 def adjust(
@@ -244,3 +255,48 @@ def _without_members(problem: CapacityPlanning, rows: Sequence[int]) -> pd.DataF
     kept = [problem.find_line(name) not in rows for name in problem.failures["member"]]
     left = problem.failures[kept].reset_index(drop=True)
     return left if len(left) else None
+
+
+def list_failures(problem: CapacityPlanning, chosen: FailureSet) -> pd.DataFrame | None:
+    """Return the table of a set of failures; None for no failure.
+
+    raises  InputError for more failures than a plan can be checked for
+    """
+    if chosen == "table":
+        return problem.failures
+    if chosen == "none":
+        return None
+    lines = list(_group_directions(problem).values())
+    sets: list[tuple[str, ...]]
+    if chosen == "nodes":
+        sets = [(name,) for name in problem.nodes["node"]]
+    else:
+        sets = [tuple(line) for line in lines]
+        if chosen == "double_links":
+            count = len(lines) * (len(lines) + 1) // 2
+            if count > MOST_FAILURES:
+                raise InputError(f"failures: double_links are {count:,}, must be at most {MOST_FAILURES:,}")
+            sets += [(*one, *other) for one, other in itertools.combinations(lines, 2)]
+    rows = [(_name(names), member) for names in sets for member in names]
+    return pd.DataFrame(rows, columns=["failure", "member"])
+
+
+def _group_directions(problem: CapacityPlanning) -> dict[tuple[int, int, int], list[str]]:
+    """Return the names of links that fail together: a directed link and the opposite one."""
+    groups: dict[tuple[int, int, int], list[str]] = {}
+    for place, (tail, head, nth) in enumerate(_numbered_ends(problem)):
+        key = (place, 0, 0) if problem.direction != "directed" else (min(tail, head), max(tail, head), nth)
+        groups.setdefault(key, []).append(problem.names[place])
+    return groups
+
+
+def _numbered_ends(problem: CapacityPlanning) -> Iterator[tuple[int, int, int]]:
+    """Yield the ends of each link, and which of the links with these ends it is."""
+    counts: dict[tuple[int, int], int] = {}
+    for ends in zip(problem.tail.tolist(), problem.head.tolist(), strict=True):
+        counts[ends] = counts.get(ends, 0) + 1
+        yield *ends, counts[ends]
+
+
+def _name(members: tuple[str, ...]) -> str:
+    return " + ".join(members)

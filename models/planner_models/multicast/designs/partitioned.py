@@ -1,22 +1,35 @@
-"""Designs without shared entries: addresses partitioned over switches, or stored everywhere."""
+"""Designs without shared entries: addresses partitioned over switches, or stored everywhere.
+
+Lower bound on the host traffic of any plan, whatever its partitions, copies and shared entries.
+
+Lagrangian relaxation of the choice of groups with entries: for problems too large for branch and bound.
+
+A price for each entry of a full table leaves a choice by group: it has entries where it saves more than they
+cost. The value at any prices bounds every choice. Subgradient steps lower it; groups in the order of what is
+left of their savings fill the tables.
+
+source  Lagrangian relaxation of the multidimensional knapsack problem: Fisher 1981
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Final, Literal
+from itertools import pairwise
+from typing import Annotated, Final, Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from pydantic import Field
 
-from planner import backends
+from planner import backends, clock
 from planner.arrays import Bools, Floats
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder
 from planner.contract.design import Decision
 from planner.contract.proof import OPTIMAL_GAP, Proof, Status
 from planner.options import Options, Service
-from planner_models.multicast.designs import group_selection
-from planner_models.multicast.designs.universal_bound import bound_mbps
+from planner_models.multicast.designs import edge_bound
+from planner_models.multicast.plan.meta_groups import extra_mbps_bound
 from planner_models.multicast.plan.plan import Channels, build_plan
 from planner_models.multicast.plan.table_limits import TableLimits, admit_in_order, build_limits
 from planner_models.multicast.problem.problem import Multicast
@@ -30,6 +43,13 @@ Choose = Annotated[
     Literal["value", "arrival"],
     Field(description="groups with entries: value: those that save the most; arrival: first come"),
 ]
+_KNOWN: WeakKeyDictionary[Multicast, float] = WeakKeyDictionary()  # several designs need the same bound
+MAX_STEPS: Final = 300
+FIRST_STEP: Final = 1.0  # of the length that would close the gap
+LAST_STEP: Final = 0.02
+STEPS_WITHOUT_GAIN: Final = 8  # then steps are half as long
+PLAN_PERIOD: Final = 15  # steps from one choice to the next
+ROUNDING: Final = 1e-9  # relative
 
 
 def store_everywhere(problem: Multicast, *, options: Options = Options()) -> Decision[Channels]:
@@ -132,9 +152,7 @@ def select_groups(problem: Multicast, limits: TableLimits, options: Options) -> 
     by_unicast = traffic_mbps(problem, ~everyone)
     gap = OPTIMAL_GAP if options.gap is None else options.gap
     least = by_unicast - float(saved_mbps(problem).sum())
-    found = group_selection.select_by_prices(
-        saved_mbps(problem), limits, gap_mbps=gap * least, until=options.deadline()
-    )
+    found = select_by_prices(saved_mbps(problem), limits, gap_mbps=gap * least, until=options.deadline())
     objective, bound = traffic_mbps(problem, found.kept), by_unicast - found.bound_mbps
     is_proven = objective - bound <= gap * objective
     status = Status.OPTIMAL if is_proven else Status.FEASIBLE
@@ -158,3 +176,113 @@ def widen_bound(problem: Multicast, proof: Proof, scope: str, *, until: float | 
     # headers in packets need no entries: then no plan has less than a copy for each source and member
     of_all = least <= float(problem.rate_mbps @ (1 + problem.member_counts)) * (1 + 1e-9)
     return replace(proof, bound=least, bound_scope=None if of_all else WITHOUT_HEADERS)
+
+
+def bound_mbps(problem: Multicast, *, until: float | None = None) -> float:
+    """Return the traffic of all groups with entries, and the least that full tables add to it.
+
+    Edge switches: groups at one without a free entry go by unicast. At others all port sets beyond the table
+    cost extra: a group is either carried to ports too many, at least one, or by unicast, which adds its rate
+    for all members but one; that is divided evenly over its edge switches. The least of this is bounded by a
+    p-median at each switch (`edge_bound`). Cores: groups of several pods need an entry in at least one, where
+    none can be shared.
+
+    until  a time of clock.now() at which a weaker bound is returned
+    """
+    if problem not in _KNOWN:
+        bound = _bound_mbps(problem, until)
+        if until is not None and clock.now() > until:
+            return bound
+        _KNOWN[problem] = bound
+    return _KNOWN[problem]
+
+
+def _bound_mbps(problem: Multicast, until: float | None) -> float:
+    edge, group, masks = problem.at_edge
+    rate, members = problem.rate_mbps, problem.member_counts
+    reached = problem.edges_in_pod.sum(axis=1)
+    weight, saved = rate * np.minimum(1.0, (members - 1) / reached), rate * (members - 1)
+    refused = np.bincount(group, problem.free("edge")[edge] < 1, minlength=len(rate)) > 0
+    others = ~refused[group]
+    edge, group, masks = edge[others], group[others], masks[others]
+    free = problem.free("edge")
+    start = np.searchsorted(edge, np.arange(problem.edge_count + 1)).tolist()
+    simple = np.zeros(len(free))
+    for switch, (size, (a, b)) in enumerate(zip(free.tolist(), pairwise(start), strict=True)):
+        if until is not None and clock.now() > until:
+            break
+        if b - a > size:
+            simple[switch] = extra_mbps_bound(masks[a:b], weight[group[a:b]], size)
+    at_edges = float(saved[refused].sum() + simple.sum())
+    if simple.any():
+        unicast = (saved / reached)[group]
+        switches = edge_bound.split_switches(edge, masks, rate[group], unicast, free)
+        tighter = edge_bound.bound_extra_mbps(switches, until=until)
+        at_edges += float(np.maximum(tighter - simple, 0.0).sum())
+    across = np.diff(problem.below.start) > 1
+    beyond = max(0, int(across.sum()) - int(problem.free("core").sum()))
+    at_cores = float(np.sort(saved[across])[:beyond].sum())
+    return float(rate @ (1 + members)) + max(at_edges, at_cores)
+
+
+class Selection(NamedTuple):
+    """Groups with entries, what they save, and what no choice saves more than, Mbit/s."""
+
+    kept: Bools
+    saved_mbps: float
+    bound_mbps: float
+
+
+def select_by_prices(
+    saved_mbps: Floats, limits: TableLimits, *, gap_mbps: float, until: float | None = None
+) -> Selection:
+    """Return groups that save much, within the limits, and a bound.
+
+    saved_mbps  (G,) what each group saves
+    gap_mbps    difference to the bound at which the search ends
+    until       a time of clock.now() at which it ends
+    """
+    uses, free = limits.uses.astype(float), limits.free.astype(float)
+    of_group = uses.T.tocsr()
+    refused = np.asarray(of_group @ (free < 1) > 0)
+    value = np.where(refused, 0.0, saved_mbps)
+    price = _first_prices(value, limits)
+    best, kept = -1.0, np.zeros(len(value), dtype=bool)
+    bound, best_price, length, stalled = np.inf, price, FIRST_STEP, 0
+    for step in range(MAX_STEPS):
+        left = value - of_group @ price
+        chosen = left > 0
+        reached = float(left[chosen].sum() + price @ free) * (1 + ROUNDING)
+        if step % PLAN_PERIOD == 0:
+            admitted = admit_in_order(limits, order=np.argsort(-left, kind="stable")) & ~refused
+            if (found := float(value[admitted].sum())) > best:
+                best, kept = found, admitted
+        if reached < bound:
+            bound, best_price, stalled = reached, price, 0
+        else:
+            stalled += 1
+            if stalled % STEPS_WITHOUT_GAIN == 0:
+                length, price = length / 2, best_price
+                continue
+        is_late = until is not None and clock.now() > until
+        if bound - best <= gap_mbps or length < LAST_STEP or is_late:
+            break
+        slope = uses @ chosen - free
+        slope = np.where((slope > 0) | (price > 0), slope, 0.0)
+        norm = float(slope @ slope)
+        if norm == 0:
+            break
+        price = np.maximum(price + length * (reached - best) / norm * slope, 0.0)
+    return Selection(kept, best, max(bound, best))
+
+
+def _first_prices(value: Floats, limits: TableLimits) -> Floats:
+    """Return prices at which each table by itself holds the groups that save the most for each entry."""
+    uses = limits.uses.tocsr()
+    each = value / np.maximum(np.bincount(uses.indices, minlength=len(value)), 1)
+    price = np.zeros(len(limits.free))
+    for row, free in enumerate(limits.free.tolist()):
+        here = each[uses.indices[uses.indptr[row] : uses.indptr[row + 1]]]
+        if len(here) > free > 0:
+            price[row] = np.partition(here, len(here) - free - 1)[len(here) - free - 1]
+    return price

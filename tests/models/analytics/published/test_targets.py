@@ -9,7 +9,7 @@ import pytest
 from planner.contract.targets import Target
 from planner.runs.reproduction import Verdict, judge, read_published
 from planner_models.analytics import SYSTEM
-from planner_models.analytics.published import introduction
+from planner_models.analytics.published import targets
 
 TARGETS = {target.name: target for target in SYSTEM.studies.targets}
 
@@ -34,15 +34,15 @@ def test_rows_are_reproduced_but_for_cited_figures(target: Target) -> None:
     assert set(found.values) == set(target.rows)
     verdicts = {row.id: row.verdict for row in judge(SYSTEM, target, found)}
     missed = {name for name, verdict in verdicts.items() if verdict is Verdict.NOT_REPRODUCED}
-    assert all(found.values[name] is None and introduction.CITED in found.notes[name] for name in missed)
+    assert all(found.values[name] is None and targets.CITED in found.notes[name] for name in missed)
     assert {found.values[name] for name in verdicts if "yearly" in name} <= {
-        introduction.yearly_fall(factor, 5.0) for factor in (2.7, 16.0, 10.0)
+        targets.yearly_fall(factor, 5.0) for factor in (2.7, 16.0, 10.0)
     }
 
 
 def test_the_expected_order_of_price_falls_is_the_opposite_of_the_past() -> None:
     """Bandwidth fell by 18% a year and storage by 37%; 25% and 10 to 20% are expected (section 1)."""
-    past = {name: introduction.yearly_fall(factor, 5.0) for name, factor in (("bw", 2.7), ("disk", 10.0))}
+    past = {name: targets.yearly_fall(factor, 5.0) for name, factor in (("bw", 2.7), ("disk", 10.0))}
     rows = {name: float(read_published("analytics")[f"anal_{name}"]["value"])
             for name in ("bw_decline", "disk_decline_max")}  # fmt: skip
     assert past["bw"] < past["disk"]

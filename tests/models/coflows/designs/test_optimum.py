@@ -15,8 +15,7 @@ from planner_models.coflows import SYSTEM, CoflowsInTime, formulation
 from planner_models.coflows.designs import optimum, ordering_program, sunflow, windows
 from planner_models.coflows.plan.check import check
 from planner_models.coflows.plan.completion import replay
-from planner_models.coflows.plan.lower_bounds import mean_completion_bound_ms
-from planner_models.coflows.plan.order_bound import least_sum_ms
+from planner_models.coflows.plan.lower_bounds import least_sum_ms, mean_completion_bound_ms
 from tests.models.coflows.instances import best_by_enumeration, problem_of, problems
 
 

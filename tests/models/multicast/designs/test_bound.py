@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planner.backends import pyomo
 from planner.options import Options
 from planner_models.multicast import Multicast
-from planner_models.multicast.designs import bound, partitioned_aggregated, universal_bound
+from planner_models.multicast.designs import bound, partitioned, partitioned_aggregated
 from planner_models.multicast.designs.formulation import joint_formulation
 from tests.models.multicast.fabrics import PLANNING, fat
 from tests.models.multicast.switches import brute_force
@@ -35,7 +35,7 @@ def test_no_choice_of_groups_and_no_sharing_beats_the_bound(seed: int) -> None:
                 ports, rates = masks[here].tolist(), rate[group[here]].tolist()
                 traffic += brute_force(ports, rates, 2)
         best = min(best, traffic)
-    assert universal_bound.bound_mbps(problem) <= best + 1e-9
+    assert partitioned.bound_mbps(problem) <= best + 1e-9
     optimum = partitioned_aggregated.partition_and_share(problem, method="optimum", options=Options(gap=0.0))
     assert optimum.proof.objective == pytest.approx(best)
     assert optimum.proof.bound == pytest.approx(best)

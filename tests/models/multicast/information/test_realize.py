@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.contract.design import Design
 from planner.options import Options
 from planner_models.multicast import SYSTEM
-from planner_models.multicast.designs import partitioned, partitioned_aggregated, universal_bound
+from planner_models.multicast.designs import partitioned, partitioned_aggregated
 from planner_models.multicast.information import realize
 from planner_models.multicast.information.observe import observe_groups
 from planner_models.multicast.plan.plan import from_tables
@@ -46,7 +46,7 @@ def test_any_plan_goes_on_serves_everyone_and_keeps_the_tables(
     assert sum(traffic[way] for way in ways) == len(problem.groups)
     least = float(problem.rate_mbps @ (1 + problem.member_counts))
     if plan.headers is None:  # the bound is one of plans without headers
-        least = universal_bound.bound_mbps(problem)
+        least = partitioned.bound_mbps(problem)
     assert traffic["host_traffic_mbps"] >= least * (1 - 1e-9)
 
 

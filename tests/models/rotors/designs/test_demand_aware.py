@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from planner_models.rotors import RotorNetwork, check, measure
 from planner_models.rotors.designs import demand_aware
-from planner_models.rotors.designs.steady_circuits import choose_steady, divide
+from planner_models.rotors.designs.demand_aware import choose_steady, divide
 from planner_models.rotors.designs.table import DESIGNS
 from planner_models.rotors.problem.generators import build
 

@@ -18,11 +18,10 @@ from planner.options import Options
 from planner_models.updates import SYSTEM, Update, check, formulation, measure
 from planner_models.updates.designs.batch_needs import find_needs
 from planner_models.updates.designs.batch_search import Prices
-from planner_models.updates.designs.batches import build_program
+from planner_models.updates.designs.batches import build_program, find_shortage, find_stuck
 from planner_models.updates.designs.congestion_free import build_model, find_shares
 from planner_models.updates.designs.formulation import order_formulation, share_formulation
 from planner_models.updates.designs.loop_free_order import find_rounds
-from planner_models.updates.designs.stuck_classes import find_shortage, find_stuck
 from planner_models.updates.plan.flows import expiry_lives
 from planner_models.updates.plan.plan import as_network, from_tables
 from planner_models.updates.problem import generators

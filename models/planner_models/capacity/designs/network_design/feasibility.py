@@ -1,4 +1,7 @@
-"""A check that capacities carry the demands in every state, and the rows that they miss where they do not."""
+"""A check that capacities carry the demands in every state, and the rows that they miss where they do not.
+
+Separation of metric rows: lengths of links under which the demands need more than the capacities.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ import numpy as np
 
 from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
 from planner_models.capacity.designs.network_design.incumbent import Incumbent
-from planner_models.capacity.designs.network_design.instance import Shortage
+from planner_models.capacity.designs.network_design.instance import Instance, Shortage
 from planner_models.capacity.designs.network_design.master import Master
-from planner_models.capacity.designs.network_design.metric_rows import add_metric_row
-from planner_models.capacity.designs.network_design.network import Bools, Floats
+from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
 from planner_models.capacity.designs.network_design.overload_program import OverloadProgram
+from planner_models.capacity.designs.network_design.rounding import round_row
 from planner_models.capacity.designs.network_design.states import States
 
 OVERLOAD_TOLERANCE = 1e-6
@@ -20,6 +23,8 @@ OVERLOAD_TOLERANCE = 1e-6
 
 MAX_VIOLATED_STATES = 6
 """States that give metric rows to one candidate."""
+MAX_DENOMINATOR = 24
+LENGTH_TOLERANCE = 1e-6
 
 
 class Feasibility:
@@ -162,3 +167,53 @@ class Feasibility:
             capacity=float(have[worst]) * unit,
             demand=float(demand[worst]) * unit,
         )
+
+
+def add_metric_row(
+    instance: Instance,
+    network: Network,
+    states: States,
+    master: Master,
+    *,
+    state: int,
+    lengths: Floats,
+    point: Floats,
+) -> bool:
+    """Add the rounded metric row of lengths (R,) in a state; return whether it is new.
+
+    point  where the rounded row should be violated most
+    """
+    lengths = to_fractions(lengths)
+    up, required = states.up[state], states.required[state]
+    distance = network.demand_distances(lengths, up)
+    distance = np.where((required > 0) & (instance.rate > 0), distance, 0.0)
+    if not np.isfinite(distance).all():
+        return False
+    distance = distance * required
+    on_edge = np.bincount(network.capacity_edge, weights=lengths, minlength=instance.edges) * up
+    coefficients = (on_edge[instance.module_edge]) * instance.module_size
+    have = float(on_edge @ instance.installed)
+    row = np.zeros(master.pooled)
+    if master.budget is not None:
+        unit = max(float(coefficients.max(initial=0.0)), 1e-9)
+        row[: master.modules] = coefficients / unit
+        row[master.delivered] = -distance / unit
+        return master.add_row(row, -have / unit)
+    limit = float(distance @ instance.rate) - have
+    if limit <= 1e-9 or not coefficients.any():
+        return False
+    row[: master.modules], rounded = round_row(coefficients, limit, point[: master.modules])
+    return master.add_row(row, rounded)
+
+
+def to_fractions(lengths: Floats) -> Floats:
+    """Return lengths as fractions of a small common denominator where they are, scaled to at most 1."""
+    lengths = lengths / max(float(lengths.max(initial=0.0)), 1e-12)
+    for denominator in range(1, MAX_DENOMINATOR + 1):
+        scaled = lengths * denominator
+        whole = np.round(scaled)
+        if np.abs(scaled - whole).max(initial=0.0) <= LENGTH_TOLERANCE * denominator:
+            fractions: Floats = whole / denominator
+            return fractions
+    kept: Floats = np.where(lengths < LENGTH_TOLERANCE, 0.0, lengths)
+    return kept

@@ -1,12 +1,30 @@
-"""The linear relaxation of the master program, tightened by separated rows."""
+"""The linear relaxation of the master program, tightened by separated rows.
+
+Separation of rows of one link over its modules and flows, by mixed-integer rounding.
+
+For a set Q of commodities, a link has capacity for all their traffic R(Q), or some of it takes other links:
+
+    installed + sum over modules (size x count)  +  sum over Q (rate - flow)  >=  R(Q)
+
+Rounding the counts gives the arc residual capacity inequalities, and for one commodity the strong inequality
+`flow <= rate x count`. They are stronger than any row over capacities alone.
+
+Reference: Magnanti, Mirchandani and Vachani, "The convex hull of two core capacitated network design
+problems", Mathematical Programming 60, 1993; Marchand and Wolsey, "Aggregation and mixed integer rounding to
+solve MIPs", Operations Research 49, 2001.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+import scipy.sparse as sp
+
 from planner_models.capacity.designs.network_design.feasibility import Feasibility
-from planner_models.capacity.designs.network_design.flow_rows import FlowRowSeparator
+from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.master import Master
-from planner_models.capacity.designs.network_design.network import Floats, Network
+from planner_models.capacity.designs.network_design.network import Floats, Ints, Network
 from planner_models.capacity.designs.network_design.partitions import PartitionSeparator
+from planner_models.capacity.designs.network_design.rounding import TOLERANCE, round_down
 
 STALL_ROUNDS = 4
 """Rounds of cutset separation without a row after which the search for them ends."""
@@ -27,6 +45,8 @@ FLOW_ROUNDS = 30
 FLOW_STALL = 3
 FLOW_GAIN = 1e-4
 """Relative gain of FLOW_STALL rounds with which the search for more goes on."""
+MIN_VIOLATION = 1e-3
+"""Violation of a row with a right-hand side of whole modules from which it is added."""
 
 
 class Relaxation:
@@ -95,3 +115,98 @@ class Relaxation:
             is_stalled = len(values) > FLOW_STALL and value <= values[-1 - FLOW_STALL] * (1 + FLOW_GAIN)
             if is_stalled or not rows.separate(point) + self.cutsets.separate(point, self.rng):
                 return
+
+
+class FlowRowSeparator:
+    """Finds violated rows of single links and adds them to a master program with flow."""
+
+    def __init__(self, instance: Instance, network: Network, master: Master) -> None:
+        self.instance, self.network, self.master = instance, network, master
+        commodities = len(network.roots)
+        self.rate: Floats = np.zeros(commodities)
+        free = network.commodity >= 0
+        np.add.at(self.rate, network.commodity[free], instance.rate[free])
+        arcs = np.arange(network.arcs)
+        self._on_row = sp.csr_array(
+            (np.ones(network.arcs), (network.arc_capacity, arcs)), shape=(network.capacities, network.arcs)
+        )
+        self._kinds = [np.flatnonzero(instance.module_edge == edge) for edge in range(instance.edges)]
+
+    def separate(self, point: Floats) -> int:
+        """Add rows that a point of the master program violates; return their number."""
+        network, master = self.network, self.master
+        shape = len(network.roots), network.arcs
+        flow = point[master.pooled : master.pooled + shape[0] * shape[1]].reshape(shape)
+        on_row = (self._on_row @ flow.T).T
+        return sum(self._separate_row(row, on_row[:, row], point) for row in range(network.capacities))
+
+    def _separate_row(self, row: int, flow: Floats, point: Floats) -> int:
+        """Add the rows of one capacity row with flow (K,) of each commodity; return their number."""
+        instance, edge = self.instance, int(self.network.capacity_edge[row])
+        kinds = self._kinds[edge]
+        used = np.flatnonzero(flow > TOLERANCE * self.rate)
+        if not len(kinds) or not len(used):
+            return 0
+        order = used[np.argsort(-flow[used] / self.rate[used], kind="stable")]
+        counts, size = point[kinds], instance.module_size[kinds]
+        total = np.cumsum(self.rate[order]) - instance.installed[edge]
+        rest = np.cumsum(self.rate[order] - flow[order])
+        added = 0
+        for divisor in np.unique(size):
+            # sets of the commodities that send most of their traffic here, and single ones
+            added += self._add_most_violated(row, kinds, counts, divisor, order, total, rest, is_set=True)
+            single = self.rate[order] - instance.installed[edge]
+            alone = self.rate[order] - flow[order]
+            added += self._add_most_violated(row, kinds, counts, divisor, order, single, alone, is_set=False)
+        return added
+
+    def _add_most_violated(
+        self,
+        row: int,
+        kinds: Ints,
+        counts: Floats,
+        divisor: float,
+        order: Ints,
+        total: Floats,
+        rest: Floats,
+        *,
+        is_set: bool,
+    ) -> int:
+        """Add the most violated row of sets of commodities, or all violated rows of single ones.
+
+        total, rest  (Q,) traffic of a set beyond what is installed, and what of it takes other links
+        """
+        needed = total / divisor
+        whole = np.ceil(needed - TOLERANCE * np.maximum(1.0, np.abs(needed)))
+        fraction = needed - (whole - 1.0)
+        usable = (total > 1e-9) & (fraction < 1.0 - TOLERANCE)
+        safe = np.where(usable, fraction, 1.0)
+        size = self.instance.module_size[kinds] / divisor
+        full = np.floor(size + TOLERANCE)
+        left = np.maximum(0.0, size - full)
+        coefficient = full + np.minimum(1.0, left / safe[:, None])
+        coefficient = np.minimum(coefficient, np.maximum(whole, 1.0)[:, None])
+        violation = np.where(usable, whole - coefficient @ counts - rest / (divisor * safe), -np.inf)
+        found = np.flatnonzero(violation > MIN_VIOLATION)
+        if is_set and len(found):
+            found = found[[violation[found].argmax()]]
+        for at in found.tolist():
+            members = order[: at + 1] if is_set else order[[at]]
+            self._add(row, kinds, members, divisor, float(total[at]))
+        return len(found)
+
+    def _add(self, row: int, kinds: Ints, members: Ints, divisor: float, total: float) -> None:
+        """Add the row of a set of commodities, rounded by a divisor."""
+        network, master = self.network, self.master
+        needed = total / divisor
+        whole = float(np.ceil(needed - TOLERANCE * max(1.0, needed)))
+        fraction = needed - (whole - 1.0)
+        size = np.minimum(round_down(self.instance.module_size[kinds] / divisor, fraction), max(whole, 1.0))
+        arcs = np.flatnonzero(network.arc_capacity == row)
+        flows = (master.pooled + members[:, None] * network.arcs + arcs).ravel()
+        per_unit = 1.0 / (divisor * fraction)
+        master.add_flow_row(
+            np.r_[kinds, flows],
+            np.r_[size, np.full(len(flows), -per_unit)],
+            whole - float(self.rate[members].sum()) * per_unit,
+        )

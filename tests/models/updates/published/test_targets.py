@@ -7,15 +7,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner_models.updates.published.rule_tables import (
-    OTHER,
-    Rule,
-    Table,
-    approximate,
-    compose,
-    exclude,
-    match,
-)
+from planner_models.updates.published.targets import OTHER, Rule, Table, approximate, compose, exclude, match
 
 VALUES = ("1", "2", OTHER)
 PACKETS = [dict(zip("xy", each, strict=True)) for each in itertools.product(VALUES, repeat=2)]

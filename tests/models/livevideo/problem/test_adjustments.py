@@ -10,7 +10,7 @@ import pytest
 import planner
 from planner.contract.notes import notes_of
 from planner_models.livevideo import LiveVideo
-from planner_models.livevideo.problem.last_hop import describe_shared_last_hop
+from planner_models.livevideo.problem.adjustments import describe_shared_last_hop
 
 
 def notes(capacity_mbps: float, clients: list[float]) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from planner_models.livevideo import LiveVideo, measure
 from planner_models.livevideo.designs import optimum
-from planner_models.livevideo.published.naive_bounds import naive_bounds
+from planner_models.livevideo.published.figures_4_10_to_4_15 import naive_bounds
 from tests.models.livevideo.networks import problem, problems
 
 
