@@ -65,16 +65,16 @@ from __future__ import annotations
 
 from planner.contract.plausibility import Proportion
 from planner.contract.system import PlanType, ProblemType, Studies, System
-from planner_models.capacity import designs, information, plan, problem
+from planner_models.capacity import designs, plan, problem
 from planner_models.capacity.designs.formulation import formulation
 from planner_models.capacity.designs.table import DESIGNS
+from planner_models.capacity.designs.what_if import explain
 from planner_models.capacity.plan.check import check
 from planner_models.capacity.plan.drawing import draw
 from planner_models.capacity.plan.elements import ELEMENTS
 from planner_models.capacity.plan.metrics import HEADLINE, LIMITS, METRICS, break_down, measure
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.reading import from_tables
-from planner_models.capacity.plan.what_if import explain
 from planner_models.capacity.problem.adjustments import adjust
 from planner_models.capacity.problem.directions import ask_direction
 from planner_models.capacity.problem.drawing import draw as draw_problem
@@ -133,7 +133,6 @@ __all__ = [
     "check",
     "designs",
     "formulation",
-    "information",
     "measure",
     "plan",
     "problem",

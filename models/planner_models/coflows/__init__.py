@@ -49,13 +49,13 @@ from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.coflows import designs, information, plan, problem
 from planner_models.coflows.designs.formulation import formulation
 from planner_models.coflows.designs.table import DESIGNS
+from planner_models.coflows.designs.what_if import explain
 from planner_models.coflows.information.realize import realize
 from planner_models.coflows.plan.check import check
 from planner_models.coflows.plan.drawing import draw
 from planner_models.coflows.plan.elements import ELEMENTS
 from planner_models.coflows.plan.metrics import METRICS, measure
 from planner_models.coflows.plan.plan import PLAN_TABLES, Service, from_tables
-from planner_models.coflows.plan.what_if import explain
 from planner_models.coflows.problem import generators, readers
 from planner_models.coflows.problem.adjustments import adjust
 from planner_models.coflows.problem.drawing import draw_flows

@@ -68,7 +68,7 @@ is left out. A plan is `loads(window, cdn, region, load_mbps)`.
 from __future__ import annotations
 
 from planner.contract.system import PlanType, ProblemType, Studies, System
-from planner_models.contracts import designs, information, plan, problem
+from planner_models.contracts import designs, plan, problem
 from planner_models.contracts.designs.formulation import formulation
 from planner_models.contracts.designs.table import DESIGNS
 from planner_models.contracts.designs.what_if import explain
@@ -123,7 +123,6 @@ __all__ = [
     "check",
     "designs",
     "formulation",
-    "information",
     "measure",
     "plan",
     "problem",

@@ -88,13 +88,13 @@ from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.livevideo import designs, information, plan, problem, published, simulation
 from planner_models.livevideo.designs.formulation import formulation
 from planner_models.livevideo.designs.table import DESIGNS
+from planner_models.livevideo.designs.what_if import explain
 from planner_models.livevideo.information import realize
 from planner_models.livevideo.plan.check import check
 from planner_models.livevideo.plan.drawing import add_load, draw
 from planner_models.livevideo.plan.elements import ELEMENTS
 from planner_models.livevideo.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.livevideo.plan.plan import PLAN_TABLES, Trees, from_tables
-from planner_models.livevideo.plan.what_if import explain
 from planner_models.livevideo.problem import generators, sample
 from planner_models.livevideo.problem.adjustments import adjust
 from planner_models.livevideo.problem.drawing import draw as draw_problem

@@ -65,13 +65,13 @@ from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.multicast import designs, information, plan, problem, published, simulation
 from planner_models.multicast.designs.formulation import formulation
 from planner_models.multicast.designs.table import DESIGNS
+from planner_models.multicast.designs.what_if import explain
 from planner_models.multicast.information.realize import realize
 from planner_models.multicast.plan.check import check
 from planner_models.multicast.plan.drawing import draw
 from planner_models.multicast.plan.elements import ELEMENTS
 from planner_models.multicast.plan.metrics import METRICS, measure
 from planner_models.multicast.plan.plan import PLAN_TABLES, Channels, from_tables
-from planner_models.multicast.plan.what_if import explain
 from planner_models.multicast.problem import generators, series
 from planner_models.multicast.problem.adjustments import adjust
 from planner_models.multicast.problem.drawing import draw_fabric

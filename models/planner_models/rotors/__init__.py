@@ -47,12 +47,12 @@ from planner.contract.system import PlanType, ProblemType, Studies, System
 from planner_models.rotors import designs, information, plan, problem
 from planner_models.rotors.designs.formulation import formulation
 from planner_models.rotors.designs.table import DESIGNS
+from planner_models.rotors.designs.what_if import explain
 from planner_models.rotors.plan.check import check
 from planner_models.rotors.plan.drawing import draw, draw_demand
 from planner_models.rotors.plan.elements import ELEMENTS
 from planner_models.rotors.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.rotors.plan.plan import PLAN_TABLES, Routing, from_tables
-from planner_models.rotors.plan.what_if import explain
 from planner_models.rotors.problem.adjustments import adjust
 from planner_models.rotors.problem.generators import PRESETS, small
 from planner_models.rotors.problem.problem import TABLES, RotorNetwork

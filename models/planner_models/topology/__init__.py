@@ -44,15 +44,15 @@ from __future__ import annotations
 
 from planner.contract.plausibility import Proportion
 from planner.contract.system import PlanType, ProblemType, Studies, System
-from planner_models.topology import designs, information, plan, problem
+from planner_models.topology import designs, plan, problem
 from planner_models.topology.designs.formulation import formulation
 from planner_models.topology.designs.table import DESIGNS
+from planner_models.topology.designs.what_if import explain
 from planner_models.topology.plan.check import check
 from planner_models.topology.plan.drawing import draw
 from planner_models.topology.plan.elements import ELEMENTS
 from planner_models.topology.plan.metrics import HEADLINE, LIMITS, METRICS, measure
 from planner_models.topology.plan.plan import PLAN_TABLES, Topology, from_tables
-from planner_models.topology.plan.what_if import explain
 from planner_models.topology.problem.adjustments import adjust
 from planner_models.topology.problem.drawing import draw as draw_problem
 from planner_models.topology.problem.generators import PRESETS, small
@@ -101,7 +101,6 @@ __all__ = [
     "check",
     "designs",
     "formulation",
-    "information",
     "measure",
     "plan",
     "problem",

@@ -11,7 +11,7 @@ from planner import Options
 from planner.contract.studies import Decided, Explanation
 from planner_models.livevideo import SYSTEM, LiveVideo, measure
 from planner_models.livevideo.designs import dns
-from planner_models.livevideo.plan.what_if import explain
+from planner_models.livevideo.designs.what_if import explain
 from tests.models.livevideo.networks import problem
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from planner.contract.studies import Decided
 from planner_models.multicast import SYSTEM, Multicast
+from planner_models.multicast.designs import what_if
 from planner_models.multicast.designs.partitioned_aggregated import partition_and_share
-from planner_models.multicast.plan import what_if
 from planner_models.multicast.problem import generators
 from tests.commands import planner
 from tests.models.multicast.fabrics import datacenter

@@ -1,1 +1,0 @@
-"""Information of control planes of system `capacity`: all of the problem."""

@@ -1,1 +1,0 @@
-"""Information of control planes of system `contracts`: all of the problem."""

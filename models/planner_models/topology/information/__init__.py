@@ -1,1 +1,0 @@
-"""Information of control planes of system `topology`: all of the problem."""
