@@ -91,6 +91,7 @@ class Proof:
     is_cut       whether the time limit ended the search, for a design that leaves time for its plan's check
     reasons      names of the conflicting constraints, where there is no plan; with a plan that violates
                  limits, why no plan of the design satisfies them
+    notes        what the search found odd, as a bound on the wrong side of the objective value by rounding
     """
 
     status: Status
@@ -105,6 +106,7 @@ class Proof:
     backend: str | None = None
     is_cut: bool = False
     reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for field in ("objective", "bound"):

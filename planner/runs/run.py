@@ -120,6 +120,7 @@ class Run(Outcome, Result):
             "metrics": dict(self.metrics),
             **({"breakdown": self.breakdown.to_dict()} if self.breakdown else {}),
             **({"reasons": list(proof.reasons)} if proof.reasons else {}),
+            **({"notes": list(proof.notes)} if proof.notes else {}),
             **({"error": str(self.error)} if self.error else {}),
         }
 

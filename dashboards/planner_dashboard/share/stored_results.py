@@ -268,6 +268,7 @@ def _run(scenario: Scenario, problem: Any, record: Mapping[str, Any], plan_folde
     given["ranks"] = tuple(RankProof(**rank) for rank in given["ranks"])
     given["levels"] = tuple(LevelProof(**level) for level in given["levels"])
     given["reasons"] = tuple(given["reasons"])
+    given["notes"] = tuple(given.get("notes", ()))
     violations, metrics = Violations(), {}
     if plan is not None:
         violations = system.plan.check(problem, plan)

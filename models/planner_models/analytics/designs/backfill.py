@@ -10,9 +10,10 @@ from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
-from planner.contract.proof import OPTIMAL_GAP, Proof, Status, relative_gap
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import gap_of, infeasible, judged, undecided
+from planner.search.tolerances import STATED_GAP
 from planner_models.analytics.designs import branching, prices, search
 from planner_models.analytics.designs.choices import IMPOSSIBLE, Choices, Interval, Separate, Shared
 from planner_models.analytics.designs.decision import decide
@@ -138,13 +139,11 @@ def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
             best, value = first, other
     if best.plan is None:
         return best
-    bound = max(found.bound, value)
-    gap = relative_gap(value, bound)
-    wanted = OPTIMAL_GAP if options.gap is None else options.gap
-    proof = Proof(
-        status=Status.OPTIMAL if gap is not None and gap <= wanted else Status.FEASIBLE,
-        objective=value,
-        bound=bound,
+    proof = judged(
+        "max",
+        value,
+        found.bound,
+        gap=gap_of(options, default=STATED_GAP),
         metric="total_value",
         backend=BACKEND,
         bound_scope=f"{SCOPE}, {LEFT_OUT}" if choices.shortages else SCOPE,
@@ -156,7 +155,7 @@ def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
 
 def _refuse(reason: str) -> Decision[Levels]:
     """Return the decision that there is no plan."""
-    return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,)))
+    return Decision(plan=None, proof=infeasible(reason, metric="value"))
 
 
 def _send(
@@ -207,7 +206,7 @@ def _send(
             found, price = _solve(both, price)
         if found.value == -np.inf:
             reason = f"interval {problem.interval_numbers[t]:g}: no plan found"
-            proof = Proof(status=Status.UNDECIDED, metric="value", reasons=(reason,))
+            proof = undecided(reason, metric="value")
             return Decision(plan=None, proof=proof)
         own, sites = len(new.shared.query), new.separate.value.shape[1]
         rows += _take(problem, offering, later, found.answers[own:], found.added[:, sites:], t, storage)

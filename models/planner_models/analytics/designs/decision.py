@@ -6,9 +6,10 @@ from typing import Final
 
 from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Proof
 from planner.formatting import amount
 from planner.options import Options
+from planner.search.judged import feasible, infeasible, undecided
 from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.shortage import explain_shortage
 from planner_models.analytics.plan.answers import follow_sources
@@ -56,9 +57,8 @@ def decide(
     figures = measure_levels(problem, chosen)
     if options.service == "all" and (figures["no_data_loss"] or figures["late_loss"]):
         return Decision(plan=None, proof=_prove_short(problem, figures))
-    proof = Proof(
-        status=Status.FEASIBLE,
-        objective=figures["value"],
+    proof = feasible(
+        figures["value"],
         metric="value",
         backend=backend,
         reasons=reasons,
@@ -72,7 +72,7 @@ def _prove_short(problem: Analytics, figures: dict[str, float | None]) -> Proof:
     for k in range(len(problem.interval_numbers)):
         reason = explain_shortage(problem, choices.interval(k), k, must_answer=True)
         if reason is not None:
-            return Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
+            return infeasible(reason, metric="value")
     lost = (figures["no_data_loss"] or 0.0) + (figures["late_loss"] or 0.0)
     reason = f"this plan loses {amount(lost, 'USD')} without data in time; another may answer all queries"
-    return Proof(status=Status.UNDECIDED, metric="value", reasons=(reason,))
+    return undecided(reason, metric="value")

@@ -12,8 +12,10 @@ from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
-from planner.contract.proof import OPTIMAL_GAP, Proof, Status, relative_gap
+from planner.contract.proof import Proof, Status, relative_gap
 from planner.options import Options, Service
+from planner.search.judged import gap_of, infeasible, judged, undecided
+from planner.search.tolerances import STATED_GAP
 from planner_models.analytics.designs import branching, prices
 from planner_models.analytics.designs.choices import Choices, Interval
 from planner_models.analytics.designs.decision import BUT_ANSWERS, say_shortages
@@ -81,9 +83,7 @@ def plan(
         interval, reason = fit_interval(choices, k)
         deadline.end_build()
         if reason is not None:
-            return Decision(
-                plan=None, proof=Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
-            )
+            return Decision(plan=None, proof=infeasible(reason, metric="value"))
         left = deadline.search_s()
         is_cut = is_cut or left <= 0
         before = last
@@ -100,14 +100,11 @@ def plan(
     assert last is not None
     made = make_plan(problem, choices.without_left_out(np.array(chosen)), last.price)
     value = float(made.answers["value_usd"].sum())
-    gap = relative_gap(value, bound)
-    wanted = OPTIMAL_GAP if options.gap is None else options.gap
-    if bound is not None:
-        bound = max(bound, value)
-    proof = Proof(
-        status=Status.OPTIMAL if gap is not None and gap <= wanted else Status.FEASIBLE,
-        objective=value,
-        bound=bound,
+    proof = judged(
+        "max",
+        value,
+        bound,
+        gap=gap_of(options, default=STATED_GAP),
         metric="value",
         backend=backend,
         is_cut=is_cut,
@@ -229,6 +226,6 @@ def _prove_none(problem: Analytics, k: int, planned: Planned) -> Proof:
     name = f"interval {problem.interval_numbers[k]:g}"
     if planned.bound is None:
         reason = _say_none_fits(problem, k)
-        return Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,), backend=planned.backend)
+        return infeasible(reason, metric="value", backend=planned.backend)
     reason = f"{name}: no plan found"
-    return Proof(status=Status.UNDECIDED, metric="value", reasons=(reason,), backend=planned.backend)
+    return undecided(reason, metric="value", backend=planned.backend)

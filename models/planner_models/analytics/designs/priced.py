@@ -9,8 +9,8 @@ from pydantic import Field
 
 from planner.arrays import Ints
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.judged import infeasible
 from planner_models.analytics.designs import prices, search
 from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.decision import decide
@@ -56,7 +56,7 @@ def choose_by_prices(
         interval, reason = fit_interval(choices, k)
         deadline.end_build()
         if reason is not None:
-            proof = Proof(status=Status.INFEASIBLE, metric="value", reasons=(reason,))
+            proof = infeasible(reason, metric="value")
             return Decision(plan=None, proof=proof)
         is_late = deadline.search_s() <= 0
         is_cut = is_cut or is_late

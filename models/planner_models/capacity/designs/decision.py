@@ -9,6 +9,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, RankProof, Status, relative_gap
 from planner.formatting import amount_of
 from planner.options import Options
+from planner.search.judged import undecided
 from planner_models.capacity.plan.metrics import measure
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.routing import make_plan
@@ -47,7 +48,7 @@ def decide(
     if options.service == "all" and not delivers_all:
         left = amount_of(offered - delivered, offered, "Mbit/s")
         reason = f"the purchases that were found leave {left} unserved in the worst case"
-        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
+        return Decision(plan=None, proof=undecided(reason))
     metric = "cost_of_all" if delivers_all else "delivered_mbps"
     proof = Proof(
         status=Status.FEASIBLE,

@@ -14,9 +14,9 @@ from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.options import Options, Service
 from planner.search.deadline import Deadline
+from planner.search.judged import infeasible
 from planner_models.capacity.designs.cutting_planes import Master
 from planner_models.capacity.designs.decision import decide
 from planner_models.capacity.designs.network_design.instance import Instance, Solution, Tunnels
@@ -69,7 +69,7 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
                 f"the budget of {problem.budget:,.6g} leaves at least {answer.least_unserved:,.6g} of "
                 f"{offered:,.6g} Mbit/s unserved in the worst case"
             )
-            return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, reasons=(reason,)))
+            return Decision(plan=None, proof=infeasible(reason))
     return decide(
         problem,
         serve_small_demands(problem, answer.counts),
@@ -111,7 +111,7 @@ def _infeasible(problem: CapacityPlanning, must: float, offered: float) -> Decis
     reason = (
         f"{where}{when}, {must:,.6g} of {offered:,.6g} Mbit/s do not fit with all modules that may be bought"
     )
-    return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, reasons=(reason,)))
+    return Decision(plan=None, proof=infeasible(reason))
 
 
 def _least_cost(master: Master) -> _Answer:

@@ -17,10 +17,12 @@ import pandas as pd
 from pydantic import Field
 
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import judged
+from planner.search.tolerances import EXACT_OPTIMALITY
 from planner_models.circuitflows.designs import block_placement, execution, upper_bound
 from planner_models.circuitflows.designs.execution import Observation, QueueResizing
 from planner_models.circuitflows.designs.weekly_schedule import Scheduler, plan_week
@@ -376,14 +378,11 @@ def _run(
     assert offered is not None
     most = upper_bound.max_delivered_gb(problem)
     until, horizon = simulated_us(problem, plan), problem.of("horizon_us")
-    proof = Proof(
-        status=Status.OPTIMAL if delivered >= most * (1 - ROUNDING) else Status.FEASIBLE,
-        objective=delivered,
-        bound=most,
-        metric="delivered_gb",
-        is_cut=until < horizon,
+    is_cut = until < horizon
+    proof = replace(
+        judged("max", delivered, most, gap=EXACT_OPTIMALITY, metric="delivered_gb"), is_cut=is_cut
     )
-    is_all = delivered >= offered * (1 - ROUNDING) and not proof.is_cut
+    is_all = delivered >= offered * (1 - ROUNDING) and not is_cut
     if options.service == "best" or is_all:
         return Decision(plan=plan, proof=proof)
     is_proven = most < offered * (1 - ROUNDING)

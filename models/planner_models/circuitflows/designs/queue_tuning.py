@@ -9,10 +9,10 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import undecided
 from planner_models.circuitflows.designs import operation
 from planner_models.circuitflows.plan.metrics import measure
 from planner_models.circuitflows.plan.plan import Operation
@@ -88,7 +88,7 @@ def run_tuned_queues(
     if not within_bound:
         least = min(-latency for _, latency, _ in trials)
         reason = f"the least {percentile} latency of any setting tried is {least:g} us"
-        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
+        return Decision(plan=None, proof=undecided(reason))
     best = max(within_bound, key=lambda trial: trial[:2])
     rest = deadline.options(options, minimum_s=operation.LEAST_TIME_S)
     decision = operation.run_fixed_schedule(problem, **fixed, **best[2], options=rest)

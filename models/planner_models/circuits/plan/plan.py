@@ -17,6 +17,7 @@ from planner.contract.table import Table, number
 from planner.contract.tables import collect_tables, validate_tables
 from planner.formatting import amount
 from planner.options import Options
+from planner.search.judged import gap_of, judged
 from planner_models.circuits.problem import packet_switch as packet
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, MOST_BITS, MOST_US
@@ -343,12 +344,11 @@ def make_decision(
     is_cut  whether a time limit ended the search
     """
     plan, served, done = make_plan(problem, days)
-    objective, gap = served_rate(problem, served, done), options.gap or 1e-6
-    optimal = bound is not None and abs(bound - objective) <= gap * max(abs(bound), abs(objective), 1e-9)
-    proof = Proof(
-        status=Status.OPTIMAL if optimal else Status.FEASIBLE,
-        objective=objective,
-        bound=bound,
+    proof = judged(
+        "max",
+        served_rate(problem, served, done),
+        bound,
+        gap=gap_of(options),
         metric="served_mbps",
         backend=backend,
         is_cut=is_cut,

@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status, relative_gap
+from planner.contract.proof import Proof
 from planner.formatting import counted
 from planner.options import Options
+from planner.search.judged import infeasible, judged, undecided
+from planner.search.tolerances import OPTIMALITY
 from planner_models.coflows.plan.completion import replay
 from planner_models.coflows.plan.lower_bounds import Fabric, mean_completion_bound_ms
 from planner_models.coflows.plan.plan import TIME_STEPS, Service
 from planner_models.coflows.problem.problem import CoflowsInTime
 
 METRIC = "mean_completion_ms"
-PROVEN = 1e-6
+PROVEN = OPTIMALITY
 
 
 def decide(
@@ -42,15 +44,16 @@ def decide(
     bound = mean_completion_bound_ms(problem, fabric)
     if proven is not None:
         bound = proven if bound is None else max(bound, proven)
-    if objective is not None and bound is not None:
+    rounding = 0.0
+    if objective is not None:
         # completion times are differences of times, which late in a trace have coarse steps
-        rounding = PROVEN * objective + TIME_STEPS * float(np.spacing(problem.arrival_ms.max() + objective))
-        bound = min(bound, objective) if bound <= objective + rounding else bound
-    gap = relative_gap(objective, bound)
-    proof = Proof(
-        status=Status.OPTIMAL if gap is not None and gap <= PROVEN else Status.FEASIBLE,
-        objective=objective,
-        bound=bound,
+        steps = TIME_STEPS * float(np.spacing(problem.arrival_ms.max() + objective))
+        rounding = steps / max(objective, 1e-9)
+    proof = judged(
+        "min",
+        objective,
+        bound,
+        consistency=OPTIMALITY + rounding,
         bound_scope=scope if bound is not None else None,
         metric=METRIC,
         backend=backend,
@@ -66,11 +69,11 @@ def _prove_incomplete(problem: CoflowsInTime, plan: Service) -> Proof | None:
         first = problem.names[problem.is_failed]
         need = f"{_count(lost)} need{'s' * (lost == 1)}"
         reason = f"racks have failed that {need}: {', '.join(map(str, first[:3]))}"
-        return Proof(status=Status.INFEASIBLE, metric=METRIC, reasons=(reason,))
+        return infeasible(reason, metric=METRIC)
     missing = int(np.isnan(replay(problem, plan).coflow_ms).sum())
     if missing:
         reason = f"this plan leaves {_count(missing)} incomplete; another may complete all"
-        return Proof(status=Status.UNDECIDED, metric=METRIC, reasons=(reason,))
+        return undecided(reason, metric=METRIC)
     return None
 
 

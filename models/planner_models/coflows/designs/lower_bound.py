@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.search.judged import undecided
 from planner_models.coflows.designs.decision import METRIC
 from planner_models.coflows.plan.lower_bounds import mean_completion_bound_ms
 from planner_models.coflows.plan.plan import Service
@@ -18,4 +18,4 @@ def bound_schedules(problem: CoflowsInTime) -> Decision[Service]:
     source  Goemans et al. 2002, the mean busy time relaxation, with a machine for each port
     """
     bound = mean_completion_bound_ms(problem)
-    return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, bound=bound, metric=METRIC))
+    return Decision(plan=None, proof=undecided(bound=bound, metric=METRIC))

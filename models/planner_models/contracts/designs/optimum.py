@@ -12,9 +12,10 @@ from planner import backends
 from planner.arrays import Floats
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
-from planner.contract.proof import OPTIMAL_GAP, Proof, RankProof, Status
+from planner.contract.proof import OPTIMAL_GAP, RankProof
 from planner.options import Options, Service
 from planner.search.deadline import Deadline
+from planner.search.judged import feasible, judged, undecided
 from planner_models.contracts.designs import (
     burst_sets,
     cents,
@@ -85,9 +86,7 @@ def plan_by_peak(problem: Month, *, method: Method = "auto", options: Options = 
     if decision.plan is None:
         return decision
     objective = measure(problem, decision.plan, None)["objective"]
-    proof = Proof(
-        status=Status.FEASIBLE, objective=objective, metric="objective", backend=decision.proof.backend
-    )
+    proof = feasible(objective, metric="objective", backend=decision.proof.backend)
     return replace(decision, proof=proof)
 
 
@@ -131,7 +130,7 @@ def _plan(problem: Month, *, method: Method, options: Options, use_free_windows:
         share = deadline.left_s / (len(problem.regions) - row)
         done = plan_region(region, method=method, options=options, time_limit_s=share)
         if done.load is None:
-            proof = Proof(status=Status.UNDECIDED, backend=done.backend)
+            proof = undecided(backend=done.backend)
             return Decision(plan=None, proof=proof)
         load[:, region.contracts] = done.load
         bound = None if bound is None or done.bound is None else bound + done.bound
@@ -337,7 +336,7 @@ def _decide(
     assert cost is not None
     assert objective is not None
     if bound is None:
-        proof = Proof(status=Status.FEASIBLE, objective=objective, metric="objective", backend=backend)
+        proof = feasible(objective, metric="objective", backend=backend)
         return Decision(plan=made, proof=proof)
     regions = [Region.of(problem, row) for row in range(len(problem.regions))]
     lowest = min(cents.least_bill(regions, bound), cost)
@@ -356,10 +355,11 @@ def _decide(
     assert delivered is not None
     assert offered is not None
     is_proven = cost - lowest <= gap * cost
-    proof = Proof(
-        status=Status.OPTIMAL if is_proven else Status.FEASIBLE,
-        objective=objective,
-        bound=min(bound + short * unserved_price(problem), objective),
+    proof = judged(
+        "min",
+        objective,
+        min(bound + short * unserved_price(problem), objective),
+        is_optimal=is_proven,
         metric="objective",
         ranks=(
             RankProof("delivered_mbps", delivered, max(offered - short, delivered)),

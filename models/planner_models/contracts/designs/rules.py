@@ -9,8 +9,8 @@ import numpy as np
 
 from planner.arrays import Floats
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.judged import feasible
 from planner_models.contracts.designs.program import Region
 from planner_models.contracts.designs.shortage import prove_shortage
 from planner_models.contracts.plan.metrics import measure
@@ -73,5 +73,5 @@ def _plan(problem: Month, rule: Callable[[Region], Floats], options: Options) ->
         load[:, region.contracts] = rule(region)
     made = make_plan(problem, load)
     objective = measure(problem, made, None)["objective"]
-    proof = Proof(status=Status.FEASIBLE, objective=objective, metric="objective", backend=BACKEND)
+    proof = feasible(objective, metric="objective", backend=BACKEND)
     return Decision(plan=made, proof=proof)

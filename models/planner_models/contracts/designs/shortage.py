@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Proof
 from planner.formatting import amount
 from planner.options import Options
+from planner.search.judged import infeasible
 from planner_models.contracts.problem.problem import Month
 
 
@@ -22,4 +23,4 @@ def prove_shortage(problem: Month, options: Options) -> Proof | None:
         f"'{problem.regions[int(region)]}'; its contracts carry at most "
         f"{amount(float(problem.servable_mbps[window, region]), 'Mbit/s')}"
     )
-    return Proof(status=Status.INFEASIBLE, metric="objective", reasons=(reason,))
+    return infeasible(reason, metric="objective")

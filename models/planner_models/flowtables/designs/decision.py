@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.judged import gap_of, judged, undecided
 from planner_models.flowtables.plan.classification import classify
 from planner_models.flowtables.plan.lookup import Table
 from planner_models.flowtables.plan.metrics import find_punts, measure
@@ -15,7 +15,6 @@ from planner_models.flowtables.problem.problem import FlowTables
 
 BACKEND: Final = "rule"
 METRIC: Final = "cpu_per_connection_us"
-EQUAL: Final = 1e-6
 
 
 def decide(
@@ -42,14 +41,11 @@ def decide(
     assert objective is not None
     if bound is not None and metric == METRIC:  # packets to the controller are upcalls in every cache
         bound += float(find_punts(problem).mean()) * problem.cost("upcall_us")
-    # a bound above the objective value is wrong, and is left for the engine to refuse
-    is_optimal = bound is not None and (
-        -EQUAL <= (objective - bound) / max(objective, 1e-9) <= max(options.gap or 0.0, EQUAL)
-    )
-    proof = Proof(
-        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
-        objective=objective,
-        bound=min(bound, objective) if bound is not None and is_optimal else bound,
+    proof = judged(
+        "min",
+        objective,
+        bound,
+        gap=gap_of(options),
         bound_scope=scope,
         metric=metric,
         backend=backend,
@@ -59,5 +55,5 @@ def decide(
             f"the cache may hold {problem.most_entries} entries, and this plan needs {entries}; another may "
             "need fewer"
         )
-        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
+        return Decision(plan=None, proof=undecided(reason))
     return Decision(plan=plan, proof=proof)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.judged import feasible, infeasible, undecided
 from planner_models.livevideo.designs import integer_program
 from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
@@ -70,9 +71,7 @@ def with_service(decide: Callable[..., Decision[Trees]], *, pins: bool = False) 
             return decide(problem, options=options, **parameters)
         reasons = tuple(report_unreachable(problem))
         if reasons:
-            return Decision(
-                plan=None, proof=Proof(status=Status.INFEASIBLE, metric=OBJECTIVE, reasons=reasons)
-            )
+            return Decision(plan=None, proof=infeasible(*reasons, metric=OBJECTIVE))
         observed = pin_everything(problem) if pins else problem
         decision = decide(observed, options=options, **parameters)
         if decision.plan is None:
@@ -83,7 +82,7 @@ def with_service(decide: Callable[..., Decision[Trees]], *, pins: bool = False) 
         reason = (
             f"the trees found leave {unserved:,.0f} of {problem.clients.sum():,.0f} clients without service"
         )
-        proof = Proof(status=Status.UNDECIDED, metric=OBJECTIVE, reasons=(reason,))
+        proof = undecided(reason, metric=OBJECTIVE)
         return Decision(plan=None, proof=proof)
 
     return decide_for_all
@@ -101,10 +100,10 @@ def conclude(
     problem = streams.problem
     reasons = _report_missing(problem, streams)
     if reasons:
-        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric=OBJECTIVE, reasons=reasons))
+        return Decision(plan=None, proof=undecided(*reasons, metric=OBJECTIVE))
     plan = streams.plan()
     objective = measure(problem, plan, None)[OBJECTIVE]
-    proof = Proof(status=Status.FEASIBLE, objective=objective, metric=OBJECTIVE, is_cut=is_cut)
+    proof = feasible(objective, metric=OBJECTIVE, is_cut=is_cut)
     return Decision(plan=plan, proof=proof, guarantees=guarantees)
 
 

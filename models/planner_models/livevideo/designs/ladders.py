@@ -18,10 +18,12 @@ import pandas as pd
 from planner.arrays import Bools, Floats, Ints
 from planner.contract import progress
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status, relative_gap
+from planner.contract.proof import relative_gap
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import feasible, judged
+from planner.search.tolerances import EXACT_OPTIMALITY
 from planner_models.livevideo.designs import integer_program
 from planner_models.livevideo.designs.decomposition import decomposition, layered_problem
 from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows
@@ -113,9 +115,7 @@ class _Search:
                 break
             self._keep(serve_more(self.problem, found, self.deadline))
             assert self.best is not None
-            start = PricedDecision(
-                plan=self.best, proof=Proof(status=Status.FEASIBLE, metric=OBJECTIVE), prices=self.prices
-            )
+            start = PricedDecision(plan=self.best, proof=feasible(None, metric=OBJECTIVE), prices=self.prices)
             received = received_steps(self.problem, self.best)
             wanted = np.where(received >= 0, received, self._lower(wanted))
             if self.best_value - before <= MIN_GAIN * (self.bound - self.best_value):
@@ -157,15 +157,13 @@ class _Search:
             return integer_program.solve(self.problem, options=self.options)
         found = received_steps(self.problem, self.best)
         has_pins = bool((found[self.problem.pinned_requests] >= 0).all()) and self._crosses_pins()
-        bound = max(self.bound, self.best_value)
-        gap = relative_gap(self.best_value, bound)
-        is_optimal = has_pins and gap is not None and gap <= max(self.gap, 1e-9)
         return PricedDecision(
             plan=self.best,
-            proof=Proof(
-                status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
-                objective=self.best_value,
-                bound=bound if has_pins else None,
+            proof=judged(
+                "max",
+                self.best_value,
+                self.bound if has_pins else None,
+                gap=max(self.gap, EXACT_OPTIMALITY),
                 metric=OBJECTIVE,
                 backend=BACKEND,
             ),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from planner.arrays import Floats
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Proof
 from planner.formatting import amount
 from planner.options import Options
+from planner.search.judged import gap_of, infeasible, judged, undecided
+from planner.search.tolerances import INTERIOR_POINT
 from planner_models.rotors.plan.plan import Paths, Routing, make_plan
 from planner_models.rotors.plan.timetable import Timetable
 from planner_models.rotors.problem.problem import RotorNetwork
-
-EQUAL: Final = 1e-5
 
 
 def decide(
@@ -36,17 +34,15 @@ def decide(
     delivered = float(plan.routes["rate_mbps"].sum() + plan.expander["rate_mbps"].sum())
     if bound is not None:
         bound = min(bound, float(problem.demand_mbps.sum()))
-        if bound - delivered <= EQUAL * max(abs(bound), 1e-9):
-            bound = max(bound, delivered)
     lost = float(plan.unserved["rate_mbps"].sum())
     if options.service == "all" and lost > 0:
         return Decision(plan=None, proof=_prove_short(problem, lost, bound, scope))
-    gap = EQUAL if options.gap is None else max(options.gap, EQUAL)
-    is_optimal = bound is not None and bound - delivered <= gap * max(abs(bound), 1e-9)
-    proof = Proof(
-        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
-        objective=delivered,
-        bound=bound,
+    proof = judged(
+        "max",
+        delivered,
+        bound,
+        gap=gap_of(options, default=INTERIOR_POINT, minimum=INTERIOR_POINT),
+        consistency=INTERIOR_POINT,
         bound_scope=scope,
         metric="delivered_mbps",
         backend=backend,
@@ -57,11 +53,11 @@ def decide(
 def _prove_short(problem: RotorNetwork, lost: float, bound: float | None, scope: str | None) -> Proof:
     """Return the proof that not all demand is delivered, or that this plan does not."""
     offered = float(problem.offered_mbps.sum())
-    if bound is not None and bound < offered * (1 - EQUAL):
+    if bound is not None and bound < offered * (1 - INTERIOR_POINT):
         within = f" over {scope}" if scope else ""
         reason = (
             f"no routing{within} delivers more than {amount(bound, 'Mbit/s')} of {amount(offered, 'Mbit/s')}"
         )
-        return Proof(status=Status.INFEASIBLE, reasons=(reason,))
+        return infeasible(reason)
     reason = f"this plan leaves {amount(lost, 'Mbit/s')} unserved; another may deliver all"
-    return Proof(status=Status.UNDECIDED, reasons=(reason,))
+    return undecided(reason)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Concatenate, Final, ParamSpec
 
 import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, RankProof, Status
+from planner.contract.proof import Proof, RankProof
 from planner.contract.ranking import EQUAL as SAME_RANK
 from planner.formatting import amount
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
+from planner.search.judged import clamp, gap_of, infeasible, judged, undecided
+from planner.search.tolerances import OPTIMALITY
 from planner_models.topology.designs.joint_program import JointProgram, solve, used_paths
 from planner_models.topology.designs.shorter_routes import shorten
 from planner_models.topology.plan.balance import Routing, balance, capacity_of
@@ -29,7 +30,6 @@ Plan = Callable[Concatenate[Fabric, P], Decision[Topology]]
 
 EXACT_BLOCKS: Final = 12
 """Blocks up to which the routing over given links is solved to optimality by a linear program."""
-EQUAL: Final = 1e-6
 KEPT: Final = frozenset({"ports", "moves", "routes"})
 
 
@@ -63,12 +63,12 @@ def route_servable(plan: Plan[P]) -> Plan[P]:
             return plan(problem, *args, **parameters)
         if isinstance(options, Options) and options.service == "all":
             reason = say_without_path(problem).rstrip(".")
-            return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, reasons=(reason,)))
+            return Decision(plan=None, proof=infeasible(reason))
         if servable is not None:
             return plan(servable, *args, **parameters)
         count = len(problem.blocks)
         links = np.zeros((count, count), dtype=np.int64) if problem.present is None else problem.present
-        proof = Proof(status=Status.OPTIMAL, metric="demand_scale", objective=0.0, bound=0.0)
+        proof = judged("max", 0.0, 0.0, metric="demand_scale")
         empty = make_plan(problem, links, np.zeros((count, count, count)))
         return Decision(plan=empty, proof=proof, guarantees=KEPT)
 
@@ -97,22 +97,23 @@ def decide(
         routing = shorten(problem, links, route(problem, links))
     plan = make_plan(problem, links, routing.shares)
     objective = derive_scale(problem, plan)
-    if bound is not None and bound - objective <= SAME_RANK * max(abs(bound), 1e-9):
-        bound = objective
+    notes: tuple[str, ...] = ()
+    if bound is not None:
+        bound, notes = clamp("max", objective, bound, metric="demand_scale")
+        bound = objective if bound - objective <= SAME_RANK * max(abs(bound), 1e-9) else bound
     if options.service == "all" and objective < 1:
         return Decision(plan=None, proof=_prove_short(problem, objective, bound))
-    gap = EQUAL if options.gap is None else max(options.gap, EQUAL)
-    proof = Proof(
-        status=Status.FEASIBLE,
-        objective=objective,
-        bound=bound,
+    proof = judged(
+        "max",
+        objective,
+        bound,
+        gap=gap_of(options),
+        notes=notes,
         metric="demand_scale",
         ranks=_prove_ranks(problem, plan, objective, bound, least_transit),
         backend=backend,
         is_cut=is_cut,
     )
-    if proof.gap is not None and proof.gap <= gap:
-        proof = replace(proof, status=Status.OPTIMAL, is_cut=False)
     # a demand without a path at all is a result: its ports have no link, or too few
     return Decision(plan=plan, proof=proof, guarantees=KEPT if objective > 0 else KEPT - {"routes"})
 
@@ -120,11 +121,11 @@ def decide(
 def _prove_short(problem: Fabric, scale: float, bound: float | None) -> Proof:
     """Return the proof that not all demand fits, or that no plan was found that carries it."""
     offered = amount(float(problem.demand_mbps.sum()), "Mbit/s")
-    if bound is not None and bound < 1 - EQUAL:
+    if bound is not None and bound < 1 - OPTIMALITY:
         reason = f"no topology carries more than {bound:.4g} times the demand of {offered}"
-        return Proof(status=Status.INFEASIBLE, reasons=(reason,))
+        return infeasible(reason)
     reason = f"this topology carries {scale:.4g} times the demand of {offered}; another may carry all"
-    return Proof(status=Status.UNDECIDED, reasons=(reason,))
+    return undecided(reason)
 
 
 def _prove_ranks(

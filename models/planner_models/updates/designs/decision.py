@@ -8,9 +8,9 @@ import numpy as np
 
 from planner.arrays import Ints
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.formatting import amount
 from planner.options import Options
+from planner.search.judged import judged, undecided
 from planner_models.updates.plan.check import check, evaluate
 from planner_models.updates.plan.metrics import HEADLINE, measure
 from planner_models.updates.plan.plan import Step, UpdatePlan, make_plan
@@ -57,28 +57,25 @@ def decide(
             unit = {"broken_classes": "classes", "overflow_rules": "rules", "overload_mbps": "Mbit/s"}[name]
             reason = (check(problem, plan).sentences(1) or [""])[0]
             words = f"the plan {HEADLINE.losses[name].format(amount(value, unit))}: {reason}"
-            return Decision(
-                plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(words, *reasons), backend=backend)
-            )
+            return Decision(plan=None, proof=undecided(words, *reasons, backend=backend))
     objective = None if metric is None else figures[metric]
     broken = np.flatnonzero(evaluate(problem, plan).broken)
     if len(broken) and metric is not None:
         bound, is_optimal = None, False
         reasons = (*reasons, _say_broken(problem, broken))
-    if bound is not None and objective is not None:
-        bound = min(bound, objective)
-    proven = is_optimal or (
-        bound is not None and objective is not None and objective - bound < 0.5 and metric != "seconds"
-    )
-    proof = Proof(
-        status=Status.OPTIMAL if proven else Status.FEASIBLE,
-        objective=objective,
-        bound=objective if is_optimal else bound,
+    # rounds and batches are counted: a bound that is less than half below proves them
+    is_counted = metric != "seconds"
+    proof = judged(
+        "min",
+        objective,
+        objective if is_optimal else bound,
+        gap=0.5 / max(objective or 0.0, 1e-9) if is_counted else 0.0,
+        is_optimal=True if is_optimal else None if is_counted else False,
         bound_scope=scope if not len(broken) else None,
         metric=metric,
         backend=backend,
         reasons=reasons,
-        is_cut=is_cut and not proven,
+        is_cut=is_cut,
     )
     return Decision(plan=plan, proof=proof, guarantees=frozenset([*ALWAYS, *claims]))
 

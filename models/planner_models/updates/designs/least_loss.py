@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.judged import judged
 from planner_models.updates.designs import batches, congestion_free, in_place
 from planner_models.updates.designs.two_phase import DrainS, update_changed
 from planner_models.updates.plan.metrics import measure
@@ -49,7 +49,4 @@ def update_with_least_loss(
     if best.plan is None:
         return best
     lost = least[2]
-    proof = Proof(
-        status=Status.OPTIMAL if lost == 0 else Status.FEASIBLE, objective=lost, bound=0.0, metric=METRIC
-    )
-    return replace(best, proof=proof)
+    return replace(best, proof=judged("min", lost, 0.0, metric=METRIC))

@@ -22,10 +22,12 @@ from pydantic import Field
 from planner.arrays import Bools, Floats, Ints
 from planner.contract import progress
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status, relative_gap
+from planner.contract.proof import relative_gap
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import judged
+from planner.search.tolerances import EXACT_OPTIMALITY
 from planner_models.livevideo.designs import integer_program
 from planner_models.livevideo.designs.admission import admit_pinned
 from planner_models.livevideo.designs.decomposition import layered_problem
@@ -119,7 +121,7 @@ def distribute(
         return integer_program.solve(problem, options=options)
     if not len(problem.requests) and not len(problem.pinned_links):
         empty = layered_problem.build_layers(problem).to_plan(np.zeros((0, 3), dtype=np.int64))
-        proof = Proof(status=Status.OPTIMAL, objective=0.0, bound=0.0, metric=OBJECTIVE, backend=BACKEND)
+        proof = judged("max", 0.0, 0.0, metric=OBJECTIVE, backend=BACKEND)
         return Decision(plan=empty, proof=proof)
     get_ready()  # before the time limit starts
     return _Search(problem, options, previous, most_moved).run()
@@ -413,16 +415,14 @@ class _Search:
     def _decision(self) -> Decision[Trees]:
         plan = self.layered.to_plan(self.feasible.best_paths)
         objective = measure(self.problem, plan, None)[OBJECTIVE] or 0.0
-        bound = max(self.bound, objective)
         has_all_pins = self.feasible.served_pins() == self.layered.pinned_count
-        gap = relative_gap(objective, bound)
-        is_optimal = has_all_pins and gap is not None and gap <= max(self.gap, 1e-9)
         return PricedDecision(
             plan=plan,
-            proof=Proof(
-                status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
-                objective=objective,
-                bound=bound if has_all_pins else None,
+            proof=judged(
+                "max",
+                objective,
+                self.bound if has_all_pins else None,
+                gap=max(self.gap, EXACT_OPTIMALITY),
                 metric=OBJECTIVE,
                 backend=BACKEND,
             ),
