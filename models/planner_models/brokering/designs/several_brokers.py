@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.formatting import counted, sizes
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import read_assignment
@@ -49,9 +49,9 @@ def assign_independently(
     source   Mukerjee 2018, 3.4.2 (BestLookup: capacity 10, two brokers that send 9 each)
     """
     problems = [problem.with_client_counts(count) for count in deal_clients(problem, brokers, deal_seed)]
-    until = options.deadline()
+    deadline = Deadline.of(options)
     decisions = [
-        assignment.assign(part, options=_with_share_of_time(options, until, brokers - number))
+        assignment.assign(part, options=_with_share_of_time(options, deadline, brokers - number))
         for number, part in enumerate(problems)
     ]
     plans = [decision.plan for decision in decisions if decision.plan is not None]
@@ -92,9 +92,9 @@ def assign_in_transactions(
     promised = np.tile(problem.residual_mbps, (brokers, 1))
     no_background = np.zeros(len(capacity))
     rows: list[tuple[int, int, int]] = []
-    until = options.deadline()
+    deadline = Deadline.of(options)
     for number in range(1, most_rounds + 1):
-        if number > 1 and until is not None and clock.now() >= until:
+        if number > 1 and deadline.is_over:
             refuse = f"CDNs still refuse {_clusters(rows[-1][1])}"
             reason = f"{refuse} at the time limit, after {counted(number - 1, 'rounds')}"
             return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
@@ -103,7 +103,7 @@ def assign_in_transactions(
                 problem.with_client_counts(count).with_clusters(
                     capacity_mbps=own, background_mbps=no_background
                 ),
-                options=_with_share_of_time(options, until, ROUNDS_AHEAD * brokers),
+                options=_with_share_of_time(options, deadline, ROUNDS_AHEAD * brokers),
             )
             for count, own in zip(counts, promised, strict=True)
         ]
@@ -132,12 +132,9 @@ def _clusters(count: int) -> str:
     return sizes({"clusters": count})
 
 
-def _with_share_of_time(options: Options, until: float | None, decisions: int) -> Options:
+def _with_share_of_time(options: Options, deadline: Deadline, decisions: int) -> Options:
     """Return options that leave an equal share of the time to each of `decisions`."""
-    if until is None:
-        return options
-    left_s = max(until - clock.now(), 0.0)
-    return replace(options, time_limit_s=max(left_s / decisions, LEAST_TIME_S))
+    return deadline.share_left(1 / decisions).options(options, minimum_s=LEAST_TIME_S)
 
 
 def deal_clients(problem: Brokering, brokers: int, seed: int) -> list[Ints]:

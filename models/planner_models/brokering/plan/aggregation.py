@@ -9,7 +9,6 @@ with bitrates.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -17,9 +16,13 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
-from planner_models.brokering.plan.transportation import Relaxation, TransportationProblem, common_unit_mbps
+from planner.search.deadline import NEVER, Deadline
+from planner_models.brokering.plan.transportation import (
+    Relaxation,
+    TransportationProblem,
+    common_unit_mbps,
+)
 
 ENOUGH_GAP: Final = 1e-5  # relative distance of cost and bound at which classes are not refined
 PARTS: Final = 8  # that a class is divided into
@@ -31,12 +34,12 @@ MAX_UNITS: Final = 2**48  # of all traffic
 def solve_by_classes(
     problem: TransportationProblem,
     solve: Callable[[TransportationProblem, Bools | None], Relaxation],
-    until: float = math.inf,
+    deadline: Deadline = NEVER,
 ) -> Relaxation:
     """Solve the relaxation for classes of groups, and return clients of each group and the best bound.
 
-    solve  solves a transportation problem, from these arcs (G, C) on; None: from any
-    until  when to stop refining (clock.now()); the first classes are always solved
+    solve     solves a transportation problem, from these arcs (G, C) on; None: from any
+    deadline  when to stop refining; the first classes are always solved
 
     raises  ValueError where the problem does not say which groups are similar
     """
@@ -68,7 +71,7 @@ def solve_by_classes(
         assert best.bound is not None
         if least - best.bound <= ENOUGH_GAP * abs(least):
             break
-        if clock.now() > until:
+        if deadline.is_over:
             break
         divided = np.flatnonzero(np.diff(relaxation.assigned.indptr) > 1)
         cheapest = problem.cheapest_cluster(relaxation.dual_price)

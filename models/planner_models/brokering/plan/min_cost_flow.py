@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-import math
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import scipy.sparse as sp
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.program_builder import ProgramBuilder
 from planner.errors import SolverFailure
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.brokering.plan.aggregation import solve_by_classes
 from planner_models.brokering.plan.transportation import (
     REDUCED_COST_TOLERANCE,
@@ -37,12 +37,12 @@ log = logging.getLogger(__name__)
 
 
 def solve_relaxation(
-    problem: TransportationProblem, active: Bools | None = None, *, until: float = math.inf
+    problem: TransportationProblem, active: Bools | None = None, *, deadline: Deadline = NEVER
 ) -> Relaxation:
     """Solve min-cost flow over the cheapest arcs, and add arcs of negative reduced cost until there are none.
 
     active  (G, C) arcs to begin with in place of the cheapest
-    until   when to stop refining (clock.now()); the bound holds whenever it stops
+    deadline  when to stop refining; the bound holds whenever it stops
     source  transportation problem; OR-Tools' cost-scaling push-relabel
     """
     groups, clusters = problem.cost.shape
@@ -56,7 +56,7 @@ def solve_relaxation(
         no_price = np.zeros(clusters)
         return Relaxation(assigned=assigned, dual_price=no_price, bound=problem.lagrangian_bound(no_price))
     if groups > MAX_GROUPS and problem.similar is not None:
-        return solve_by_classes(problem, solve_relaxation, until)
+        return solve_by_classes(problem, solve_relaxation, deadline)
     active = cheapest_arcs(problem.cost, offered) if active is None else active & offered
     if problem.sheds:
         active[:, -1] = True  # then there is always a flow
@@ -75,13 +75,17 @@ def solve_relaxation(
             continue
         dual_price = _dual_prices(problem, assigned, full, active)
         improving = _improving_arcs(problem, dual_price, active, offered)
-        if not improving.any() or clock.now() > until:
-            return _with_best_prices(problem, assigned, dual_price, active, until)
+        if not improving.any() or deadline.is_over:
+            return _with_best_prices(problem, assigned, dual_price, active, deadline)
         active |= improving
 
 
 def _with_best_prices(
-    problem: TransportationProblem, assigned: sp.csr_array, dual_price: Floats, active: Bools, until: float
+    problem: TransportationProblem,
+    assigned: sp.csr_array,
+    dual_price: Floats,
+    active: Bools,
+    deadline: Deadline,
 ) -> Relaxation:
     """Return the relaxation with the best bound of the flow's prices, no prices, and the linear program's.
 
@@ -98,8 +102,8 @@ def _with_best_prices(
     )
     no_price = np.zeros_like(dual_price)
     others = [replace(best, dual_price=no_price, bound=problem.lagrangian_bound(no_price))]
-    if int(active.sum()) <= MAX_PROGRAM_ARCS and clock.now() <= until:
-        others += filter(None, [solve_linear_program(problem, active, until)])
+    if int(active.sum()) <= MAX_PROGRAM_ARCS and not deadline.is_over:
+        others += filter(None, [solve_linear_program(problem, active, deadline)])
     return max([best, *others], key=_bound_of)
 
 
@@ -113,12 +117,12 @@ def _proves(relaxation: Relaxation, cost: float) -> bool:
 
 
 def solve_linear_program(
-    problem: TransportationProblem, active: Bools, until: float = math.inf
+    problem: TransportationProblem, active: Bools, deadline: Deadline = NEVER
 ) -> Relaxation | None:
     """Solve the relaxation as a linear program, and add arcs of negative reduced cost until there are none.
 
     active  (G, C) arcs to begin with
-    until   when to stop (clock.now())
+    deadline  when to stop
 
     returns  Relaxation, or None where the solver has no optimum
     """
@@ -133,8 +137,7 @@ def solve_linear_program(
         )
         m.constrain("served", mbps.sum_by(group, groups), equal=demand)
         m.constrain("capacity", mbps.sum_by(cluster, clusters), upper=problem.capacity_mbps)
-        limit_s = None if math.isinf(until) else max(until - clock.now(), 0.1)
-        solution = backends.solve(m.build(), Options(time_limit_s=limit_s))
+        solution = backends.solve(m.build(), deadline.options(Options(), minimum_s=0.1))
         if solution.x is None or solution.row_duals is None:
             return None
         dual_price = np.maximum(-solution.row_duals[groups:], 0.0)
@@ -159,7 +162,7 @@ def _improving_arcs(
     return improving
 
 
-def solve_with_shedding(problem: TransportationProblem, until: float = math.inf) -> Relaxation:
+def solve_with_shedding(problem: TransportationProblem, deadline: Deadline = NEVER) -> Relaxation:
     """Solve the relaxation where clients may be shed; its bound is on the cost of the others.
 
     One flow finds the least number of clients that any plan sheds. In another, a client that is shed costs
@@ -175,11 +178,11 @@ def solve_with_shedding(problem: TransportationProblem, until: float = math.inf)
     least: float | None = pooled_shed
     if not offered.all():
         unit = replace(problem, cost=np.where(offered, 0.0, np.inf)).with_shedding(1.0)
-        least = solve_relaxation(unit, until=until).bound
+        least = solve_relaxation(unit, deadline=deadline).bound
     assert least is not None
     shed = max(int(np.ceil(least - WHOLE_TOLERANCE * max(least, 1.0))), 0)
     price = SHED_COST * max(float(np.max(problem.cost, initial=0.0, where=offered)), 1.0)
-    priced = solve_relaxation(problem.with_shedding(price), until=until)
+    priced = solve_relaxation(problem.with_shedding(price), deadline=deadline)
     assert priced.bound is not None
     return replace(priced, bound=max(priced.bound - price * shed, 0.0), shed_price=price, shed=shed)
 

@@ -9,7 +9,13 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
-from planner_models.multicast.designs.partitioned import BOUND_SCOPE, METRIC, selection_model, widen_bound
+from planner.search.deadline import Deadline
+from planner_models.multicast.designs.partitioned import (
+    BOUND_SCOPE,
+    METRIC,
+    selection_model,
+    widen_bound,
+)
 from planner_models.multicast.plan.plan import Channels
 from planner_models.multicast.plan.table_limits import build_limits
 from planner_models.multicast.problem.problem import Multicast
@@ -21,11 +27,11 @@ def bound_host_traffic(problem: Multicast, *, options: Options = Options()) -> D
     The better of two bounds: the linear relaxation of the groups that core and aggregation tables hold, and
     the least that full tables add in any plan.
     """
-    until = options.deadline()
+    deadline = Deadline.of(options)
     solution = backends.solve(relaxation_model(problem), options)
     proof = Proof(status=Status.UNDECIDED, bound=solution.bound, metric=METRIC, backend=solution.backend)
     scope = f"{BOUND_SCOPE}, entries shared by edge switches"
-    return Decision(plan=None, proof=widen_bound(problem, proof, scope, until=until))
+    return Decision(plan=None, proof=widen_bound(problem, proof, scope, deadline=deadline))
 
 
 def relaxation_model(problem: Multicast) -> LinearProgram:

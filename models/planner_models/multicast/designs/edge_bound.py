@@ -20,8 +20,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats, Ints
+from planner.search.deadline import NEVER, Deadline
 from planner_models.multicast.plan.meta_groups import Masks
 
 MAX_LISTED: Final = 1_500_000  # pairs of port set and union, of one switch
@@ -58,13 +58,13 @@ def split_switches(switch: Ints, ports: Masks, rate: Floats, unicast: Floats, fr
     ]
 
 
-def bound_extra_mbps(switches: list[Switch], *, until: float | None = None) -> Floats:
+def bound_extra_mbps(switches: list[Switch], *, deadline: Deadline = NEVER) -> Floats:
     """Return a lower bound of what each switch adds to the traffic, (switches,), Mbit/s.
 
     Where switches are many and large, those with the most traffic come first, and others get 0; so do those
     without a free entry, and all where only a few could be bounded.
 
-    until  a time of clock.now() at which the bounds found so far are returned
+    deadline  at which the bounds found so far are returned
     """
     best = np.zeros(len(switches))
     full = [place for place, one in enumerate(switches) if len(one.ports) > one.free > 0]
@@ -75,14 +75,14 @@ def bound_extra_mbps(switches: list[Switch], *, until: float | None = None) -> F
     full.sort(key=lambda place: (-float(switches[place].rate.sum()), place))
     left = MAX_LISTED_IN_ALL
     for done, place in enumerate(full):
-        if until is not None and clock.now() > until:
+        if deadline.is_over:
             break
         share = min(MAX_LISTED, max(left // (len(full) - done), left // 50))
         search = _LagrangianBound(switches[place], share)
         if search.depth < 1:
             continue
         left -= search.listed
-        best[place] = search.run(until)
+        best[place] = search.run(deadline)
     return best
 
 
@@ -142,13 +142,13 @@ class _LagrangianBound:
         union = np.unique(mask[kept], return_inverse=True)[1]
         return row[kept], extra[kept], union.astype(np.int64)
 
-    def run(self, until: float | None) -> float:
+    def run(self, deadline: Deadline) -> float:
         """Return the best bound, Mbit/s."""
         best = 0.0
         price = np.ones(len(self.sets))
         weight = np.bincount(self.place, self.rate, minlength=len(price))
         for length in np.geomspace(FIRST_STEP, LAST_STEP, MAX_STEPS):
-            if until is not None and clock.now() > until:
+            if deadline.is_over:
                 break
             paid = np.minimum(price[self.place], self.limit)
             saved = self._savings(paid)

@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner_models.multicast.designs.channelization.union_search import search_unions
 from planner_models.multicast.designs.partitioned import saved_mbps
@@ -211,8 +210,3 @@ class JointRelaxation:
                 return None
             found.append(unions)
         return found
-
-
-def is_late(until: float | None) -> bool:
-    """Return whether a time of clock.now() has passed."""
-    return until is not None and clock.now() > until

@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract import progress
@@ -21,6 +20,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import OPTIMAL_GAP, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options, Service
+from planner.search.deadline import Deadline
 from planner_models.multicast.designs import joint_bound, joint_optimum
 from planner_models.multicast.designs.joint_bound import JointRelaxation, Prices
 from planner_models.multicast.designs.partitioned import BOUND_SCOPE, METRIC, select_groups, widen_bound
@@ -71,20 +71,20 @@ def choose_jointly(
     alone is better: all groups by unicast, own entries (`partitioned`), or shared ones for all groups. The
     bound covers partitions given in turn. With service `all`, every group must have entries.
     """
-    until = options.deadline()
+    deadline = Deadline.of(options)
     limits = edge_limits(problem)
     kept, proof = select_groups(problem, limits, options)
     if kept is None or proof.objective is None:
         return Decision(plan=None, proof=proof)
-    tables, sharing = _start(problem, limits, kept, options, until, previous)
+    tables, sharing = _start(problem, limits, kept, options, deadline, previous)
     bound = proof.bound
     if bound is None or not _is_proven(tables.total_mbps, bound, options):
-        search = _JointSearch(problem, limits, tables, options, until)
+        search = _JointSearch(problem, limits, tables, options, deadline)
         search.run()
         tables, bound = search.tables, max(search.relaxation.bound, bound or 0.0)
     objective = tables.total_mbps
     bound = None if bound is None else min(bound, objective)
-    proof = widen_bound(problem, replace(proof, objective=objective, bound=bound), SCOPE, until=until)
+    proof = widen_bound(problem, replace(proof, objective=objective, bound=bound), SCOPE, deadline=deadline)
     status = Status.OPTIMAL if _is_proven(objective, proof.bound or 0.0, options) else Status.FEASIBLE
     plan = build_plan(
         problem, tables.kept, problem.aggregation_copies, meta_groups=edge_frame(sharing, tables)
@@ -102,21 +102,20 @@ def _start(
     limits: TableLimits,
     kept: Bools,
     options: Options,
-    until: float | None,
+    deadline: Deadline,
     previous: Decision[Channels] | None,
 ) -> tuple[EdgeTables, Sharing]:
     """Return the best entries of edge switches of the heuristics, and the parameters of sharing.
 
     At the time limit, those of the first heuristic.
     """
-    end = np.inf if until is None else until
     before = None if previous is None or previous.plan is None else previous.plan.meta_groups
     found = []
     for method in ("agglomerative", "algorithm2"):
         sharing = Sharing(problem=problem, method=method, options=options, previous=before)
-        tables = search_edges(sharing, limits, kept, end, weighs=options.service == "best")
+        tables = search_edges(sharing, limits, kept, deadline, weighs=options.service == "best")
         found.append((tables, sharing))
-        if clock.now() >= end:
+        if deadline.is_over:
             break
     return min(found, key=lambda each: each[0].total_mbps)
 
@@ -133,10 +132,10 @@ class _JointSearch:
         limits: TableLimits,
         tables: EdgeTables,
         options: Options,
-        until: float | None,
+        deadline: Deadline,
     ) -> None:
         self.problem, self.limits, self.tables = problem, limits, tables
-        self.options, self.until = options, until
+        self.options, self.deadline = options, deadline
         self.relaxation = JointRelaxation(problem, limits, must_hold=options.service == "all")
 
     def run(self) -> None:
@@ -149,7 +148,7 @@ class _JointSearch:
         length, stalled = joint_bound.FIRST_STEP, 0
         total = self.tables.total_mbps
         for number in range(min(joint_bound.MAX_STEPS, max(20, MAX_PAIR_STEPS // pairs))):
-            if length < joint_bound.LAST_STEP or joint_bound.is_late(self.until):
+            if length < joint_bound.LAST_STEP or self.deadline.is_over:
                 break
             bound, held, taken, is_valid = relaxed.evaluate(prices)
             if not is_valid:
@@ -190,14 +189,14 @@ class _JointSearch:
         entry = np.where(chosen[group], union, NO_ENTRY)
         tables = EdgeTables(problem=self.problem, limits=self.limits, kept=chosen, entry=entry)
         if tables.total_mbps < SEARCH_FACTOR * self.tables.total_mbps:
-            improve(tables, until=np.inf if self.until is None else self.until)
+            improve(tables, deadline=self.deadline)
         if tables.total_mbps < self.tables.total_mbps:
             self.tables = tables
 
     def _finish(self) -> None:
         """Solve the integer program over the unions that a better plan may open, where these are few."""
         relaxed = self.relaxation
-        if joint_bound.is_late(self.until) or self.options.service == "all":
+        if self.deadline.is_over or self.options.service == "all":
             return
         unions = relaxed.list_candidates(self.tables.total_mbps)
         if unions is None:
@@ -209,7 +208,7 @@ class _JointSearch:
             )
         if found is None:
             return
-        left = np.inf if self.until is None else self.until - clock.now()
+        left = self.deadline.left_s
         limited = replace(self.options, time_limit_s=float(np.clip(left, 0.1, MAX_PROGRAM_S)))
         solved = joint_optimum.solve(self.problem, self.limits, limited, found=found)
         if solved is None:

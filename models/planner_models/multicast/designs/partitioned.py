@@ -28,7 +28,9 @@ from planner.backends.program_builder import ProgramBuilder
 from planner.contract.design import Decision
 from planner.contract.proof import OPTIMAL_GAP, Proof, Status
 from planner.options import Options, Service
-from planner_models.multicast.designs import edge_bound
+from planner.search.deadline import NEVER, Deadline
+from planner_models.multicast.designs import edge_bound, group_selection
+from planner_models.multicast.designs.universal_bound import bound_mbps
 from planner_models.multicast.plan.meta_groups import extra_mbps_bound
 from planner_models.multicast.plan.plan import Channels, build_plan
 from planner_models.multicast.plan.table_limits import TableLimits, admit_in_order, build_limits
@@ -71,10 +73,10 @@ def partition_addresses(
     copies = problem.aggregation_copies
     if choose == "arrival":
         return _admit(problem, copies, options)
-    until = options.deadline()
+    deadline = Deadline.of(options)
     kept, proof = select_groups(problem, build_limits(problem, copies), options)
     if proof.bound is not None:
-        proof = widen_bound(problem, proof, f"{BOUND_SCOPE}, no shared entries", until=until)
+        proof = widen_bound(problem, proof, f"{BOUND_SCOPE}, no shared entries", deadline=deadline)
     return Decision(plan=None if kept is None else build_plan(problem, kept, copies), proof=proof)
 
 
@@ -153,6 +155,9 @@ def select_groups(problem: Multicast, limits: TableLimits, options: Options) -> 
     gap = OPTIMAL_GAP if options.gap is None else options.gap
     least = by_unicast - float(saved_mbps(problem).sum())
     found = select_by_prices(saved_mbps(problem), limits, gap_mbps=gap * least, until=options.deadline())
+    found = group_selection.select_by_prices(
+        saved_mbps(problem), limits, gap_mbps=gap * least, deadline=Deadline.of(options)
+    )
     objective, bound = traffic_mbps(problem, found.kept), by_unicast - found.bound_mbps
     is_proven = objective - bound <= gap * objective
     status = Status.OPTIMAL if is_proven else Status.FEASIBLE
@@ -165,12 +170,12 @@ def refuse(limits: TableLimits) -> Proof:
     return Proof(status=Status.INFEASIBLE, metric=METRIC, bound_scope=BOUND_SCOPE, reasons=reasons)
 
 
-def widen_bound(problem: Multicast, proof: Proof, scope: str, *, until: float | None = None) -> Proof:
+def widen_bound(problem: Multicast, proof: Proof, scope: str, *, deadline: Deadline = NEVER) -> Proof:
     """Return the proof with the better of its bound within the scope, and the bound of all plans.
 
-    until  a time of clock.now() at which the bound of all plans may be weaker
+    deadline  at which the bound of all plans may be weaker
     """
-    least = bound_mbps(problem, until=until)
+    least = bound_mbps(problem, deadline=deadline)
     if proof.bound is not None and proof.bound > least * (1 + 1e-9):
         return replace(proof, bound_scope=scope)
     # headers in packets need no entries: then no plan has less than a copy for each source and member

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.multicast.designs import joint_optimum, limited_changes
 from planner_models.multicast.designs.channelization import (
     agglomerative_clustering,
@@ -149,7 +149,7 @@ def partition_and_share(
         raise InputError(f"{name}: is for entries shared by edge switches, share is {share}")
     if port_mbps is not None and method != "algorithm2":
         raise InputError(f"port_mbps: is for method algorithm2, this is {method}")
-    until = np.inf if options.time_limit_s is None else clock.now() + options.time_limit_s
+    deadline = Deadline.of(options)
     copies = problem.aggregation_copies
     layers = {"edge": ("edge",), "aggregation": ("aggregation",), "both": ("aggregation", "edge")}[share]
     others = tuple(name for name in LAYERS if name not in layers)
@@ -181,7 +181,7 @@ def partition_and_share(
         if exact is not None:
             tables, proof = exact
         else:
-            tables = search_edges(sharing, limits, kept, until, weighs=weighs)
+            tables = search_edges(sharing, limits, kept, deadline, weighs=weighs)
         kept, objective = tables.kept, tables.total_mbps
         frames.append(edge_frame(sharing, tables))
     if "aggregation" in layers:  # what edge switches drop reaches no host
@@ -192,7 +192,7 @@ def partition_and_share(
         frames.append(build_meta_groups(problem, stored, np.repeat(shares, np.diff(stored.start)), meta))
     meta_groups = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
     scope = f"{BOUND_SCOPE}, entries shared by {' and '.join(layers)} switches"
-    proof = widen_bound(problem, replace(proof, objective=objective), scope, until=until)
+    proof = widen_bound(problem, replace(proof, objective=objective), scope, deadline=deadline)
     assert proof.bound is not None
     is_optimal = objective - proof.bound <= PROVEN_GAP * max(1.0, objective)
     if exact is None or is_optimal:
@@ -201,7 +201,7 @@ def partition_and_share(
     changed = _change_plan(problem, plan, previous, most_changes, around_failures=around_failures)
     if changed is not plan:
         bound = None if around_failures else proof.bound  # partitions are not in turn any more
-        proof = widen_bound(problem, replace(proof, bound=bound), scope, until=until)
+        proof = widen_bound(problem, replace(proof, bound=bound), scope, deadline=deadline)
         objective = limited_changes.host_traffic_mbps(problem, changed)
         proof = replace(proof, status=Status.FEASIBLE, objective=objective)
     return Decision(plan=changed, proof=proof)
@@ -225,7 +225,7 @@ def _change_plan(
 
 
 def search_edges(
-    sharing: Sharing, limits: TableLimits, kept: Bools, until: float, *, weighs: bool
+    sharing: Sharing, limits: TableLimits, kept: Bools, deadline: Deadline, *, weighs: bool
 ) -> EdgeTables:
     """Return the entries of edge switches, and the groups that have some.
 
@@ -239,14 +239,14 @@ def search_edges(
     unshared = _unshared_bound_mbps(problem)
     pairs = len(tables.entry)
     if pairs <= MAX_PAIRS_SEARCHED or (pairs <= MAX_PAIRS_IMPROVED and tables.total_mbps > unshared):
-        _improve_edges(sharing, tables, until)
+        _improve_edges(sharing, tables, deadline)
     if tables.total_mbps > unshared:
         own_limits = join_limits(limits, build_limits(problem, problem.aggregation_copies, layers=("edge",)))
         own, _ = select_groups(problem, own_limits, sharing.options)
         if own is not None:
             other = _start_search(sharing, limits, own)
             if pairs <= MAX_PAIRS_IMPROVED:
-                _improve_edges(sharing, other, until)
+                _improve_edges(sharing, other, deadline)
             tables = min(tables, other, key=lambda each: each.total_mbps)
     return tables
 
@@ -276,14 +276,14 @@ def _start_search(sharing: Sharing, limits: TableLimits, kept: Bools) -> EdgeTab
     return EdgeTables(problem=problem, limits=limits, kept=kept.copy(), entry=entry)
 
 
-def _improve_edges(sharing: Sharing, tables: EdgeTables, until: float) -> None:
+def _improve_edges(sharing: Sharing, tables: EdgeTables, deadline: Deadline) -> None:
     """Drop and add groups, and share anew at switches that changed, as long as that saves traffic."""
     # no host gets less than each member's copy
     least = float(tables.problem.rate_mbps @ (1 + tables.problem.member_counts))
     for _ in range(MAX_ROUNDS):
         progress.report(METRIC, tables.total_mbps, least)
         tables.changed.clear()
-        if not improve(tables, until=until) or clock.now() > until:
+        if not improve(tables, deadline=deadline) or deadline.is_over:
             return
         changed = np.zeros(tables.problem.edge_count, dtype=bool)
         changed[list(tables.changed)] = True

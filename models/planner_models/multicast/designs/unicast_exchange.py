@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
+from planner.search.deadline import Deadline
 from planner_models.multicast.designs.partitioned import saved_mbps, traffic_mbps
 from planner_models.multicast.plan.meta_groups import Masks
 from planner_models.multicast.plan.switch_groups import rank_keys
@@ -185,7 +185,7 @@ class EdgeTables:
         self.changed |= set(self.switch[self.pairs(group)].tolist())
 
 
-def improve(tables: EdgeTables, *, until: float) -> bool:
+def improve(tables: EdgeTables, *, deadline: Deadline) -> bool:
     """Drop and add groups, those that gain or save the most first; return whether any was."""
     improved = False
     for _ in range(MAX_PASSES):
@@ -193,12 +193,12 @@ def improve(tables: EdgeTables, *, until: float) -> bool:
         worse = np.flatnonzero(gains > 0)
         moved = 0
         for group in worse[np.argsort(-gains[worse], kind="stable")].tolist():
-            if clock.now() > until:
+            if deadline.is_over:
                 return improved
             moved += tables.drop(group)
         absent = np.flatnonzero(~tables.kept)
         for group in absent[np.argsort(-saved_mbps(tables.problem)[absent], kind="stable")].tolist():
-            if clock.now() > until:
+            if deadline.is_over:
                 return improved or moved > 0
             moved += tables.add(group)
         improved |= moved > 0

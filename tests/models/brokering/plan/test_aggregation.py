@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner import clock
 from planner.arrays import Bools
+from planner.search.deadline import Deadline
 from planner_models.brokering import Brokering
 from planner_models.brokering.plan import min_cost_flow
 from planner_models.brokering.plan.aggregation import solve_by_classes
@@ -72,7 +72,7 @@ def test_no_class_is_divided_when_time_is_up() -> None:
         calls.append(problem)
         return min_cost_flow.solve_relaxation(problem, active)
 
-    late = solve_by_classes(transport, solve, until=clock.now() - 1)
+    late = solve_by_classes(transport, solve, deadline=Deadline.after(-1.0))
     assert len(calls) == 1
     full = solve_by_classes(transport, solve)
     assert len(calls) > 2

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner import clock
+from planner.search.deadline import Deadline
 from planner_models.multicast.designs import edge_bound
 from planner_models.multicast.designs.channelization import agglomerative_clustering, p_median
 from planner_models.multicast.plan import meta_groups
@@ -56,4 +56,4 @@ def test_the_bound_is_near_to_the_best_plan_found(ports: int, groups: int, free:
     bound = float(edge_bound.bound_extra_mbps([switch])[0])
     assert meta_groups.extra_mbps_bound(masks, rates, free) < bound <= found
     assert bound >= share * found
-    assert edge_bound.bound_extra_mbps([switch], until=clock.now())[0] == 0
+    assert edge_bound.bound_extra_mbps([switch], deadline=Deadline.after(0.0))[0] == 0

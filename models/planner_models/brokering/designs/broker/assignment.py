@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Ints, Ints32
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import Expression, ProgramBuilder
@@ -19,6 +19,7 @@ from planner.contract.proof import Proof, RankProof, Status
 from planner.errors import InputError
 from planner.formatting import counted
 from planner.options import Options, Service
+from planner.search.deadline import Deadline
 from planner_models.brokering.designs.broker import knapsack_bound, knapsack_search, rounding
 from planner_models.brokering.plan import billing, plan
 from planner_models.brokering.plan.metrics import measure
@@ -96,18 +97,18 @@ def _assign_by_flow(problem: Brokering, method: Method, options: Options) -> Dec
             "or take method 'exact'"
         )
     gap = _required_gap(options)
-    until = clock.now() + (DEFAULT_TIME_LIMIT_S if options.time_limit_s is None else options.time_limit_s)
+    deadline = Deadline.of(options, default_s=DEFAULT_TIME_LIMIT_S)
     transport = transportation_problem(problem)
-    relaxation = solve_relaxation(transport, until=until)
+    relaxation = solve_relaxation(transport, deadline=deadline)
     serves_all, assigned = options.service == "all", None
     if relaxation.shortage is None:
-        assigned = rounding.round_to_whole_clients(transport, relaxation, until)
+        assigned = rounding.round_to_whole_clients(transport, relaxation, deadline)
     elif serves_all:
         reasons = (_explain_shortage(problem, *relaxation.shortage),)
         proof = Proof(status=Status.INFEASIBLE, metric="objective", backend=BACKEND, reasons=reasons)
         return Decision(plan=None, proof=proof)
     else:
-        relaxation = solve_with_shedding(transport, until)
+        relaxation = solve_with_shedding(transport, deadline)
     assert relaxation.bound is not None
     bound = Bound(relaxation.shed, relaxation.bound)
     if assigned is None and not serves_all:
@@ -116,15 +117,13 @@ def _assign_by_flow(problem: Brokering, method: Method, options: Options) -> Dec
         shedding = transport.with_shedding(transport.unserved_cost)
         assigned = rounding.round_to_whole_clients(shedding, relaxation)
     if assigned is not None:
-        started = clock.now()
-        bound = _tighten(transport, relaxation, assigned, gap, started + BOUND_SHARE * (until - started))
-        _improve(transport, relaxation, assigned, bound, gap, until, options.seed or 0)
+        bound = _tighten(transport, relaxation, assigned, gap, deadline.share_left(BOUND_SHARE))
+        _improve(transport, relaxation, assigned, bound, gap, deadline, options.seed or 0)
     decision = _make_decision(problem, transport, assigned, bound, gap)
     is_small = int(np.isfinite(transport.cost).sum()) <= MAX_EXACT_VARIABLES
-    remaining_s = until - clock.now()
-    if method == "flow" or not is_small or decision.proof.status is Status.OPTIMAL or remaining_s <= 0:
+    if method == "flow" or not is_small or decision.proof.status is Status.OPTIMAL or deadline.is_over:
         return decision
-    exact = _assign_exactly(problem, replace(options, time_limit_s=remaining_s, gap=gap))
+    exact = _assign_exactly(problem, deadline.options(replace(options, gap=gap)))
     return _combine_decisions(decision, exact)
 
 
@@ -136,7 +135,7 @@ class Bound(NamedTuple):
 
 
 def _tighten(
-    transport: TransportationProblem, relaxation: Relaxation, assigned: Ints32, gap: float, until: float
+    transport: TransportationProblem, relaxation: Relaxation, assigned: Ints32, gap: float, deadline: Deadline
 ) -> Bound:
     """Return the relaxation's bound, tightened by knapsacks; shed clients count at their dual price."""
     assert relaxation.bound is not None
@@ -155,7 +154,7 @@ def _tighten(
         relaxation.bound + total,
         value,
         gap=gap * served / max(value, 1e-9),
-        until=until,
+        deadline=deadline,
     )
     if not price:
         return Bound(relaxation.shed, min(bound, transport.unserved_cost))
@@ -171,7 +170,7 @@ def _improve(
     assigned: Ints32,
     bound: Bound,
     gap: float,
-    until: float,
+    deadline: Deadline,
     seed: int,
 ) -> None:
     """Improve an assignment in place by local search; first, clients that are shed go where they fit."""
@@ -186,7 +185,7 @@ def _improve(
             progress.report("objective", cost, bound.cost)
 
     knapsack_search.improve(
-        transport, relaxation.dual_price, assigned, enough=enough, scale=served, until=until, seed=seed,
+        transport, relaxation.dual_price, assigned, enough=enough, scale=served, deadline=deadline, seed=seed,
         report=report,
     )  # fmt: skip
     if sheds:
@@ -267,7 +266,7 @@ def _assign_exactly(problem: Brokering, options: Options) -> Decision[Assignment
     Where clients have to be shed, one program finds the least number, and another the least cost then.
     """
     transport = transportation_problem(problem)
-    until = options.deadline()
+    deadline = Deadline.of(options)
     shed, fewest = 0, 0
     if options.service == "best":
         free = replace(transport, cost=np.where(np.isfinite(transport.cost), 0.0, np.inf))
@@ -276,7 +275,7 @@ def _assign_exactly(problem: Brokering, options: Options) -> Decision[Assignment
             return Decision(plan=None, proof=Proof(status=solution.status, backend=solution.backend))
         shed, fewest = int(np.ceil(solution.bound - 1e-6)), round(solution.objective)
     program = _build_program(problem, transport, shed_cost=0.0 if fewest else None, most_shed=fewest or None)
-    solution = backends.solve(program, options.until(until, least_s=0.1))
+    solution = backends.solve(program, deadline.options(options, minimum_s=0.1))
     if shed < fewest:  # neither the least number is proven, nor the cost then
         solution = replace(solution, bound=0.0)
     if solution.x is None:

@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
+from planner.search.deadline import Deadline
 from planner_models.brokering.plan.transportation import TransportationProblem, common_unit_mbps
 
 MAX_UNITS: Final = 50_000  # of capacity; the knapsacks of larger clusters are relaxed to divisible clients
@@ -58,7 +58,7 @@ def tighten_bound(
     value: float,
     *,
     gap: float,
-    until: float,
+    deadline: Deadline,
 ) -> float:
     """Return a lower bound on the cost of any plan that is at least as good as `bound`.
 
@@ -66,7 +66,7 @@ def tighten_bound(
     bound       a lower bound already proven
     value       cost of a plan, from above
     gap         relative gap of the two that is enough
-    until       when to stop (clock.now())
+    deadline    when to stop
     """
     unit_mbps = common_unit_mbps(problem.bitrate_mbps)
     full = np.flatnonzero(dual_price > 0)
@@ -83,13 +83,13 @@ def tighten_bound(
     taken = np.zeros(len(count))
 
     def dual_value(multiplier: Floats, max_units: int = MAX_UNITS_PER_STEP) -> float:
-        return float(multiplier @ count) + _pack_until(knapsacks, multiplier, max_units, taken, until)
+        return float(multiplier @ count) + _pack_clusters(knapsacks, multiplier, max_units, taken, deadline)
 
     center = np.minimum(_initial_multipliers(problem, dual_price), elsewhere)
     best = last_checked = dual_value(center)
     average, averaging, length, stalled = taken.copy(), INITIAL_AVERAGING, INITIAL_STEP, 0
     for step in range(1, MAX_STEPS + 1):
-        if value - max(best, bound) <= gap * abs(value) or clock.now() > until:
+        if value - max(best, bound) <= gap * abs(value) or deadline.is_over:
             break
         missing = count - average
         missing[(center >= elsewhere) & (missing > 0)] = 0.0
@@ -114,8 +114,8 @@ def tighten_bound(
     return min(max(best, dual_value(center, MAX_UNITS), bound), value)
 
 
-def _pack_until(
-    knapsacks: Knapsacks, multiplier: Floats, max_units: int, taken: Floats, until: float
+def _pack_clusters(
+    knapsacks: Knapsacks, multiplier: Floats, max_units: int, taken: Floats, deadline: Deadline
 ) -> float:
     """Return the sum of all knapsacks' optima as `pack_clusters` does; -inf where time is up.
 
@@ -123,7 +123,7 @@ def _pack_until(
     """
     total, taken[:] = 0.0, 0.0
     for first in range(0, len(knapsacks.cost), CLUSTERS_PER_CALL):
-        if clock.now() > until:
+        if deadline.is_over:
             return -np.inf
         few = slice(first, first + CLUSTERS_PER_CALL)
         part = knapsacks._replace(cost=knapsacks.cost[few], capacity=knapsacks.capacity[few])

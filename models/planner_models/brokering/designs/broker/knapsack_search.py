@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
+from planner.search.deadline import Deadline
 from planner_models.brokering.designs.broker.knapsack_bound import MAX_UNITS, solve_knapsack
 from planner_models.brokering.designs.broker.rounding import State, move_clients, total_cost
 from planner_models.brokering.plan.transportation import TransportationProblem, common_unit_mbps
@@ -76,7 +76,7 @@ def improve(
     *,
     enough: float,
     scale: float,
-    until: float,
+    deadline: Deadline,
     seed: int = 0,
     report: Callable[[float], None] = lambda _: None,
 ) -> float:
@@ -86,7 +86,7 @@ def improve(
     assigned    (G, C) a plan within all capacities; replaced by a better one
     scale       cost of the clients that are served, about, which temperatures are relative to
     enough      cost at which the search stops
-    until       when to stop (clock.now())
+    deadline    when to stop
     report      called with the cost of the best plan after each round
     """
     full, capacity = np.flatnonzero(dual_price > 0), problem.capacity_mbps
@@ -113,7 +113,7 @@ def improve(
     random = np.random.default_rng(seed)
     best, saved, best_saved, stalled = assigned.copy(), 0.0, 0.0, 0
     for step in range(MAX_ROUNDS):
-        if value - best_saved <= enough or stalled >= STALL_LIMIT or clock.now() > until:
+        if value - best_saved <= enough or stalled >= STALL_LIMIT or deadline.is_over:
             break
         temperature = INITIAL_TEMPERATURE * scale * (1 - step / MAX_ROUNDS) * random.random()
         price = dual_price * random.uniform(0.0, MAX_PERTURBATION, len(dual_price))
@@ -121,7 +121,7 @@ def improve(
         order = random.permutation(full)
         lists = list_clusters(state)
         for place in range(len(order)):
-            if clock.now() > until:
+            if deadline.is_over:
                 break
             one = order[place : place + 1]
             saved += run_round(state, neighbourhood, lists, price, one, taken_up, min_gain - temperature)

@@ -7,10 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
-from planner_models.brokering.plan.transportation import CAPACITY_TOLERANCE, Relaxation, TransportationProblem
+from planner.search.deadline import NEVER, Deadline
+from planner_models.brokering.plan.transportation import (
+    CAPACITY_TOLERANCE,
+    Relaxation,
+    TransportationProblem,
+)
 
 
 class State(NamedTuple):
@@ -36,14 +40,14 @@ class State(NamedTuple):
 
 
 def round_to_whole_clients(
-    problem: TransportationProblem, relaxation: Relaxation, until: float = math.inf
+    problem: TransportationProblem, relaxation: Relaxation, deadline: Deadline = NEVER
 ) -> Ints32 | None:
     """Return whole clients near the relaxation within all capacities, (G, C); None where they do not fit.
 
     Fractions are rounded down. The other clients are inserted one by one, where that costs least; where
     none fits, one other client is ejected.
 
-    until  when to stop (clock.now()); None too where time is up
+    deadline  when to stop; None too where time is up
     """
     assert relaxation.assigned is not None
     fractions = relaxation.assigned.tocoo()
@@ -68,7 +72,7 @@ def round_to_whole_clients(
     waiting = problem.count - total
     order = insertion_order(problem)
     for place in np.flatnonzero(waiting[order]):
-        if clock.now() > until:
+        if deadline.is_over:
             return None
         if not insert_clients(state, waiting, relaxation.dual_price, order[place : place + 1]):
             return None

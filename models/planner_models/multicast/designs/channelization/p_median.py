@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats, Ints
 from planner.backends import Solution, solve
 from planner.backends.linear_program import LinearProgram
@@ -25,6 +24,7 @@ from planner.compiled import njit, run_small_in_python
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.multicast.designs.channelization import agglomerative_clustering, local_search
 from planner_models.multicast.designs.channelization.union_search import search_unions
 from planner_models.multicast.plan.meta_groups import Masks, distinct_sets, extra_mbps_bound
@@ -64,17 +64,16 @@ def certify(
 
     raises  InputError for a table without entries
     """
-    start = clock.now()
+    deadline = Deadline.after(seconds)
     sets, weights, place = distinct_sets(masks, rates)
     wanted = float(weights @ np.bitwise_count(sets))
     if len(sets) <= table_size:
         return CertifiedSharing(meta=place, extra_mbps=0.0, bound_mbps=0.0, total_mbps=wanted)
     meta = agglomerative_clustering.aggregate(sets, weights, table_size=table_size, rounds=3)
     search = _LagrangianSearch(sets=sets, weights=weights, table_size=table_size, meta=meta)
-    search.run(start + seconds)
+    search.run(deadline)
     if search.gap > GAP_TOLERANCE:
-        left = max(0.1, start + 2 * seconds - clock.now())
-        search.finish(options, left)
+        search.finish(options, max(0.1, deadline.share(2.0).left_s))
     bound = max(search.bound - wanted, extra_mbps_bound(masks, rates, table_size))
     extra = max(search.total - wanted, 0.0)
     return CertifiedSharing(
@@ -110,7 +109,7 @@ class _LagrangianSearch:
         """Relative gap of the incumbent."""
         return (self.total - self.bound) / max(self.total, 1e-9)
 
-    def run(self, until: float) -> None:
+    def run(self, deadline: Deadline) -> None:
         """Raise the price of sets that no union takes, and lower that of sets that several take."""
         least = self.weights * np.bitwise_count(self.sets)
         size = np.bitwise_count(self._unions(self.meta)[self.meta])
@@ -119,7 +118,7 @@ class _LagrangianSearch:
         best_price, slope = price.copy(), np.zeros(len(price))
         step, stalled, min_value, is_known = 0.7, 0, 0.5 * float(self.weights.min()), False
         for _ in range(MAX_STEPS):
-            if self.gap <= GAP_TOLERANCE or step < 1e-3 or clock.now() > until:
+            if self.gap <= GAP_TOLERANCE or step < 1e-3 or deadline.is_over:
                 break
             unions, values, whole = search_unions(self.sets, self.weights, price, min_value, MAX_NODES)
             if not whole and is_known:  # too many unions of value at these prices: go back half way

@@ -18,6 +18,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
+from planner.search.deadline import Deadline
 from planner_models.brokering import SYSTEM, Brokering
 from planner_models.brokering.designs.broker import assignment, knapsack_bound, knapsack_search, rounding
 from planner_models.brokering.information import observe
@@ -346,10 +347,12 @@ def test_no_kernel_is_called_when_time_is_up(monkeypatch: pytest.MonkeyPatch) ->
 
         monkeypatch.setattr(module, name, count)
     monkeypatch.setattr(clock, "now", Clock().read)
-    assert rounding.round_to_whole_clients(transport, relaxation, until=3.0) is None
+    assert rounding.round_to_whole_clients(transport, relaxation, deadline=Deadline(0.0, 3.0)) is None
     price = relaxation.dual_price
-    knapsack_bound.tighten_bound(transport, price, relaxation.bound, value, gap=0.0, until=10.0)
-    knapsack_search.improve(transport, price, assigned, enough=0.0, scale=value, until=20.0)
+    knapsack_bound.tighten_bound(
+        transport, price, relaxation.bound, value, gap=0.0, deadline=Deadline(0.0, 10.0)
+    )
+    knapsack_search.improve(transport, price, assigned, enough=0.0, scale=value, deadline=Deadline(0.0, 20.0))
     assert 0 < calls.count("insert_clients") <= 3
     assert 0 < calls.count("pack_clusters") <= 10
     assert 0 < calls.count("run_round") <= 20

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from planner.options import Options
+from planner.search.deadline import NEVER
 from planner_models.brokering import Brokering
 from planner_models.brokering.designs.broker import assignment, knapsack_bound
 from planner_models.brokering.plan import min_cost_flow
@@ -54,7 +54,7 @@ def test_the_knapsacks_bound_holds_at_any_prices(problem: Brokering) -> None:
     optimal = relaxation.dual_price
     for price in (optimal, optimal * 0.5, np.full(len(optimal), 3.0)):
         start = transport.lagrangian_bound(price)
-        bound = knapsack_bound.tighten_bound(transport, price, start, value, gap=0.0, until=math.inf)
+        bound = knapsack_bound.tighten_bound(transport, price, start, value, gap=0.0, deadline=NEVER)
         assert start <= bound <= exact.proof.objective * (1 + 1e-7) + 1e-9
 
 

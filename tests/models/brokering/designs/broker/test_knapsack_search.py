@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from planner.options import Options
+from planner.search.deadline import NEVER
 from planner_models.brokering import Brokering
 from planner_models.brokering.designs.broker import assignment, knapsack_bound, knapsack_search, rounding
 from planner_models.brokering.plan import min_cost_flow
@@ -43,7 +44,7 @@ def improve_plan(
         assigned,
         enough=-math.inf,
         scale=before,
-        until=math.inf,
+        deadline=NEVER,
         seed=seed,
     )
     return before, saved, transport, assigned
@@ -75,12 +76,12 @@ def test_a_tight_market_gets_better_and_its_bound_too() -> None:
     assert assigned is not None
     rounded = rounding.total_cost(transport, assigned)
     saved = knapsack_search.improve(
-        transport, relaxation.dual_price, assigned, enough=-math.inf, scale=rounded, until=math.inf
+        transport, relaxation.dual_price, assigned, enough=-math.inf, scale=rounded, deadline=NEVER
     )
     assert saved > 0
     value = rounding.total_cost(transport, assigned)
     bound = knapsack_bound.tighten_bound(
-        transport, relaxation.dual_price, relaxation.bound, rounded, gap=0.0, until=math.inf
+        transport, relaxation.dual_price, relaxation.bound, rounded, gap=0.0, deadline=NEVER
     )
     assert relaxation.bound < bound <= value
     # the gap that rounding and the flow leave, at least halved
