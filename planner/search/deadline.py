@@ -76,6 +76,10 @@ class Deadline:
         """Return the deadline at which a fraction of the remaining seconds is over; its limit begins now."""
         return self if self.is_never else Deadline.after(fraction * self.left_s, is_cpu=self.is_cpu)
 
+    def reserve(self, seconds: float) -> Deadline:
+        """Return the deadline so many seconds earlier, by half of the limit at most."""
+        return self if self.is_never else replace(self, end=self.end - min(self.limit_s / 2, seconds))
+
     def within(self, limit_s: float) -> Deadline:
         """Return the earlier one of this deadline and the one that is over some seconds from now."""
         other = Deadline.after(limit_s, is_cpu=self.is_cpu)
@@ -99,13 +103,21 @@ NEVER: Final = Deadline(0.0)
 
 
 class Stopwatch:
-    """The seconds since its start, by the clock of time limits."""
+    """The seconds since its start, by the clock of time limits or by another one."""
 
-    def __init__(self, *, is_cpu: bool = False) -> None:
-        """Start at 0; `is_cpu` counts CPU seconds even where time limits count seconds on the wall."""
-        self._is_cpu, self._start = is_cpu, _now(is_cpu)
+    def __init__(self, *, is_cpu: bool = False, is_wall: bool = False) -> None:
+        """Start at 0.
+
+        is_cpu   whether it counts CPU seconds in any case
+        is_wall  whether it counts seconds on the wall in any case, for times that are reported
+        """
+        self._is_cpu, self._is_wall = is_cpu, is_wall
+        self._start = self._read()
+
+    def _read(self) -> float:
+        return clock.wall_now() if self._is_wall else _now(self._is_cpu)
 
     @property
     def seconds(self) -> float:
         """Return the seconds since the start."""
-        return _now(self._is_cpu) - self._start
+        return self._read() - self._start

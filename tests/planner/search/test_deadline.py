@@ -17,6 +17,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     readings = [100.0]
     monkeypatch.setattr(clock, "now", lambda: readings[-1])
     monkeypatch.setattr(clock, "cpu_now", lambda: readings[-1] + 1000.0)
+    monkeypatch.setattr(clock, "wall_now", lambda: readings[-1])
     return readings
 
 
@@ -75,6 +76,13 @@ def test_cpu_seconds_are_counted_where_asked(now: list[float]) -> None:
 
 
 def test_a_stopwatch_counts_from_its_start(now: list[float]) -> None:
-    watch, cpu_watch = Stopwatch(), Stopwatch(is_cpu=True)
+    watches = [Stopwatch(), Stopwatch(is_cpu=True), Stopwatch(is_wall=True)]
     now.append(102.5)
-    assert watch.seconds == cpu_watch.seconds == 2.5
+    assert [watch.seconds for watch in watches] == [2.5, 2.5, 2.5]
+
+
+def test_time_is_reserved_up_to_half_of_the_limit(now: list[float]) -> None:
+    deadline = Deadline.after(10.0)
+    assert deadline.reserve(2.0).left_s == 8.0
+    assert deadline.reserve(7.0).left_s == 5.0
+    assert NEVER.reserve(2.0) is NEVER

@@ -18,13 +18,14 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Bools, Floats
 from planner.backends import Solution
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.contract.proof import LevelProof, Proof, Status
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.flow_decision import SolvedFlows, flows_over_paths
 from planner_models.traffic.designs.link_flow_program import Objective, link_cost
@@ -130,14 +131,14 @@ def route_by_program(
     scope           of bounds over given paths
     has_least_cost  whether the cheapest of these plans is wanted
     """
-    until = options.deadline()
+    deadline = Deadline.of(options)
     program = _LevelProgram(problem, found)
     done: list[tuple[Level, float]] = []
     bounds: list[float | None] = []
     last: Solution | None = None
     x: Floats | None = None
     for level in levels:
-        solution = program.solve_after(done, level.value, HELD, options.until(until))
+        solution = program.solve_after(done, level.value, HELD, deadline.options(options))
         if solution.x is None:
             break
         last, x = solution, solution.x
@@ -146,7 +147,7 @@ def route_by_program(
     if last is None or x is None:
         return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric="delivered_mbps"))
     if has_least_cost and len(bounds) == len(levels):
-        cheapest = program.solve_after(done, None, LEAST_TOLERANCE, options.until(until))
+        cheapest = program.solve_after(done, None, LEAST_TOLERANCE, deadline.options(options))
         x = x if cheapest.x is None else cheapest.x
     plan = program.make_plan(x, levels)
     bounds += [None] * (len(levels) - len(bounds))
@@ -207,7 +208,7 @@ def route_within_limits(
     scope           of bounds over these routes
     has_least_cost  whether the cheapest of these plans is wanted
     """
-    until = options.deadline()
+    deadline = Deadline.of(options)
     done: list[LeastDelivery] = []
     bounds: list[float | None] = []
     flows: SolvedFlows | None = None
@@ -215,7 +216,7 @@ def route_within_limits(
     def solve(objective: Objective, held: float, value: Floats | None = None) -> float | None:
         nonlocal flows
         least = [replace(one, tolerance=held) for one in done]
-        solved = restricted.solve(objective, options.until(until), least, value)
+        solved = restricted.solve(objective, deadline.options(options), least, value)
         if solved.solution.x is not None:
             flows = flows_over_paths(problem, solved.paths, solved.solution.x, is_partial=True)
         return None if solved.solution.x is None else solved.solution.bound
@@ -390,7 +391,7 @@ def route_by_columns(problem: Traffic, levels: Sequence[Level], *, options: Opti
     the sum of the values of all levels up to one, that level has at most W less what those before have.
     A level that is served whole needs none, and every other one but the last takes a search of its own.
     """
-    until = options.deadline()
+    deadline = Deadline.of(options)
     plan, limit = _search_values(problem, levels, options, parts=2)
     served = verify_flow(problem, plan).served_mbps
     bounds: list[float] = []
@@ -402,7 +403,7 @@ def route_by_columns(problem: Traffic, levels: Sequence[Level], *, options: Opti
         if number < len(levels):
             first = np.logical_or.reduce([one.members for one in levels[:number]])
             part = problem.with_rates(np.where(first, problem.rate_mbps, 0.0))
-            left = options.until(until)
+            left = deadline.options(options)
             _, limit_here = _search_values(part, levels[:number], left, parts=len(levels) - number + 1)
         else:
             limit_here = limit
@@ -430,7 +431,7 @@ def _search_values(
 
     parts  the time limit is divided by
     """
-    until = None if options.time_limit_s is None else clock.now() + options.time_limit_s / parts
+    deadline = Deadline.of(options).share(1 / parts)
     value = np.zeros(len(problem.demands))
     for by, level in zip(_scale_levels(levels), levels, strict=True):
         value += by * level.value
@@ -438,7 +439,7 @@ def _search_values(
     least = levels[-1].objective(problem.rate_mbps) / search.offered or 1.0
     gap = total_flow.DEFAULT_GAP if options.gap is None else options.gap
     # a part of the gap that is wanted of the last level, as much of its demand may be left out
-    for _ in search.run(gap=max(0.3 * gap * least, LEAST_GAP), until=until):
+    for _ in search.run(gap=max(0.3 * gap * least, LEAST_GAP), deadline=deadline):
         pass
     flow = search.path_flow()
     return make_plan(problem, search.order, flow), search.bound

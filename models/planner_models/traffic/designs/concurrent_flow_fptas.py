@@ -23,6 +23,7 @@ from planner.arrays import Floats, Ints32
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.traffic.designs import concurrent_flow_over_routes, fitted_ecmp
 from planner_models.traffic.designs.column_generation import shortest_path_trees
 from planner_models.traffic.designs.column_generation.column_generation import (
@@ -84,7 +85,7 @@ def route(
     refuse_solver_options("fptas", options)
     if not len(problem.targets):
         return decide_without_demand(problem, objective)
-    until = options.deadline()
+    deadline = Deadline.of(options)
     gap = 1 - (1 - epsilon) ** 3 if options.gap is None else options.gap
     backend = f"Garg-Könemann-Fleischer, epsilon {epsilon:g}"
     routes = RouteChoice.of(problem, paths, path_choice, max_hops)
@@ -95,7 +96,7 @@ def route(
             objective=objective,
             epsilon=epsilon,
             gap=gap,
-            until=until,
+            deadline=deadline,
             options=options,
             backend=backend,
         )
@@ -106,7 +107,7 @@ def route(
         decision = fitted_ecmp.route_in_time(problem, objective, options.time_limit_s, needed_s)
         return limit_scope(decision)
     reduced = ReducedProblem.of(problem)
-    result = search(reduced, epsilon=epsilon, gap=gap, until=until)
+    result = search(reduced, epsilon=epsilon, gap=gap, deadline=deadline)
     decision = make_decision(
         reduced,
         objective,
@@ -120,10 +121,10 @@ def route(
 
 
 def search(
-    reduced: ReducedProblem, *, epsilon: float, gap: float = 0.0, until: float | None = None
+    reduced: ReducedProblem, *, epsilon: float, gap: float = 0.0, deadline: Deadline = NEVER
 ) -> SearchResult:
-    """Run phases until the ratio is guaranteed, the relative `gap` is proven, or a time of clock.now()."""
-    scheme = _Scheme(reduced, epsilon, until)
+    """Run phases until the ratio is guaranteed, the relative `gap` is proven, or a deadline."""
+    scheme = _Scheme(reduced, epsilon, deadline)
     trace = []
     for iteration in scheme.iterate():
         trace.append(iteration)
@@ -137,8 +138,8 @@ def search(
 class _Scheme(Phases):
     """The flow sent so far: trees of each root, the amount sent over each, and the lengths of arcs."""
 
-    def __init__(self, reduced: ReducedProblem, epsilon: float, until: float | None) -> None:
-        super().__init__(reduced.capacity_mbps, epsilon, until, bound=reduced.fixed_utilization)
+    def __init__(self, reduced: ReducedProblem, epsilon: float, deadline: Deadline) -> None:
+        super().__init__(reduced.capacity_mbps, epsilon, deadline, bound=reduced.fixed_utilization)
         self.reduced = reduced
         arcs = len(reduced.capacity_mbps)
         self.tree_number: dict[tuple[int, bytes], int] = {}

@@ -18,6 +18,7 @@ from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.column_generation.column_generation import MinMaxObjective
 from planner_models.traffic.designs.column_generation.decision import decide_without_demand
@@ -40,18 +41,18 @@ def route(
     objective: MinMaxObjective,
     epsilon: float,
     gap: float,
-    until: float | None,
+    deadline: Deadline,
     options: Options,
     backend: str,
 ) -> Decision[Routing]:
     """Return the decision for demands that all have a route; the bound holds for the routes of `routes`.
 
     gap    relative, at which the search ends
-    until  a time of clock.now() at which it ends
+    deadline  at which it ends
     """
     if not (problem.rate_mbps > 0).any():
         return decide_without_demand(problem, objective)
-    scheme = _RouteScheme(problem, routes, epsilon, until)
+    scheme = _RouteScheme(problem, routes, epsilon, deadline)
     for iteration in scheme.iterate():
         if iteration.utilization - iteration.bound <= gap * iteration.utilization:
             break
@@ -73,8 +74,8 @@ def route(
 class _RouteScheme(Phases):
     """The flow sent so far over each route known, and the lengths of links."""
 
-    def __init__(self, problem: Traffic, routes: RouteChoice, epsilon: float, until: float | None) -> None:
-        super().__init__(problem.capacity_mbps, epsilon, until)
+    def __init__(self, problem: Traffic, routes: RouteChoice, epsilon: float, deadline: Deadline) -> None:
+        super().__init__(problem.capacity_mbps, epsilon, deadline)
         self.problem, self.routes = problem, routes
         self.wanted = np.flatnonzero(problem.rate_mbps > 0)
         self.rate = problem.rate_mbps[self.wanted]

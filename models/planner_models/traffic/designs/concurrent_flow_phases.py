@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats
+from planner.search.deadline import Deadline, Stopwatch
 from planner_models.traffic.designs.column_generation.column_generation import Iteration
 
 MAX_LENGTH: Final = 1e100  # lengths are scaled down when one grows beyond it
@@ -27,12 +27,12 @@ class Phases(ABC):
     """The lengths of links, and what is known of the utilization: that of the flow sent, and a bound.
 
     capacity, length  (A,) of links; true lengths are length * exp(log_scale) * delta
-    until             a time of clock.now() at which a phase ends early
+    deadline          at which a phase ends early
     """
 
-    def __init__(self, capacity: Floats, epsilon: float, until: float | None, bound: float = 0.0) -> None:
-        self.capacity, self.epsilon, self.until = capacity, epsilon, until
-        self.started = clock.wall_now()
+    def __init__(self, capacity: Floats, epsilon: float, deadline: Deadline, bound: float = 0.0) -> None:
+        self.capacity, self.epsilon, self.deadline = capacity, epsilon, deadline
+        self.watch = Stopwatch(is_wall=True)
         self.length = 1.0 / capacity
         self.log_scale = 0.0
         self.bound, self.utilization = bound, np.inf
@@ -69,7 +69,7 @@ class Phases(ABC):
         return float(self.length @ self.capacity)
 
     def _is_late(self) -> bool:
-        return self.until is not None and clock.now() >= self.until
+        return self.deadline.is_over
 
     def _scale_lengths(self) -> float:
         """Scale lengths down where one is too large; return the factor that they were divided by."""
@@ -81,7 +81,7 @@ class Phases(ABC):
 
     def _iteration(self) -> Iteration:
         return Iteration(
-            seconds=clock.wall_now() - self.started,
+            seconds=self.watch.seconds,
             phase="phase",
             utilization=self.utilization,
             bound=self.bound,

@@ -24,13 +24,13 @@ import pandas as pd
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import clock
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs import ecmp, optimum
 from planner_models.traffic.designs.drain_program import (
     FIT_TOLERANCE,
@@ -103,7 +103,7 @@ def route(
     raises   InputError for a name that matches no link or node
     source   linear program of its own
     """
-    until = options.deadline()
+    deadline = Deadline.of(options)
     elements = find_elements(problem, links, nodes)
     if previous is not None and previous.plan is not None:
         now = share_flows(problem, previous.plan.flows, previous.plan.shed)
@@ -113,10 +113,10 @@ def route(
         now = _flow_of_design(problem, start, options)
     table = None
     if windows:
-        table = plan_windows(problem, elements, options, until)
+        table = plan_windows(problem, elements, options, deadline)
         first = set(table["element"][table["window"] == 1])
         elements = {name: one for name, one in elements.items() if name in first}
-    decision = _drain(problem, join(problem, elements), now, options, until)
+    decision = _drain(problem, join(problem, elements), now, options, deadline)
     if options.service == "all" and decision.plan is not None and decision.plan.shed is not None:
         return _refuse(problem, decision)
     if table is None or decision.plan is None:
@@ -166,7 +166,7 @@ def _flow_of_design(problem: Traffic, start: str, options: Options) -> sp.csr_ar
 
 
 def _drain(
-    problem: Traffic, drained: Drained, now: sp.csr_array, options: Options, until: float | None
+    problem: Traffic, drained: Drained, now: sp.csr_array, options: Options, deadline: Deadline
 ) -> Decision[Routing]:
     """Return the plan that delivers the most, and of these moves the least."""
     entries = now.tocoo()
@@ -181,10 +181,10 @@ def _drain(
     for is_free in (wrong, rate > 0):
         if is_free is not wrong and best is not None and best.is_best(everything, least_moved):
             break
-        solved = solve_program(problem, drained, now, wrong, is_free, options, until)
+        solved = solve_program(problem, drained, now, wrong, is_free, options, deadline)
         if solved is not None:
             best = solved
-        if until is not None and clock.now() >= until:
+        if deadline.is_over:
             break
     if best is None:
         best = keep_only(problem, now, wrong)

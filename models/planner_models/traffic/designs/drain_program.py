@@ -13,6 +13,7 @@ from planner.arrays import Bools, Floats
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.proof import Status
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.drained_elements import Drained
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan.moved_traffic import largest_flows
@@ -70,7 +71,7 @@ def solve_program(
     wrong: Bools,
     is_free: Bools,
     options: Options,
-    until: float | None,
+    deadline: Deadline,
 ) -> Solved | None:
     """Solve the program in which the demands `is_free` (K,) may move; None without a solution."""
     program = _Program(problem, drained, now, wrong, is_free)
@@ -81,14 +82,16 @@ def solve_program(
         return None
     total = float(problem.rate_mbps[is_free].sum())
     solution, delivers_most = (
-        backends.solve(program.build(total), options.until(until)),
+        backends.solve(program.build(total), deadline.options(options)),
         True,
     )
     if solution.status is Status.INFEASIBLE:
-        most = backends.solve(program.build(None), options.until(until))
+        most = backends.solve(program.build(None), deadline.options(options))
         if most.x is None or most.objective is None:
             return None
-        solution = backends.solve(program.build(most.objective * (1 - FIT_TOLERANCE)), options.until(until))
+        solution = backends.solve(
+            program.build(most.objective * (1 - FIT_TOLERANCE)), deadline.options(options)
+        )
         delivers_most = most.status is Status.OPTIMAL and solution.x is not None
         solution = most if solution.x is None else solution
     if solution.x is None:

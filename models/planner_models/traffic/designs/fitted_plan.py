@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
-from planner import clock
 from planner.arrays import Floats, Ints
+from planner.search.deadline import Deadline
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.delivery import delivered_rates, surviving_flow
@@ -48,7 +48,7 @@ def fit_plan(problem: Traffic, plan: Routing | None) -> Routing | None:
             most = delivered
     if best is None:
         return None
-    fitted = routing.routing_by_target(problem, _fill_capacity(problem, best, clock.now() + FILL_S))
+    fitted = routing.routing_by_target(problem, _fill_capacity(problem, best, Deadline.after(FILL_S)))
     sent = verify_flow(
         problem, fitted
     ).served_mbps  # what of small demands is sent, beside much other traffic
@@ -65,7 +65,7 @@ def _route_by_ecmp(problem: Traffic) -> Routing | None:
     )
 
 
-def _fill_capacity(problem: Traffic, flow_mbps: sp.csr_array, until: float) -> sp.csr_array:
+def _fill_capacity(problem: Traffic, flow_mbps: sp.csr_array, deadline: Deadline) -> sp.csr_array:
     """Return the flow per target, (D, E), with demand that was not sent on residual capacity."""
     flow = flow_mbps.tocsr()
     surplus = (flow @ problem.incidence.T).tocsr()
@@ -82,7 +82,7 @@ def _fill_capacity(problem: Traffic, flow_mbps: sp.csr_array, until: float) -> s
     links: list[Ints] = []
     amounts: list[Floats] = []
     for d in np.argsort(-in_all, kind="stable").tolist():
-        if in_all[d] <= 0 or clock.now() > until:
+        if in_all[d] <= 0 or deadline.is_over:
             break
         link, amount = _fill_tree(problem, int(problem.targets[d]), missing[[d]].toarray().ravel(), residual)
         residual[link] -= amount

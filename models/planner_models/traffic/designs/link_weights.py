@@ -9,13 +9,13 @@ from typing import Annotated, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.routable import shed_unreachable
@@ -75,14 +75,14 @@ def route(
     returns  Decision with a Routing that has weights: every demand at its rate; links may be overloaded
     source   Fortz and Thorup 2000 (cost function, neighbourhood of single weight changes)
     """
-    until = np.inf if options.time_limit_s is None else clock.now() + options.time_limit_s
+    deadline = Deadline.of(options)
     bound = _bound_utilization(problem, options)
     weight = _initial_weights(problem, goal, largest, free=changes is None, previous=previous)
     if len(problem.targets):
         search = _Search(problem, weight, goal, largest, changes, seed)
         remaining = evaluations
         enough = bound * (1 + OPTIMALITY_GAP) if goal == "utilization" and bound is not None else -np.inf
-        while remaining > 0 and clock.now() < until and search.best_score[0] > enough:
+        while remaining > 0 and not deadline.is_over and search.best_score[0] > enough:
             search.run(min(EVALUATIONS_PER_BATCH, remaining))
             remaining -= EVALUATIONS_PER_BATCH
         weight = search.state.best

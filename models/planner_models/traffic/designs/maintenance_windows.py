@@ -7,13 +7,14 @@ from dataclasses import replace
 import pandas as pd
 
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.drained_elements import Drained, join, remove
 from planner_models.traffic.problem.problem import Traffic
 
 
 def plan_windows(
-    problem: Traffic, elements: dict[str, Drained], options: Options, until: float | None
+    problem: Traffic, elements: dict[str, Drained], options: Options, deadline: Deadline
 ) -> pd.DataFrame:
     """Return the maintenance window of each element: window, element; as few windows as possible.
 
@@ -22,13 +23,13 @@ def plan_windows(
     of how many others they cannot be drained with.
     """
     names = list(elements)
-    fits_alone = {name: fits_without(problem, elements[name], options.until(until)) for name in names}
+    fits_alone = {name: fits_without(problem, elements[name], deadline.options(options)) for name in names}
     usable = [name for name in names if fits_alone[name]]
     conflicts: dict[str, set[str]] = {name: set() for name in usable}
     for i, one in enumerate(usable):
         for other in usable[i + 1 :]:
             both = join(problem, {one: elements[one], other: elements[other]})
-            if not fits_without(problem, both, options.until(until)):
+            if not fits_without(problem, both, deadline.options(options)):
                 conflicts[one].add(other)
                 conflicts[other].add(one)
     chosen: list[list[str]] = []
@@ -37,7 +38,7 @@ def plan_windows(
             if conflicts[name] & set(window):
                 continue
             together = {other: elements[other] for other in [*window, name]}
-            if len(window) < 2 or fits_without(problem, join(problem, together), options.until(until)):
+            if len(window) < 2 or fits_without(problem, join(problem, together), deadline.options(options)):
                 window.append(name)
                 break
         else:

@@ -10,12 +10,12 @@ import pandas as pd
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.path_flows.max_min import Level, MaxMinFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
@@ -58,30 +58,27 @@ def share_fairly(
     raises   InputError for a backend or an algorithm: it is its own solver
     """
     refuse_solver_options("max-min", options)
-    until = None
-    if options.time_limit_s is not None:
-        reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
-        until = clock.now() + options.time_limit_s - reserved
+    deadline = Deadline.of(options).reserve(PLAN_S_PER_DEMAND * len(problem.demands))
     routes = RouteChoice.of(problem, paths, path_choice, max_hops)
     if routes is None:
-        return _search(problem, of, None, until, options)
+        return _search(problem, of, None, deadline, options)
     if routes.given is not None and routes.given.share is not None:
         raise InputError("paths is 'tunnels', of which some are segments: max-min knows explicit ones only")
-    return routes.route_rest(lambda rest: _search(rest, of, routes, until, options), options, max_hops)
+    return routes.route_rest(lambda rest: _search(rest, of, routes, deadline, options), options, max_hops)
 
 
 def _search(
     problem: Traffic,
     of: Measure,
     routes: RouteChoice | None,
-    until: float | None,
+    deadline: Deadline,
     options: Options,
 ) -> Decision[Routing]:
     if not (problem.rate_mbps > 0).any():
         empty = sp.csr_array((len(problem.targets), len(problem.links)))
         return Decision(plan=routing_by_target(problem, empty), proof=Proof(status=Status.OPTIMAL))
-    search = MaxMinFlow(problem, _weights(problem, of), routes, until)
-    is_complete = search.run(until, report_as="min_rate_share" if of == "share" else None)
+    search = MaxMinFlow(problem, _weights(problem, of), routes, deadline)
+    is_complete = search.run(deadline, report_as="min_rate_share" if of == "share" else None)
     flow = search.path_flow()
     hops = flow.end - flow.start
     at = np.arange(hops.sum()) + np.repeat(flow.start - np.cumsum(hops) + hops, hops)

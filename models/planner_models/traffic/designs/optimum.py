@@ -14,7 +14,13 @@ from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options, Service
-from planner_models.traffic.designs import class_priorities, fitted_ecmp, link_flow_program, path_flow_program
+from planner.search.deadline import Deadline
+from planner_models.traffic.designs import (
+    class_priorities,
+    fitted_ecmp,
+    link_flow_program,
+    path_flow_program,
+)
 from planner_models.traffic.designs.column_generation.decision import decide_without_demand, scale_plan
 from planner_models.traffic.designs.fitted_plan import fit_plan
 from planner_models.traffic.designs.flow_decision import as_delivered, limit_scope
@@ -104,9 +110,9 @@ def route(
     levels = class_priorities.make_levels(problem, classes) if by_class else None
     if most_moved is None or previous is None or previous.plan is None:
         return limit_scope(_route_freely(problem, objective, given, levels, options, previous))
-    deadline = options.deadline()
+    deadline = Deadline.of(options)
     free = _route_freely(problem, objective, given, levels, options.share_time(0.5), previous)
-    left = options.until(deadline)
+    left = deadline.options(options)
     limited = _limit_moves(problem, previous.plan, free, most_moved, objective, given, levels, left)
     return limit_scope(limited)
 
@@ -123,12 +129,12 @@ def _route_freely(
 
     previous  decision that the search starts from
     """
-    deadline = options.deadline()
+    deadline = Deadline.of(options)
     first = options if levels is None else options.share_time(1 / 3)
     decision = _route_alike(problem, objective=objective, given=given, options=first, previous=previous)
     if levels is None or decision.plan is None or not len(problem.routable.targets) or not len(problem.links):
         return decision
-    left = options.until(deadline)
+    left = deadline.options(options)
     if decision.plan.shed is None:
         return class_priorities.prove_all_served(decision, levels, problem.rate_mbps)
     search = OptimumSearch(problem.routable, given, left)

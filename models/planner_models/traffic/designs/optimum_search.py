@@ -14,6 +14,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
@@ -88,7 +89,7 @@ class OptimumSearch:
     ) -> None:
         self.problem, self.method, self.options = problem, given.method, options
         self.previous = previous
-        self.deadline = options.deadline()
+        self.deadline = Deadline.of(options)
         self.scope: str | None = None
         self.found: path_flow_program.CandidatePaths | None = None
         self.restricted: RestrictedFlow | None = None
@@ -216,7 +217,7 @@ class OptimumSearch:
 
     def _options_left(self) -> Options:
         """Return the options with the time that is left."""
-        return self.options.until(self.deadline)
+        return self.deadline.options(self.options)
 
     def _solve_program(
         self, objective: Objective, options: Options, least_mbps: float | None

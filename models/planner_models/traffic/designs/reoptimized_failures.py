@@ -24,6 +24,7 @@ from planner.contract.failure_analysis import FailureOutcome
 from planner.contract.studies import Section
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs import optimum, optimum_search
 from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
@@ -125,11 +126,11 @@ class Reoptimization:
         if not is_small or not optimum_search.solves_total_over_paths(problem, self.options):
             return None
         search = TotalFlow(problem.routable)
-        for state in search.run(gap=total_flow.DEFAULT_GAP, until=self.options.deadline()):
+        for state in search.run(gap=total_flow.DEFAULT_GAP, deadline=Deadline.of(self.options)):
             if state.passes >= PASSES_BEFORE_SIMPLEX:
                 break
         simplex = LeastCostFlow(problem.routable)
-        return simplex if simplex.deliver_most(self.options.deadline(), search.path_flow()) else None
+        return simplex if simplex.deliver_most(Deadline.of(self.options), search.path_flow()) else None
 
     @cached_property
     def intact(self) -> _Outcome:
@@ -217,7 +218,7 @@ class Reoptimization:
             return self.intact
         if self.basis is not None:
             search = self.basis.without_links(down)
-            if search.continue_search(self.options.deadline()):
+            if search.continue_search(Deadline.of(self.options)):
                 return self._outcome_of(search)
         return self._solve_again(down)
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends import Solution
 from planner.backends.linear_program import Columns, LinearProgram, Rows
@@ -19,6 +19,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline, Stopwatch
 from planner_models.traffic.designs import fitted_ecmp, link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.fitted_plan import fit_plan
@@ -89,7 +90,7 @@ def route(
              solver, for a backend or an algorithm, and for tunnels by segments
     source   Sen et al. 2013, equation (1); Mo and Walrand 2000 (alpha-fairness)
     """
-    start = clock.now()
+    watch, deadline = Stopwatch(), Deadline.of(options)
     if not len(problem.targets):
         empty = sp.coo_array((len(problem.demands), len(problem.links)))
         return Decision(plan=routing.routing_by_demand(problem, empty), proof=Proof(status=Status.OPTIMAL))
@@ -104,16 +105,20 @@ def route(
         flows = len(problem.targets) * len(problem.links)
         if options.time_limit_s is not None and PROGRAM_S_PER_FLOW * flows > options.time_limit_s:
             return _share_by_heuristic(problem, flows, options.time_limit_s)
-        return _solve_proportional(problem, options, start)
+        return _solve_proportional(problem, options, watch, deadline)
     if routes.limits is not None:
         refuse_solver_options("utility over routes under limits", options)
     return routes.route_rest(
-        lambda rest: _solve_proportional(rest, options, start, routes), options, max_hops
+        lambda rest: _solve_proportional(rest, options, watch, deadline, routes), options, max_hops
     )
 
 
 def _solve_proportional(
-    problem: Traffic, options: Options, start: float, routes: RouteChoice | None = None
+    problem: Traffic,
+    options: Options,
+    watch: Stopwatch,
+    deadline: Deadline,
+    routes: RouteChoice | None = None,
 ) -> Decision[Routing]:
     wanted = np.flatnonzero(problem.rate_mbps > 0)
     if not len(wanted):
@@ -128,12 +133,11 @@ def _solve_proportional(
     bound = np.inf
     last: Solution | None = None
     for _ in range(MAX_ROUNDS):
-        left = _remaining_s(options, start)
-        if left is not None and left <= 0:
+        if deadline.is_over:
             break
         network = _make_network(problem, routes, network)
         program = _tangent_program(network, rate, demand, points)
-        last = backends.solve(program, _program_options(options, left))
+        last = backends.solve(program, _program_options(options, deadline))
         limit, added = _bound_utility(problem, wanted, routes, last)
         bound = min(bound, limit)
         if last.x is None:
@@ -155,7 +159,7 @@ def _solve_proportional(
     finite = float(min(bound, 1.0)) if np.isfinite(bound) else None
     if best is None or best[0] <= 0:
         proof = _without_plan(last, finite, None if routes is None else routes.scope)
-        return Decision(plan=None, proof=replace(proof, seconds=clock.now() - start))
+        return Decision(plan=None, proof=replace(proof, seconds=watch.seconds))
     value, found, make_plan = best
     served = np.zeros(len(problem.demands))
     served[wanted] = found * rate
@@ -168,7 +172,7 @@ def _solve_proportional(
         bound=None if finite is None else max(finite, value),  # they may differ by rounding
         metric="geometric_rate_share",
         bound_scope=None if routes is None else routes.scope,
-        seconds=clock.now() - start,
+        seconds=watch.seconds,
         backend=None if last is None else last.backend,
     )
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity"}))
@@ -353,10 +357,6 @@ def _gap(options: Options) -> float:
     return DEFAULT_GAP if options.gap is None else options.gap
 
 
-def _remaining_s(options: Options, start: float) -> float | None:
-    return None if options.time_limit_s is None else options.time_limit_s - (clock.now() - start)
-
-
-def _program_options(options: Options, left: float | None) -> Options:
+def _program_options(options: Options, deadline: Deadline) -> Options:
     # each program exactly: the gap of the options is that of the whole search
-    return replace(options, gap=None, time_limit_s=None if left is None else max(left, 1e-3))
+    return deadline.options(replace(options, gap=None))

@@ -31,11 +31,11 @@ from typing import Annotated, Final, Literal
 import numpy as np
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract.design import Decision
 from planner.contract.progress import report
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline, Stopwatch
 from planner.threads import limit_blas
 from planner_models.traffic.designs.column_generation import (
     coordinate_descent,
@@ -117,10 +117,7 @@ def route(
     refuse_solver_options("columns", options)
     if not len(problem.targets):
         return decide_without_demand(problem, objective)
-    until = None
-    if options.time_limit_s is not None:
-        reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
-        until = clock.now() + options.time_limit_s - reserved
+    deadline = Deadline.of(options).reserve(PLAN_S_PER_DEMAND * len(problem.demands))
     gap = DEFAULT_GAP if options.gap is None else options.gap
     reduced = ReducedProblem.of(problem, symmetry=symmetry)
     start = None if _uses_paths(reduced) else previous_trees.find_trees(reduced, previous)
@@ -130,7 +127,7 @@ def route(
             start=start,
             gap=gap,
             seed=options.seed or 0,
-            until=until,
+            deadline=deadline,
             enough=enough,
             observe=partial(_report, objective) if np.isinf(enough) else None,
         )
@@ -174,16 +171,16 @@ def search(
     start: WeightedTrees | None = None,
     gap: float = DEFAULT_GAP,
     seed: int = 0,
-    until: float | None = None,
+    deadline: Deadline = NEVER,
     enough: float = np.inf,
     observe: Callable[[Iteration], None] | None = None,
 ) -> SearchResult:
-    """Run column generation to a relative `gap`, a bound above `enough`, or a time of clock.now().
+    """Run column generation to a relative `gap`, a bound above `enough`, or a deadline.
 
     start    trees to start from
     observe  called after each iteration
     """
-    state = _Search(reduced, gap, seed, until, enough)
+    state = _Search(reduced, gap, seed, deadline, enough)
     state.previous = start
     trace: list[Iteration] = []
     for iteration in state.iterate():
@@ -212,16 +209,16 @@ class _Search:
     """Columns with their weights in the master's solution and in the incumbent, prices and bound."""
 
     def __init__(
-        self, reduced: ReducedProblem, gap: float, seed: int, until: float | None, enough: float = np.inf
+        self, reduced: ReducedProblem, gap: float, seed: int, deadline: Deadline, enough: float = np.inf
     ) -> None:
         self.graph, self.capacity = reduced.graph, reduced.capacity_mbps
         self.previous: WeightedTrees | None = None
         self.has_few_pairs = _uses_paths(reduced)
         self.roots, self.amount, self.pairs = reduced.roots, reduced.amount_mbps, reduced.pairs
         self.fixed_utilization = reduced.fixed_utilization
-        self.gap, self.until, self.enough = max(gap, MIN_GAP), until, enough
+        self.gap, self.deadline, self.enough = max(gap, MIN_GAP), deadline, enough
         self.random = np.random.default_rng(seed)
-        self.started = clock.wall_now()
+        self.watch = Stopwatch(is_wall=True)
         arcs = len(self.capacity)
         self.bound = self.fixed_utilization
         self.parent = np.zeros((0, self.graph.nodes), dtype=np.int32)  # trees of the start
@@ -278,7 +275,7 @@ class _Search:
 
     def _iteration(self, phase: str) -> Iteration:
         return Iteration(
-            seconds=clock.wall_now() - self.started,
+            seconds=self.watch.seconds,
             phase=phase,
             utilization=self.utilization(),
             bound=self.bound,
@@ -291,7 +288,7 @@ class _Search:
         return max(min(self.tree_utilization, self.path_utilization), self.fixed_utilization)
 
     def _is_late(self) -> bool:
-        return self.until is not None and clock.now() >= self.until
+        return self.deadline.is_over
 
     def _relative_gap(self) -> float:
         """Return the gap so far, links of fixed load included."""
@@ -453,7 +450,7 @@ class _Search:
             weight=self.weight,
             price=self.price[self.rows],
             gap=max(min(0.1 * gap, 1e-2), 0.05 * self.gap),
-            until=self.until,
+            deadline=self.deadline,
         )
         self.weight = master.weight
         utilization = self._improve_incumbent() / self.capacity

@@ -25,8 +25,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dsyrk
 
-from planner import clock
 from planner.arrays import Floats, Ints
+from planner.search.deadline import NEVER, Deadline
 
 MAX_ITERATIONS: Final = 60  # a few more than any master problem has needed
 
@@ -48,14 +48,14 @@ class MasterSolution:
 
 
 def solve(
-    load: Floats, group: Ints, *, weight: Floats, price: Floats, gap: float, until: float | None = None
+    load: Floats, group: Ints, *, weight: Floats, price: Floats, gap: float, deadline: Deadline = NEVER
 ) -> MasterSolution:
     """Solve for the best weights of the columns, to a relative `gap`.
 
     load    (M, P) load of each column on each row
     group   (P,) the group of each column, ascending, 0 to R - 1, none empty
     weight  (P,) and price (M,) to start from: at least 0; they are moved to the interior
-    until   a time of clock.now() to stop at
+    deadline  when to stop
     """
     first = np.flatnonzero(np.r_[True, np.diff(group) > 0])
     size = np.diff(np.r_[first, len(group)])
@@ -76,7 +76,7 @@ def solve(
     best_w, value = w, float(row_load.max())
     best_y, bound = y, float(np.minimum.reduceat(length, first).sum())
     for _ in range(MAX_ITERATIONS):
-        if value - bound <= gap * value or (until is not None and clock.now() >= until):
+        if value - bound <= gap * value or deadline.is_over:
             break
         direction = _newton(load, group, first, w, s, y, z)
         if direction is None:  # at the limit of numerical precision

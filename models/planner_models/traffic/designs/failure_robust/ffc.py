@@ -29,6 +29,7 @@ from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.contract.proof import LevelProof, Proof, Status
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import HELD, Level
 from planner_models.traffic.designs.failure_robust.plans import (
@@ -136,7 +137,7 @@ class _Search:
         self, problem: Traffic, paths: CandidatePaths, surviving: SurvivingPaths, options: Options
     ) -> None:
         self.problem, self.paths, self.surviving, self.options = problem, paths, surviving, options
-        self.deadline = options.deadline()
+        self.deadline = Deadline.of(options)
         self.wanted = np.unique(paths.demand)
         self.unit = float(problem.capacity_mbps.max())
         self.capacity = problem.capacity_mbps / self.unit
@@ -218,7 +219,7 @@ class _Search:
         self.admitted = np.where(least >= rate * (1 - ROUNDING), rate, least)
 
     def _solve(self, program: LinearProgram) -> Solution:
-        return backends.solve(program, self.options.until(self.deadline))
+        return backends.solve(program, self.deadline.options(self.options))
 
     def _grow_together(self) -> LinearProgram:
         """Return the program of the largest share that all demands get alike."""

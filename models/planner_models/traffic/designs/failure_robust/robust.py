@@ -26,6 +26,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import LevelProof, Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs import class_priorities, optimum, path_flow_program, path_search
 from planner_models.traffic.designs.class_priorities import ORDER_SCOPE, Level
 from planner_models.traffic.designs.column_generation.decision import (
@@ -101,7 +102,7 @@ def route(
     source   Kelley 1960 (cutting planes); Onaga and Kakusho 1971 (metric inequalities)
     """
     refuse_solver_options("robust", options)
-    until = options.deadline()
+    deadline = Deadline.of(options)
     if not len(problem.links) or not len(problem.routable.targets):
         return _decide_nothing(problem, options)
     source = resolve_source(problem, failures)
@@ -114,13 +115,13 @@ def route(
     offered = np.where(left_out, 0.0, problem.rate_mbps)
     gap = DEFAULT_GAP if options.gap is None else options.gap
     if objective == "concurrent":
-        share, most = grow_together(offered, routes.networks, until)
+        share, most = grow_together(offered, routes.networks, deadline)
         best = None if share is None else share * offered
         proof = _prove(best, most * float(offered.sum()), gap)
         scope = f"{routes.scope}, the same share of all demands"
     else:
         levels = class_priorities.make_levels(problem, classes)
-        best, proof = _admit_by_level(offered, routes.networks, levels, options, until)
+        best, proof = _admit_by_level(offered, routes.networks, levels, options, deadline)
         scope = f"{routes.scope}, {ORDER_SCOPE}" if len(levels) > 1 and proof.bound is None else routes.scope
     proof = replace(proof, bound_scope=scope, metric="delivered_mbps", backend=BACKEND)
     if best is None:
@@ -162,7 +163,7 @@ def _admit_by_level(
     networks: Sequence[FailureNetwork],
     levels: Sequence[Level],
     options: Options,
-    until: float | None,
+    deadline: Deadline,
 ) -> tuple[Floats | None, Proof]:
     """Return the admitted rates (K,), the most of each level that those before leave, and their proof."""
     gap = DEFAULT_GAP if options.gap is None else options.gap
@@ -173,7 +174,7 @@ def _admit_by_level(
             search.next_level(level.value)
         else:
             search.maximize(level.value)
-        search.run(options, until)
+        search.run(options, deadline)
         if search.best is None and search.bound > 0:  # time is up
             break
         bounds.append(search.bound)

@@ -23,12 +23,12 @@ from typing import Any, Final
 import numpy as np
 import scipy.sparse as sp
 
-from planner import clock
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram
 from planner.contract.progress import report
 from planner.contract.proof import Status
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.traffic.designs.class_priorities import HELD
 from planner_models.traffic.designs.failure_robust.failure_networks import NO_LOSS, Answer, FailureNetwork
 
@@ -73,8 +73,8 @@ class SurvivableRates:
             self._master.keep(self._weight, self.value)
         self.maximize(weight)
 
-    def run(self, options: Options, until: float | None = None) -> None:
-        """Search to the gap of the options, or until a time of clock.now()."""
+    def run(self, options: Options, deadline: Deadline = NEVER) -> None:
+        """Search to the gap of the options, or until a deadline."""
         gap = DEFAULT_GAP if options.gap is None else options.gap
         if self.bound - self.value <= gap * self.bound:
             return
@@ -85,15 +85,15 @@ class SurvivableRates:
             rates = np.clip(rates, 0.0, self.offered)
             some = np.maximum(rates, LEAST_RATE * self.offered)
             active = np.flatnonzero(self._round - self._last_cut <= ACTIVE_ROUNDS)
-            lost = self._ask(some, rates, active, until) if len(active) and self._round else {}
+            lost = self._ask(some, rates, active, deadline) if len(active) and self._round else {}
             few = FIT_SHARE * gap * min([self.bound, *(value for _, value in self._held)])
             if sum(lost.values()) <= few:
-                lost = self._ask(some, rates, np.arange(len(self._networks)), until)
+                lost = self._ask(some, rates, np.arange(len(self._networks)), deadline)
                 # what the least rates add may lose more than the rates themselves
                 if sum(lost.values()) <= few:
-                    lost = self._ask(rates, rates, np.arange(len(self._networks)), until)
-                self._fit(rates, lost, gap, until)
-            if self._is_late(until):
+                    lost = self._ask(rates, rates, np.arange(len(self._networks)), deadline)
+                self._fit(rates, lost, gap, deadline)
+            if self._is_late(deadline):
                 return
             if self._round and not self._held:
                 report("delivered_mbps", self.value, self.bound)
@@ -110,10 +110,10 @@ class SurvivableRates:
         return rates
 
     @staticmethod
-    def _is_late(until: float | None) -> bool:
-        return until is not None and clock.now() >= until
+    def _is_late(deadline: Deadline) -> bool:
+        return deadline.is_over
 
-    def _ask(self, asked: Floats, rates: Floats, chosen: Ints, until: float | None) -> dict[int, float]:
+    def _ask(self, asked: Floats, rates: Floats, chosen: Ints, deadline: Deadline) -> dict[int, float]:
         """Ask failures for what fits; add their cuts, and return what each that loses any loses, Mbit/s.
 
         asked  at least the rates; what is asked beyond them may be lost
@@ -121,7 +121,7 @@ class SurvivableRates:
         lost: dict[int, float] = {}
         least = self._least + float((asked - rates).sum())
         for place in chosen.tolist():
-            if self._is_late(until):
+            if self._is_late(deadline):
                 break
             answer = self._networks[place].ask(asked)
             missing = float((asked - answer.fits_mbps).sum())
@@ -131,10 +131,10 @@ class SurvivableRates:
                 self._master.add(answer)
         return lost
 
-    def _fit(self, rates: Floats, lost: dict[int, float], gap: float, until: float | None) -> None:
+    def _fit(self, rates: Floats, lost: dict[int, float], gap: float, deadline: Deadline) -> None:
         """Take rates that fit in each failure, those first that lose most: the others lose less then."""
         for place in sorted(lost, key=lambda one: -lost[one]):
-            if self._is_late(until):
+            if self._is_late(deadline):
                 return
             answer = self._networks[place].ask(rates)
             rates = np.minimum(rates, answer.fits_mbps)
@@ -142,12 +142,12 @@ class SurvivableRates:
             self._master.add(answer)
         is_kept = all(float(weight @ rates) >= value * (1 - gap) for weight, value in self._held)
         value = float(self._weight @ rates)
-        if not self._is_late(until) and is_kept and (self.best is None or value > self.value):
+        if not self._is_late(deadline) and is_kept and (self.best is None or value > self.value):
             self.best, self.value = rates, value
 
 
 def grow_together(
-    offered_mbps: Floats, networks: Sequence[FailureNetwork], until: float | None
+    offered_mbps: Floats, networks: Sequence[FailureNetwork], deadline: Deadline
 ) -> tuple[float | None, float]:
     """Return the largest share of all demands alike that every failure leaves routable, and a bound on it.
 
@@ -158,7 +158,7 @@ def grow_together(
     for network in networks:
         wanted = np.where(network.has_route, offered_mbps, 0.0)
         for _ in range(MAX_STEPS):
-            if until is not None and clock.now() >= until:
+            if deadline.is_over:
                 return None, share
             answer = network.ask(share * wanted)
             if float((share * wanted - answer.fits_mbps).sum()) <= least:

@@ -34,6 +34,7 @@ from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.failure_robust.plans import (
     add_guarantees,
     plan_reservations,
@@ -249,12 +250,12 @@ class _Search:
 
     def run(self, options: Options) -> tuple[Solution, Floats | None]:
         """Return the solution of least risk, and reservations (P,) Mbit/s of the best plan of least risk."""
-        deadline = options.deadline()
+        deadline = Deadline.of(options)
         first = backends.solve(self._program(None), options)
         if first.x is None or first.objective is None:
             return first, None
         program = self._program(max(first.objective, 0.0) + RISK_TOLERANCE)
-        second = backends.solve(program, options.until(deadline))
+        second = backends.solve(program, deadline.options(options))
         count = len(self.paths.demand)
         best = first.x if second.x is None else second.x
         return first, best[:count] * self._unit

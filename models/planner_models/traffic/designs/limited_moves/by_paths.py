@@ -52,7 +52,7 @@ class PathSearch(Search):
         is_shared = objective == "concurrent"
         enough = 1.0 if must_fit else np.inf
         found: Found | None = None
-        for found in self.program.spread(self.gap, self.until, enough=enough):
+        for found in self.program.spread(self.gap, self.deadline, enough=enough):
             value, bound = found.value, found.bound
             report(metric, 1 / value if is_shared else value, 1 / bound if is_shared else bound)
         if found is None:
@@ -66,7 +66,7 @@ class PathSearch(Search):
 
     def grow(self) -> Decision[Routing]:
         """Solve for the largest share of all demands, which is less than 1, within the capacities."""
-        found = self.program.grow(self.gap, self.until)
+        found = self.program.grow(self.gap, self.deadline)
         if found is None:
             return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric="concurrent_flow"))
         self.set_gain("concurrent_flow", found.move_price)
@@ -76,7 +76,7 @@ class PathSearch(Search):
     def deliver_most(self, *, has_least_cost: bool) -> Decision[Routing]:
         """Solve for the most served traffic, then for the least cost of such plans if that is wanted."""
         every = Level(name="all", value=np.where(self.problem.rate_mbps > 0, 1.0, 0.0))
-        bounds = self.program.deliver([every], self.gap, self.until)
+        bounds = self.program.deliver([every], self.gap, self.deadline)
         self.set_gain("delivered_mbps", self.program.move_price())
         if has_least_cost and bounds[0] is not None:
             return self._find_cheapest("plans that deliver the most")
@@ -86,24 +86,24 @@ class PathSearch(Search):
     def find_cheapest(self) -> Decision[Routing]:
         """Solve for the least cost of plans that deliver everything."""
         every = Level(name="all", value=np.where(self.problem.rate_mbps > 0, 1.0, 0.0))
-        self.program.deliver([every], self.gap, self.until)
+        self.program.deliver([every], self.gap, self.deadline)
         return self._find_cheapest(None)
 
     def _find_cheapest(self, scope: str | None) -> Decision[Routing]:
         """Solve for the least cost of plans that leave out as little as the present one."""
-        bound = self.program.find_cheapest(link_cost(self.problem), self.gap, self.until)
+        bound = self.program.find_cheapest(link_cost(self.problem), self.gap, self.deadline)
         self.set_gain("cost", self.program.move_price())
         proof = Proof(status=Status.FEASIBLE, bound=bound, metric="cost", bound_scope=scope, backend=BACKEND)
         return self._decide("cost", self.program.traffic(), proof, is_partial=True)
 
     def solve_levels(self, levels: Sequence[Level], *, has_least_cost: bool) -> Decision[Routing]:
         """Solve for the levels of classes one after the other."""
-        bounds = self.program.deliver(levels, self.gap, self.until)
+        bounds = self.program.deliver(levels, self.gap, self.deadline)
         self.gain_per_point = {}  # the price of one level is not that of all
         if len(levels) == 1:
             self.set_gain("delivered_mbps", self.program.move_price())
         if has_least_cost and bounds[-1] is not None:
-            self.program.find_cheapest(link_cost(self.problem), self.gap, self.until)
+            self.program.find_cheapest(link_cost(self.problem), self.gap, self.deadline)
             self.gain_per_point = {}
         made = self._decide(
             "total",

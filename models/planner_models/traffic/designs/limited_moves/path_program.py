@@ -21,8 +21,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints, Ints32
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.limited_moves.kept_flows import CheapestWays
@@ -198,7 +198,7 @@ class PathProgram:
 
     # --- the least utilization, and the largest share -------------------------------------
 
-    def spread(self, gap: float, until: float | None, *, enough: float = np.inf) -> Iterator[Found]:
+    def spread(self, gap: float, deadline: Deadline, *, enough: float = np.inf) -> Iterator[Found]:
         """Yield better and better traffic that serves everything, for the least utilization.
 
         enough  once it is proven that the utilization exceeds this, the search may end
@@ -215,7 +215,7 @@ class PathProgram:
                 simplex, per_t = self._rise(limit)
             else:
                 self._continue(simplex)
-            is_done = self._run(simplex, until)
+            is_done = self._run(simplex, deadline)
             price = np.maximum(simplex.state.price, 0.0)
             t = simplex.t * per_t
             traffic = self._read(simplex, 1 / t) if t > 0 else None
@@ -230,7 +230,7 @@ class PathProgram:
                 move_price=float(price[self.links] / (price[: self.links] @ capacity)),
             )
             yield best
-            is_late = not is_done or (until is not None and clock.now() >= until)
+            is_late = not is_done or deadline.is_over
             is_same = abs(most / best.bound - limit) <= SAME_LIMIT * limit
             is_proven = best.value - best.bound <= gap * best.value or best.bound > enough
             if is_proven or is_late or (not new and is_same):
@@ -244,14 +244,14 @@ class PathProgram:
         new, ways = self._find_paths(price, move_price, simplex)
         return new, (ways.cost_of(np.inf) - move_price * self.limit.most_moved_mbps) / total
 
-    def grow(self, gap: float, until: float | None) -> Found | None:
+    def grow(self, gap: float, deadline: Deadline) -> Found | None:
         """Return the traffic of the largest share of all demands, at most 1; scaled to serve everything."""
         if not self.is_served:
             return None
         simplex, per_t = self._rise(self.most_moved_mbps)
         traffic, t, bound, move_price = None, 0.0, 1.0, 0.0
         for _ in range(MAX_ROUNDS):
-            is_done = self._run(simplex, until)
+            is_done = self._run(simplex, deadline)
             t = simplex.t * per_t
             price = np.maximum(simplex.state.price, 0.0)
             # in these units one more of the share of all demands costs 1
@@ -278,7 +278,7 @@ class PathProgram:
 
     # --- the most traffic, and the least cost ---------------------------------------------
 
-    def deliver(self, levels: Sequence[Level], gap: float, until: float | None) -> list[float | None]:
+    def deliver(self, levels: Sequence[Level], gap: float, deadline: Deadline) -> list[float | None]:
         """Find the most traffic of each level that those before leave; return the bounds of the levels."""
         problem = self.problem
         rows = self.levels = _Rows.of(problem, levels)
@@ -294,7 +294,7 @@ class PathProgram:
             simplex.state.cost[self.links + 1 : -1] = np.where(rows.level == number, rows.value, 0.0)
             offered, bound = level.objective(problem.rate_mbps), np.inf
             for _ in range(MAX_ROUNDS):
-                is_done = self._run(simplex, until)
+                is_done = self._run(simplex, deadline)
                 value = offered - float(simplex.state.cost[self.links + 1 : -1] @ self._shed(simplex))
                 price = np.maximum(simplex.state.price, 0.0)
                 new, ways = self._find_paths(price[: self.links], float(price[self.links]), simplex)
@@ -328,7 +328,7 @@ class PathProgram:
         links += float(price[self.links]) * self.limit.most_moved_mbps
         return float(ceiling @ problem.rate_mbps) - ways.cost_of(ceiling) + links - paid
 
-    def find_cheapest(self, link_price: Floats, gap: float, until: float | None) -> float:
+    def find_cheapest(self, link_price: Floats, gap: float, deadline: Deadline) -> float:
         """Find the least cost of traffic that leaves out as little as the present one; return the bound."""
         simplex, rows = self.simplex, self.levels
         assert simplex is not None
@@ -339,7 +339,7 @@ class PathProgram:
         best = 0.0
         for _ in range(MAX_ROUNDS):
             self._continue(simplex)
-            is_done = self._run(simplex, until)
+            is_done = self._run(simplex, deadline)
             price = np.maximum(simplex.state.price, 0.0)
             length = price[: self.links] + simplex.state.cost[: self.links]
             new, ways = self._find_paths(length, float(price[self.links]), simplex)
@@ -414,10 +414,10 @@ class PathProgram:
         simplex.given = self._given()
         simplex.smooth_prices()
 
-    def _run(self, simplex: PathSimplex, until: float | None) -> bool:
+    def _run(self, simplex: PathSimplex, deadline: Deadline) -> bool:
         """Run to the optimum over the paths so far; return False where the time comes first."""
         while (stop := simplex.run()) is Stop.CALL:
-            if until is not None and clock.now() >= until:
+            if deadline.is_over:
                 return False
         if stop is not Stop.OPTIMAL:
             raise ArithmeticError(f"the simplex method over paths ended with {stop.name}")

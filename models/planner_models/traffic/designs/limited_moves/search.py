@@ -10,6 +10,7 @@ from typing import Final
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.flow_decision import as_delivered
@@ -42,7 +43,7 @@ class Search(ABC):
 
     def __init__(self, problem: Traffic, limit: MoveLimit, options: Options) -> None:
         self.problem, self.limit, self.options = problem, limit, options
-        self.until = options.deadline()
+        self.deadline = Deadline.of(options)
         self.gain_per_point: dict[str, float] = {}
 
     def solve(self, objective: Objective, levels: Sequence[Level] | None) -> Decision[Routing]:
@@ -98,7 +99,7 @@ class Search(ABC):
 
     def options_left(self) -> Options:
         """Return the options with the time that is left."""
-        return self.options.until(self.until)
+        return self.deadline.options(self.options)
 
     def set_gain(self, metric: str, gain_per_mbps: float) -> None:
         """Note what a limit that is larger by a percentage point brings: so much for each Mbit/s."""

@@ -21,11 +21,12 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Bools, Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.contract.progress import report
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.oblivious import hose_search
 from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, HoseLimits
@@ -49,10 +50,10 @@ def search(
     wanted   (K,) demands to route, which have a path
     found    the paths that they may take; None for all
     """
-    until = options.deadline()
+    deadline = Deadline.of(options)
     gap = DEFAULT_GAP if options.gap is None else options.gap
     if isinstance(demands, HoseLimits) and found is None:
-        return hose_search.search(problem, demands, wanted, gap=gap, until=until)
+        return hose_search.search(problem, demands, wanted, gap=gap, deadline=deadline)
     paths = _Paths(problem, wanted, found)
     master = _HoseMaster(problem, demands) if isinstance(demands, HoseLimits) else _MatrixMaster(problem)
     best: Shares | None = None
@@ -63,13 +64,12 @@ def search(
         utilization = load / problem.capacity_mbps
         best = better_shares(best, share, utilization, matrices, names)
         report("worst_utilization", best.utilization, bound)
-        is_late = until is not None and clock.now() >= until
+        is_late = deadline.is_over
         if is_late or best.utilization - bound <= gap * best.utilization:
             break
         if not master.add(utilization, matrices) and not added:
             break
-        left = None if until is None else max(until - clock.now(), 1e-2)
-        solved = master.solve(paths, replace(options, time_limit_s=left, gap=None))
+        solved = master.solve(paths, deadline.options(replace(options, gap=None), minimum_s=1e-2))
         if solved is None:
             break
         weight, length = solved

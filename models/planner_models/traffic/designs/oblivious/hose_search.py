@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.progress import report
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.oblivious.demand_sets import HoseLimits
 from planner_models.traffic.designs.oblivious.primal_dual import Point, PrimalDual
@@ -33,9 +33,9 @@ SMALLEST_PATH: Final = 1e-5  # of a demand on a path
 
 
 def search(
-    problem: Traffic, hose: HoseLimits, wanted: Bools, *, gap: float, until: float | None
+    problem: Traffic, hose: HoseLimits, wanted: Bools, *, gap: float, deadline: Deadline
 ) -> Shares | None:
-    """Search to a relative gap, or until a time of clock.now(); None where that comes first.
+    """Search to a relative gap, or until a deadline; None where that comes first.
 
     problem  with the largest rate of each demand
     wanted   (K,) demands to route, which have a path
@@ -51,11 +51,11 @@ def search(
         load, matrices, names = hose.find_worst(share)
         best = better_shares(best, share, load / problem.capacity_mbps, matrices, names)
         report("worst_utilization", best.utilization, bound)
-        is_late = until is not None and clock.now() >= until
+        is_late = deadline.is_over
         if is_late or best.utilization - bound <= gap * best.utilization or done >= MAX_ITERATIONS:
             return replace(best, bound=min(bound, best.utilization))
         more = max(FIRST_CHECK, int(MORE_BETWEEN_CHECKS * done))
-        method.run(more, until)
+        method.run(more, deadline)
         done += more
         length = _lengths(problem, hose, rows, method.point)
         if length is not None:

@@ -22,9 +22,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.oblivious.demand_sets import HoseLimits
 from planner_models.traffic.problem.problem import Traffic
 
@@ -119,10 +119,10 @@ class PrimalDual:
         self._epoch = self._done = 0
         self._first = self._last = np.inf
 
-    def run(self, iterations: int, until: float | None) -> bool:
+    def run(self, iterations: int, deadline: Deadline) -> bool:
         """Take iterations; return False where the time is up."""
         for _ in range(iterations):
-            if until is not None and clock.now() >= until:
+            if deadline.is_over:
                 return False
             primal, dual = _iterate(
                 self._network, self._u_step, self._weight, self._epoch, self.point, self._start, self._sums

@@ -14,12 +14,12 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.progress import report
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.link_flow_program import link_cost
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow, TotalFlow
@@ -58,19 +58,15 @@ def route(
     raises   InputError for a backend or an algorithm: it is its own solver; and for links without a cost
     """
     refuse_solver_options("columns", options)
-    until, first = None, None
-    if options.time_limit_s is not None:
-        reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
-        until = clock.now() + options.time_limit_s - reserved
-        first = clock.now() + TOTAL_SHARE * (options.time_limit_s - reserved)
+    deadline = Deadline.of(options).reserve(PLAN_S_PER_DEMAND * len(problem.demands))
     gap = DEFAULT_GAP if options.gap is None else options.gap
     before = None if previous is None else previous.plan
     start = None if before is None else PreviousRoutes.of(problem, before)
     price = link_cost(problem)
     most = TotalFlow(problem, start=start)
-    for _ in most.run(gap=DEFAULT_GAP, until=first):
+    for _ in most.run(gap=DEFAULT_GAP, deadline=deadline.share(TOTAL_SHARE)):
         pass
-    result = _search(problem, price, most, start, gap, until)
+    result = _search(problem, price, most, start, gap, deadline)
     plan = make_plan(problem, most.order, result.flow)
     cost = float(price @ plan.links["load_mbps"].to_numpy(float))
     bound = min(max(result.bound, 0.0), cost)  # what delivers less than the bound is for may cost less
@@ -105,14 +101,14 @@ def _search(
     most: TotalFlow,
     start: PreviousRoutes | None,
     gap: float,
-    until: float | None,
+    deadline: Deadline,
 ) -> _Result:
     """Return the cheapest flow under the first M with which nearly the most is delivered, or the last."""
     result: _Result | None = None
     penalty = FIRST_PENALTY * max(_longest_path(most, price), 1e-300)
     for _ in range(MAX_PENALTIES):
         search = TotalFlow(problem, start=start, link_cost=price / penalty)
-        for state in search.run(gap=MIN_GAP, until=until):  # of the value: that of the cost is larger
+        for state in search.run(gap=MIN_GAP, deadline=deadline):  # of the value: that of the cost is larger
             flow = search.path_flow()
             delivered = float(flow.flow.sum())
             cost = max(penalty * (delivered - state.value), 0.0)
@@ -120,7 +116,7 @@ def _search(
             report("cost", cost, min(max(result.bound, 0.0), cost))
             if cost - result.bound <= gap * cost:
                 break
-        is_late = until is not None and clock.now() >= until
+        is_late = deadline.is_over
         if is_late or (result is not None and result.flow.flow.sum() >= most.value * (1 - SAME_FLOW)):
             break
         penalty *= PENALTY_FACTOR

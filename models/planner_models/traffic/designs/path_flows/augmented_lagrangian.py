@@ -31,8 +31,8 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats, Ints, Ints32
+from planner.search.deadline import NEVER, Deadline, Stopwatch
 from planner_models.traffic.designs.path_flows.path_pool import (
     Options,
     PathPool,
@@ -140,7 +140,7 @@ class TotalFlow:
             self._start_from(start, len(problem.demands))
         self.bound, self.value = self.offered, 0.0
         self.best: tuple[Options, Floats] | None = None
-        self.started = clock.wall_now()
+        self.watch = Stopwatch(is_wall=True)
 
     def _start_from(self, start: PreviousRoutes, demands: int) -> None:
         """Take the paths of a plan before with their shares of the demands, and choose the first penalty."""
@@ -153,8 +153,8 @@ class TotalFlow:
         over = float((load[self.network] / self.capacity).max(initial=0.0)) - 1.0
         self.penalty = 1.0 / min(max(over, LEAST_CHANGE, LOST_CHANGE * start.lost), MOST_CHANGE)
 
-    def run(self, *, gap: float, until: float | None = None) -> Iterator[Evaluation]:
-        """Search to a relative `gap`, or until a time of clock.now(), or until the gap stalls."""
+    def run(self, *, gap: float, deadline: Deadline = NEVER) -> Iterator[Evaluation]:
+        """Search to a relative `gap`, or until a deadline, or until the gap stalls."""
         penalty, most = self.penalty, np.inf if self.link_cost is None else MAX_COST_PENALTY
         threshold, left_to_do = 0.0, []
         gaps: list[float] = []
@@ -174,13 +174,13 @@ class TotalFlow:
             penalty = max(min(penalty, most), MIN_PENALTY)
             if number % COMPACT_EVERY == 0:
                 self.pool.compact(MAX_IDLE_PASSES, keep=None if self.best is None else self.best[0])
-            is_late = until is not None and clock.now() >= until
+            is_late = deadline.is_over
             if number % EVALUATE_EVERY and not is_late:
                 continue
             self._evaluate()
             yield Evaluation(
                 passes=number,
-                seconds=clock.wall_now() - self.started,
+                seconds=self.watch.seconds,
                 value=self.value,
                 bound=self.bound,
                 penalty=penalty,

@@ -20,9 +20,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, njit, run_small_in_python
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_flows.path_pool import Demands
 from planner_models.traffic.designs.path_flows.shortest_of_demands import find_first, measure_distances
@@ -72,11 +72,11 @@ class _Prices(NamedTuple):
 
 
 def balance_paths(
-    graph: Graph, demands: Demands, weight: Floats, capacity: Floats, until: float | None
+    graph: Graph, demands: Demands, weight: Floats, capacity: Floats, deadline: Deadline
 ) -> BalancedPaths:
     """Return a path for each demand, for rates that rise with weights (K,) up to the rates of `demands`.
 
-    until  a time of clock.now() at which the search ends with the paths so far
+    deadline  at which the search ends with the paths so far
     """
     first = find_first(graph, demands, NO_PATHS, capacity.max() / capacity)
     amount = _limit_rates(demands, weight, capacity, first)
@@ -86,7 +86,7 @@ def balance_paths(
     price, power, moved = 1.0 / capacity, FIRST_POWER, len(amount)
     bound = _bound_level(graph, demands, weight, capacity, price)
     while moved > MIN_MOVED * len(amount) and power <= LAST_POWER:
-        if until is not None and clock.now() >= until:
+        if deadline.is_over:
             break
         full = float((load / capacity).max()) * capacity
         prices = _Prices(capacity, full, np.array([power]), load, price)

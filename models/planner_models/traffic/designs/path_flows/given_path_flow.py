@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats
 from planner.backends import Solution
 from planner.contract.proof import Status, relative_gap
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
@@ -36,7 +36,7 @@ def solve_total(problem: Traffic, paths: CandidatePaths, start: PreviousRoutes, 
     start  routes of the plan before that are given paths
     """
     search = LeastCostFlow(problem, paths, start=start)
-    search.deliver_most(options.deadline())
+    search.deliver_most(Deadline.of(options))
     flow = search.path_flow()
     hops = flow.end - flow.start
     at = np.arange(hops.sum()) + np.repeat(flow.start - np.cumsum(hops) + hops, hops)
@@ -64,8 +64,8 @@ def solve_utilization(
     simplex.send(_complete(start.main_paths(order, len(problem.demands)), simplex))
     per_t = simplex.rise_unit(rate)
     simplex.restart(np.zeros(len(rate)), rate * per_t, 0.0)
-    until = options.deadline()
-    while simplex.run() is Stop.CALL and (until is None or clock.now() < until):
+    deadline = Deadline.of(options)
+    while simplex.run() is Stop.CALL and not deadline.is_over:
         pass
     t = simplex.t * per_t
     if t <= 0:

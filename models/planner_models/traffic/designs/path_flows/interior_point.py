@@ -23,12 +23,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from planner import clock
 from planner.arrays import Floats, Ints, Ints32
 from planner.backends import Solution
 from planner.compiled import njit, run_small_in_python
 from planner.contract.proof import Status
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner.threads import limit_blas
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.problem.problem import Traffic
@@ -114,7 +114,7 @@ def _columns(problem: Traffic, paths: CandidatePaths, *, leave_out: bool) -> tup
 
 def _solve(columns: Columns, capacity: Floats, options: Options, *, is_total: bool) -> _Found:
     """Return the best traffic found, to the gap of the options or until their time limit."""
-    until = options.deadline()
+    deadline = Deadline.of(options)
     gap = DEFAULT_GAP if options.gap is None else options.gap
     offered = float(columns.amount.sum())
     with limit_blas(options.threads):
@@ -122,7 +122,7 @@ def _solve(columns: Columns, capacity: Floats, options: Options, *, is_total: bo
         best = state.evaluate()
         for _ in range(MAX_ITERATIONS):
             reference = offered - best.bound if is_total else best.value
-            is_late = until is not None and clock.now() >= until
+            is_late = deadline.is_over
             if best.value - best.bound <= 0.5 * gap * reference or is_late or not state.advance():
                 break
             now = state.evaluate()

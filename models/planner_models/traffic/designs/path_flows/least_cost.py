@@ -16,12 +16,12 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.progress import report
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.link_flow_program import link_cost
@@ -91,7 +91,7 @@ class LeastCostFlow:
         """Send demands over the path that took most of each before, where that fits."""
         self.simplex.send(start.main_paths(self.order, len(self.problem.demands)))
 
-    def deliver_most(self, until: float | None = None, start: PathFlow | None = None) -> bool:
+    def deliver_most(self, deadline: Deadline = NEVER, start: PathFlow | None = None) -> bool:
         """Find the largest total flow; return False where the time comes first.
 
         start  a flow near it, of the same demands in the same order: the search begins over its paths alone,
@@ -105,9 +105,9 @@ class LeastCostFlow:
         state.cost[-1] = self.penalty = 1.0
         if start is not None:
             allowed, simplex.given = simplex.given, given_paths(start, len(simplex.demands.rate))
-            self._run(until, None)
+            self._run(deadline, None)
             simplex.given = allowed
-        return self._run(until, "delivered_mbps")
+        return self._run(deadline, "delivered_mbps")
 
     def _main_paths(self, flow: PathFlow) -> FoundPaths:
         """Return the path of more than half of each demand, of its rate and of what a flow delivers."""
@@ -132,11 +132,11 @@ class LeastCostFlow:
         other.down = down
         return other
 
-    def continue_search(self, until: float | None = None) -> bool:
+    def continue_search(self, deadline: Deadline = NEVER) -> bool:
         """Go on from the present basis; return False where the time comes first."""
-        return self._run(until, None)
+        return self._run(deadline, None)
 
-    def minimize_cost(self, until: float | None = None, price: Floats | None = None) -> bool:
+    def minimize_cost(self, deadline: Deadline = NEVER, price: Floats | None = None) -> bool:
         """Find the least cost of all flows that leave out the least; return False where time is up.
 
         `best` is the flow, and `bound` that on its cost.
@@ -150,11 +150,11 @@ class LeastCostFlow:
         penalty = FIRST_PENALTY * longest
         while penalty <= MAX_PENALTY * longest:
             self._set_costs(price, penalty)
-            is_done = self._run(until, None)
+            is_done = self._run(deadline, None)
             self.best, least, left_out = self.path_flow(), self._least(), self.left_out()
             if not is_done:
                 return False
-            if left_out > SAME_FLOW * self.offered and not self.deliver_most(until):
+            if left_out > SAME_FLOW * self.offered and not self.deliver_most(deadline):
                 return False
             most = min(self.left_out(), left_out)
             self.leaves_out = most > SAME_FLOW * self.offered
@@ -170,12 +170,12 @@ class LeastCostFlow:
         state.price[:] = 0.0
         self.penalty = penalty
 
-    def _run(self, until: float | None, metric: str | None) -> bool:
+    def _run(self, deadline: Deadline, metric: str | None) -> bool:
         self.simplex.smooth_prices()
         while (stop := self.simplex.run()) is Stop.CALL:
             if metric is not None:
                 report(metric, self.delivered_mbps(), self.total_bound_mbps())
-            if until is not None and clock.now() >= until:
+            if deadline.is_over:
                 return False
         return stop is Stop.OPTIMAL
 
@@ -246,16 +246,13 @@ def route(
     raises   InputError for a backend or an algorithm: it is its own solver; and for links without a cost
     """
     refuse_solver_options("columns", options)
-    until = None
-    if options.time_limit_s is not None:
-        reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
-        until = clock.now() + options.time_limit_s - reserved
+    deadline = Deadline.of(options).reserve(PLAN_S_PER_DEMAND * len(problem.demands))
     plan = None if previous is None else previous.plan
     start = None if plan is None else PreviousRoutes.of(problem, plan)
     if start is not None and paths is not None:
         start = start.among(paths)
     search = LeastCostFlow(problem, paths, start=start)
-    delivers_most = search.minimize_cost(until)
+    delivers_most = search.minimize_cost(deadline)
     plan = make_plan(problem, search.order, search.best or search.path_flow())
     cost = float(link_cost(problem) @ plan.links["load_mbps"].to_numpy(float))
     bound = search.bound

@@ -23,9 +23,9 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.progress import report
+from planner.search.deadline import NEVER, Deadline
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.designs.path_flows.balanced_paths import balance_paths
 from planner_models.traffic.designs.path_flows.path_pool import order_demands
@@ -65,11 +65,11 @@ class MaxMinFlow:
     """
 
     def __init__(
-        self, problem: Traffic, weight: Floats, routes: RouteChoice | None = None, until: float | None = None
+        self, problem: Traffic, weight: Floats, routes: RouteChoice | None = None, deadline: Deadline = NEVER
     ) -> None:
         """Prepare the search over all routes, or over given ones of explicit paths: every demand has one.
 
-        until  a time of clock.now() at which the search for the first paths ends
+        deadline  at which the search for the first paths ends
         """
         self.graph, demands, self.order = order_demands(problem)
         self.routes = routes
@@ -79,7 +79,7 @@ class MaxMinFlow:
         self.first_bound = np.inf  # on the first level, of the prices of the first paths
         capacity, first = problem.capacity_mbps / self.unit, None
         if routes is None and len(self.order) >= BALANCED_DEMANDS:
-            first, self.first_bound = balance_paths(self.graph, self.demands, self.weight, capacity, until)
+            first, self.first_bound = balance_paths(self.graph, self.demands, self.weight, capacity, deadline)
         given = None if routes is None else self._order_routes(routes)
         self.simplex = PathSimplex.of(self.graph, self.demands, capacity, given, first)
         self.rising: Bools = np.ones(len(self.order), dtype=bool)
@@ -87,13 +87,13 @@ class MaxMinFlow:
         self.levels: list[Level] = []
         self.bound = np.inf  # of the present level
 
-    def run(self, until: float | None = None, *, report_as: str | None = None) -> bool:
-        """Find all levels, or those up to a time of clock.now(); return whether all were found.
+    def run(self, deadline: Deadline = NEVER, *, report_as: str | None = None) -> bool:
+        """Find all levels, or those up to a deadline; return whether all were found.
 
         report_as  metric of which the lowest level is reported while it rises
         """
         while self.rising.any():
-            if until is not None and clock.now() >= until:
+            if deadline.is_over:
                 return False
             self._restart()
             while (stop := self.simplex.run()) is Stop.CALL:
@@ -101,7 +101,7 @@ class MaxMinFlow:
                 if report_as is not None and not self.levels:
                     self._find_bound()
                     report(report_as, min(self.level, 1.0), min(self.bound, 1.0))
-                if until is not None and clock.now() >= until:
+                if deadline.is_over:
                     self._find_bound()
                     return False
                 if not self.simplex.has_rise:  # t has a new unit

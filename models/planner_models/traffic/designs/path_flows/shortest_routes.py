@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
 from planner_models.traffic.designs.path_flows.total_flow import MAX_SIMPLEX_LINKS
@@ -35,12 +35,10 @@ def shorten(problem: Traffic, decision: Decision[Routing], options: Options = Op
     """
     if decision.plan is None or not 0 < len(problem.links) <= MAX_SIMPLEX_LINKS:
         return decision
-    until = None
-    if options.time_limit_s is not None:
-        until = clock.now() + options.time_limit_s
+    deadline = Deadline.of(options)
     busiest = float(decision.plan.links["utilization"].max())
     search = LeastCostFlow(problem, capacity_mbps=busiest * problem.capacity_mbps)
-    if not search.minimize_cost(until, problem.weight):
+    if not search.minimize_cost(deadline, problem.weight):
         return decision
     plan = _make_plan(problem, search)
     is_within = float(plan.links["utilization"].max()) <= busiest * (1 + SAME_UTILIZATION)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from planner import clock
 from planner.contract.design import Decision
 from planner.contract.progress import report
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
@@ -48,23 +48,20 @@ def route(
     raises   InputError for a backend or an algorithm: it is its own solver
     """
     refuse_solver_options("columns", options)
-    until = None
-    if options.time_limit_s is not None:
-        reserved = min(options.time_limit_s / 2, PLAN_S_PER_DEMAND * len(problem.demands))
-        until = clock.now() + options.time_limit_s - reserved
+    deadline = Deadline.of(options).reserve(PLAN_S_PER_DEMAND * len(problem.demands))
     gap = DEFAULT_GAP if options.gap is None else options.gap
     exact = exact and len(problem.links) <= MAX_SIMPLEX_LINKS
     plan = None if previous is None else previous.plan
     search = TotalFlow(problem, start=None if plan is None else PreviousRoutes.of(problem, plan))
-    for state in search.run(gap=gap, until=until):
+    for state in search.run(gap=gap, deadline=deadline):
         report("delivered_mbps", state.value, state.bound)
         if exact and state.passes >= PASSES_BEFORE_SIMPLEX:
             break
     flow, bound, backend = search.path_flow(), search.bound, "augmented Lagrangian"
     value = float(flow.flow.sum())
-    if exact and value < bound * (1 - gap) and (until is None or clock.now() < until):
+    if exact and value < bound * (1 - gap) and not deadline.is_over:
         simplex = LeastCostFlow(problem)
-        simplex.deliver_most(until, search.path_flow())
+        simplex.deliver_most(deadline, search.path_flow())
         bound = min(bound, simplex.total_bound_mbps())
         found = simplex.path_flow()
         if float(found.flow.sum()) >= value:

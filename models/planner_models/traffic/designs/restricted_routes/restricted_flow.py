@@ -26,12 +26,12 @@ from typing import Final
 import numpy as np
 import scipy.sparse as sp
 
-from planner import clock
 from planner.arrays import Floats, Ints
 from planner.backends.linear_program import LinearProgram, Rows
 from planner.backends.solution import Solution
 from planner.contract.proof import Status
 from planner.options import Options
+from planner.search.deadline import MINIMUM_S, NEVER, Deadline
 from planner_models.traffic.designs.link_flow_program import Objective, link_cost
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.previous_routes import PreviousRoutes
@@ -109,17 +109,16 @@ class RestrictedFlow:
         least  what must be delivered; for `total` and `cost`, which then serves demands in part too
         value  (K,) of a Mbit/s of each demand, for `total`; None: 1
         """
-        until = options.deadline()
+        deadline = Deadline.of(options)
         gap = DEFAULT_GAP if options.gap is None else options.gap
         weight = np.ones(len(self.problem.demands)) if value is None else value
         master = _Master(self.problem, self.demand, objective, self._columns, options, least, weight)
         best_bound, status = -np.inf, Status.FEASIBLE
         x, least_value = np.zeros(0), np.inf
         for round_ in range(MAX_ROUNDS):
-            left = None if until is None or not round_ else until - clock.now()
-            if left is not None and left <= 0:
+            if round_ and deadline.is_over:
                 break
-            solved = master.solve(left)
+            solved = master.solve(deadline if round_ else NEVER)
             if solved is None:
                 break
             x, least_value = solved.x, solved.value
@@ -248,10 +247,11 @@ class _Master:
         price = uses @ self.link_price - self.value[demand]
         return rate * price / self.unit, sp.csc_array(sp.hstack(blocks, format="csr").T)
 
-    def solve(self, time_limit_s: float | None) -> _MasterSolution | None:
+    def solve(self, deadline: Deadline) -> _MasterSolution | None:
         """Return the solution over the paths so far; None where the time limit came first."""
-        if time_limit_s is not None:
-            self._session.setOptionValue("time_limit", self._session.getRunTime() + max(time_limit_s, 1e-3))
+        if not deadline.is_never:
+            limit_s = max(deadline.left_s, MINIMUM_S)
+            self._session.setOptionValue("time_limit", self._session.getRunTime() + limit_s)
         status = self._highs.run(self._session, self._highs.NAME)
         if status is not Status.OPTIMAL:
             return None

@@ -19,13 +19,13 @@ import pandas as pd
 import scipy.sparse as sp
 from pydantic import Field
 
-from planner import clock
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract import progress
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.deadline import Deadline
 from planner.threads import limit_blas
 from planner_models.traffic.designs.column_generation.decision import (
     decide_without_demand,
@@ -119,11 +119,10 @@ def route(
         raise InputError(f"{name} needs splittable = false")
     if not len(problem.targets):
         return decide_without_demand(problem, "utilization")
-    started = clock.now()
-    until = np.inf if options.time_limit_s is None else started + options.time_limit_s
+    deadline = Deadline.of(options)
     middle = np.flatnonzero(match_nodes(problem, via)) if max_segments > 1 else np.zeros(0, dtype=np.int64)
     _require_size(problem)
-    search = _Search(problem, middle, max_segments, most_moved_demands, seed, until)
+    search = _Search(problem, middle, max_segments, most_moved_demands, seed, deadline)
     search.gap = DEFAULT_GAP if options.gap is None else options.gap
     search.has_its_nodes = most_intermediate_nodes is None
     with limit_blas(options.threads):
@@ -193,10 +192,10 @@ class _Search:
         max_segments: int,
         most_moved: int | None,
         seed: int,
-        until: float,
+        deadline: Deadline,
     ) -> None:
         wanted = np.flatnonzero(problem.rate_mbps > 0)
-        self.problem, self.until, self.gap = problem, until, DEFAULT_GAP
+        self.problem, self.deadline, self.gap = problem, deadline, DEFAULT_GAP
         self.demand = wanted[np.argsort(problem.source[wanted], kind="stable")]
         self.items = Items(
             source=problem.source[self.demand],
@@ -243,7 +242,7 @@ class _Search:
 
     def is_done(self) -> bool:
         """Return whether the gap is reached or the time has passed."""
-        return self.value - self.bound <= self.gap * self.value or clock.now() >= self.until
+        return self.value - self.bound <= self.gap * self.value or self.deadline.is_over
 
     def start_from(self, previous: Decision[Routing] | None) -> None:
         """Take the segment lists of a previous plan, as far as they still exist here."""
@@ -286,7 +285,7 @@ class _Search:
             sharpness = np.log(links + 1) / (error * self._utilization())
             moves = 0
             for batch in np.array_split(self.random.permutation(demands), batches):
-                if not len(batch) or clock.now() >= self.until:
+                if not len(batch) or self.deadline.is_over:
                     break
                 first = self._cheapest(self._prices(sharpness))
                 moves += local_search.descend(legs, state, sharpness, batch, first)
@@ -331,7 +330,7 @@ class _Search:
         """Solve the linear program over all segment lists, and raise the bound."""
         free = replace(self.items, most_moved=None)
         flow = SplittableFlow(free, self.legs, self.capacity, self.best.copy())
-        flow.run(gap, self.until)
+        flow.run(gap, self.deadline)
         self._raise_bound(price_bound(self.items, self.legs, flow.best_price)[0])
         return flow
 
@@ -369,7 +368,7 @@ class _Search:
             joined = np.unique(
                 np.column_stack([np.r_[item, best], np.concatenate([lists, cheapest[best]])]), axis=0
             )
-            if len(joined) == len(item) or clock.now() >= self.until:
+            if len(joined) == len(item) or self.deadline.is_over:
                 break
             item, lists = joined[:, 0], joined[:, 1:].astype(np.int32)
             moves = move_program.find_changes(items, legs, self.capacity, plain, item, lists)
@@ -409,8 +408,8 @@ class _Search:
 
     def _options(self, limit_s: float | None = None) -> Options:
         """Return solver options for the time that is left, at most `limit_s`."""
-        left = self.until - clock.now() if limit_s is None else limit_s
-        left = max(min(left, self.until - clock.now()), 1e-2)
+        left = self.deadline.left_s if limit_s is None else limit_s
+        left = max(min(left, self.deadline.left_s), 1e-2)
         return Options(threads=1, gap=self.gap / 2, time_limit_s=None if np.isinf(left) else left)
 
     def repair(self, flow: SplittableFlow) -> None:

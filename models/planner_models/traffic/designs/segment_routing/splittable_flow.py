@@ -18,8 +18,8 @@ from typing import Final
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats, Ints, Ints32
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.column_generation import master_problem
 from planner_models.traffic.designs.column_generation.coordinate_descent import link_prices
 from planner_models.traffic.designs.segment_routing import segment_paths
@@ -100,13 +100,13 @@ class SplittableFlow:
         """The relative gap of value and bound."""
         return (self.value - self.bound) / self.value if self.value > 0 else 0.0
 
-    def run(self, gap: float, until: float) -> None:
-        """Iterate to a relative gap, a time of clock.now(), or the optimum."""
+    def run(self, gap: float, deadline: Deadline) -> None:
+        """Iterate to a relative gap, a deadline, or the optimum."""
         for _ in range(MAX_ITERATIONS):
-            if self.gap <= gap or clock.now() >= until or not self.step(gap, until):
+            if self.gap <= gap or deadline.is_over or not self.step(gap, deadline):
                 return
 
-    def step(self, gap: float, until: float) -> bool:
+    def step(self, gap: float, deadline: Deadline) -> bool:
         """Solve the master, price, add columns and rows; return whether that may help on."""
         self.iterations += 1
         column = np.ascontiguousarray(self.load[:, self.rows].T)
@@ -117,7 +117,7 @@ class SplittableFlow:
             weight=self.weight,
             price=price if price.sum() > 0 else np.ones(len(price)),
             gap=max(min(0.1 * self.gap, 1e-2), 0.05 * gap),
-            until=until,
+            deadline=deadline,
         )
         self.weight = master.weight
         utilization = self._improve()

@@ -16,6 +16,7 @@ from planner.contract.system import System
 from planner.errors import InputError
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
+from planner.search.deadline import Deadline
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.column_generation import column_generation, reduced_problem
@@ -203,7 +204,7 @@ def test_the_search_stops_at_the_gap_of_the_options(gap: float) -> None:
 def test_a_time_limit_returns_the_best_plan_with_its_bound() -> None:
     problem = Traffic.from_tables(topohub.read("topozoo/TataNld", seed=1))
     small = ReducedProblem.of(problem)
-    found = column_generation.search(small, until=0.0)
+    found = column_generation.search(small, deadline=Deadline(0.0, 0.0))
     assert found.split is not None  # one tree for each root
     assert 0 < found.bound < found.utilization
 
@@ -211,7 +212,7 @@ def test_a_time_limit_returns_the_best_plan_with_its_bound() -> None:
     steps = state.iterate()
     for _ in range(3):
         next(steps)
-    state.until = 0.0  # from here on every check of the time is too late
+    state.deadline = Deadline(0.0, 0.0)  # from here on every check of the time is too late
     assert len(list(steps)) <= 1
     split = state.incumbent()
     assert split is not None

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from planner.search.deadline import Deadline
 from planner_models.traffic.designs.column_generation import master_problem
 
 
@@ -70,6 +71,6 @@ def test_an_early_stop_brackets_the_optimum(gap: float) -> None:
 def test_the_time_limit_returns_valid_bounds() -> None:
     load, group = draw_master(5)
     solved = master_problem.solve(
-        load, group, weight=np.ones(len(group)), price=np.ones(len(load)), gap=0, until=0.0
+        load, group, weight=np.ones(len(group)), price=np.ones(len(load)), gap=0, deadline=Deadline(0.0, 0.0)
     )
     assert solved.bound <= optimum(load, group) <= solved.value
