@@ -6,7 +6,6 @@ import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from planner import clock
 from planner.errors import InputError, did_you_mean
 
 Algorithm = Literal["auto", "simplex", "interior-point", "pdlp"]
@@ -55,19 +54,6 @@ class Options:
     def to_dict(self) -> dict[str, Any]:
         """Return the options that have a value, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
-
-    def deadline(self) -> float | None:
-        """Return the time of clock.now() when the time limit, from now on, is over; None without."""
-        return None if self.time_limit_s is None else clock.now() + self.time_limit_s
-
-    def until(self, deadline: float | None, *, least_s: float = 1e-3) -> Options:
-        """Return the options with the time that is left until a deadline, as they are for None.
-
-        least_s  time limit where less is left
-        """
-        if deadline is None:
-            return self
-        return replace(self, time_limit_s=max(deadline - clock.now(), least_s))
 
     def share_time(self, share: float) -> Options:
         """Return the options with a share of their time limit."""

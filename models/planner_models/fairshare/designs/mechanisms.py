@@ -17,6 +17,7 @@ from pydantic import Field
 from planner.arrays import Bools, Floats
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.deadline import NEVER, Deadline
 from planner_models.fairshare.designs.decision import Previous, decide, start_from
 from planner_models.fairshare.designs.fair_rates import Seed, fair_load_kops
 from planner_models.fairshare.designs.moves import move_least
@@ -158,11 +159,11 @@ def select_replicas(
     previous: Previous = None, options: Options = Options(),
 ) -> Decision[Sharing]:  # fmt: skip
     """Place partitions by fair-share demand, and let routers choose replicas by latency."""
-    until = options.deadline()
+    deadline = Deadline.of(options)
     problem = start_from(problem, previous)
     replicas = _place(problem, placement, slack, seed)
     weight = spread_evenly(contract_kops(problem), find_present(problem, replicas))
-    return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options, until=until)
+    return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options, deadline=deadline)
 
 
 def combine(
@@ -179,7 +180,7 @@ def combine(
     options: Options = Options(),
 ) -> Decision[Sharing]:
     """Place partitions, exchange local weights and let routers choose replicas: all mechanisms of Pisces."""
-    until = options.deadline()
+    deadline = Deadline.of(options)
     problem = start_from(problem, previous)
     replicas = _place(problem, placement, slack, seed)
     weight = spread_evenly(contract_kops(problem), find_present(problem, replicas))
@@ -187,11 +188,11 @@ def combine(
     allocate = allocate_by_flow if exchange == "flow" else allocate_by_swaps
     for _ in range(ALTERNATIONS):
         served = serve(
-            problem, replicas, split, weight, queueing=FAIR_QUEUING, replica_choice=WINDOWS, until=until
+            problem, replicas, split, weight, queueing=FAIR_QUEUING, replica_choice=WINDOWS, deadline=deadline
         )
         split = served.split
         weight = allocate(problem, replicas, demand_at_nodes(problem, replicas, split))
-    return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options, until=until)
+    return _run(problem, replicas, weight, FAIR_QUEUING, WINDOWS, options, deadline=deadline)
 
 
 def tell_window_time(problem: SharedStore, parameters: Mapping[str, Any], limit_s: float) -> str:  # noqa: ARG001
@@ -304,9 +305,9 @@ def _run(
     replica_choice: str,
     options: Options,
     limits: Floats | None = None,
-    until: float | None = None,
+    deadline: Deadline = NEVER,
 ) -> Decision[Sharing]:
-    """Return the decision of what nodes serve; routers that choose replicas stop at a time of clock.now()."""
+    """Return the decision of what nodes serve; routers that choose replicas stop at a deadline."""
     local = np.zeros((len(problem.tenants), len(problem.nodes))) if weight is None else weight
     served = serve(
         problem,
@@ -316,7 +317,7 @@ def _run(
         queueing=queueing,
         replica_choice=replica_choice,
         most_kops=limits,
-        until=until,
+        deadline=deadline,
     )
     return decide(
         problem, replicas, served, local, options=options, queueing=queueing, replica_choice=replica_choice,

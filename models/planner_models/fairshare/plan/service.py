@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from planner import clock
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract.tolerances import EXACT
+from planner.search.deadline import NEVER, Deadline
 from planner_models.fairshare.plan.plan import (
     FAIR_QUEUING,
     FIRST_COME,
@@ -447,7 +447,7 @@ def serve(
     replica_choice: str,
     most_kops: Floats | None = None,
     demand_kops: Floats | None = None,
-    until: float | None = None,
+    deadline: Deadline = NEVER,
 ) -> Served:
     """Return the rates of replicas when tenants send their demand.
 
@@ -455,7 +455,7 @@ def serve(
     weight       (T, N) local weights; only fair queuing uses them
     most_kops    (K,) rate limits of replicas, for that discipline
     demand_kops  (P,) requests that are sent; default: those of the problem
-    until        time of clock.now() at which windows change no more; None for none
+    deadline     when windows change no more
     """
     limits = most_kops if queueing == LIMITS else None
     demand = problem.demand_kops if demand_kops is None else demand_kops
@@ -467,7 +467,7 @@ def serve(
     sizes = window.astype(float)
     at = (problem.tenant[replicas.partition], replicas.node)
     for _ in range(WINDOW_ROUNDS):
-        if until is not None and clock.now() >= until:
+        if deadline.is_over:
             return Served(best, chosen)
         part = sizes[at]
         total = add_up(replicas.partition, weights=part, minlength=len(problem.partitions))

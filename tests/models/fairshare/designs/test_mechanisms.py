@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from planner import clock
 from planner.contract.proof import Status
 from planner.options import Options
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
+from planner.search.deadline import Deadline
 from planner_models.fairshare import SYSTEM
 from planner_models.fairshare.designs import mechanisms
 from planner_models.fairshare.designs.weights import spread_evenly
@@ -36,7 +36,13 @@ def test_routers_stop_at_the_time_limit_with_the_best_split_so_far() -> None:
     weight = spread_evenly(mechanisms.contract_kops(PROBLEM), mechanisms.find_present(PROBLEM, replicas))
     even = service.split_evenly(replicas, len(PROBLEM.partitions))
     late = service.serve(
-        PROBLEM, replicas, even, weight, queueing=FAIR_QUEUING, replica_choice=WINDOWS, until=clock.now()
+        PROBLEM,
+        replicas,
+        even,
+        weight,
+        queueing=FAIR_QUEUING,
+        replica_choice=WINDOWS,
+        deadline=Deadline.after(0.0),
     )
     assert late.split.tolist() == even.tolist()
     free = service.serve(PROBLEM, replicas, even, weight, queueing=FAIR_QUEUING, replica_choice=WINDOWS)
