@@ -12,6 +12,7 @@ import logging
 from dataclasses import replace
 from typing import Any, Final, Literal
 
+from planner.backends.solution import Solution
 from planner.contract.proof import LevelProof, Proof, RankProof, Status, relative_gap
 from planner.errors import PlanRejected
 from planner.options import Options
@@ -113,6 +114,16 @@ def undecided(*reasons: str, **fields: Any) -> Proof:
     return Proof(status=Status.UNDECIDED, reasons=reasons, **fields)
 
 
-def feasible(objective: float | None, **fields: Any) -> Proof:
+def feasible(objective: float | None = None, **fields: Any) -> Proof:
     """Return the proof of a plan without a bound."""
     return Proof(status=Status.FEASIBLE, objective=objective, **fields)
+
+
+def optimal(objective: float | None = None, **fields: Any) -> Proof:
+    """Return the proof of a plan that no plan is better than, such as the empty one of an empty problem."""
+    return Proof(status=Status.OPTIMAL, objective=objective, bound=objective, **fields)
+
+
+def of_solution(solution: Solution, **fields: Any) -> Proof:
+    """Return the proof of a program's solution, with its status and backend; `fields` as of `Proof`."""
+    return Proof(status=solution.status, backend=solution.backend, **fields)

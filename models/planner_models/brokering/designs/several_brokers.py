@@ -11,10 +11,10 @@ from pydantic import Field
 
 from planner.arrays import Ints
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.formatting import counted, sizes
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import undecided
 from planner_models.brokering.designs.broker import assignment
 from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import read_assignment
@@ -97,7 +97,7 @@ def assign_in_transactions(
         if number > 1 and deadline.is_over:
             refuse = f"CDNs still refuse {_clusters(rows[-1][1])}"
             reason = f"{refuse} at the time limit, after {counted(number - 1, 'rounds')}"
-            return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
+            return Decision(plan=None, proof=undecided(reason))
         decisions = [
             assignment.assign(
                 problem.with_client_counts(count).with_clusters(
@@ -111,7 +111,7 @@ def assign_in_transactions(
         if len(plans) < brokers:
             failed = next(decision for decision in decisions if decision.plan is None)
             reason = f"round {number}: the clients of a broker do not fit the capacity promised to it"
-            proof = Proof(status=Status.UNDECIDED, reasons=(reason, *failed.proof.reasons))
+            proof = undecided(reason, *failed.proof.reasons)
             return Decision(plan=None, proof=proof)
         requested = np.array([read_assignment(problem, plan).load_mbps for plan in plans])
         refused = requested.sum(axis=0) > capacity * (1 + 1e-9) + 1e-9
@@ -125,7 +125,7 @@ def assign_in_transactions(
         share = requested / np.maximum(requested.sum(axis=0), 1e-12)
         promised[:, refused] = np.minimum(promised, share * capacity)[:, refused]
     reason = f"CDNs still refuse {_clusters(rows[-1][1])} after {most_rounds} rounds"
-    return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, reasons=(reason,)))
+    return Decision(plan=None, proof=undecided(reason))
 
 
 def _clusters(count: int) -> str:

@@ -19,6 +19,7 @@ from planner.contract.what_if import Change, Reoptimization, Trial
 from planner.errors import InputError
 from planner.formatting import counted, number, percent
 from planner.options import Options
+from planner.search.judged import infeasible, optimal
 from planner_models.brokering.plan import billing
 from planner_models.brokering.plan.check import read_assignment
 from planner_models.brokering.plan.elements import money_per_objective
@@ -128,7 +129,7 @@ def _reoptimization(problem: Brokering, relaxation: Relaxation, options: Options
 
     def decide(transport: TransportationProblem) -> Decision[Relaxation]:
         if not np.isfinite(transport.cost).any(axis=1).all():
-            return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE))
+            return Decision(plan=None, proof=infeasible())
         solved = solve_relaxation(transport)
         plan = None if solved.bound is None else solved
         return Decision(plan=plan, proof=Proof(status=Status.OPTIMAL if plan else Status.INFEASIBLE))
@@ -139,7 +140,7 @@ def _reoptimization(problem: Brokering, relaxation: Relaxation, options: Options
     decided = Decided(
         design=Design(name="min-cost flow", decide=decide, source="transportation problem"),
         parameters={},
-        decision=Decision(plan=relaxation, proof=Proof(status=Status.OPTIMAL)),
+        decision=Decision(plan=relaxation, proof=optimal()),
         metrics=measure(None, relaxation, None),
     )
     metric = Metric(

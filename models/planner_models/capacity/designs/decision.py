@@ -9,7 +9,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, RankProof, Status, relative_gap
 from planner.formatting import amount_of
 from planner.options import Options
-from planner.search.judged import undecided
+from planner.search.judged import feasible, undecided
 from planner_models.capacity.plan.metrics import measure
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.routing import make_plan
@@ -50,9 +50,8 @@ def decide(
         reason = f"the purchases that were found leave {left} unserved in the worst case"
         return Decision(plan=None, proof=undecided(reason))
     metric = "cost_of_all" if delivers_all else "delivered_mbps"
-    proof = Proof(
-        status=Status.FEASIBLE,
-        objective=cost if delivers_all else delivered,
+    proof = feasible(
+        cost if delivers_all else delivered,
         metric=metric,
         bound_scope=None if problem.budget is None else BUDGET_SCOPE,
         backend=backend,

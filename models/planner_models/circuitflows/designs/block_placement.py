@@ -37,6 +37,7 @@ from planner.backends.program_builder import ProgramBuilder
 from planner.contract.proof import Proof
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.judged import of_solution
 from planner_models.circuitflows.plan.metrics import max_partners
 from planner_models.circuitflows.problem.problem import FlowsInTime
 
@@ -124,12 +125,11 @@ def optimize_placement(
     require_racks(problem, racks_each)
     program = build_program(problem, racks_each=racks_each, balance=balance, churn=churn, used=used)
     solution = backends.solve(program, options)
-    proof = Proof(
-        status=solution.status,
+    proof = of_solution(
+        solution,
         objective=None if solution.x is None else float(round(solution.x[-1])),
         bound=None if solution.bound is None else math.ceil(solution.bound - 1e-6),
         metric="pairs_per_rack",
-        backend=solution.backend,
         reasons=solution.reasons,
     )
     if solution.x is None:

@@ -8,9 +8,10 @@ import numpy as np
 
 from planner.arrays import Floats
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Proof
 from planner.formatting import amount
 from planner.options import Options
+from planner.search.judged import infeasible, judged, undecided
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.metrics import LIMITS, least_share
 from planner_models.fairshare.plan.plan import FAIR_QUEUING, PLANNED, Replicas, Sharing, make_plan, place_as
@@ -64,10 +65,11 @@ def decide(
     if bound is not None:
         bound = max(min(bound, 1.0), objective)
     is_optimal = bound is not None and bound - objective <= max(gap, 1e-4) * max(bound, 1e-9)
-    proof = Proof(
-        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
-        objective=objective,
-        bound=bound,
+    proof = judged(
+        "max",
+        objective,
+        bound,
+        is_optimal=is_optimal,
         bound_scope=scope if bound is not None else None,
         metric="min_share",
         backend=backend,
@@ -91,11 +93,11 @@ def _prove_short(problem: SharedStore, replicas: Replicas, rate: Floats, bound: 
     if shortage is not None:
         reasons.insert(0, shortage)
     if reasons:
-        return Proof(status=Status.INFEASIBLE, reasons=tuple(reasons))
+        return infeasible(*reasons)
     placed = np.bincount(replicas.partition, minlength=len(problem.partitions))
     missing = int(np.maximum(problem.wanted_replicas - placed, 0).sum())
     if missing:
-        return Proof(status=Status.UNDECIDED, reasons=(f"{missing} replicas have no place found",))
+        return undecided(f"{missing} replicas have no place found")
     unmet = demand - rate
     if unmet.max(initial=0.0) <= 1e-6 * float(demand.max(initial=0.0)):
         return None
@@ -105,8 +107,8 @@ def _prove_short(problem: SharedStore, replicas: Replicas, rate: Floats, bound: 
         f"{amount(float(rate[row]), 'kops')}"
     )
     if bound is not None and bound < 1 - 1e-6:
-        return Proof(status=Status.INFEASIBLE, reasons=(words + "; no plan serves all",))
-    return Proof(status=Status.UNDECIDED, reasons=(words + "; another plan may serve all",))
+        return infeasible(words + "; no plan serves all")
+    return undecided(words + "; another plan may serve all")
 
 
 def _unit(problem: SharedStore, resource: int) -> str:

@@ -16,8 +16,8 @@ from pydantic import Field
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.judged import judged
 from planner_models.fairshare.designs.decision import Previous, decide, start_from
 from planner_models.fairshare.designs.fair_rates import Seed, fair_load_kops, solve_given
 from planner_models.fairshare.designs.move_prices import list_items, pack, price_moves
@@ -87,10 +87,11 @@ def rebalance(
     if decision.plan is None or counted is None:
         return decision
     is_proven = moved.is_within and counted[1] <= moved.bound_gb * (1 + (options.gap or 1e-4)) + ROUNDING
-    proof = Proof(
-        status=Status.OPTIMAL if is_proven else Status.FEASIBLE,
-        objective=counted[1],
-        bound=min(moved.bound_gb, counted[1]) if moved.is_within else None,
+    proof = judged(
+        "min",
+        counted[1],
+        moved.bound_gb if moved.is_within else None,
+        is_optimal=is_proven,
         bound_scope=f"placements with nodes loaded up to {moved.limit:.4f}" if moved.is_within else None,
         metric="moved_gb",
         backend="local search",

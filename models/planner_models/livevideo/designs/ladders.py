@@ -115,7 +115,7 @@ class _Search:
                 break
             self._keep(serve_more(self.problem, found, self.deadline))
             assert self.best is not None
-            start = PricedDecision(plan=self.best, proof=feasible(None, metric=OBJECTIVE), prices=self.prices)
+            start = PricedDecision(plan=self.best, proof=feasible(metric=OBJECTIVE), prices=self.prices)
             received = received_steps(self.problem, self.best)
             wanted = np.where(received >= 0, received, self._lower(wanted))
             if self.best_value - before <= MIN_GAIN * (self.bound - self.best_value):

@@ -7,9 +7,9 @@ from dataclasses import replace
 from planner import backends
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import undecided
 from planner_models.multicast.designs.partitioned import (
     BOUND_SCOPE,
     METRIC,
@@ -29,7 +29,7 @@ def bound_host_traffic(problem: Multicast, *, options: Options = Options()) -> D
     """
     deadline = Deadline.of(options)
     solution = backends.solve(relaxation_model(problem), options)
-    proof = Proof(status=Status.UNDECIDED, bound=solution.bound, metric=METRIC, backend=solution.backend)
+    proof = undecided(bound=solution.bound, metric=METRIC, backend=solution.backend)
     scope = f"{BOUND_SCOPE}, entries shared by edge switches"
     return Decision(plan=None, proof=widen_bound(problem, proof, scope, deadline=deadline))
 

@@ -26,9 +26,10 @@ from planner.arrays import Bools, Floats
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder
 from planner.contract.design import Decision
-from planner.contract.proof import OPTIMAL_GAP, Proof, Status
+from planner.contract.proof import OPTIMAL_GAP, Proof
 from planner.options import Options, Service
 from planner.search.deadline import NEVER, Deadline
+from planner.search.judged import feasible, infeasible, judged, of_solution, optimal
 from planner_models.multicast.designs import edge_bound, group_selection
 from planner_models.multicast.designs.universal_bound import bound_mbps
 from planner_models.multicast.plan.meta_groups import extra_mbps_bound
@@ -98,7 +99,7 @@ def _admit(problem: Multicast, copies: int, options: Options) -> Decision[Channe
     kept = admit_in_order(limits)
     if options.service == "all" and not kept.all():
         return Decision(plan=None, proof=refuse(limits))
-    proof = Proof(status=Status.FEASIBLE, objective=traffic_mbps(problem, kept), metric=METRIC, seconds=None)
+    proof = feasible(traffic_mbps(problem, kept), metric=METRIC, seconds=None)
     return Decision(plan=build_plan(problem, kept, copies), proof=proof)
 
 
@@ -137,19 +138,15 @@ def select_groups(problem: Multicast, limits: TableLimits, options: Options) -> 
     everyone = np.ones(len(problem.groups), dtype=bool)
     if limits.can_hold_all:
         least = traffic_mbps(problem, everyone)
-        return everyone, Proof(status=Status.OPTIMAL, objective=least, bound=least, metric=METRIC)
+        return everyone, optimal(least, metric=METRIC)
     if options.service == "all":
         return None, refuse(limits)
     if len(everyone) <= MAX_GROUPS_MODELLED:
         solution = backends.solve(selection_model(problem, limits), options)
         if solution.x is not None:
             kept = solution.x > 0.5
-            return kept, Proof(
-                status=solution.status,
-                objective=traffic_mbps(problem, kept),
-                bound=solution.bound,
-                metric=METRIC,
-                backend=solution.backend,
+            return kept, of_solution(
+                solution, objective=traffic_mbps(problem, kept), bound=solution.bound, metric=METRIC
             )
     by_unicast = traffic_mbps(problem, ~everyone)
     gap = OPTIMAL_GAP if options.gap is None else options.gap
@@ -160,14 +157,13 @@ def select_groups(problem: Multicast, limits: TableLimits, options: Options) -> 
     )
     objective, bound = traffic_mbps(problem, found.kept), by_unicast - found.bound_mbps
     is_proven = objective - bound <= gap * objective
-    status = Status.OPTIMAL if is_proven else Status.FEASIBLE
-    return found.kept, Proof(status=status, objective=objective, bound=min(bound, objective), metric=METRIC)
+    return found.kept, judged("min", objective, bound, is_optimal=is_proven, metric=METRIC)
 
 
 def refuse(limits: TableLimits) -> Proof:
     """Return the proof that the tables cannot hold all groups: the switches that overflow."""
     reasons = tuple(f"table: {line}" for line in limits.describe_overflows())
-    return Proof(status=Status.INFEASIBLE, metric=METRIC, bound_scope=BOUND_SCOPE, reasons=reasons)
+    return infeasible(*reasons, metric=METRIC, bound_scope=BOUND_SCOPE)
 
 
 def widen_bound(problem: Multicast, proof: Proof, scope: str, *, deadline: Deadline = NEVER) -> Proof:

@@ -20,9 +20,9 @@ from planner.arrays import Bools, Ints
 from planner.bits import count_bits
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.judged import judged
 from planner_models.multicast.designs.partitioned import METRIC, refuse, saved_mbps
 from planner_models.multicast.plan import headers
 from planner_models.multicast.plan.headers import (
@@ -156,7 +156,7 @@ def _decide(
     plan = build_plan(problem, nobody, problem.aggregation_copies, headers=table, header_rules=rules)
     objective = _host_traffic(problem, sent, trees)
     least = float(problem.rate_mbps @ (1 + problem.member_counts))
-    proof = Proof(status=Status.FEASIBLE, objective=objective, bound=min(least, objective), metric=METRIC)
+    proof = judged("min", objective, least, is_optimal=False, metric=METRIC)
     return Decision(plan=plan, proof=proof)
 
 

@@ -26,6 +26,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import LevelProof, Proof, Status
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import undecided
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.flow_decision import SolvedFlows, flows_over_paths
 from planner_models.traffic.designs.link_flow_program import Objective, link_cost
@@ -145,7 +146,7 @@ def route_by_program(
         bounds.append(solution.bound)
         done.append((level, level.objective(program.served(x))))
     if last is None or x is None:
-        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric="delivered_mbps"))
+        return Decision(plan=None, proof=undecided(metric="delivered_mbps"))
     if has_least_cost and len(bounds) == len(levels):
         cheapest = program.solve_after(done, None, LEAST_TOLERANCE, deadline.options(options))
         x = x if cheapest.x is None else cheapest.x
@@ -229,7 +230,7 @@ def route_within_limits(
         assert flows is not None
         done.append(LeastDelivery(value=level.value, amount=level.objective(flows.served_mbps)))
     if flows is None:
-        return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric="delivered_mbps"))
+        return Decision(plan=None, proof=undecided(metric="delivered_mbps"))
     if has_least_cost and len(done) == len(levels):
         solve("cost", LEAST_TOLERANCE)
     served = flows.served_mbps

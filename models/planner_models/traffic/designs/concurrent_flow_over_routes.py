@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from planner.arrays import Floats
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import undecided
 from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.column_generation.column_generation import MinMaxObjective
 from planner_models.traffic.designs.column_generation.decision import decide_without_demand
@@ -57,13 +57,7 @@ def route(
         if iteration.utilization - iteration.bound <= gap * iteration.utilization:
             break
     limit = (1 / scheme.bound if scheme.bound > 0 else None) if objective == "concurrent" else scheme.bound
-    proof = Proof(
-        status=Status.UNDECIDED,
-        bound=limit,
-        metric=METRIC_OF[objective],
-        bound_scope=routes.scope,
-        backend=backend,
-    )
+    proof = undecided(bound=limit, metric=METRIC_OF[objective], bound_scope=routes.scope, backend=backend)
     if np.isinf(scheme.utilization):
         return Decision(plan=None, proof=proof)
     # the ratio alone makes no plan optimal: that takes a gap in the options

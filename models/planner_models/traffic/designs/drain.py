@@ -26,11 +26,12 @@ from pydantic import Field
 
 from planner.contract import progress
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import judged
 from planner_models.traffic.designs import ecmp, optimum
 from planner_models.traffic.designs.drain_program import (
     FIT_TOLERANCE,
@@ -213,10 +214,11 @@ def _decide(problem: Traffic, solved: Solved, least_moved: float) -> Decision[Ro
     is_best = solved.is_best(everything, least_moved)
     is_proven = is_best or (solved.is_optimal and solved.is_all_free)
     is_all_served = float(solved.served.sum()) >= everything * (1 - FIT_TOLERANCE)
-    proof = Proof(
-        status=Status.OPTIMAL if is_proven else Status.FEASIBLE,
-        objective=value,
-        bound=value if is_proven else (min(least_moved, value) if is_all_served else None),
+    proof = judged(
+        "min",
+        value,
+        value if is_proven else (min(least_moved, value) if is_all_served else None),
+        is_optimal=is_proven,
         metric="moved_mbps",
         bound_scope=None if is_all_served and is_best else "plans that deliver the most",
         backend=solved.backend,

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.search.judged import feasible
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.column_generation.reduced_problem import MAX_PAIR_ROWS
 from planner_models.traffic.designs.listing_time import count_flows
@@ -85,5 +85,5 @@ def has_flows_per_target(problem: Traffic, rates: Rates) -> bool:
 def _route_by_target(problem: Traffic, *, is_split: bool) -> Decision[Routing]:
     """Return the decision with flows per target; traffic splits evenly or takes the first next hop."""
     flow = next_hops.flow_by_target(next_hops.find_next_hops(problem), problem.rate_mbps, is_split=is_split)
-    proof = Proof(status=Status.FEASIBLE)
+    proof = feasible()
     return Decision(plan=routing_by_target(problem, flow), proof=proof, guarantees=frozenset({"demand"}))

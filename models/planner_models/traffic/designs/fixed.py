@@ -11,9 +11,9 @@ from pydantic import Field
 
 from planner.arrays import Bools
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
+from planner.search.judged import feasible
 from planner_models.traffic.designs import ecmp
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import plan as routing
@@ -51,7 +51,7 @@ def route(problem: Traffic, *, present: Present = None) -> Decision[Routing]:
     flow = sp.csr_array(sp.diags_array(np.where(is_whole, 1.0, 0.0)) @ flow)
     return Decision(
         plan=routing.routing_by_demand(problem, flow),
-        proof=Proof(status=Status.FEASIBLE),
+        proof=feasible(),
         guarantees=frozenset({"demand"}),
     )
 

@@ -13,9 +13,9 @@ from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract import progress
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import judged
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.routable import shed_unreachable
@@ -151,10 +151,11 @@ def _make_decision(problem: Traffic, weight: Ints, bound: float | None) -> Decis
     )
     value = float(plain.links["utilization"].max())
     is_reached = bound is not None and value <= bound * (1 + OPTIMALITY_GAP)
-    proof = Proof(
-        status=Status.OPTIMAL if is_reached else Status.FEASIBLE,
-        objective=value,
-        bound=bound if bound is None else min(bound, value),
+    proof = judged(
+        "min",
+        value,
+        bound,
+        is_optimal=is_reached,
         bound_scope=None if bound is None else "all routings that serve all demand",
         metric="max_utilization",
     )

@@ -12,10 +12,11 @@ from pydantic import Field
 
 from planner.arrays import Floats
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status, relative_gap
+from planner.contract.proof import relative_gap
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import judged, optimal
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.path_flows.max_min import Level, MaxMinFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
@@ -76,7 +77,7 @@ def _search(
 ) -> Decision[Routing]:
     if not (problem.rate_mbps > 0).any():
         empty = sp.csr_array((len(problem.targets), len(problem.links)))
-        return Decision(plan=routing_by_target(problem, empty), proof=Proof(status=Status.OPTIMAL))
+        return Decision(plan=routing_by_target(problem, empty), proof=optimal())
     search = MaxMinFlow(problem, _weights(problem, of), routes, deadline)
     is_complete = search.run(deadline, report_as="min_rate_share" if of == "share" else None)
     flow = search.path_flow()
@@ -97,10 +98,11 @@ def _search(
         objective = min(float((served[wanted] / problem.rate_mbps[wanted]).min()), 1.0)
         first = levels[0].bound if levels else min(search.bound, search.first_bound)
         bound = max(min(first, 1.0), objective)
-    proof = Proof(
-        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
-        objective=objective,
-        bound=bound,
+    proof = judged(
+        "max",
+        objective,
+        bound,
+        is_optimal=is_optimal,
         metric="min_rate_share" if of == "share" else None,
         bound_scope=None if routes is None else routes.scope,
         backend="primal simplex over paths",

@@ -13,8 +13,8 @@ from pydantic import Field
 from planner.arrays import Floats
 from planner.compiled import njit
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.errors import InputError
+from planner.search.judged import feasible
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.path_assignment import AssignedPaths, find_assignable
 from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
@@ -72,7 +72,7 @@ def route(
     owner = np.repeat(wanted, subflows)
     by_demand = sp.csr_array((rate, (owner, np.arange(len(rate)))), shape=(len(problem.demands), len(rate)))
     plan = routing.routing_by_demand(problem, by_demand @ uses)
-    proof = Proof(status=Status.FEASIBLE)
+    proof = feasible()
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity"}))
 
 
@@ -93,7 +93,7 @@ def _route_over(
     shape = (len(served.demands), len(rate))
     by_demand = sp.csr_array((rate, (paths.demand, np.arange(len(rate)))), shape=shape)
     plan = routing.routing_by_demand(served, by_demand @ paths.uses, route_table(served, paths, rate))
-    proof = Proof(status=Status.FEASIBLE)
+    proof = feasible()
     decision = Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity"}))
     return shed_demands(problem, left_out, decision) if left_out.any() else decision
 

@@ -12,9 +12,10 @@ from planner import backends
 from planner.arrays import Bools
 from planner.backends.linear_program import LinearProgram
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import of_solution
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
@@ -247,13 +248,12 @@ class OptimumSearch:
                 problem, unit, objective, self.found, options, least_mbps, by_lp=by_lp, previous=self.previous
             )
         solution = rescale_solution(solution, unit if objective == "concurrent" else 1 / unit)
-        proof = Proof(
-            status=solution.status,
+        proof = of_solution(
+            solution,
             objective=solution.objective,
             bound=solution.bound,
             metric=METRIC_OF[objective],
             bound_scope=self.scope or (None if least_mbps is None else "plans that deliver the most"),
-            backend=solution.backend,
             reasons=solution.reasons,
         )
         if flows is None:

@@ -12,10 +12,11 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Status
 from planner.contract.tables import shorten_faults
 from planner.formatting import number
 from planner.options import Options
+from planner.search.judged import infeasible, optimal
 from planner_models.traffic.plan.classes import divide_among_classes, merge_classes
 from planner_models.traffic.plan.plan import Routing, list_shed, routing_by_target
 from planner_models.traffic.problem.problem import Traffic
@@ -70,7 +71,7 @@ def _wrap(decide: Decide[P], *, is_alike: Callable[[Traffic], bool]) -> Decide[P
             return refuse_demands(problem, problem.unreachable, "has no path")
         if not len(problem.links):  # every plan delivers nothing
             plan = routing_by_target(problem, sp.csr_array((len(problem.targets), 0)))
-            proof = Proof(status=Status.OPTIMAL, metric="delivered_mbps", objective=0.0, bound=0.0)
+            proof = optimal(0.0, metric="delivered_mbps")
             return Decision(plan=plan, proof=proof)
         decision = decide(problem.routable, *args, **parameters)
         return (
@@ -97,7 +98,7 @@ def refuse_demands(problem: Traffic, left_out: Bools, reason: str) -> Decision[R
     """Return the decision that not all demand can be served, with the demands (K,) and the reason."""
     names = [problem.demand_labels[k] for k in np.flatnonzero(left_out)]
     reasons = shorten_faults([f"demand {name} {reason}" for name in names], "demands", "without a path")
-    return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, reasons=tuple(reasons)))
+    return Decision(plan=None, proof=infeasible(*reasons))
 
 
 def without_share(

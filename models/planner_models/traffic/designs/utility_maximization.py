@@ -20,6 +20,7 @@ from planner.contract.proof import Proof, Status
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline, Stopwatch
+from planner.search.judged import judged, optimal, undecided
 from planner_models.traffic.designs import fitted_ecmp, link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.fitted_plan import fit_plan
@@ -93,7 +94,7 @@ def route(
     watch, deadline = Stopwatch(), Deadline.of(options)
     if not len(problem.targets):
         empty = sp.coo_array((len(problem.demands), len(problem.links)))
-        return Decision(plan=routing.routing_by_demand(problem, empty), proof=Proof(status=Status.OPTIMAL))
+        return Decision(plan=routing.routing_by_demand(problem, empty), proof=optimal())
     if fairness == "max-min":
         return share_fairly(
             problem, of=of, paths=paths, path_choice=path_choice, max_hops=max_hops, options=options
@@ -123,7 +124,7 @@ def _solve_proportional(
     wanted = np.flatnonzero(problem.rate_mbps > 0)
     if not len(wanted):
         empty = sp.coo_array((len(problem.demands), len(problem.links)))
-        return Decision(plan=routing.routing_by_demand(problem, empty), proof=Proof(status=Status.OPTIMAL))
+        return Decision(plan=routing.routing_by_demand(problem, empty), proof=optimal())
     rate, count = problem.rate_mbps[wanted], len(wanted)
     network: _Network | None = None
     share = np.tile(np.array(INITIAL_TANGENTS), (count, 1))
@@ -166,10 +167,11 @@ def _solve_proportional(
     plan, served = make_plan(served)
     value = float(np.exp(np.log(np.maximum(served[wanted] / rate, LEAST_SHARE)).mean()))
     proven = finite is not None and finite - value <= _gap(options) * finite
-    proof = Proof(
-        status=Status.OPTIMAL if proven else Status.FEASIBLE,
-        objective=value,
-        bound=None if finite is None else max(finite, value),  # they may differ by rounding
+    proof = judged(
+        "max",
+        value,
+        finite,
+        is_optimal=proven,
         metric="geometric_rate_share",
         bound_scope=None if routes is None else routes.scope,
         seconds=watch.seconds,
@@ -187,7 +189,7 @@ def _share_by_heuristic(problem: Traffic, flows: int, limit_s: float) -> Decisio
     """
     limit = f"the limit of {limit_s:g} s"
     reason = f"making the linear program, with {flows:,} flow variables, takes longer than {limit}"
-    proof = Proof(status=Status.UNDECIDED, bound=1.0, metric="geometric_rate_share", reasons=(reason,))
+    proof = undecided(reason, bound=1.0, metric="geometric_rate_share")
     plan, backend = fit_plan(problem, None), "equal-cost multipath, filled"
     if plan is None:
         plan, backend = fitted_ecmp.fit_ecmp(problem)[0], fitted_ecmp.BACKEND

@@ -20,8 +20,8 @@ from scipy.sparse.linalg import splu
 from planner.arrays import Floats, read_only
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.errors import SolverFailure
+from planner.search.judged import feasible
 from planner_models.traffic.plan import plan
 from planner_models.traffic.plan.binary_heap import pop_heap, sink
 from planner_models.traffic.plan.plan import Routing
@@ -58,7 +58,7 @@ def route_shares(problem: Traffic, share: sp.sparray, rates: Fairness) -> Decisi
     """
     flow = sp.diags_array(tcp_rates(problem, share, rates)) @ sp.csr_array(share)
     guarantees = frozenset({"demand"} if rates == "given" else {"capacity"})
-    proof = Proof(status=Status.FEASIBLE)
+    proof = feasible()
     return Decision(plan=plan.routing_by_demand(problem, flow), proof=proof, guarantees=guarantees)
 
 

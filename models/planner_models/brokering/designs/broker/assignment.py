@@ -20,6 +20,7 @@ from planner.errors import InputError
 from planner.formatting import counted
 from planner.options import Options, Service
 from planner.search.deadline import Deadline
+from planner.search.judged import feasible, infeasible, of_solution, undecided
 from planner_models.brokering.designs.broker import knapsack_bound, knapsack_search, rounding
 from planner_models.brokering.plan import billing, plan
 from planner_models.brokering.plan.metrics import measure
@@ -86,7 +87,7 @@ def assign_by_performance(problem: Brokering, *, options: Options = Options()) -
 def unproven(problem: Brokering, plan: Assignment, backend: str | None) -> Proof:
     """Return the proof of a plan that was not optimised for the objective: its value, and no bound."""
     objective = measure(problem, plan, None)["objective"]
-    return Proof(status=Status.FEASIBLE, objective=objective, metric="objective", backend=backend)
+    return feasible(objective, metric="objective", backend=backend)
 
 
 def _assign_by_flow(problem: Brokering, method: Method, options: Options) -> Decision[Assignment]:
@@ -105,7 +106,7 @@ def _assign_by_flow(problem: Brokering, method: Method, options: Options) -> Dec
         assigned = rounding.round_to_whole_clients(transport, relaxation, deadline)
     elif serves_all:
         reasons = (_explain_shortage(problem, *relaxation.shortage),)
-        proof = Proof(status=Status.INFEASIBLE, metric="objective", backend=BACKEND, reasons=reasons)
+        proof = infeasible(*reasons, metric="objective", backend=BACKEND)
         return Decision(plan=None, proof=proof)
     else:
         relaxation = solve_with_shedding(transport, deadline)
@@ -272,20 +273,14 @@ def _assign_exactly(problem: Brokering, options: Options) -> Decision[Assignment
         free = replace(transport, cost=np.where(np.isfinite(transport.cost), 0.0, np.inf))
         solution = backends.solve(_build_program(problem, free, shed_cost=1.0), options)
         if solution.objective is None or solution.bound is None:
-            return Decision(plan=None, proof=Proof(status=solution.status, backend=solution.backend))
+            return Decision(plan=None, proof=of_solution(solution))
         shed, fewest = int(np.ceil(solution.bound - 1e-6)), round(solution.objective)
     program = _build_program(problem, transport, shed_cost=0.0 if fewest else None, most_shed=fewest or None)
     solution = backends.solve(program, deadline.options(options, minimum_s=0.1))
     if shed < fewest:  # neither the least number is proven, nor the cost then
         solution = replace(solution, bound=0.0)
     if solution.x is None:
-        proof = Proof(
-            status=solution.status,
-            bound=solution.bound,
-            metric="objective",
-            backend=solution.backend,
-            reasons=solution.reasons,
-        )
+        proof = of_solution(solution, bound=solution.bound, metric="objective", reasons=solution.reasons)
         return Decision(plan=None, proof=proof)
     group, cluster = np.nonzero(np.isfinite(transport.cost))
     assigned = np.zeros(transport.cost.shape, dtype=np.int32)
@@ -333,11 +328,11 @@ def _assign_by_formulation(problem: Brokering, options: Options) -> Decision[Ass
     without = np.flatnonzero(~np.isfinite(transport.cost).any(axis=1))
     if len(without) and options.service == "all":
         reasons = (_explain_shortage(problem, without, np.zeros(0, dtype=np.int64)),)
-        return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, metric="objective", reasons=reasons))
+        return Decision(plan=None, proof=infeasible(*reasons, metric="objective"))
     model = formulation(problem, service=options.service)
     solution = pyomo.solve_model(model, replace(options, gap=gap))
     if solution.objective is None:
-        proof = Proof(status=solution.status, metric="objective", backend=solution.backend)
+        proof = of_solution(solution, metric="objective")
         return Decision(plan=None, proof=proof)
     assigned = clients_by_group(problem, model)
     bound = None
@@ -365,7 +360,7 @@ def _make_decision(
     """
     if assigned is None:
         known = None if bound is None else bound.shed * transport.unserved_cost + bound.cost
-        proof = Proof(status=Status.UNDECIDED, bound=known, metric="objective", backend=BACKEND)
+        proof = undecided(bound=known, metric="objective", backend=BACKEND)
         return Decision(plan=None, proof=proof)
     clusters = transport.cost.shape[1]
     shed, served = int(assigned[:, clusters:].sum()), rounding.total_cost(transport, assigned[:, :clusters])

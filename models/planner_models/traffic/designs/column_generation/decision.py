@@ -11,6 +11,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.judged import optimal, undecided
 from planner_models.traffic.designs.column_generation.reduced_problem import FlowSplit, ReducedProblem
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
 from planner_models.traffic.plan import plan as routing
@@ -38,7 +39,7 @@ def make_decision(
     metric = METRIC_OF[objective]
     if split is None:
         limit = None if bound <= 0 else 1.0 / bound if objective == "concurrent" else bound
-        proof = Proof(status=Status.UNDECIDED, bound=limit, metric=metric, backend=backend)
+        proof = undecided(bound=limit, metric=metric, backend=backend)
         return Decision(plan=None, proof=proof)
     plan = reduced.make_plan(split)
     # the objective value is that of the plan itself, not the one that the search computed
@@ -82,7 +83,7 @@ def decide_without_demand(problem: Traffic, objective: Objective) -> Decision[Ro
     Its concurrent flow has no limit, and so no value.
     """
     empty = sp.coo_array((len(problem.demands), len(problem.links)))
-    proof = Proof(status=Status.OPTIMAL, metric=METRIC_OF[objective])
+    proof = optimal(metric=METRIC_OF[objective])
     if objective not in ("concurrent", "cost"):
         proof = replace(proof, objective=0.0, bound=0.0)
     return Decision(plan=routing.routing_by_demand(problem, empty), proof=proof)

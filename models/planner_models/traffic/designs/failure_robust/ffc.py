@@ -30,6 +30,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import LevelProof, Proof, Status
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import judged, of_solution, optimal
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import HELD, Level
 from planner_models.traffic.designs.failure_robust.plans import (
@@ -92,9 +93,7 @@ def route(
         return refuse_demands(problem, left_out, describe_lack(served, found, None))
     if not len(found.demand):
         plan = plan_reservations(problem, found, np.zeros(0), np.zeros(len(problem.demands)))
-        proof = Proof(
-            status=Status.OPTIMAL, metric="delivered_mbps", objective=0.0, bound=0.0, bound_scope=scope
-        )
+        proof = optimal(0.0, metric="delivered_mbps", bound_scope=scope)
         return Decision(plan=plan, proof=proof)
     search = _Search(served, found, SurvivingPaths.of(served, found, known, k), options)
     levels = class_priorities.make_levels(served, classes)
@@ -153,7 +152,7 @@ class _Search:
         """Find reservations and admitted rates; return the proof of the largest total."""
         together = self._solve(self._grow_together())
         if together.x is None:
-            return Proof(status=together.status, metric="delivered_mbps", backend=together.backend)
+            return of_solution(together, metric="delivered_mbps")
         share = float(together.x[-1])
         offered = float(self.problem.rate_mbps[self.wanted].sum())
         if share >= 1 - FIT_TOLERANCE:
@@ -164,10 +163,11 @@ class _Search:
                 for one in levels
             )
             is_all = sent >= offered * (1 - FIT_TOLERANCE)
-            return Proof(
-                status=Status.OPTIMAL if is_all else Status.FEASIBLE,
-                objective=sent,
-                bound=max(sent, offered),
+            return judged(
+                "max",
+                sent,
+                offered,
+                is_optimal=is_all,
                 levels=proofs,
                 metric="delivered_mbps",
                 backend=together.backend,

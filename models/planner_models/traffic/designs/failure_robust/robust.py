@@ -27,6 +27,7 @@ from planner.contract.proof import LevelProof, Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import optimal, undecided
 from planner_models.traffic.designs import class_priorities, optimum, path_flow_program, path_search
 from planner_models.traffic.designs.class_priorities import ORDER_SCOPE, Level
 from planner_models.traffic.designs.column_generation.decision import (
@@ -146,7 +147,7 @@ def _decide_nothing(problem: Traffic, options: Options) -> Decision[Routing]:
         return decide_without_demand(problem, "total")
     none = sp.csr_array((len(problem.targets), len(problem.links)))
     plan = replace(routing_by_target(problem, none), shed=list_shed(problem, np.zeros(len(problem.demands))))
-    proof = Proof(status=Status.OPTIMAL, metric="delivered_mbps", objective=0.0, bound=0.0)
+    proof = optimal(0.0, metric="delivered_mbps")
     return Decision(plan=plan, proof=proof)
 
 
@@ -182,7 +183,7 @@ def _admit_by_level(
     if len(levels) == 1 and (levels[0].value == 1).all():
         return best, _prove(best, search.bound, gap)
     if best is None:
-        return None, Proof(status=Status.UNDECIDED)
+        return None, undecided()
     proofs = tuple(
         LevelProof(level.name, reached, max(reached, bound))
         for level, bound in zip(levels, bounds, strict=False)

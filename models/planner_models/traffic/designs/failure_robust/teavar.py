@@ -32,9 +32,9 @@ from planner.arrays import Bools, Floats, Ints
 from planner.backends import Solution
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import of_solution, optimal
 from planner_models.traffic.designs.failure_robust.plans import (
     add_guarantees,
     plan_reservations,
@@ -115,7 +115,7 @@ def route(
         return refuse_demands(problem, left_out, describe_lack(served, found, None))
     if not len(found.demand):
         plan = plan_reservations(problem, found, np.zeros(0), np.zeros(len(problem.demands)))
-        return Decision(plan=plan, proof=Proof(status=Status.OPTIMAL))
+        return Decision(plan=plan, proof=optimal())
     search = _Search(problem, found, known, availability, loss)
     solution, reserved = search.run(options)
     scope = (
@@ -124,7 +124,7 @@ def route(
         + (f", each {formatting.availability(assumed)} of the time" if assumed is not None else "")
     )
     if reserved is None:
-        return Decision(plan=None, proof=Proof(status=solution.status, backend=solution.backend))
+        return Decision(plan=None, proof=of_solution(solution))
     reserved = fit_reservations(served, found, reserved)
     total = np.bincount(found.demand, weights=reserved, minlength=len(problem.demands))
     sent = np.minimum(served.rate_mbps, total)
@@ -141,13 +141,12 @@ def route(
     risk, bound = search.risk(reserved), solution.bound
     if bound is not None:
         bound = risk if abs(bound - risk) <= RISK_TOLERANCE else max(min(bound, risk), 0.0)
-    proof = Proof(
-        status=solution.status,
+    proof = of_solution(
+        solution,
         objective=risk,
         bound=bound,
         bound_scope=scope,
         metric="demand_risk" if loss == "largest" else "traffic_risk",
-        backend=solution.backend,
     )
     return Decision(plan=plan, proof=proof)
 

@@ -20,6 +20,7 @@ from planner.contract.design import Decision
 from planner.contract.progress import report
 from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.judged import feasible, undecided
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
@@ -56,21 +57,21 @@ class PathSearch(Search):
             value, bound = found.value, found.bound
             report(metric, 1 / value if is_shared else value, 1 / bound if is_shared else bound)
         if found is None:
-            return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric=metric))
+            return Decision(plan=None, proof=undecided(metric=metric))
         self.set_gain("max_utilization", found.move_price)
         if is_shared:
             self.set_gain("concurrent_flow", found.move_price / found.value**2)
         bound = 1 / found.bound if is_shared else found.bound
-        proof = Proof(status=Status.UNDECIDED, bound=bound, metric=metric, backend=BACKEND)
+        proof = undecided(bound=bound, metric=metric, backend=BACKEND)
         return self._decide(objective, found.traffic, proof, is_partial=False)
 
     def grow(self) -> Decision[Routing]:
         """Solve for the largest share of all demands, which is less than 1, within the capacities."""
         found = self.program.grow(self.gap, self.deadline)
         if found is None:
-            return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric="concurrent_flow"))
+            return Decision(plan=None, proof=undecided(metric="concurrent_flow"))
         self.set_gain("concurrent_flow", found.move_price)
-        proof = Proof(status=Status.UNDECIDED, bound=found.bound, metric="concurrent_flow", backend=BACKEND)
+        proof = undecided(bound=found.bound, metric="concurrent_flow", backend=BACKEND)
         return self._decide("concurrent", found.traffic, proof, is_partial=False)
 
     def deliver_most(self, *, has_least_cost: bool) -> Decision[Routing]:
@@ -108,7 +109,7 @@ class PathSearch(Search):
         made = self._decide(
             "total",
             self.program.traffic(),
-            Proof(status=Status.FEASIBLE, metric="delivered_mbps", backend=BACKEND),
+            feasible(metric="delivered_mbps", backend=BACKEND),
             is_partial=True,
         )
         assert made.plan is not None

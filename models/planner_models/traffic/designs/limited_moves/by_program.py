@@ -12,8 +12,8 @@ from planner.arrays import Bools, Floats, Ints
 from planner.backends import Solution
 from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.judged import of_solution, undecided
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.demand_scale import demand_scale
@@ -59,9 +59,7 @@ class ProgramSearch(Search):
         bound = None if solution.bound is None else solution.bound / unit
         if objective == "concurrent" and bound is not None:
             bound = 1 / bound if bound > 0 else None
-        proof = Proof(
-            status=solution.status, bound=bound, metric=METRIC_OF[objective], backend=solution.backend
-        )
+        proof = of_solution(solution, bound=bound, metric=METRIC_OF[objective])
         if solution.x is None or solution.objective is None:
             return Decision(plan=None, proof=proof)
         self.set_gain("max_utilization", -price)
@@ -76,12 +74,7 @@ class ProgramSearch(Search):
         program = _Program(self.problem, self.limit.present, self.found, self.limit.most_moved_mbps)
         solution = backends.solve(program.grow(), self.options_left())
         self.set_gain("concurrent_flow", program.price(solution))
-        proof = Proof(
-            status=solution.status,
-            bound=solution.bound,
-            metric="concurrent_flow",
-            backend=solution.backend,
-        )
+        proof = of_solution(solution, bound=solution.bound, metric="concurrent_flow")
         if solution.x is None:
             return Decision(plan=None, proof=proof)
         flows = program.read(solution.x, is_whole=True)
@@ -107,13 +100,7 @@ class ProgramSearch(Search):
         program = _Program(self.problem, self.limit.present, self.found, self.limit.most_moved_mbps)
         solution = backends.solve(program.deliver(value, least), self.options_left())
         self.set_gain("delivered_mbps", program.price(solution))
-        proof = Proof(
-            status=solution.status,
-            bound=solution.bound,
-            metric="delivered_mbps",
-            backend=solution.backend,
-            reasons=solution.reasons,
-        )
+        proof = of_solution(solution, bound=solution.bound, metric="delivered_mbps", reasons=solution.reasons)
         if solution.x is None:
             return Decision(plan=None, proof=proof), program, solution
         flows = program.read(solution.x, is_whole=False)
@@ -125,12 +112,11 @@ class ProgramSearch(Search):
         program = _Program(self.problem, self.limit.present, self.found, self.limit.most_moved_mbps)
         solution = backends.solve(program.cheapest(least), self.options_left())
         self.set_gain("cost", -program.price(solution))
-        proof = Proof(
-            status=solution.status,
+        proof = of_solution(
+            solution,
             bound=solution.bound,
             metric="cost",
             bound_scope=None if least is None else "plans that deliver the most",
-            backend=solution.backend,
         )
         if solution.x is None:
             return Decision(plan=None, proof=proof)
@@ -150,7 +136,7 @@ class ProgramSearch(Search):
             bounds.append(solution.bound)
             least.append((level.value, level.objective(program.served(solution.x)) * (1 - HELD)))
         if last is None or last.plan is None:
-            return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric="delivered_mbps"))
+            return Decision(plan=None, proof=undecided(metric="delivered_mbps"))
         if len(bounds) < len(levels) or len(levels) > 1:
             self.gain_per_point = {}  # the price of one level is not that of all
         if has_least_cost and len(bounds) == len(levels):

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status
+from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import infeasible, undecided
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.flow_decision import as_delivered
@@ -110,9 +111,9 @@ class Search(ABC):
         """Return the decision that not everything fits; undecided where that is not proven."""
         metric = METRIC_OF[objective]
         if bound is None or bound >= 1:
-            return Decision(plan=None, proof=Proof(status=Status.UNDECIDED, metric=metric))
+            return Decision(plan=None, proof=undecided(metric=metric))
         reason = (
             f"with at most {self.limit.most_moved:.4%} of the traffic rerouted, all demand loads a link to "
             f"{1 / bound:.4%} of its capacity at least"
         )
-        return Decision(plan=None, proof=Proof(status=Status.INFEASIBLE, metric=metric, reasons=(reason,)))
+        return Decision(plan=None, proof=infeasible(reason, metric=metric))

@@ -11,9 +11,10 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status, relative_gap
+from planner.contract.proof import Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.judged import undecided
 from planner_models.traffic.designs.oblivious import fixed_shares
 from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, read_hose, read_matrices
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
@@ -105,7 +106,7 @@ def route(
         wanted &= ~found.without_path(whole)
         scope += f", over {describe_paths(paths, path_choice, None, limits)}"
     left_out = ~wanted
-    proof = Proof(status=Status.UNDECIDED, metric="worst_utilization", bound_scope=scope)
+    proof = undecided(metric="worst_utilization", bound_scope=scope)
     if not wanted.any():
         empty = routing.routing_by_demand(problem, sp.coo_array((len(wanted), len(problem.links))))
         return Decision(plan=empty, proof=replace(proof, status=Status.OPTIMAL, metric=None))

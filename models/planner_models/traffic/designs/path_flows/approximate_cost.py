@@ -17,9 +17,10 @@ import numpy as np
 from planner.arrays import Floats
 from planner.contract.design import Decision
 from planner.contract.progress import report
-from planner.contract.proof import Proof, Status, relative_gap
+from planner.contract.proof import relative_gap
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import judged
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.link_flow_program import link_cost
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow, TotalFlow
@@ -76,10 +77,11 @@ def route(
     delivers_most = float(result.flow.flow.sum()) >= most.bound * (1 - PROVEN_FLOW)
     is_optimal = delivers_most and reached is not None and reached <= max(gap, MIN_GAP)
     leaves_out = most.bound < most.offered * (1 - PROVEN_FLOW)
-    proof = Proof(
-        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
-        objective=cost,
-        bound=bound,
+    proof = judged(
+        "min",
+        cost,
+        bound,
+        is_optimal=is_optimal,
         metric="cost",
         bound_scope=scope or ("plans that deliver as much" if leaves_out or not delivers_most else None),
         backend=BACKEND,

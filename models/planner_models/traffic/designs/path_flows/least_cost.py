@@ -19,9 +19,10 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.progress import report
-from planner.contract.proof import Proof, Status, relative_gap
+from planner.contract.proof import relative_gap
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
+from planner.search.judged import judged
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.link_flow_program import link_cost
@@ -262,10 +263,11 @@ def route(
         bound = cost
     gap = relative_gap(cost, bound)
     is_optimal = delivers_most and gap is not None and gap <= max(options.gap or DEFAULT_GAP, MIN_GAP)
-    proof = Proof(
-        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
-        objective=cost,
-        bound=bound,
+    proof = judged(
+        "min",
+        cost,
+        bound,
+        is_optimal=is_optimal,
         metric="cost",
         bound_scope=scope or ("plans that deliver the most" if search.leaves_out else None),
         backend=BACKEND,

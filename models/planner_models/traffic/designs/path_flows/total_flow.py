@@ -11,9 +11,10 @@ from typing import Final
 
 from planner.contract.design import Decision
 from planner.contract.progress import report
-from planner.contract.proof import Proof, Status, relative_gap
+from planner.contract.proof import relative_gap
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import judged
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
@@ -70,12 +71,6 @@ def route(
         bound = value
     reached = relative_gap(value, bound)
     is_optimal = reached is not None and reached <= max(gap, MIN_GAP)
-    proof = Proof(
-        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
-        objective=value,
-        bound=bound,
-        metric="delivered_mbps",
-        backend=backend,
-    )
+    proof = judged("max", value, bound, is_optimal=is_optimal, metric="delivered_mbps", backend=backend)
     plan = make_plan(problem, search.order, flow)
     return Decision(plan=plan, proof=proof, guarantees=frozenset({"capacity", "demand"}))

@@ -22,10 +22,11 @@ from pydantic import Field
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.contract import progress
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status, relative_gap
+from planner.contract.proof import relative_gap
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.judged import judged
 from planner.threads import limit_blas
 from planner_models.traffic.designs.column_generation.decision import (
     decide_without_demand,
@@ -147,10 +148,11 @@ def route(
     bound = min(search.bound, value) if search.bound < value * (1 + 1e-9) else search.bound
     gap = relative_gap(value, bound)
     is_optimal = gap is not None and gap <= max(options.gap or 0.0, OPTIMALITY_GAP)
-    proof = Proof(
-        status=Status.OPTIMAL if is_optimal else Status.FEASIBLE,
-        objective=value,
-        bound=bound,
+    proof = judged(
+        "min",
+        value,
+        bound,
+        is_optimal=is_optimal,
         metric="max_utilization",
         bound_scope=_scope(max_segments, via, most_intermediate_nodes, most_moved_demands),
         backend="local search and column generation",
