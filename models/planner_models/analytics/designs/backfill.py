@@ -13,7 +13,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import gap_of, infeasible, judged, undecided
-from planner.search.tolerances import STATED_GAP
+from planner.search.tolerances import COARSE_GAP, ROUNDING, STATED_GAP
 from planner_models.analytics.designs import branching, prices, search
 from planner_models.analytics.designs.choices import IMPOSSIBLE, Choices, Interval, Separate, Shared
 from planner_models.analytics.designs.decision import decide
@@ -29,12 +29,11 @@ from planner_models.analytics.problem.problem import Analytics
 BACKEND: Final = "prices and search"
 SCOPE: Final = "answers improved once, by data of all sites"
 MOST_LEAVES: Final = 2_000
-ROUNDING: Final = 1e-9  # of an uplink's capacity
 MOST_EVALUATIONS: Final = 250  # fillings of uplinks by local search
 
 FEW_EVALUATIONS: Final = 60  # of what is left of uplinks
 FEW_STEPS: Final = (0, 40)  # to prices of what is left of uplinks
-FALLBACK_GAP: Final = 1e-3  # from the bound, above which new data first is tried too
+FALLBACK_GAP: Final = COARSE_GAP  # from the bound, above which new data first is tried too
 PRICING_SHARE: Final = 0.5  # of a time limit, for prices of all intervals
 WORTH: Final = 0.9  # value over the price of its bytes, below which foreseen data is not offered
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.compiled import kernel, run_small_in_python
+from planner.search.tolerances import COARSE_GAP, STATED_GAP
 from planner_models.analytics.designs import search
 from planner_models.analytics.designs.choices import Interval
 from planner_models.analytics.designs.exchange import exchange
@@ -23,8 +24,8 @@ from planner_models.analytics.designs.prices import Priced
 from planner_models.analytics.designs.search import Found, Steps, fill, find_left
 from planner_models.analytics.designs.site_curves import Curves, bound_sites, find_curves
 
-TARGET_GAP: Final = 1e-4  # at which branching ends
-SEARCHED_GAP: Final = 1e-3  # above which local search follows
+TARGET_GAP: Final = STATED_GAP  # at which branching ends
+SEARCHED_GAP: Final = COARSE_GAP  # above which local search follows
 MOST_LEAVES: Final = 20_000
 MOST_LEAF_WORK: Final = 2e9  # leaves times the numbers that one reads, where intervals are large
 MOST_NODES: Final = 100_000  # that are open at once

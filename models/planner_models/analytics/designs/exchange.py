@@ -6,8 +6,9 @@ from typing import Final
 
 from planner.arrays import Floats, Ints
 from planner.compiled import kernel, run_small_in_python
+from planner.search.tolerances import ROUNDING
 
-TOLERANCE: Final = 1e-9  # of a link's capacity
+TOLERANCE: Final = ROUNDING  # of a link's capacity
 PASSES: Final = 3
 
 

@@ -15,7 +15,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status, relative_gap
 from planner.options import Options, Service
 from planner.search.judged import gap_of, infeasible, judged, undecided
-from planner.search.tolerances import STATED_GAP
+from planner.search.tolerances import OPTIMALITY, STATED_GAP
 from planner_models.analytics.designs import branching, prices
 from planner_models.analytics.designs.choices import Choices, Interval
 from planner_models.analytics.designs.decision import BUT_ANSWERS, say_shortages
@@ -28,7 +28,7 @@ from planner_models.analytics.problem.problem import Analytics
 from planner_models.analytics.problem.tables import find_rows
 
 MOST_BINARIES: Final = 400  # choices of an interval up to which "auto" also solves its integer program
-EXACT_GAP: Final = 1e-6
+EXACT_GAP: Final = OPTIMALITY
 AGAIN_GAP: Final = 2e-3  # of an interval, above which prices from nothing are a second start
 BACKEND: Final = "prices and branching"
 

@@ -13,13 +13,14 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.compiled import kernel, run_small_in_python
+from planner.search.tolerances import ROUNDING, SOLVER
 from planner_models.analytics.designs.choices import Interval, Separate
 from planner_models.analytics.designs.exchange import exchange
 from planner_models.analytics.designs.prices import Priced, best_answers
 
-TOLERANCE: Final = 1e-9  # of a link's capacity
+TOLERANCE: Final = ROUNDING  # of a link's capacity
 LEAST_PRICE: Final = 1e-3  # of the mean price, at which a link without a price counts in the order
-LEAST_GAIN: Final = 1e-7  # of the value, that a move must have
+LEAST_GAIN: Final = SOLVER  # of the value, that a move must have
 MOST_EVALUATIONS: Final = 4_000
 MOST_WORK: Final = 8.4e7
 """Evaluations times the numbers that one reads: those of 200 sites and 50 queries have all of them."""

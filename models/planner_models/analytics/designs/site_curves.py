@@ -8,9 +8,10 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.compiled import kernel, run_small_in_python
+from planner.search.tolerances import ROUNDING
 from planner_models.analytics.designs.choices import Separate
 
-TOLERANCE: Final = 1e-9  # of a link's capacity
+TOLERANCE: Final = ROUNDING  # of a link's capacity
 
 
 class Curves(NamedTuple):

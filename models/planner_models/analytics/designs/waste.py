@@ -9,12 +9,13 @@ import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
 from planner.options import Options
+from planner.search.tolerances import ROUNDING
 from planner_models.analytics.designs import optimum
 from planner_models.analytics.designs.choices import IMPOSSIBLE, Choices, Interval
 from planner_models.analytics.plan.answers import Answers, find_loads, find_query_loads
 from planner_models.analytics.problem.problem import Analytics
 
-TOLERANCE: Final = 1e-9
+TOLERANCE: Final = ROUNDING
 
 
 def tabulate_waste(problem: Analytics, chosen: Ints, answers: Answers, rows: int) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from planner.arrays import Floats, Ints
 from planner.contract.studies import Decided, Explanation, Section
 from planner.formatting import amount, counted
 from planner.options import Options
+from planner.search.tolerances import IMPROVEMENT
 from planner_models.analytics.designs import optimum, prices
 from planner_models.analytics.designs.choices import Choices
 from planner_models.analytics.designs.waste import find_gain, tabulate_waste
@@ -33,7 +34,7 @@ MORE: Final = 0.1  # of a capacity, that is tried
 MOST_INTERVALS: Final = 48  # whose prices are found; of more, intervals at equal distances
 MOST_OUTAGES: Final = 12  # intervals without some uplink that are solved again; of more, at equal distances
 MOST_LOST: Final = 3  # uplinks without capacity that are told
-NO_GAIN: Final = 1e-9  # USD, a gain that is rounding
+NO_GAIN: Final = IMPROVEMENT  # USD, a gain that is rounding
 LARGER: Final = (1.25, 1.5, 2.0, 4.0)  # capacities that are tried where a tenth more gains nothing
 
 

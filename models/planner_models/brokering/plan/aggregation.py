@@ -18,13 +18,14 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import INTERIOR_POINT
 from planner_models.brokering.plan.transportation import (
     Relaxation,
     TransportationProblem,
     common_unit_mbps,
 )
 
-ENOUGH_GAP: Final = 1e-5  # relative distance of cost and bound at which classes are not refined
+ENOUGH_GAP: Final = INTERIOR_POINT  # relative distance of cost and bound at which classes are not refined
 PARTS: Final = 8  # that a class is divided into
 MAX_ROUNDS: Final = 6  # of refinement
 MIN_UNIT_MBPS: Final = 1e-6  # of traffic

@@ -15,6 +15,7 @@ from planner.backends.program_builder import ProgramBuilder
 from planner.errors import SolverFailure
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import FEASIBILITY
 from planner_models.brokering.plan.aggregation import solve_by_classes
 from planner_models.brokering.plan.transportation import (
     REDUCED_COST_TOLERANCE,
@@ -25,10 +26,10 @@ from planner_models.brokering.plan.transportation import (
 )
 
 SHED_COST: Final = 20.0  # over the largest cost of a client
-WHOLE_TOLERANCE: Final = 1e-6  # of a bound on a number of clients, before it is rounded up
+WHOLE_TOLERANCE: Final = FEASIBILITY  # of a bound on a number of clients, before it is rounded up
 COST_LEVELS: Final = 2**34  # costs are rounded to so many levels for the flow; bounds are not
 MAX_TRAFFIC_UNITS: Final = 2**48  # limit on all traffic in integer units
-PRICE_TOLERANCE: Final = 1e-6  # relative distance of a relaxation's cost and the bound of its prices
+PRICE_TOLERANCE: Final = FEASIBILITY  # relative distance of a relaxation's cost and the bound of its prices
 SIMILAR_RATIO: Final = 1.1  # of bitrates that are either served or shed
 MAX_GROUPS: Final = 20_000  # of a flow; more are solved by classes
 MAX_PROGRAM_ARCS: Final = 500_000  # of a linear program that is solved where prices are not right

@@ -11,12 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
+from planner.search.tolerances import IMPROVEMENT, ROUNDING
 from planner_models.brokering.problem.problem import Brokering
 
 INITIAL_ARCS: Final = 16  # cheapest clusters of each group; reduced costs say which arcs are added
-REDUCED_COST_TOLERANCE: Final = 1e-9  # relative
+REDUCED_COST_TOLERANCE: Final = IMPROVEMENT  # relative
 BLOCK_ROWS: Final = 1024  # of matrices of groups and clusters
-CAPACITY_TOLERANCE: Final = 1e-9  # relative; what rounding in sums of loads may come to
+CAPACITY_TOLERANCE: Final = ROUNDING  # relative; what rounding in sums of loads may come to
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

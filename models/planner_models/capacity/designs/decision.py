@@ -10,6 +10,7 @@ from planner.contract.proof import Proof, RankProof, Status, relative_gap
 from planner.formatting import amount_of
 from planner.options import Options
 from planner.search.judged import feasible, undecided
+from planner.search.tolerances import ROUNDING
 from planner_models.capacity.plan.metrics import measure
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.routing import make_plan
@@ -17,7 +18,7 @@ from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.tables import FITS
 
 BUDGET_SCOPE: Final = "plans within the budget"
-EQUAL: Final = 1e-9
+EQUAL: Final = ROUNDING
 
 
 def decide(

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from planner.arrays import Floats
+from planner.search.tolerances import ROUNDING
 from planner_models.capacity.problem.problem import CapacityPlanning
 
-ROUNDING = 1e-9
 MOST_NODES = 20_000
 """Partial choices that are tried for a link; after them the best one found is kept."""
 

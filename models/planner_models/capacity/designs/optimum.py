@@ -17,6 +17,7 @@ from planner.contract.design import Decision
 from planner.options import Options, Service
 from planner.search.deadline import Deadline
 from planner.search.judged import infeasible
+from planner.search.tolerances import STATED_GAP
 from planner_models.capacity.designs.cutting_planes import Master
 from planner_models.capacity.designs.decision import decide
 from planner_models.capacity.designs.network_design.instance import Instance, Solution, Tunnels
@@ -29,7 +30,7 @@ from planner_models.capacity.plan.routing import make_plan
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.tables import FITS
 
-GAP = 1e-4
+GAP = STATED_GAP
 """Relative gap of the cost at which a plan counts as optimal, unless the user says otherwise."""
 
 

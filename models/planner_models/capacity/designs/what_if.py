@@ -16,6 +16,7 @@ from planner.contract.studies import Decided, Explanation, Section
 from planner.errors import PlannerError
 from planner.formatting import amount, counted, counted_of, sizes
 from planner.options import Options
+from planner.search.tolerances import ROUNDING
 from planner_models.capacity.plan.check import Evaluation, evaluate
 from planner_models.capacity.plan.metrics import (
     MOST_FAILURES,
@@ -37,7 +38,7 @@ BUDGET_LIMIT_S: Final = 10.0
 """CPU seconds of each budget, unless the user's limit is shorter; at it the bound is still valid. With
 seconds on the wall, answers would differ on a busy machine."""
 
-EQUAL_COST: Final = 1e-9
+EQUAL_COST: Final = ROUNDING
 """Relative difference of costs that count as the same."""
 
 Part = tuple[Section | None, str]

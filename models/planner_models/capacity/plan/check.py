@@ -19,6 +19,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.contract.plan import Violations
 from planner.contract.tolerances import allowance, differs, exceeds
 from planner.errors import PlanRejected, did_you_mean
+from planner.search.tolerances import SOLVER
 from planner_models.capacity.plan.module_limits import largest_capacity
 from planner_models.capacity.plan.plan import Purchases
 from planner_models.capacity.plan.routing import capacity_by_year, shed_by_state
@@ -26,7 +27,7 @@ from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.networks.node_lists import parse_nodes
 from planner_models.networks.nodes import find_names
 
-PRECISION: Final = 1e-7
+PRECISION: Final = SOLVER
 """Share of the largest demand by which flows may miss balance."""
 
 

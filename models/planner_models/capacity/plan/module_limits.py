@@ -7,11 +7,12 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Floats
+from planner.search.tolerances import SOLVER
 from planner_models.capacity.problem.problem import CapacityPlanning
 
 MOST_UNITS: Final = 1e6
 """Unit of programs, in the smallest module that matters: solvers drop coefficients of 1e-9 and less."""
-MATTERS: Final = 1e-7
+MATTERS: Final = SOLVER
 """Share of all traffic above which the modules of a kind matter that a link may have together."""
 
 

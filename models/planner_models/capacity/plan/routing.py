@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from planner.arrays import Bools, Floats, Ints
 from planner.errors import SolverFailure
+from planner.search.tolerances import ROUNDING
 from planner_models.capacity.plan.plan import TRACE, Purchases, tabulate_purchases
 from planner_models.capacity.problem.problem import CapacityPlanning
 from planner_models.capacity.problem.schema import FLOWS, TUNNEL_FLOWS, UNSERVED
@@ -29,7 +30,7 @@ FINE_RANGE: Final = 1e4
 """Largest demand, in units of the program, where some demands are small beside the others."""
 SEARCH_SHARE: Final = 0.5
 """Rounding at which a search stops, as a share of what a check allows, which solves the program again."""
-FINE_TOLERANCE: Final = 1e-9
+FINE_TOLERANCE: Final = ROUNDING
 """Feasibility tolerance of the solver in these units."""
 
 

@@ -10,11 +10,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats
+from planner.search.tolerances import ROUNDING
 
 if TYPE_CHECKING:
     from planner_models.capacity.problem.tables import PlanningTables
 
-LATENCY_TOLERANCE: Final = 1e-9  # relative; a path may be longer than its limit by rounding
+LATENCY_TOLERANCE: Final = ROUNDING  # relative; a path may be longer than its limit by rounding
 
 
 def effective_limits(problem: PlanningTables) -> Floats:

@@ -22,7 +22,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
-from planner.search.tolerances import EXACT_OPTIMALITY
+from planner.search.tolerances import ROUNDING
 from planner_models.circuitflows.designs import block_placement, execution, upper_bound
 from planner_models.circuitflows.designs.execution import Observation, QueueResizing
 from planner_models.circuitflows.designs.weekly_schedule import Scheduler, plan_week
@@ -33,7 +33,6 @@ from planner_models.circuits.plan.plan import Day
 from planner_models.circuits.problem.network import spread
 from planner_models.circuits.problem.problem import Circuits
 
-ROUNDING: Final = 1e-9
 LEAST_TIME_S: Final = 1e-3
 PLACEMENT_SHARE: Final = 0.5
 """Share of the time limit for the program of the placement; the rest is for the run."""
@@ -379,9 +378,7 @@ def _run(
     most = upper_bound.max_delivered_gb(problem)
     until, horizon = simulated_us(problem, plan), problem.of("horizon_us")
     is_cut = until < horizon
-    proof = replace(
-        judged("max", delivered, most, gap=EXACT_OPTIMALITY, metric="delivered_gb"), is_cut=is_cut
-    )
+    proof = replace(judged("max", delivered, most, gap=ROUNDING, metric="delivered_gb"), is_cut=is_cut)
     is_all = delivered >= offered * (1 - ROUNDING) and not is_cut
     if options.service == "best" or is_all:
         return Decision(plan=plan, proof=proof)

@@ -28,6 +28,7 @@ from planner.backends.linear_program import LinearProgram
 from planner.compiled import kernel, run_small_in_python
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.tolerances import SOLVER
 from planner_models.circuits.designs.week_program import (
     BlockProgram,
     Floats,
@@ -39,7 +40,7 @@ from planner_models.circuits.designs.week_program import (
 from planner_models.circuits.plan.plan import Day
 from planner_models.circuits.problem.problem import Circuits
 
-GAP: Final = 1e-7
+GAP: Final = SOLVER
 MIN_TIME_S: Final = 1e-3  # time left below which nothing more is solved
 MAX_ROUNDS: Final = 1_000
 COLUMNS_PER_ROUND: Final = 12  # days added in each round of column generation

@@ -29,11 +29,12 @@ import scipy.sparse as sp
 from planner import backends
 from planner.backends.linear_program import LinearProgram
 from planner.options import Options
+from planner.search.tolerances import SOLVER
 from planner_models.circuits.designs.week_program import BlockProgram, Floats, ScaledProblem, split_columns
 from planner_models.circuits.plan.plan import IDLE, Day
 from planner_models.circuits.problem.problem import Circuits
 
-GAP = 1e-7
+GAP = SOLVER
 
 
 def most_days(problem: Circuits, done_us: float, *, repeats: bool = False) -> int | None:

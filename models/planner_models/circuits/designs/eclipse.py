@@ -12,6 +12,7 @@ from planner.compiled import inner, kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import ROUNDING, SUM_ROUNDING
 from planner_models.circuits.designs import kept_circuits, upper_bound
 from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, State, sum_ends, update_matching
 from planner_models.circuits.designs.partial_schedule import (
@@ -27,8 +28,7 @@ from planner_models.circuits.problem.problem import Circuits, takes_matrix
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-MIN_GAIN: Final = 1e-12
-ROUNDING: Final = 1e-9
+MIN_GAIN: Final = SUM_ROUNDING
 DAYS_AT_ONCE: Final = 64
 PAIRS_AT_ONCE: Final = 20_000  # pairs times days of one call of compiled code, between looks at the clock
 

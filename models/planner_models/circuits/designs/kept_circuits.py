@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import IMPROVEMENT
 from planner_models.circuits.designs.max_weight_matching import FREE, Pairs, State, update_matching
 from planner_models.circuits.plan.plan import IDLE, Day, order_days
 from planner_models.circuits.problem.problem import Circuits
@@ -27,7 +28,7 @@ from planner_models.circuits.problem.problem import Circuits
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 NONE: Final = -1
-MIN_GAIN: Final = 1e-9  # share of the demand by which a move must serve more
+MIN_GAIN: Final = IMPROVEMENT  # share of the demand by which a move must serve more
 MAX_ROUNDS: Final = 4  # times that all days are matched again in succession
 CUTS: Final = (0.25, 0.5, 0.75)  # quantiles of the times at which pairs of a day are served, where it is cut
 WORK: Final = 20_000_000  # pairs weighed in all matchings of a search

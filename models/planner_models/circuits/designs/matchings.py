@@ -12,9 +12,10 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from planner.compiled import inner, kernel, run_small_in_python
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import NEGLIGIBLE
 from planner_models.circuits.plan.plan import IDLE
 
-SMALLEST_SHARE: Final = 1e-9
+SMALLEST_SHARE: Final = NEGLIGIBLE
 """Entries below this share of a line's sum are rounding."""
 MATCHINGS_AT_ONCE: Final = 1_024
 STEPS_PER_CALL: Final = 10_000  # of compiled code, between looks at the clock

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.compiled import inner, kernel
+from planner.search.tolerances import SUM_ROUNDING
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 FREE: Final = -1
-ROUNDING: Final = 1e-12
+ROUNDING: Final = SUM_ROUNDING
 
 
 class Pairs(NamedTuple):

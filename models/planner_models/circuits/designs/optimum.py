@@ -25,6 +25,7 @@ from planner.contract.proof import Proof
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import OPTIMALITY
 from planner_models.circuits.designs import (
     birkhoff_decomposition,
     column_generation,
@@ -62,7 +63,7 @@ MostCircuits = Annotated[
         "several circuit switches, or of circuits that stay up at night",
     ),
 ]
-OPTIMAL: Final = 1e-6  # relative gap below which nothing more is solved
+OPTIMAL: Final = OPTIMALITY  # relative gap below which nothing more is solved
 ANNEALING_SHARE: Final = 0.4  # of the time limit
 KEPT_SHARE: Final = 0.5  # of the time limit, by which a search for circuits to keep ends
 LENGTHS_SHARE: Final = 0.6  # of the time limit, by which the lengths of days are optimized

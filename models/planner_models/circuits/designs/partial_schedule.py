@@ -12,6 +12,7 @@ from pydantic import Field
 
 from planner.compiled import kernel, run_small_in_python
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import SUM_ROUNDING
 from planner_models.circuits.designs.max_weight_matching import sum_ends
 from planner_models.circuits.plan.plan import IDLE, Day, find_rate
 from planner_models.circuits.problem.problem import Circuits
@@ -26,7 +27,7 @@ DayLength = Annotated[
     ),
 ]
 
-ROUNDING: Final = 1e-12
+ROUNDING: Final = SUM_ROUNDING
 FULL: Final = 1 - 1e-9
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from planner.compiled import inner, kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.tolerances import NEGLIGIBLE, SUM_ROUNDING
 from planner_models.circuits.designs import kept_circuits
 from planner_models.circuits.designs.max_weight_matching import index_first, sum_ends
 from planner_models.circuits.designs.partial_schedule import (
@@ -27,8 +28,8 @@ from planner_models.circuits.problem.problem import Circuits, takes_matrix
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
-SMALLEST: Final = 1e-9
-ROUNDING: Final = 1e-12
+SMALLEST: Final = NEGLIGIBLE
+ROUNDING: Final = SUM_ROUNDING
 DAYS_AT_ONCE: Final = 64
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
+from planner.search.tolerances import ROUNDING
 from planner_models.circuits.plan.check import derive_carried
 from planner_models.circuits.plan.plan import Schedule, fill_packet_switch, packet_table, unserved_table
 from planner_models.circuits.problem.problem import Circuits
-
-ROUNDING: Final = 1e-9
 
 
 def realize(truth: Circuits, observed: Circuits, plan: Schedule) -> Schedule:  # noqa: ARG001

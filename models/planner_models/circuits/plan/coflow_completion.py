@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from planner.search.tolerances import FEASIBILITY
 from planner_models.circuits.plan.check import Carried, derive_carried, require_racks
 from planner_models.circuits.plan.plan import Schedule
 from planner_models.circuits.problem.problem import Circuits
 
-ROUNDING: Final = 1e-6
+ROUNDING: Final = FEASIBILITY
 
 
 def completion_times_us(problem: Circuits, plan: Schedule, done: Carried | None = None) -> pd.Series[float]:

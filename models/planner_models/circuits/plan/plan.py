@@ -18,6 +18,7 @@ from planner.contract.tables import collect_tables, validate_tables
 from planner.formatting import amount
 from planner.options import Options
 from planner.search.judged import gap_of, judged
+from planner.search.tolerances import FEASIBILITY, SUM_ROUNDING
 from planner_models.circuits.problem import packet_switch as packet
 from planner_models.circuits.problem.problem import Circuits
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, MOST_BITS, MOST_US
@@ -63,8 +64,8 @@ UNSERVED: Final = Table(
 )
 PLAN_TABLES: Final = (CONFIGURATIONS, PACKET, PORTS, UNSERVED)
 IDLE: Final = -1
-SAME: Final = 1e-12  # share by which amounts differ that are the same but for rounding
-SERVED: Final = 1e-6  # share of the demand that may be missing where all is served
+SAME: Final = SUM_ROUNDING  # share by which amounts differ that are the same but for rounding
+SERVED: Final = FEASIBILITY  # share of the demand that may be missing where all is served
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,11 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from planner.formatting import amount
+from planner.search.tolerances import FEASIBILITY
 from planner_models.circuits.plan.check import Carried, derive_carried, require_racks
 from planner_models.circuits.plan.plan import Schedule
 from planner_models.circuits.problem.problem import Circuits
 
-ROUNDING: Final = 1e-6
+ROUNDING: Final = FEASIBILITY
 FULL: Final = 1 - 1e-4  # share of what a link carries from which it is full
 MBIT: Final = 1e6  # bits
 UNITS: Final = dict.fromkeys(["wanted", "circuits", "packets", "left_over"], "Mbit")

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.tolerances import ROUNDING
 from planner_models.coflows.designs.decision import decide_on_packets
 from planner_models.coflows.designs.sebf import Interval, tabulate_priorities
 from planner_models.coflows.plan.completion import order_by_priority
@@ -25,7 +26,7 @@ FirstQueue = Annotated[
 Growth = Annotated[
     float, Field(gt=1, allow_inf_nan=False, description="ratio of the next queue's data to that of the last")
 ]
-CROSSED = 1e-9
+CROSSED = ROUNDING
 
 
 def schedule(

@@ -9,11 +9,12 @@ from pydantic import Field
 
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.tolerances import ROUNDING
 from planner_models.coflows.designs.decision import decide
 from planner_models.coflows.designs.sebf import Interval, prioritize
 from planner_models.coflows.designs.sunflow import run_windows
 from planner_models.coflows.plan.flow_groups import FlowGroups, group_flows
-from planner_models.coflows.plan.plan import ROUNDING, Service, make_circuits, make_settings
+from planner_models.coflows.plan.plan import Service, make_circuits, make_settings
 from planner_models.coflows.problem.problem import CoflowsInTime, Floats
 
 Thresholds = Annotated[

@@ -11,6 +11,7 @@ from pydantic import Field
 from planner.compiled import inner, kernel, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
+from planner.search.tolerances import SUM_ROUNDING
 from planner_models.coflows.designs.decision import decide_on_circuits
 from planner_models.coflows.plan.flow_groups import FlowGroups, group_flows
 from planner_models.coflows.plan.plan import Service, make_circuits
@@ -25,7 +26,7 @@ Order = Annotated[
 ]
 NEVER: Final = np.inf
 NONE: Final = -1
-DONE: Final = 1e-12
+DONE: Final = SUM_ROUNDING
 """Share of what is left of a flow that is rounding."""
 SAME_TIMES: Final = 16.0
 """Units in the last place of the latest time by which two times may differ that are the same."""

@@ -14,6 +14,7 @@ from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.tolerances import ROUNDING
 from planner_models.circuits.designs import eclipse, optimum, solstice
 from planner_models.circuits.plan.plan import IDLE, Day, read_days
 from planner_models.circuits.problem.problem import Circuits
@@ -39,7 +40,7 @@ MOST_SERVED_SHARE: Final = 0.8
 """Share of the time limit after which windows are scheduled by Solstice in place of circuits' optimum."""
 WINDOW_SHARE: Final = 0.05
 """Share of the time that is left that the optimum of a window may take."""
-ADMITTED: Final = 1e-9
+ADMITTED: Final = ROUNDING
 """Share of what is left of a flow below which a window does not ask for it."""
 US: Final = 1e3
 """Microseconds in a millisecond."""

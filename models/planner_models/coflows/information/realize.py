@@ -8,8 +8,9 @@ from typing import Final
 import numpy as np
 import pandas as pd
 
+from planner.search.tolerances import ROUNDING
 from planner_models.coflows.plan.completion import replay_circuits
-from planner_models.coflows.plan.plan import ROUNDING, Service, find_coflows, make_settings
+from planner_models.coflows.plan.plan import Service, find_coflows, make_settings
 from planner_models.coflows.problem.problem import CoflowsInTime
 
 INTERVAL_MS: Final = 10.0

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from planner.search.tolerances import ROUNDING
 from planner_models.coflows.plan.flow_groups import group_flows
 from planner_models.coflows.plan.packet_switch import PacketSwitch
-from planner_models.coflows.plan.plan import ROUNDING, TIME_STEPS, Service, find_coflows, find_flows
+from planner_models.coflows.plan.plan import TIME_STEPS, Service, find_coflows, find_flows
 from planner_models.coflows.problem.problem import CoflowsInTime, Floats
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.compiled import inner, kernel, run_small_in_python
+from planner.search.tolerances import NEGLIGIBLE, ROUNDING
 from planner_models.coflows.plan.flow_groups import FlowGroups
-from planner_models.coflows.plan.plan import ROUNDING
 from planner_models.coflows.problem.problem import CoflowsInTime, Floats, Ints
 
-NO_RATE: Final = 1e-9
+NO_RATE: Final = NEGLIGIBLE
 """Share of a link's rate that is none."""
 FAIR_ROUNDS: Final = 4
 """Rounds in which fair shares of a coflow's flows grow."""

@@ -58,8 +58,6 @@ SETTINGS: Final = Table(
     },
 )
 PLAN_TABLES: Final = (CIRCUITS, PRIORITIES, SETTINGS)
-ROUNDING: Final = 1e-9
-"""Share of a flow that may be missing where it is complete."""
 
 
 TIME_STEPS: Final = 8.0

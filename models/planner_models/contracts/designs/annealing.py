@@ -20,6 +20,7 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import ROUNDING
 from planner_models.contracts.designs.free_windows import price_at
 from planner_models.contracts.designs.program import Region
 
@@ -33,7 +34,7 @@ EXCHANGE: Final = 0.4  # probability that a second contract takes the opposite e
 LARGEST_STEP: Final = 0.1  # of the highest level, in a move
 SMALLEST_STEP: Final = 1e-3
 AGAINST: Final = 0.6  # probability that another contract's level takes the opposite change
-FORCED: Final = 1e-9  # relative to the level: least loads above it need a free window
+FORCED: Final = ROUNDING  # relative to the level: least loads above it need a free window
 
 
 class Schedule(NamedTuple):

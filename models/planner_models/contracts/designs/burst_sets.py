@@ -19,11 +19,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
+from planner.search.tolerances import STATED_GAP
 from planner_models.contracts.designs.program import Region, group_windows
 
 CELLS: Final = 300  # steps of the traffic that a set covers, in the dynamic program
 MOST_ROUNDS: Final = 40
-TOLERANCE: Final = 1e-4  # of the master's objective value: a smaller improvement ends the rounds
+TOLERANCE: Final = STATED_GAP  # of the master's objective value: a smaller improvement ends the rounds
 LEAST_GAIN: Final = 1e-3  # of the largest traffic: contracts that add less are never free
 SHORT_PRICE: Final = 100.0  # times the highest price of a window: traffic without a contract
 

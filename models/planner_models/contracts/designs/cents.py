@@ -19,6 +19,7 @@ from planner.arrays import Floats
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder
 from planner.options import Options
+from planner.search.tolerances import ROUNDING
 from planner_models.contracts.designs import program, switching
 from planner_models.contracts.designs.program import MonthProgram, Region
 from planner_models.contracts.plan.bill import round_to_cents
@@ -27,8 +28,6 @@ from planner_models.contracts.problem.problem import Month
 CENT: Final = 0.01
 HALF: Final = 0.5 - 1e-5
 """Largest part of a cent that rounds down; nearer to half a cent, a solver's tolerance would decide."""
-ROUNDING: Final = 1e-9
-"""Share of a bound, and of a dollar, that is the accuracy of floating-point sums."""
 
 
 def least_bill(regions: Sequence[Region], computed: float) -> float:

@@ -16,14 +16,15 @@ from planner.arrays import Bools, Floats
 from planner.backends.program_builder import ProgramBuilder
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import FEASIBILITY, ROUNDING
 from planner_models.contracts.designs import burst_sets
 from planner_models.contracts.designs.program import Region
 
 SEARCH_GROUPS: Final = 240  # of windows, in the search
 FINAL_GROUPS: Final = 960  # of windows, for the levels that the search ends with
-FITS: Final = 1e-9  # relative to the traffic
+FITS: Final = ROUNDING  # relative to the traffic
 STEPS: Final = (0.1, 0.03, 0.01, 0.003, 0.001)  # of the largest most load, in the coordinate search
-LEAST_CHANGE: Final = 1e-6  # of the cost: smaller improvements are none
+LEAST_CHANGE: Final = FEASIBILITY  # of the cost: smaller improvements are none
 RAISES: Final = 8  # halvings of the interval of levels that carry all traffic
 WITHIN_LEVELS: Final = 0.1  # of the levels' sum: windows this far below it are rows of the linear program
 

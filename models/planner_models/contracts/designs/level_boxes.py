@@ -21,6 +21,7 @@ import numpy as np
 from planner.arrays import Floats, Ints
 from planner.compiled import njit
 from planner.search.deadline import Deadline
+from planner.search.tolerances import ROUNDING
 from planner_models.contracts.designs.interval_bound import IntervalBound
 from planner_models.contracts.designs.program import Region, group_windows
 
@@ -36,7 +37,6 @@ LEAST_RANGE: Final = 1e-4  # of the bill: a level whose range costs less is neit
 FIRST_STEP: Final = 0.3  # of the logarithms of multipliers
 STEP_DECAY: Final = 0.15
 BEYOND: Final = 2e-4  # of the bill: levels up to so much above it stay in a box, which else may be empty
-ROUNDING: Final = 1e-9  # relative
 CARRIED: Final = -np.inf
 
 

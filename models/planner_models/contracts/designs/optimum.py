@@ -16,6 +16,7 @@ from planner.contract.proof import OPTIMAL_GAP, RankProof
 from planner.options import Options, Service
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible, judged, undecided
+from planner.search.tolerances import COARSE_GAP, ROUNDING
 from planner_models.contracts.designs import (
     burst_sets,
     cents,
@@ -32,7 +33,7 @@ from planner_models.contracts.plan.metrics import measure, unserved_price
 from planner_models.contracts.plan.plan import Loads, make_plan
 from planner_models.contracts.problem.problem import Month
 
-DEFAULT_GAP: Final = 1e-3
+DEFAULT_GAP: Final = COARSE_GAP
 DEFAULT_TIME_LIMIT_S: Final = 60.0
 FREE_SHARES: Final = (1.0, 0.97, 0.94, 0.92, 0.9, 0.88, 0.85, 0.8, 0.7, 0.5, 0.0)
 """Parts of the free windows that the relaxation may use, for levels that leave fewer windows without a
@@ -44,7 +45,7 @@ MOST_BINARIES: Final = 2_000  # windows times contracts up to which "auto" also 
 LEAST_SOLVE_S: Final = 0.1  # time limit of a solver where less is left
 LATE_SOLVE_S: Final = 1.0  # time limit of the small program that gives a plan where no time is left
 CENT: Final = 0.01
-SAME_CENT: Final = 1e-9
+SAME_CENT: Final = ROUNDING
 CENTS_LIMIT_S: Final = 5.0
 """Seconds for the least bill in cents, where the bill is small."""
 

@@ -12,6 +12,7 @@ from planner.contract.proof import Proof
 from planner.formatting import amount
 from planner.options import Options
 from planner.search.judged import infeasible, judged, undecided
+from planner.search.tolerances import SOLVER
 from planner_models.fairshare.plan.fair_shares import fair_share_kops
 from planner_models.fairshare.plan.metrics import LIMITS, least_share
 from planner_models.fairshare.plan.plan import FAIR_QUEUING, PLANNED, Replicas, Sharing, make_plan, place_as
@@ -22,7 +23,7 @@ from planner_models.fairshare.problem.validation import find_memory_shortage
 
 PLACES: Final = frozenset({"placed", "pinned"})
 """Constraints that hold only where memory and nodes are enough for all replicas."""
-EQUAL: Final = 1e-7
+EQUAL: Final = SOLVER
 
 Previous = Decision[Sharing] | None
 """The decision in place, whose replicas are where data lies now."""

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from planner.arrays import Floats
 from planner.options import Options
+from planner.search.tolerances import ROUNDING
 from planner_models.fairshare.designs import program
 from planner_models.fairshare.plan.fair_shares import fair_share_kops, pool_level
 from planner_models.fairshare.plan.max_min import MaxMin, share_max_min
@@ -20,7 +21,7 @@ from planner_models.fairshare.plan.service import Served, split_evenly
 from planner_models.fairshare.problem.problem import SharedStore
 from planner_models.fairshare.problem.tables import add_up
 
-EQUAL: Final = 1e-9  # relative difference of shares that is rounding
+EQUAL: Final = ROUNDING  # relative difference of shares that is rounding
 Rates = TypeVar("Rates", MaxMin, program.Dominant)
 Seed = Annotated[int, Field(ge=0, description="seed of the random moves of the placement")]
 

@@ -18,6 +18,7 @@ from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.judged import judged
+from planner.search.tolerances import FEASIBILITY, ROUNDING
 from planner_models.fairshare.designs.decision import Previous, decide, start_from
 from planner_models.fairshare.designs.fair_rates import Seed, fair_load_kops, solve_given
 from planner_models.fairshare.designs.move_prices import list_items, pack, price_moves
@@ -46,8 +47,7 @@ from planner_models.fairshare.problem.validation import find_memory_shortage
 
 MOST_STEPS: Final = 20_000
 HOTTEST: Final = 12  # replicas of a node that are tried in exchanges
-ROUNDING: Final = 1e-9
-LIMIT: Final = 1e-6  # of its limit, by which a node may be above it
+LIMIT: Final = FEASIBILITY  # of its limit, by which a node may be above it
 CLOSE: Final = 0.01  # distance from the bound at which no further decision of prices is packed
 FAR: Final = 0.1  # distance at which none is started without prices
 

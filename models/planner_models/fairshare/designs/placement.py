@@ -15,6 +15,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
+from planner.search.tolerances import INTERIOR_POINT
 from planner_models.fairshare.designs.exchanges import search_exchanges
 from planner_models.fairshare.designs.placement_rules import (
     Rules,
@@ -31,7 +32,7 @@ from planner_models.fairshare.problem.problem import SharedStore
 from planner_models.fairshare.problem.tables import add_up
 from planner_models.fairshare.problem.validation import find_memory_shortage
 
-TARGET_GAP: Final = 1e-5
+TARGET_GAP: Final = INTERIOR_POINT
 MOST_EJECTIONS: Final = 100_000_000  # replicas whose ejection is tried for all that have no place
 
 

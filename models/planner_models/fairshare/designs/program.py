@@ -13,17 +13,18 @@ from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder
 from planner.errors import SolverFailure
 from planner.options import Options
+from planner.search.tolerances import ROUNDING, SOLVER
 from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops
 from planner_models.fairshare.plan.plan import Replicas
 from planner_models.fairshare.problem.problem import SharedStore
 
-TIGHT: Final = 1e-7
+TIGHT: Final = SOLVER
 """Dual price, relative to the largest, from which a tenant is at its level in every solution."""
-HELD: Final = 1e-9
+HELD: Final = ROUNDING
 """Relative amount by which a tenant that is held may fall, so that rounding leaves programs feasible."""
 
 
-SAME_SHARE: Final = 1e-9
+SAME_SHARE: Final = ROUNDING
 """Relative difference of least shares that counts as none."""
 
 

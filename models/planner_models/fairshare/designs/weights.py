@@ -15,10 +15,11 @@ import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.compiled import njit, run_small_in_python
+from planner.search.tolerances import ROUNDING
 
 UNITS: Final = 2.0**45
-FEASIBLE: Final = 1e-9
-BALANCED: Final = 1e-9
+FEASIBLE: Final = ROUNDING
+BALANCED: Final = ROUNDING
 MOST_ROUNDS: Final = 2_000
 
 

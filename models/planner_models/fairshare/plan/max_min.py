@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.search.tolerances import ROUNDING, SUM_ROUNDING
 from planner_models.fairshare.plan.fair_shares import entitlement, fill_in_order, order_by_level
 from planner_models.fairshare.plan.maximum_flow import find_flow
 from planner_models.fairshare.plan.plan import Replicas
@@ -28,8 +29,8 @@ from planner_models.fairshare.problem.tables import add_up
 RESOLUTION: Final = 2.0**50  # units of flow in all capacity together: maximum flows are of whole numbers
 UNLIMITED: Final = 1 << 53
 MOST_NUMBER: Final = 1 << 62
-FEASIBLE: Final = 1e-9  # part of the flow that may be missing: capacities are rounded to whole units
-EQUAL: Final = 1e-12  # relative difference of levels, and of rates and demands, that is rounding
+FEASIBLE: Final = ROUNDING  # part of the flow that may be missing: capacities are rounded to whole units
+EQUAL: Final = SUM_ROUNDING  # relative difference of levels, and of rates and demands, that is rounding
 
 
 class Level(NamedTuple):

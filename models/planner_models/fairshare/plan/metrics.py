@@ -9,16 +9,19 @@ import numpy as np
 from planner.arrays import Bools, Floats
 from planner.contract.metrics import Headline, less, more
 from planner.formatting import counted, few
+from planner.search.tolerances import FEASIBILITY, NEGLIGIBLE
 from planner_models.fairshare.plan.fair_shares import entitlement, fair_share_kops, pool_level
 from planner_models.fairshare.plan.plan import Replicas, Sharing, place_as, read_plan
 from planner_models.fairshare.plan.robustness import find_isolation, least_share_after_loss
 from planner_models.fairshare.problem.problem import SharedStore
 from planner_models.fairshare.problem.tables import add_up
 
-SATISFIED: Final = 1e-6  # relative to its demand: a tenant that is served less by more than this wants more
+SATISFIED: Final = (
+    FEASIBILITY  # relative to its demand: a tenant that is served less by more than this wants more
+)
 MOST_SHORT: Final = 0.999
 MAX_NAMED: Final = 6  # tenants in a sentence
-NOTHING: Final = 1e-9  # of its demand: a tenant that gets no more gets nothing
+NOTHING: Final = NEGLIGIBLE  # of its demand: a tenant that gets no more gets nothing
 PISCES: Final = "Shue, Freedman, Shaikh 2013 (Pisces)"
 
 

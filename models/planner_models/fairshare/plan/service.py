@@ -19,6 +19,7 @@ from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract.tolerances import EXACT
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import NEGLIGIBLE
 from planner_models.fairshare.plan.plan import (
     FAIR_QUEUING,
     FIRST_COME,
@@ -37,7 +38,7 @@ EARLY_SWEEPS: Final = 20  # of steps of three quarters of the distance (in logar
 LATE_SWEEPS: Final = 50  # from which on steps are a quarter, so that levels do not take turns
 LAST_SWEEPS: Final = 100  # from which on steps are a sixteenth
 UNLIMITED: Final = 1e300
-TINY_WEIGHT: Final = 1e-9  # of all weights at a station
+TINY_WEIGHT: Final = NEGLIGIBLE  # of all weights at a station
 LOWEST_WEIGHT: Final = 1e-30  # of the largest one: a user of less gets what others leave, as with this weight
 LOWEST: Final = 1e-300
 HIGHEST_PRICE: Final = 1e30

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from planner.contract.targets import Study, TargetValues
+from planner.search.tolerances import FEASIBILITY
 from planner_models.fairshare.designs import fair_rates, mechanisms, optimum
 from planner_models.fairshare.designs.formulation import formulation
 from planner_models.fairshare.designs.weights import flow_weights, swap_step, swap_weights
@@ -18,7 +19,7 @@ from planner_models.fairshare.problem.tables import add_up
 from planner_models.fairshare.published.experiments import measure as measure_run
 from planner_models.fairshare.published.experiments import slow_down
 
-TOLERANCE: Final = 1e-6
+TOLERANCE: Final = FEASIBILITY
 SHARE_TOLERANCE: Final = 0.05
 
 

@@ -26,6 +26,7 @@ from planner.bits import count_bits
 from planner.compiled import inner, kernel, run_small_in_python
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.tolerances import FEASIBILITY, SOLVER
 from planner_models.flowtables.designs.bound import find_forced, is_mixed, make_near
 from planner_models.flowtables.plan.bit_index import BLOCK, keeps_action, make_bit_index
 from planner_models.flowtables.plan.classification import classify
@@ -35,8 +36,8 @@ from planner_models.flowtables.problem.problem import FlowTables
 STARTS: Final = 2  # cubes around each header at the start
 MOST_NODES: Final = 1_000  # of branch and bound around a header
 PRICED_AT_A_TIME: Final = 100
-LEAST_PRICE: Final = 1e-7
-ENOUGH: Final = 1e-6  # of a sum of prices above 1
+LEAST_PRICE: Final = SOLVER
+ENOUGH: Final = FEASIBILITY  # of a sum of prices above 1
 ROUNDING_S: Final = 30.0
 ROUNDING_GAP: Final = 0.005
 MOST_REDUCED_COST: Final = 0.25  # of columns that the cover of whole columns may have

@@ -10,6 +10,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
 from planner.search.judged import feasible, infeasible, undecided
+from planner.search.tolerances import COARSE_GAP
 from planner_models.livevideo.designs import integer_program
 from planner_models.livevideo.plan.check import compute_delivery
 from planner_models.livevideo.plan.metrics import OBJECTIVE, measure
@@ -20,7 +21,7 @@ from planner_models.livevideo.problem.problem import LiveVideo
 from planner_models.livevideo.problem.validation import report_unreachable
 
 PINNED_TIME_LIMIT_S: Final = 30.0
-PINNED_GAP: Final = 1e-3
+PINNED_GAP: Final = COARSE_GAP
 
 ALL_GUARANTEES: Final = frozenset({"capacity", "forbidden", "pinned"})
 STALE_GUARANTEES: Final = frozenset({"forbidden", "pinned"})

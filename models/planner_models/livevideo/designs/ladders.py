@@ -23,7 +23,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible, judged
-from planner.search.tolerances import EXACT_OPTIMALITY
+from planner.search.tolerances import ROUNDING
 from planner_models.livevideo.designs import integer_program
 from planner_models.livevideo.designs.decomposition import decomposition, layered_problem
 from planner_models.livevideo.designs.decomposition.capacity_rows import CapacityRows
@@ -163,7 +163,7 @@ class _Search:
                 "max",
                 self.best_value,
                 self.bound if has_pins else None,
-                gap=max(self.gap, EXACT_OPTIMALITY),
+                gap=max(self.gap, ROUNDING),
                 metric=OBJECTIVE,
                 backend=BACKEND,
             ),

@@ -10,13 +10,14 @@ from planner.contract.design import Decision
 from planner.contract.proof import Status
 from planner.options import Options, Service
 from planner.search.deadline import Deadline
+from planner.search.tolerances import STATED_GAP
 from planner_models.livevideo.designs import integer_program, overlay_multicast, vdn
 from planner_models.livevideo.designs.decomposition import layered_problem
 from planner_models.livevideo.plan.plan import Trees
 from planner_models.livevideo.problem.adjustments import pin_everything
 from planner_models.livevideo.problem.problem import LiveVideo
 
-GAP: Final = 1e-4  # relative gap at which the search stops, unless the options have one
+GAP: Final = STATED_GAP  # relative gap at which the search stops, unless the options have one
 SEARCH_SHARE: Final = 0.5
 """Share of the time limit for the search where streams are pinned, which only a program can refuse."""
 

@@ -14,11 +14,12 @@ import numpy as np
 
 from planner.arrays import Ints
 from planner.search.deadline import Deadline
+from planner.search.tolerances import IMPROVEMENT
 from planner_models.livevideo.plan.plan import Trees, find_received, plan_rows
 from planner_models.livevideo.plan.streams import Streams
 from planner_models.livevideo.problem.problem import LiveVideo
 
-MIN_GAIN: Final = 1e-9  # of a step, as a share of the value that it serves
+MIN_GAIN: Final = IMPROVEMENT  # of a step, as a share of the value that it serves
 CHECKED: Final = 256  # requests between two looks at the clock
 
 

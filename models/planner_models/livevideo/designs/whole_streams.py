@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.search.tolerances import ROUNDING
 
 UNIT_MBPS: Final = 1e-6
 """Precision at which bitrates are compared: of bit/s; others are left as they are."""
@@ -19,7 +20,7 @@ UNIT_MBPS: Final = 1e-6
 MAX_SUMS: Final = 4_000_000
 """Sums that are enumerated up to a capacity, at most, in units of the greatest common divisor."""
 
-TOLERANCE: Final = 1e-9  # share of the capacity that rounding must not take away
+TOLERANCE: Final = ROUNDING  # share of the capacity that rounding must not take away
 
 
 def round_capacities(capacity_mbps: Floats, rate_mbps: Floats, count: Ints) -> Floats:

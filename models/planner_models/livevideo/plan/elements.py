@@ -13,6 +13,7 @@ from planner.contract.elements import Action, ElementKind, ElementReport, Fact, 
 from planner.contract.studies import Decided, Section
 from planner.formatting import amount, counted
 from planner.options import Options
+from planner.search.tolerances import IMPROVEMENT
 from planner_models.livevideo.plan.check import Delivery, compute_delivery
 from planner_models.livevideo.plan.metrics import OBJECTIVE
 from planner_models.livevideo.plan.plan import PricedDecision
@@ -20,7 +21,7 @@ from planner_models.livevideo.problem.drawing import CLUSTER, LINK, name_links
 from planner_models.livevideo.problem.problem import LiveVideo
 
 MOST_USERS: Final = 10  # rows of a table of channels
-SMALLEST_GAIN: Final = 1e-9  # relative to the service that is requested
+SMALLEST_GAIN: Final = IMPROVEMENT  # relative to the service that is requested
 
 
 def find_dual_prices(problem: LiveVideo, decided: Decided) -> Floats | None:

@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from planner.arrays import Ints
+from planner.search.tolerances import ROUNDING
 from planner_models.livevideo.plan.plan import Trees, build_plan, plan_rows
 from planner_models.livevideo.problem.problem import LiveVideo
 
-SLACK = 1e-9
+SLACK = ROUNDING
 
 
 class Streams:

@@ -22,6 +22,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import ROUNDING
 from planner_models.multicast.plan.meta_groups import Masks
 
 MAX_LISTED: Final = 1_500_000  # pairs of port set and union, of one switch
@@ -31,7 +32,6 @@ MAX_STEPS: Final = 100  # of the subgradient method
 FIRST_STEP: Final = 0.6  # of prices, in ports
 LAST_STEP: Final = 0.01
 MOST_SURPLUS: Final = 3.0  # unions that take a set too often, which lower its price in one step
-ROUNDING: Final = 1e-9  # relative
 
 
 class Switch(NamedTuple):

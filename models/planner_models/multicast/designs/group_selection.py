@@ -15,6 +15,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import ROUNDING
 from planner_models.multicast.plan.table_limits import TableLimits, admit_in_order
 
 MAX_STEPS: Final = 300
@@ -22,7 +23,6 @@ FIRST_STEP: Final = 1.0  # of the length that would close the gap
 LAST_STEP: Final = 0.02
 STEPS_WITHOUT_GAIN: Final = 8  # then steps are half as long
 PLAN_PERIOD: Final = 15  # steps from one choice to the next
-ROUNDING: Final = 1e-9  # relative
 
 
 class Selection(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.search.tolerances import ROUNDING
 from planner_models.multicast.designs.channelization.union_search import search_unions
 from planner_models.multicast.designs.partitioned import saved_mbps
 from planner_models.multicast.plan.meta_groups import Masks
@@ -29,7 +30,6 @@ STEPS_WITHOUT_GAIN: Final = 8  # after so many the step is halved
 SMOOTHING_FACTOR: Final = 0.6  # of the direction
 TARGET_FACTOR: Final = 1.002  # the target of a step, as a share of the incumbent
 FIRST_VALUE_SHARE: Final = 1e-3  # of the traffic of a switch: least value of a union in the first search
-ROUNDING: Final = 1e-9  # relative
 
 
 class EdgeSwitch(NamedTuple):

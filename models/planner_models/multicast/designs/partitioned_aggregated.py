@@ -18,6 +18,7 @@ from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.tolerances import ROUNDING
 from planner_models.multicast.designs import joint_optimum, limited_changes
 from planner_models.multicast.designs.channelization import (
     agglomerative_clustering,
@@ -58,7 +59,7 @@ from planner_models.multicast.problem.problem import LAYERS, Multicast
 MAX_ROUNDS: Final = 5  # of the search of edge switches
 MAX_PAIRS_SEARCHED: Final = 100_000  # of edge switch and group; beyond, see `search_edges`
 MAX_PAIRS_IMPROVED: Final = 5_000_000  # beyond, groups and shared entries are not searched at all
-PROVEN_GAP: Final = 1e-9
+PROVEN_GAP: Final = ROUNDING
 
 Method = Annotated[
     Literal["agglomerative", "algorithm2", "optimum"],

@@ -13,6 +13,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
 from planner.search.deadline import Deadline
+from planner.search.tolerances import ROUNDING
 from planner_models.multicast.designs.partitioned import saved_mbps, traffic_mbps
 from planner_models.multicast.plan.meta_groups import Masks
 from planner_models.multicast.plan.switch_groups import rank_keys
@@ -20,7 +21,7 @@ from planner_models.multicast.plan.table_limits import TableLimits
 from planner_models.multicast.problem.problem import Multicast
 
 MAX_PASSES: Final = 6
-TOLERANCE: Final = 1e-9  # relative, of a group's unicast traffic
+TOLERANCE: Final = ROUNDING  # relative, of a group's unicast traffic
 NO_ENTRY: Final = -1
 
 

@@ -10,13 +10,15 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
+from planner.contract.column_kinds import choice, label, number
 from planner.contract.table import Table, choice, label, number
-from planner.contract.tables import collect_tables, validate_tables
+from planner.contract.tables import Table, collect_tables, validate_tables
+from planner.search.tolerances import NEGLIGIBLE
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, MOST_MBPS, MOST_US
 from planner_models.rotors.plan.timetable import ROTATION, SCHEDULE, Timetable
 from planner_models.rotors.problem.problem import MOST_SWITCHES, RotorNetwork
 
-LEAST_RATE: Final = 1e-9
+LEAST_RATE: Final = NEGLIGIBLE
 """Rate below which traffic is rounding, as a share of the demand."""
 
 PERIOD: Final = Table(

@@ -11,13 +11,14 @@ import pandas as pd
 
 from planner.arrays import Floats, Ints
 from planner.compiled import kernel, run_small_in_python
+from planner.search.tolerances import ROUNDING
 from planner_models.circuits.problem.racks import ENDS
 from planner_models.rotors.problem.problem import RotorNetwork
 from planner_models.rotors.problem.rotation import DARK
 
 ROTATION: Final = "rotation"
 SCHEDULE: Final = "schedule"
-SAME_TIME: Final = 1e-9
+SAME_TIME: Final = ROUNDING
 """Share of the period below which two times are the same."""
 
 

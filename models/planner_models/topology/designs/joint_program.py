@@ -24,6 +24,7 @@ from planner.backends.program_builder import ProgramBuilder, Variables
 from planner.backends.solution import Solution
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.tolerances import IMPROVEMENT
 from planner_models.topology.problem.problem import Fabric, pairs_of
 
 MAX_ROUNDS: Final = 60
@@ -33,7 +34,7 @@ GAP: Final = 1e-10
 """Relative gap of value and bound at which column generation ends."""
 LEAST_SHARE: Final = 1e-10
 """Share of a demand below which a path is rounding."""
-LEAST_GAIN: Final = 1e-9
+LEAST_GAIN: Final = IMPROVEMENT
 """Share of the largest price below which a path's reduced cost is rounding."""
 INTERIOR_FROM: Final = 3_000
 """Variables from which the interior point method goes first: many optima make the simplex slow."""

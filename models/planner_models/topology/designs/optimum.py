@@ -19,6 +19,7 @@ from planner.contract.proof import Status
 from planner.contract.ranking import EQUAL as SAME_RANK
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import OPTIMALITY, STATED_GAP
 from planner_models.topology.designs.decision import decide, route, route_servable
 from planner_models.topology.designs.fixed_rules import match_demand, match_heaviest
 from planner_models.topology.designs.joint_program import (
@@ -47,7 +48,7 @@ ExactBlocks = Annotated[
         "relaxation with its bound",
     ),
 ]
-RELAXATION_GAP: Final = 1e-4
+RELAXATION_GAP: Final = STATED_GAP
 """Relative gap at which column generation of the relaxation ends, where the plan is not proven optimal."""
 EXCHANGES: Final = 30
 """Rounds of exchanges of links."""
@@ -59,7 +60,7 @@ RULES_SHARE: Final = 0.6
 """The same of the links of rules."""
 PATHS_SHARE: Final = 0.7
 """The same of the paths that the relaxation starts from."""
-EQUAL: Final = 1e-6
+EQUAL: Final = OPTIMALITY
 """Relative gap at which the search ends for many blocks."""
 
 

@@ -7,11 +7,12 @@ from typing import Final
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.search.tolerances import ROUNDING
 from planner_models.topology.plan.link_moves import LinkMoves
 from planner_models.topology.problem.problem import Fabric
 
 SCALING_ROUNDS: Final = 300
-WHOLE: Final = 1e-9
+WHOLE: Final = ROUNDING
 
 
 def fill_ports(problem: Fabric, wanted: Floats) -> Floats:

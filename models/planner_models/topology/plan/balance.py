@@ -15,6 +15,7 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import SOLVED_SHARE
 
 STAGES: Final = tuple(25.0 * 2**power for power in range(8))
 """Sharpness of the penalty, one stage after the other."""
@@ -26,7 +27,7 @@ CHECKED_PASSES: Final = 20
 """Passes after which the progress of a stage is looked at."""
 STALL: Final = 2e-5
 """Relative progress of the largest utilization below which a stage ends."""
-LEAST_SHARE: Final = 1e-6
+LEAST_SHARE: Final = SOLVED_SHARE
 """Share of a demand below which a path is left out."""
 BISECTIONS: Final = 12
 

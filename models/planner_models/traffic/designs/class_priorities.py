@@ -25,8 +25,10 @@ from planner.backends.linear_program import LinearProgram, Rows
 from planner.contract.design import Decision
 from planner.contract.proof import LevelProof, Proof, Status
 from planner.options import Options
+from planner.search import tolerances
 from planner.search.deadline import Deadline
 from planner.search.judged import undecided
+from planner.search.tolerances import OPTIMALITY, SOLVER, SUM_ROUNDING
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.flow_decision import SolvedFlows, flows_over_paths
 from planner_models.traffic.designs.link_flow_program import Objective, link_cost
@@ -52,13 +54,13 @@ Order = Annotated[
         "weight of its class; ignored: as if all had one class"
     ),
 ]
-HELD: Final = 1e-9  # relative; by so much less may later levels leave the ones before
-ROUNDING: Final = 1e-12  # of what a level offers
-WHOLE: Final = 1e-7  # of a demand; where less is missing, all is to be served
-LEAST_TOLERANCE: Final = 1e-7  # of a level's value, which the cheapest plan may miss
+HELD: Final = tolerances.ROUNDING  # relative; by so much less may later levels leave the ones before
+ROUNDING: Final = SUM_ROUNDING  # of what a level offers
+WHOLE: Final = SOLVER  # of a demand; where less is missing, all is to be served
+LEAST_TOLERANCE: Final = SOLVER  # of a level's value, which the cheapest plan may miss
 VALUE_RATIO: Final = 32.0  # of a Mbit/s of a level to one of the next, in one search for all
-LEAST_GAP: Final = 1e-12  # relative, of the sum of all values
-PROVEN: Final = 1e-6  # relative gap up to which a level counts as optimal
+LEAST_GAP: Final = SUM_ROUNDING  # relative, of the sum of all values
+PROVEN: Final = OPTIMALITY  # relative gap up to which a level counts as optimal
 ORDER_SCOPE: Final = "plans that deliver the most of higher priorities"
 
 

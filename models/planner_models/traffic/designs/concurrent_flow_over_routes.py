@@ -19,6 +19,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import undecided
+from planner.search.tolerances import SUM_ROUNDING
 from planner_models.traffic.designs import path_flow_program
 from planner_models.traffic.designs.column_generation.column_generation import MinMaxObjective
 from planner_models.traffic.designs.column_generation.decision import decide_without_demand
@@ -31,7 +32,7 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-SAME: Final = 1e-12  # relative: a remainder below it is rounding
+SAME: Final = SUM_ROUNDING  # relative: a remainder below it is rounding
 
 
 def route(

@@ -14,6 +14,7 @@ from planner.backends.linear_program import Columns, LinearProgram, Rows
 from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.tolerances import SOLVER
 from planner_models.traffic.designs.drained_elements import Drained
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan.moved_traffic import largest_flows
@@ -21,7 +22,7 @@ from planner_models.traffic.plan.plan import sent_by_demand
 from planner_models.traffic.problem.problem import Traffic
 
 MAX_COLUMNS: Final = 1_500_000  # variables of a linear program
-FIT_TOLERANCE: Final = 1e-7  # of all demand; where all but this share fits, all counts as fitting
+FIT_TOLERANCE: Final = SOLVER  # of all demand; where all but this share fits, all counts as fitting
 
 
 def is_whole(problem: Traffic, now: sp.csr_array) -> Bools:

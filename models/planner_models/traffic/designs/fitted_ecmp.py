@@ -21,6 +21,7 @@ from planner.arrays import Floats
 from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
+from planner.search.tolerances import NEGLIGIBLE, ROUNDING
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
 from planner_models.traffic.designs.next_hops import NextHops
@@ -29,8 +30,7 @@ from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 ROUNDS: Final = 2  # in which shares rise; more deliver hardly more
-MIN_SHARE: Final = 1e-9  # that a link passes of what would arrive
-ROUNDING: Final = 1e-9  # of a capacity or a bound; smaller differences are rounding
+MIN_SHARE: Final = NEGLIGIBLE  # that a link passes of what would arrive
 BACKEND: Final = "equal-cost multipath"
 
 

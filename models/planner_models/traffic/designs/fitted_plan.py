@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats, Ints
 from planner.search.deadline import Deadline
+from planner.search.tolerances import NEGLIGIBLE
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.plan.delivery import delivered_rates, surviving_flow
@@ -24,7 +25,7 @@ from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
 
 FILL_S: Final = 0.5  # most seconds for filling residual capacity
-MIN_RESIDUAL: Final = 1e-9  # of a capacity; less is rounding
+MIN_RESIDUAL: Final = NEGLIGIBLE  # of a capacity; less is rounding
 MAX_FLOWS: Final = 2_000_000  # rows of a plan up to which it is reduced and filled
 
 

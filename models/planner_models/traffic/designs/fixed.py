@@ -14,6 +14,7 @@ from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
 from planner.search.judged import feasible
+from planner.search.tolerances import NEGLIGIBLE
 from planner_models.traffic.designs import ecmp
 from planner_models.traffic.designs.routable import shed_unreachable
 from planner_models.traffic.plan import plan as routing
@@ -23,7 +24,7 @@ from planner_models.traffic.plan.moved_traffic import share_flows
 from planner_models.traffic.plan.plan import Routing, sent_by_demand
 from planner_models.traffic.problem.problem import Traffic
 
-LEAST_SHARE: Final = 1e-9  # of a demand; a smaller part of it is not sent
+LEAST_SHARE: Final = NEGLIGIBLE  # of a demand; a smaller part of it is not sent
 
 Present = Annotated[
     Path | None,

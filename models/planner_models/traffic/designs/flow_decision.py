@@ -13,6 +13,7 @@ from planner.arrays import Floats, Ints
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.options import Options
+from planner.search.tolerances import OPTIMALITY, ROUNDING
 from planner_models.traffic.designs.link_flow_program import Objective, link_cost
 from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
 from planner_models.traffic.plan import plan as routing
@@ -20,10 +21,9 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-OPTIMALITY_GAP: Final = 1e-6  # relative, where options give none
+OPTIMALITY_GAP: Final = OPTIMALITY  # relative, where options give none
 ALL_SERVED: Final = "plans that serve all demand that has a path"
 """The scope of a bound on the utilization."""
-ROUNDING: Final = 1e-9  # relative difference of objective and bound that may be rounding
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
+from planner.search.tolerances import INTERIOR_POINT, OPTIMALITY
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.routable import shed_unreachable
@@ -30,8 +31,8 @@ Goal = Literal["utilization", "congestion"]
 SLOPES: Final = np.array([1.0, 3.0, 10.0, 70.0, 500.0, 5000.0])  # of the congestion cost, by capacity
 BREAKPOINTS: Final = np.array([0.0, 1 / 3, 2 / 3, 0.9, 1.0, 1.1])  # utilization from which each slope holds
 BOUND_TIME_SHARE: Final = 0.25  # of the time limit, at most, for the bound
-BOUND_GAP: Final = 1e-5  # of the bound and the least utilization of all routings
-OPTIMALITY_GAP: Final = 1e-6
+BOUND_GAP: Final = INTERIOR_POINT  # of the bound and the least utilization of all routings
+OPTIMALITY_GAP: Final = OPTIMALITY
 EVALUATIONS_PER_BATCH: Final = 500  # between two checks of the time limit
 MIN_STALL_LIMIT: Final = 300  # evaluations without progress before a perturbation, at least
 STALL_LIMIT_PER_LINK: Final = 10

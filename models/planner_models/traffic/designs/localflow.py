@@ -12,6 +12,7 @@ from pydantic import Field
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract.design import Decision
+from planner.search.tolerances import FEASIBILITY, ROUNDING
 from planner.sums import add_up
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.next_hops import NextHops, enlarge
@@ -41,8 +42,8 @@ RoundCount = Annotated[
 ]
 Seed = Annotated[int, Field(ge=0, description="of the tie-breaks between equally loaded links")]
 
-RATE_TOLERANCE: Final = 1e-6  # of a demand's rate; rates that change by less have converged
-BIN_TOLERANCE: Final = 1e-9  # of a bin; a flow fits that is too large by less
+RATE_TOLERANCE: Final = FEASIBILITY  # of a demand's rate; rates that change by less have converged
+BIN_TOLERANCE: Final = ROUNDING  # of a bin; a flow fits that is too large by less
 
 
 @shed_unreachable_by_demand

@@ -17,6 +17,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged, optimal
+from planner.search.tolerances import OPTIMALITY
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.path_flows.max_min import Level, MaxMinFlow
 from planner_models.traffic.designs.path_flows.path_flow_plan import make_plan
@@ -26,7 +27,7 @@ from planner_models.traffic.plan.plan import Routing, routing_by_target
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-DEFAULT_GAP: Final = 1e-6  # relative, of every level, where options give none
+DEFAULT_GAP: Final = OPTIMALITY  # relative, of every level, where options give none
 PLAN_S_PER_DEMAND: Final = (
     6e-6  # of the time limit, reserved to fill main paths and for the tables of the plan
 )

@@ -15,6 +15,7 @@ from planner.compiled import njit
 from planner.contract.design import Decision
 from planner.errors import InputError
 from planner.search.judged import feasible
+from planner.search.tolerances import INTERIOR_POINT
 from planner_models.traffic.designs import next_hops
 from planner_models.traffic.designs.path_assignment import AssignedPaths, find_assignable
 from planner_models.traffic.designs.path_flow_program import CandidatePaths, route_table
@@ -38,7 +39,7 @@ Seed = Annotated[int, Field(ge=0, description="of the hash that assigns each sub
 
 log = logging.getLogger(__name__)
 
-DEFAULT_GAP: Final = 1e-5  # of the coupled optimum: mean utility per demand
+DEFAULT_GAP: Final = INTERIOR_POINT  # of the coupled optimum: mean utility per demand
 MAX_ITERATIONS: Final = 100_000
 
 

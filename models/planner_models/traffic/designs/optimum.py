@@ -15,6 +15,7 @@ from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options, Service
 from planner.search.deadline import Deadline
+from planner.search.tolerances import SOLVER
 from planner_models.traffic.designs import (
     class_priorities,
     fitted_ecmp,
@@ -45,7 +46,7 @@ from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.route_limits import RouteLimits
 
-LEAST_TOLERANCE: Final = 1e-7  # of the most traffic, which the cheapest plan may deliver less
+LEAST_TOLERANCE: Final = SOLVER  # of the most traffic, which the cheapest plan may deliver less
 
 ObjectiveChoice = Annotated[
     Objective,

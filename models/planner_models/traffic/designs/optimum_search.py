@@ -16,6 +16,7 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import of_solution
+from planner.search.tolerances import FEASIBILITY
 from planner_models.traffic.designs import link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation import column_generation
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
@@ -58,7 +59,7 @@ SEARCH_S_PER_DEMAND: Final = (
     5e-6  # CPU seconds until the first routes and plan of a large search, as measured
 )
 MIN_MAX_S_PER_DEMAND: Final = 2.5e-6  # the same for the concurrent flow and the utilization
-FIT_TOLERANCE: Final = 1e-6  # of the demands; where all but this share fits, all counts as fitting
+FIT_TOLERANCE: Final = FEASIBILITY  # of the demands; where all but this share fits, all counts as fitting
 
 Method = Annotated[
     Literal["auto", "lp", "columns"],

@@ -25,6 +25,7 @@ from planner.contract.studies import Section
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.tolerances import NEGLIGIBLE, OPTIMALITY
 from planner_models.traffic.designs import optimum, optimum_search
 from planner_models.traffic.designs.path_flows import total_flow
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
@@ -42,8 +43,8 @@ from planner_models.traffic.problem.failures import remove_failed
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-GAP: Final = 1e-6  # of all offered traffic, within which a plan is optimal
-SMALLEST: Final = 1e-9  # of a link's capacity or a demand's rate: less is none
+GAP: Final = OPTIMALITY  # of all offered traffic, within which a plan is optimal
+SMALLEST: Final = NEGLIGIBLE  # of a link's capacity or a demand's rate: less is none
 
 
 @run_small_in_python(max_elements=1_000)

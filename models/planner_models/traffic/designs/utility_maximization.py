@@ -21,6 +21,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline, Stopwatch
 from planner.search.judged import judged, optimal, undecided
+from planner.search.tolerances import STATED_GAP
 from planner_models.traffic.designs import fitted_ecmp, link_flow_program, path_flow_program
 from planner_models.traffic.designs.column_generation.decision import refuse_solver_options
 from planner_models.traffic.designs.fitted_plan import fit_plan
@@ -38,7 +39,7 @@ from planner_models.traffic.problem.problem import Traffic
 
 Fairness = Literal["proportional", "max-min"]
 
-DEFAULT_GAP: Final = 1e-4  # relative, where options give none
+DEFAULT_GAP: Final = STATED_GAP  # relative, where options give none
 LEAST_SHARE: Final = 1e-300  # whose logarithm is finite
 MAX_ROUNDS: Final = 300  # each round adds tangents, and routes where they are found as needed
 TANGENT_ERROR: Final = 0.1  # of the gap: a demand whose tangents are nearer to its utility gets no more

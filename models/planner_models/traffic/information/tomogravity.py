@@ -29,13 +29,14 @@ from planner.contract.table import Table, label, number
 from planner.contract.tables import report_unknown_names, row_name
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
+from planner.search.tolerances import ROUNDING
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.schema import LEAST_MBPS, LINKS, MOST_MBPS, NODES
 
 MAX_SWEEPS: Final = 2_000
-TOLERANCE: Final = 1e-9  # relative, of loads and totals that the estimate makes
+TOLERANCE: Final = ROUNDING  # relative, of loads and totals that the estimate makes
 MAX_PAIRS: Final = 200_000  # of nodes in a network whose demands are estimated
 
 LOADS: Final = Table(

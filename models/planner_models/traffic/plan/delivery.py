@@ -26,13 +26,14 @@ import scipy.sparse as sp
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.tolerances import exceeds
 from planner.errors import SolverFailure
+from planner.search.tolerances import SUM_ROUNDING
 from planner_models.networks.classes import share_by_class
 from planner_models.traffic.plan import cycle_removal, hop_sums, split_ratios
 from planner_models.traffic.plan.verified_flow import VerifiedFlow
 from planner_models.traffic.problem.indexing import index_distinct, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-PRECISION: Final = 1e-12  # of the logarithm of the share that a link passes
+PRECISION: Final = SUM_ROUNDING  # of the logarithm of the share that a link passes
 SMALLEST_REST: Final = 1e-16  # of all traffic; less than this still on its way has arrived
 PLAIN_STEPS: Final = 8  # of the fixed point, before they are accelerated; exact where no links form a cycle
 MEMORY: Final = 8  # past steps that the acceleration combines

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints32
 from planner.errors import InputError
+from planner.search.tolerances import SUM_ROUNDING
 from planner_models.traffic.plan import classes, cycle_removal
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
@@ -18,7 +19,7 @@ from planner_models.traffic.plan.split_ratios import compute_ratios
 from planner_models.traffic.plan.verified_flow import verify_flow
 from planner_models.traffic.problem.problem import Traffic
 
-MIN_SHARE = 1e-12  # of a demand; a smaller rest makes no path of its own
+MIN_SHARE = SUM_ROUNDING  # of a demand; a smaller rest makes no path of its own
 
 By = Literal["auto", "target", "pair"]
 

@@ -29,6 +29,7 @@ from planner.arrays import Bools, Floats, Ints
 from planner.compiled import njit, run_small_in_python
 from planner.contract.tolerances import exceeds
 from planner.options import Restoration
+from planner.search.tolerances import NEGLIGIBLE
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan.delivery import delivered_rates
 from planner_models.traffic.plan.failed_links import survive
@@ -42,7 +43,7 @@ from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.problem import Traffic
 
 MAX_ENTRIES: Final = 4_000_000  # of routes times failures, which are simulated at a time
-SMALLEST_FLOW: Final = 1e-9  # of a demand; smaller parts of a flow are no path
+SMALLEST_FLOW: Final = NEGLIGIBLE  # of a demand; smaller parts of a flow are no path
 
 
 class Aftermath(NamedTuple):

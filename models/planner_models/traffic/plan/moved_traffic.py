@@ -21,6 +21,7 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats
 from planner.compiled import njit, run_small_in_python
+from planner.search.tolerances import SOLVER
 from planner_models.traffic.plan import cycle_removal, split_ratios
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
@@ -29,7 +30,7 @@ from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.route_limits import RouteLimits
 
 MAX_ENTRIES: Final = 20_000_000  # of the flow of each demand on each link; larger plans are not compared
-SMALLEST_MOVE: Final = 1e-7  # of a demand; less is rounding
+SMALLEST_MOVE: Final = SOLVER  # of a demand; less is rounding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -21,11 +21,12 @@ from planner.contract.studies import Decided
 from planner.contract.what_if import Change, Reoptimization, Trial
 from planner.errors import PlannerError, SolverFailure
 from planner.options import Options
+from planner.search.tolerances import ROUNDING
 from planner_models.traffic.plan.metrics import METRICS, measure
 from planner_models.traffic.problem.problem import Traffic
 
 GAIN_TOLERANCE: Final = 3e-6  # relative; smaller gains are none: designs stop at gaps of 1e-6
-ZERO_TOLERANCE: Final = 1e-9  # an objective this near to 0 is 0
+ZERO_TOLERANCE: Final = ROUNDING  # an objective this near to 0 is 0
 MAX_VARIABLES: Final = 1_000_000  # about; designs with larger programs run again instead
 
 

@@ -19,14 +19,15 @@ from planner.backends.linear_program import LinearProgram, Rows
 from planner.contract.proof import Status
 from planner.errors import SolverFailure
 from planner.options import Options
+from planner.search.tolerances import FEASIBILITY, ROUNDING
 from planner_models.traffic.plan.classes import divide_served
 from planner_models.traffic.plan.listed_routes import links_of_routes, list_routes
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-NONE_LEFT_OUT: Final = 1e-9  # of a pair's rate: less is rounding of the solver
-UNSEEN: Final = 1e-6  # of the largest capacity: the solver, exact to 1e-7, may leave smaller rates out
+NONE_LEFT_OUT: Final = ROUNDING  # of a pair's rate: less is rounding of the solver
+UNSEEN: Final = FEASIBILITY  # of the largest capacity: the solver, exact to 1e-7, may leave smaller rates out
 
 
 def make_rerouting(problem: Traffic, plan: Routing, rate_mbps: Floats) -> Rerouting | ReroutingOverRoutes:

@@ -15,6 +15,7 @@ from planner.arrays import Floats, Ints
 from planner.contract.table import Table, label, number
 from planner.contract.tables import abbreviate
 from planner.errors import PlanRejected
+from planner.search.tolerances import FEASIBILITY
 from planner_models.traffic.plan import split_ratios
 from planner_models.traffic.problem.problem import Traffic
 
@@ -30,7 +31,7 @@ SEGMENTS: Final = Table(
     },
     may_be_empty=True,
 )
-SHARE_TOLERANCE: Final = 1e-6  # of the sum of a demand's shares
+SHARE_TOLERANCE: Final = FEASIBILITY  # of the sum of a demand's shares
 
 
 def read_segments(

@@ -8,12 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints
+from planner.search.tolerances import NEGLIGIBLE, ROUNDING
 from planner_models.traffic.plan.cycle_removal import cyclic_entries, remove_cycles
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-WEIGHT_TOLERANCE: Final = 1e-9  # relative; paths whose weights differ by less are equally short
-NOISE: Final = 1e-9  # of the largest flow to a target; smaller flows of a solver are rounding
+WEIGHT_TOLERANCE: Final = ROUNDING  # relative; paths whose weights differ by less are equally short
+NOISE: Final = NEGLIGIBLE  # of the largest flow to a target; smaller flows of a solver are rounding
 MAX_HOPS: Final = 20_000  # ratios with cycles need many hops until all traffic has arrived
 MIN_SHARE: Final = 1e-15  # of a demand's rate; ratios with cycles send ever smaller rests around
 

@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from planner.arrays import Bools, Floats, Ints
+from planner.search.tolerances import ROUNDING
 from planner_models.traffic.problem.problem import Traffic
 
-LATENCY_TOLERANCE = 1e-9  # relative; a route may be longer than its limit by rounding
+LATENCY_TOLERANCE = ROUNDING  # relative; a route may be longer than its limit by rounding
 
 Sequences = tuple[tuple[int, ...], ...]
 """Lists of nodes that a route passes one after another."""

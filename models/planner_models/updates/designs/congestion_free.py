@@ -23,6 +23,7 @@ from planner.backends.program_builder import Expression, ProgramBuilder
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.tolerances import SOLVED_SHARE
 from planner_models.updates.designs.decision import decide
 from planner_models.updates.designs.two_phase import CONSISTENT, DrainS, drain_time_s, phases
 from planner_models.updates.plan.plan import Step, UpdatePlan
@@ -33,7 +34,7 @@ SCOPE: Final = "shares of the present and the next path of each class, without i
 GROWING_SCOPE: Final = "shares of the next path that only grow"
 MOST_COLUMNS: Final = 60_000  # of the program in which shares may also fall; larger ones let them only grow
 DEFAULT_TIME_LIMIT_S: Final = 60.0
-LEAST_SHARE: Final = 1e-6
+LEAST_SHARE: Final = SOLVED_SHARE
 
 MostMoves = Annotated[
     int, Field(ge=1, le=50, description="most steps in which shares move; with too few, links are overloaded")

@@ -12,10 +12,11 @@ from pydantic import Field
 
 from planner.errors import InputError
 from planner.io.table_files import find_tables, read_tables
+from planner.search.tolerances import SOLVED_SHARE
 from planner_models.traffic.plan.schema import FLOWS, LINKS
 from planner_models.updates.problem.problem import Update
 
-LEAST_SHARE = 1e-6  # of a switch's packets; less is rounding
+LEAST_SHARE = SOLVED_SHARE  # of a switch's packets; less is rounding
 PLAN = "plan"
 
 

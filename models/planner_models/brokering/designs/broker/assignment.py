@@ -21,6 +21,7 @@ from planner.formatting import counted
 from planner.options import Options, Service
 from planner.search.deadline import Deadline
 from planner.search.judged import feasible, infeasible, of_solution, undecided
+from planner.search.tolerances import STATED_GAP
 from planner_models.brokering.designs.broker import knapsack_bound, knapsack_search, rounding
 from planner_models.brokering.plan import billing, plan
 from planner_models.brokering.plan.metrics import measure
@@ -41,7 +42,7 @@ Method = Annotated[
         "auto: flow, then exact where that is small and its gap too large"
     ),
 ]
-DEFAULT_GAP: Final = 1e-4  # relative; optimal where the options do not say
+DEFAULT_GAP: Final = STATED_GAP  # relative; optimal where the options do not say
 DEFAULT_TIME_LIMIT_S: Final = 20.0  # of the local search
 BOUND_SHARE: Final = 0.3  # of the time left, that tightening the bound may take
 MAX_EXACT_VARIABLES: Final = 20_000  # up to which "auto" also solves the integer program

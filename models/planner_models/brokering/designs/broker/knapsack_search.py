@@ -17,11 +17,12 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
 from planner.search.deadline import Deadline
+from planner.search.tolerances import IMPROVEMENT
 from planner_models.brokering.designs.broker.knapsack_bound import MAX_UNITS, solve_knapsack
 from planner_models.brokering.designs.broker.rounding import State, move_clients, total_cost
 from planner_models.brokering.plan.transportation import TransportationProblem, common_unit_mbps
 
-MIN_GAIN: Final = 1e-9  # relative to the mean cost of a client; less may be rounding
+MIN_GAIN: Final = IMPROVEMENT  # relative to the mean cost of a client; less may be rounding
 CANDIDATE_SHARE: Final = 0.06  # of all pairs of group and cluster, by reduced cost
 MAX_UNITS_PER_ROUND: Final = 1500  # of capacity; larger clusters gain little
 MAX_COMMON_UNITS: Final = 20_000  # of all bitrates, of the median full cluster; else units are larger

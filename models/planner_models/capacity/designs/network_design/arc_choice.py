@@ -7,6 +7,7 @@ those that it does not miss several times sooner.
 
 from __future__ import annotations
 
+from planner.search.tolerances import NEGLIGIBLE
 from planner_models.capacity.designs.network_design.feasibility import Feasibility
 from planner_models.capacity.designs.network_design.incumbent import Plan
 from planner_models.capacity.designs.network_design.network import Bools, Floats
@@ -14,7 +15,7 @@ from planner_models.capacity.designs.network_design.network import Bools, Floats
 MAX_DETOUR = 1.5
 """Most detour of a path over an arc, in lengths of mean links."""
 
-LEAST_FLOW = 1e-9
+LEAST_FLOW = NEGLIGIBLE
 
 
 class ArcChoice:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.search.tolerances import FEASIBILITY
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.master import Master
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
@@ -29,7 +30,7 @@ TIGHT = 0.1
 RANDOM_FRACTIONS = 0.3
 """Share of searches for sets that need any fraction of a module, not one that modules have."""
 
-SMALL_FRACTION = 1e-6
+SMALL_FRACTION = FEASIBILITY
 """Fraction of a module that counts as a whole one in searches where all modules have whole sizes."""
 
 MAX_SETS = 60

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from planner.search.tolerances import FEASIBILITY
 from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
 from planner_models.capacity.designs.network_design.incumbent import Incumbent
 from planner_models.capacity.designs.network_design.instance import Instance, Shortage
@@ -18,7 +19,7 @@ from planner_models.capacity.designs.network_design.overload_program import Over
 from planner_models.capacity.designs.network_design.rounding import round_row
 from planner_models.capacity.designs.network_design.states import States
 
-OVERLOAD_TOLERANCE = 1e-6
+OVERLOAD_TOLERANCE = FEASIBILITY
 """Overload of all links together, relative to all traffic, up to which capacities carry it."""
 
 MAX_VIOLATED_STATES = 6

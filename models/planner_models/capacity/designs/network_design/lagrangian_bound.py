@@ -25,6 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.search.deadline import Deadline, Stopwatch
+from planner.search.tolerances import ROUNDING
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.link_programs import (
     Links,
@@ -47,7 +48,7 @@ ROW_STEP_SIZE = 0.01
 FIRST_DECAY, SECOND_DECAY = 0.9, 0.999
 """Shares of the past in the averages of subgradients and of their squares."""
 
-SAFETY = 1e-9
+SAFETY = ROUNDING
 """Rounding of the sums of a bound, relative to it."""
 
 

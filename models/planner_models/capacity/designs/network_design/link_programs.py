@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.compiled import njit, run_small_in_python
+from planner.search.tolerances import SUM_ROUNDING
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Ints
 
@@ -16,7 +17,7 @@ MAX_STEPS = 300
 DECREASE = 0.8
 """Of the capacity up to which combinations are counted, until they are few enough."""
 
-LEAST_GAIN = 1e-12
+LEAST_GAIN = SUM_ROUNDING
 
 MOST_INSERTED = 24
 """Gains in one bucket up to which they are sorted by insertion."""

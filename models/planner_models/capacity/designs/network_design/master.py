@@ -16,13 +16,14 @@ import scipy.sparse as sp
 
 from planner import clock
 from planner.search.deadline import Deadline, Stopwatch
+from planner.search.tolerances import FEASIBILITY
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.network import Bools, Floats, Network
 
 NEAR_ROWS = 1.0
 """Slack of a separated row in the linear relaxation, in modules, up to which branch and bound takes it."""
 
-VIOLATION = 1e-6
+VIOLATION = FEASIBILITY
 
 CUT_OFF = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kObjectiveBound)
 """Ends of a search with a cutoff that found no point below it: there is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from planner.search.tolerances import FEASIBILITY
 from planner_models.capacity.designs.network_design.lagrangian_bound import LagrangianBound
 from planner_models.capacity.designs.network_design.network import Bools, Floats
 from planner_models.capacity.designs.network_design.relaxation import Relaxation
@@ -35,7 +36,7 @@ LAGRANGIAN_LEAST_LEFT_S = 20.0
 MAX_MULTIPLIERS = 5_000_000
 """Potentials of demands at nodes up to which flow conservation is relaxed; memory is a few times as much."""
 
-NEARLY_TIGHT = 1e-6
+NEARLY_TIGHT = FEASIBILITY
 """Slack, in modules, up to which a row of the linear relaxation gets a multiplier."""
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from planner.search.tolerances import SOLVER
 from planner_models.capacity.designs.network_design.network import Floats
 
-TOLERANCE = 1e-7
+TOLERANCE = SOLVER
 """Distance from a whole number below which a right-hand side counts as one, relative to it."""
 
 MAX_DIVISORS = 8

@@ -27,7 +27,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
-from planner.search.tolerances import EXACT_OPTIMALITY
+from planner.search.tolerances import COARSE_GAP, ROUNDING
 from planner_models.livevideo.designs import integer_program
 from planner_models.livevideo.designs.admission import admit_pinned
 from planner_models.livevideo.designs.decomposition import layered_problem
@@ -45,7 +45,7 @@ from planner_models.livevideo.problem.problem import LiveVideo
 
 BACKEND: Final = "decomposition"
 TIME_LIMIT_S: Final = 60.0
-GAP: Final = 1e-3
+GAP: Final = COARSE_GAP
 THREADS: Final = 2
 
 QUICK: Final = Effort(6, 1)  # for trees in the first passes, which only move prices
@@ -422,7 +422,7 @@ class _Search:
                 "max",
                 objective,
                 self.bound if has_all_pins else None,
-                gap=max(self.gap, EXACT_OPTIMALITY),
+                gap=max(self.gap, ROUNDING),
                 metric=OBJECTIVE,
                 backend=BACKEND,
             ),

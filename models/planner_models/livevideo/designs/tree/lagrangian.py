@@ -16,6 +16,7 @@ import numba as nb
 import numpy as np
 
 from planner.arrays import Floats, Ints
+from planner.search.tolerances import STATED_GAP
 from planner_models.livevideo.designs.tree import local_network as at
 from planner_models.livevideo.designs.tree.indirect_call import caller_of, inner_kernel
 from planner_models.livevideo.designs.tree.local_network import EPS, LocalNetwork
@@ -23,7 +24,7 @@ from planner_models.livevideo.designs.tree.local_search import call, open_reflec
 
 COLD_START_STEPS: Final = 200  # subgradient steps at the root, at least, where no dual values are known
 MIN_NODE_STEPS: Final = 12  # subgradient steps at a node below the root, at least
-BOUND_TOLERANCE: Final = 1e-4  # gap at which a search stops, as a share of an object's value
+BOUND_TOLERANCE: Final = STATED_GAP  # gap at which a search stops, as a share of an object's value
 DEFLECTION_FACTOR: Final = 0.7  # weight of the last direction in the next
 STALL_LIMIT: Final = 8  # steps without a better bound after which steps are scaled by STEP_REDUCTION
 STEP_REDUCTION: Final = 0.6

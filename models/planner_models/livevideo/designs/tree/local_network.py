@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints
+from planner.search.tolerances import ROUNDING
 from planner_models.livevideo.designs.tree.indirect_call import inner_kernel
 
 MAX_EXACT_REQUESTS: Final = 6
@@ -20,7 +21,9 @@ MAX_EXACT_REQUESTS: Final = 6
 MAX_NODES: Final = 256  # nodes of a branch and bound over reflectors, at most
 EPS: Final = 1e-11
 
-CAPACITY_TOLERANCE: Final = 1e-9  # share of a bitrate by which the residual capacity of a link may fall short
+CAPACITY_TOLERANCE: Final = (
+    ROUNDING  # share of a bitrate by which the residual capacity of a link may fall short
+)
 
 
 class PerLayer(NamedTuple):

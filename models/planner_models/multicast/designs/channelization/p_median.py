@@ -25,6 +25,7 @@ from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.tolerances import ROUNDING
 from planner_models.multicast.designs.channelization import agglomerative_clustering, local_search
 from planner_models.multicast.designs.channelization.union_search import search_unions
 from planner_models.multicast.plan.meta_groups import Masks, distinct_sets, extra_mbps_bound
@@ -33,7 +34,7 @@ MAX_NODES: Final = 4_000_000  # of a search for unions at one price vector; beyo
 MAX_UNIONS_MODELLED: Final = 6_000  # in the exact model
 FEW_PORT_SETS: Final = 12  # all unions of so few sets fit the model
 MAX_STEPS: Final = 600  # of the subgradient method
-GAP_TOLERANCE: Final = 1e-9  # relative
+GAP_TOLERANCE: Final = ROUNDING  # relative
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

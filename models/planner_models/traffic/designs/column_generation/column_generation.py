@@ -36,6 +36,7 @@ from planner.contract.design import Decision
 from planner.contract.progress import report
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline, Stopwatch
+from planner.search.tolerances import NEGLIGIBLE, OPTIMALITY, SOLVED_SHARE
 from planner.threads import limit_blas
 from planner_models.traffic.designs.column_generation import (
     coordinate_descent,
@@ -63,7 +64,7 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-DEFAULT_GAP: Final = 1e-6  # relative, where options give none
+DEFAULT_GAP: Final = OPTIMALITY  # relative, where options give none
 PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan
 
 PAIRS_PER_ROOT_LIMIT: Final = 16  # up to so many on average, gradient projection runs first
@@ -81,8 +82,8 @@ INITIAL_ROW_UTILIZATION: Final = 0.85  # of the largest: links above it are the 
 ROW_TOLERANCE: Final = 0.02  # links this close to the master's utilization, or above it, become rows
 MAX_PRICE_SMOOTHING: Final = 0.02  # largest share of the present load's prices in those for new trees
 REDUCED_COST_LIMIT: Final = 0.05  # of the mean dual value of a root: unused columns above it are removed
-MIN_WEIGHT: Final = 1e-6  # of a column that counts as used
-DROPPED_WEIGHT: Final = 1e-9  # weights of the incumbent up to this are set to 0
+MIN_WEIGHT: Final = SOLVED_SHARE  # of a column that counts as used
+DROPPED_WEIGHT: Final = NEGLIGIBLE  # weights of the incumbent up to this are set to 0
 ROOTS_PER_BATCH: Final = 64  # between two checks of the time limit
 
 MinMaxObjective = Annotated[

@@ -12,13 +12,14 @@ from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
 from planner.search.judged import optimal, undecided
+from planner.search.tolerances import ROUNDING
 from planner_models.traffic.designs.column_generation.reduced_problem import FlowSplit, ReducedProblem
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
 from planner_models.traffic.plan import plan as routing
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
-MIN_GAP: Final = 1e-9  # relative; smaller differences may be rounding
+MIN_GAP: Final = ROUNDING  # relative; smaller differences may be rounding
 
 
 def make_decision(

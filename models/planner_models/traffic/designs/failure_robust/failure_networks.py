@@ -23,6 +23,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from planner.arrays import Bools, Floats
+from planner.search.tolerances import IMPROVEMENT, ROUNDING
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
 from planner_models.traffic.designs.path_flows.path_pool import order_demands
@@ -35,8 +36,8 @@ from planner_models.traffic.problem.route_limits import RouteLimits
 
 MAX_PRICINGS: Final = 50  # of one answer
 DEEP_CUT: Final = 0.5  # of what does not fit: a cut that is violated by as much needs no further routes
-NEW_ROUTE: Final = 1e-9  # by so much a new route must be shorter than the known ones
-NO_LOSS: Final = 1e-9  # of all traffic: a failure that loses less loses nothing
+NEW_ROUTE: Final = IMPROVEMENT  # by so much a new route must be shorter than the known ones
+NO_LOSS: Final = ROUNDING  # of all traffic: a failure that loses less loses nothing
 
 
 class Answer(NamedTuple):

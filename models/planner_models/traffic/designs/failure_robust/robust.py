@@ -28,6 +28,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import optimal, undecided
+from planner.search.tolerances import NEGLIGIBLE
 from planner_models.traffic.designs import class_priorities, optimum, path_flow_program, path_search
 from planner_models.traffic.designs.class_priorities import ORDER_SCOPE, Level
 from planner_models.traffic.designs.column_generation.decision import (
@@ -68,7 +69,7 @@ from planner_models.traffic.problem.route_limits import RouteLimits
 
 BACKEND: Final = "cutting planes over failures"
 SCOPE: Final = "plans whose traffic survives every failure of the set that leaves it a path"
-LEAST_TRAFFIC: Final = 1e-9  # of a demand: less, admitted or on a route, is rounding
+LEAST_TRAFFIC: Final = NEGLIGIBLE  # of a demand: less, admitted or on a route, is rounding
 
 AdmissionObjective = Annotated[
     Literal["delivered", "concurrent"],

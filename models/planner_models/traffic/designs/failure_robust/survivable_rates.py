@@ -29,14 +29,15 @@ from planner.contract.progress import report
 from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import NEGLIGIBLE, OPTIMALITY, SOLVER
 from planner_models.traffic.designs.class_priorities import HELD
 from planner_models.traffic.designs.failure_robust.failure_networks import NO_LOSS, Answer, FailureNetwork
 
-DEFAULT_GAP: Final = 1e-6  # relative, where options give none
+DEFAULT_GAP: Final = OPTIMALITY  # relative, where options give none
 MAX_ROUNDS: Final = 1_000
 MAX_STEPS: Final = 100  # of the common share in one failure
-SMALLEST_RATE: Final = 1e-9  # of a demand; less that fits is rounding
-LEAST_RATE: Final = 1e-7  # of a demand, asked for besides, so that every demand has a coefficient in cuts
+SMALLEST_RATE: Final = NEGLIGIBLE  # of a demand; less that fits is rounding
+LEAST_RATE: Final = SOLVER  # of a demand, asked for besides, so that every demand has a coefficient in cuts
 FIT_SHARE: Final = 0.3  # of the gap: rates that lose no more in the failures asked first are fitted into all
 ACTIVE_ROUNDS: Final = 3  # after its last cut, in which a failure is asked before the others
 

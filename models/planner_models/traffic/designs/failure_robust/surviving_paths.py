@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from planner.arrays import Bools, Floats, Ints
+from planner.search.tolerances import NEGLIGIBLE
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.path_search import PathChoice
 from planner_models.traffic.designs.restricted_routes.candidates import find_candidates
@@ -18,7 +19,7 @@ from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.route_limits import RouteLimits
 
 DEFAULT_PATHS: Final = 4
-LEAST_RESERVED: Final = 1e-9  # of a demand
+LEAST_RESERVED: Final = NEGLIGIBLE  # of a demand
 MAX_PATHS: Final = 62  # of a demand; sets of them are bits of an integer
 
 TunnelCount = Annotated[

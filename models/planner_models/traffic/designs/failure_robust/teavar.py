@@ -35,6 +35,7 @@ from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import of_solution, optimal
+from planner.search.tolerances import ROUNDING, SOLVER
 from planner_models.traffic.designs.failure_robust.plans import (
     add_guarantees,
     plan_reservations,
@@ -55,8 +56,7 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.failure_sets import FailureSet, FailuresParameter, build_failure_set
 from planner_models.traffic.problem.problem import Traffic
 
-RISK_TOLERANCE: Final = 1e-7  # by which the second program may exceed the least risk
-ROUNDING: Final = 1e-9  # of a probability
+RISK_TOLERANCE: Final = SOLVER  # by which the second program may exceed the least risk
 
 Availability = Annotated[
     float,

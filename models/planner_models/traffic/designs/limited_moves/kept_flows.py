@@ -19,11 +19,12 @@ import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
+from planner.search.tolerances import SUM_ROUNDING
 from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-LEAST_AMOUNT: Final = 1e-12  # of a demand's present flow; less on a path is rounding
+LEAST_AMOUNT: Final = SUM_ROUNDING  # of a demand's present flow; less on a path is rounding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

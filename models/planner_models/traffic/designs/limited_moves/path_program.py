@@ -22,7 +22,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Bools, Floats, Ints, Ints32
+from planner.search import tolerances
 from planner.search.deadline import Deadline
+from planner.search.tolerances import IMPROVEMENT, NEGLIGIBLE, SOLVER
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.limited_moves.kept_flows import CheapestWays
@@ -43,11 +45,13 @@ from planner_models.traffic.problem.route_limits import RouteLimits
 DEFAULT_GAP: Final = 2e-7  # relative, where options give none
 MAX_ROUNDS: Final = 500
 LEAST_MOVED: Final = 1e-10  # of the traffic that can stay
-LEAST_SHARE: Final = 1e-9  # of a demand; less on a present path is routed anew
-REDUCED_COST: Final = 1e-9  # relative, by which a new path must be shorter
-ROUNDING: Final = 1e-7  # of a demand
-HELD: Final = 1e-9  # of what is offered, by which later levels may leave more out
-SAME_LIMIT: Final = 1e-9  # relative change of the limit of moved traffic that needs no new start
+LEAST_SHARE: Final = NEGLIGIBLE  # of a demand; less on a present path is routed anew
+REDUCED_COST: Final = IMPROVEMENT  # relative, by which a new path must be shorter
+ROUNDING: Final = SOLVER  # of a demand
+HELD: Final = tolerances.ROUNDING  # of what is offered, by which later levels may leave more out
+SAME_LIMIT: Final = (
+    tolerances.ROUNDING
+)  # relative change of the limit of moved traffic that needs no new start
 
 Oracle = Callable[[Floats], tuple[FoundPaths, Floats]]
 """Function of lengths of links (E,): shortest paths of demands, and their lengths (K,) or lower bounds."""

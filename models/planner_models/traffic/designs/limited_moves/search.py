@@ -12,6 +12,7 @@ from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import infeasible, undecided
+from planner.search.tolerances import FEASIBILITY, ROUNDING, SOLVER
 from planner_models.traffic.designs import class_priorities
 from planner_models.traffic.designs.class_priorities import Level
 from planner_models.traffic.designs.flow_decision import as_delivered
@@ -20,9 +21,9 @@ from planner_models.traffic.plan.moved_traffic import PresentFlow
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
-FIT_TOLERANCE: Final = 1e-6  # of the demands; where all but this share fits, all counts as fitting
-LEAST_TOLERANCE: Final = 1e-7  # of the most traffic, which the cheapest plan may deliver less
-HELD: Final = 1e-9  # relative; by so much less may later levels leave the ones before
+FIT_TOLERANCE: Final = FEASIBILITY  # of the demands; where all but this share fits, all counts as fitting
+LEAST_TOLERANCE: Final = SOLVER  # of the most traffic, which the cheapest plan may deliver less
+HELD: Final = ROUNDING  # relative; by so much less may later levels leave the ones before
 POINT: Final = 0.01  # a percentage point of the traffic
 
 

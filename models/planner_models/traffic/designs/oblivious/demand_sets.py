@@ -16,13 +16,14 @@ from planner.contract.table import Table, label, number
 from planner.contract.tables import report_unknown_names
 from planner.errors import InputError, SolverFailure
 from planner.io.table_files import read_table
+from planner.search.tolerances import SUM_ROUNDING
 from planner_models.traffic.problem import series
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 MAX_ENTRIES: Final = 200_000_000  # rates of all matrices together
 FILL_PASSES: Final = 3
-SMALLEST_SHARE: Final = 1e-12  # of a demand on a link
+SMALLEST_SHARE: Final = SUM_ROUNDING  # of a demand on a link
 
 HOSE: Final = Table(
     name="hose",

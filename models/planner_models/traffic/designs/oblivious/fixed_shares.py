@@ -27,6 +27,7 @@ from planner.backends.linear_program import LinearProgram, Rows
 from planner.contract.progress import report
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.tolerances import INTERIOR_POINT, SOLVER
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.oblivious import hose_search
 from planner_models.traffic.designs.oblivious.demand_sets import DemandSet, HoseLimits
@@ -34,11 +35,11 @@ from planner_models.traffic.designs.oblivious.shares import Shares, better_share
 from planner_models.traffic.designs.path_flow_program import CandidatePaths, find_paths
 from planner_models.traffic.problem.problem import Traffic
 
-DEFAULT_GAP: Final = 1e-5  # relative, where options give none
+DEFAULT_GAP: Final = INTERIOR_POINT  # relative, where options give none
 FIRST_PATHS: Final = 3  # shortest paths of each demand that the search starts from
 MAX_ROUNDS: Final = 2_000
-CUT_TOLERANCE: Final = 1e-7  # relative; links overloaded by less get no row
-PRICE_TOLERANCE: Final = 1e-7  # relative; new paths must be shorter by that much
+CUT_TOLERANCE: Final = SOLVER  # relative; links overloaded by less get no row
+PRICE_TOLERANCE: Final = SOLVER  # relative; new paths must be shorter by that much
 
 
 def search(

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.progress import report
 from planner.search.deadline import Deadline
+from planner.search.tolerances import NEGLIGIBLE, SOLVED_SHARE
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.oblivious.demand_sets import HoseLimits
 from planner_models.traffic.designs.oblivious.primal_dual import Point, PrimalDual
@@ -27,8 +28,8 @@ from planner_models.traffic.problem.problem import Traffic
 FIRST_CHECK: Final = 100  # iterations
 MORE_BETWEEN_CHECKS: Final = 0.4  # of the iterations so far
 MAX_ITERATIONS: Final = 1_000_000
-SMALLEST_SHARE: Final = 1e-6  # of a demand on a link; less is none
-SMALLEST_PRICE: Final = 1e-9  # of the largest; less is none
+SMALLEST_SHARE: Final = SOLVED_SHARE  # of a demand on a link; less is none
+SMALLEST_PRICE: Final = NEGLIGIBLE  # of the largest; less is none
 SMALLEST_PATH: Final = 1e-5  # of a demand on a path
 
 

@@ -21,6 +21,7 @@ from planner.contract.proof import relative_gap
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
+from planner.search.tolerances import OPTIMALITY
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.link_flow_program import link_cost
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow, TotalFlow
@@ -31,12 +32,14 @@ from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
-DEFAULT_GAP: Final = 1e-6  # relative, where options give none
+DEFAULT_GAP: Final = OPTIMALITY  # relative, where options give none
 FIRST_PENALTY: Final = 4.0  # M, times the cost of the longest of the cheapest paths
 PENALTY_FACTOR: Final = 8.0  # by which M rises
 MAX_PENALTIES: Final = 6  # values of M that are tried
 SAME_FLOW: Final = 1e-3  # relative: where the plan delivers so much less than the most, M rises
-PROVEN_FLOW: Final = 1e-6  # relative: a plan that delivers so much less than the bound delivers the most
+PROVEN_FLOW: Final = (
+    OPTIMALITY  # relative: a plan that delivers so much less than the bound delivers the most
+)
 TOTAL_SHARE: Final = 0.3  # of the time limit, for the largest total flow
 PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan
 BACKEND: Final = "augmented Lagrangian"

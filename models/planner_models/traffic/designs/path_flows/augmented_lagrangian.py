@@ -33,6 +33,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.search.deadline import NEVER, Deadline, Stopwatch
+from planner.search.tolerances import IMPROVEMENT
 from planner_models.traffic.designs.path_flows.path_pool import (
     Options,
     PathPool,
@@ -60,7 +61,9 @@ STALL_RATIO: Final = (
 )
 
 MIN_GAIN: Final = 0.1  # of the mean gain of a shift; smaller ones wait
-TIE_COST: Final = 1e-9  # of every link, as a share of the price of traffic left out: short paths come first
+TIE_COST: Final = (
+    IMPROVEMENT  # of every link, as a share of the price of traffic left out: short paths come first
+)
 SEARCH_EVERY: Final = 2  # passes; the others shift traffic between known paths
 EVALUATE_EVERY: Final = 5  # passes, for bound and incumbent
 COMPACT_EVERY: Final = 8  # passes

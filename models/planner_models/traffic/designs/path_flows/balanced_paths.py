@@ -23,6 +23,7 @@ import numpy as np
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, njit, run_small_in_python
 from planner.search.deadline import Deadline
+from planner.search.tolerances import FEASIBILITY
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_flows.path_pool import Demands
 from planner_models.traffic.designs.path_flows.shortest_of_demands import find_first, measure_distances
@@ -34,7 +35,7 @@ FIRST_POWER: Final = 3.0
 POWER_FACTOR: Final = 1.4  # by which the power grows after a pass
 LAST_POWER: Final = 120.0
 MIN_MOVED: Final = 1e-3  # of the demands: the search ends with the last power, or where fewer move
-SHORTER: Final = 1e-6  # relative: a path must be shorter than the present one by that much
+SHORTER: Final = FEASIBILITY  # relative: a path must be shorter than the present one by that much
 MIN_PRICE: Final = 1e-100  # times capacity: idle links are not free, and the shortest of them come first
 SPARE: Final = 1.2  # times the links of all paths: how long the arrays of a pass are
 MAX_EXCESS: Final = 100.0  # of the largest utilization before a pass, which prices follow up to that much

@@ -29,12 +29,13 @@ from planner.compiled import njit, run_small_in_python
 from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import Deadline
+from planner.search.tolerances import SOLVER
 from planner.threads import limit_blas
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.problem.problem import Traffic
 
 BACKEND: Final = "interior point over paths"
-DEFAULT_GAP: Final = 1e-7  # relative, where options give none
+DEFAULT_GAP: Final = SOLVER  # relative, where options give none
 MAX_ITERATIONS: Final = 100
 STEP_TO_BOUNDARY: Final = 0.99
 MAX_INFEASIBILITY: Final = 0.05  # of the starting point, as a share of its complementarity

@@ -23,6 +23,7 @@ from planner.contract.proof import relative_gap
 from planner.options import Options
 from planner.search.deadline import NEVER, Deadline
 from planner.search.judged import judged
+from planner.search.tolerances import OPTIMALITY, ROUNDING
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.link_flow_program import link_cost
@@ -39,8 +40,8 @@ from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.indexing import sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
-DEFAULT_GAP: Final = 1e-6  # relative, where options give none
-SAME_FLOW: Final = 1e-9  # of the offered traffic: differences of what is left out up to it count as none
+DEFAULT_GAP: Final = OPTIMALITY  # relative, where options give none
+SAME_FLOW: Final = ROUNDING  # of the offered traffic: differences of what is left out up to it count as none
 FIRST_PENALTY: Final = 4.0  # M, times the cost of the longest of the cheapest paths
 PENALTY_FACTOR: Final = 8.0  # by which M rises
 MAX_PENALTY: Final = 1e9  # times the cost of the longest of the cheapest paths

@@ -26,6 +26,7 @@ import numpy as np
 from planner.arrays import Bools, Floats, Ints
 from planner.contract.progress import report
 from planner.search.deadline import NEVER, Deadline
+from planner.search.tolerances import IMPROVEMENT, NEGLIGIBLE, SOLVER
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import PathFlow
 from planner_models.traffic.designs.path_flows.balanced_paths import balance_paths
 from planner_models.traffic.designs.path_flows.path_pool import order_demands
@@ -38,10 +39,10 @@ from planner_models.traffic.problem.indexing import list_ranges, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
 
 BALANCED_DEMANDS: Final = 2_000  # from so many on, paths are balanced first
-FIXED_GAP: Final = 1e-7  # relative: demands are fixed whose level is proven to that
-SHORTER: Final = 1e-9  # relative: a new route must be shorter than the known ones by that much
+FIXED_GAP: Final = SOLVER  # relative: demands are fixed whose level is proven to that
+SHORTER: Final = IMPROVEMENT  # relative: a new route must be shorter than the known ones by that much
 ROUNDING: Final = 1e-13  # of the sum of capacity times price
-LEAST_DISTANCE: Final = 1e-9  # of the largest price; shorter distances count as 0
+LEAST_DISTANCE: Final = NEGLIGIBLE  # of the largest price; shorter distances count as 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
+from planner.search.tolerances import SOLVER
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.problem.indexing import index_distinct, sum_by_index
 from planner_models.traffic.problem.problem import Traffic
@@ -24,7 +25,7 @@ GROWING: Final = ("after", "owner", "start", "end", "flow", "idle")  # arrays wi
 GROWTH: Final = 3  # times the options of the first shortest paths are what arrays are allocated for
 MAX_OPTIONS: Final = 48  # of one demand
 MAX_SEARCH_STEPS: Final = 12  # of a line search
-TIE: Final = 1e-7  # relative; a new path must be cheaper than the known ones by that much
+TIE: Final = SOLVER  # relative; a new path must be cheaper than the known ones by that much
 
 
 class Demands(NamedTuple):

@@ -24,6 +24,7 @@ import numpy as np
 
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.compiled import njit, run_small_in_python
+from planner.search.tolerances import SUM_ROUNDING
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph, allocate, dijkstra
 from planner_models.traffic.designs.path_flows.path_pool import Demands
 from planner_models.traffic.designs.path_flows.shortest_of_demands import (
@@ -82,7 +83,7 @@ FIRST_TOLERANCE: Final = 0.1  # relative: by how much a path must be shorter und
 SMOOTHING: Final = 0.03  # price of a full link without one, as a share of the largest
 SMOOTHING_SLACK: Final = 20.0  # by which the slack of a link weighs more than its capacity
 UNLIMITED: Final = 1e12  # times a demand: more than any t
-NOISE: Final = 1e-12  # of the largest price; smaller prices are rounding
+NOISE: Final = SUM_ROUNDING  # of the largest price; smaller prices are rounding
 
 
 @dataclass(eq=False)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, njit, run_small_in_python
+from planner.search.tolerances import IMPROVEMENT, SUM_ROUNDING
 from planner_models.traffic.designs.column_generation.shortest_path_trees import Graph
 from planner_models.traffic.designs.path_flows.path_pool import Demands
 from planner_models.traffic.designs.path_flows.simplex_state import (
@@ -30,10 +31,12 @@ from planner_models.traffic.designs.path_flows.simplex_state import (
     State,
 )
 
-FEASIBILITY: Final = 1e-12  # of a capacity, or of a demand's traffic: what may be missing in the ratio test
+FEASIBILITY: Final = (
+    SUM_ROUNDING  # of a capacity, or of a demand's traffic: what may be missing in the ratio test
+)
 LEAST_PIVOT: Final = 1e-8
 LEAST_SLOPE: Final = 1e-3  # on the link with the largest one, below which the unit of t is too small
-COST_TOLERANCE: Final = 1e-9  # relative: a path must be shorter by that much to enter
+COST_TOLERANCE: Final = IMPROVEMENT  # relative: a path must be shorter by that much to enter
 
 Index = int | np.int64
 

@@ -15,6 +15,7 @@ from planner.contract.proof import relative_gap
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
+from planner.search.tolerances import OPTIMALITY
 from planner_models.traffic.designs.column_generation.decision import MIN_GAP, refuse_solver_options
 from planner_models.traffic.designs.path_flows.augmented_lagrangian import TotalFlow
 from planner_models.traffic.designs.path_flows.least_cost import LeastCostFlow
@@ -23,7 +24,7 @@ from planner_models.traffic.designs.previous_routes import PreviousRoutes
 from planner_models.traffic.plan.plan import Routing
 from planner_models.traffic.problem.problem import Traffic
 
-DEFAULT_GAP: Final = 1e-6  # relative, where options give none
+DEFAULT_GAP: Final = OPTIMALITY  # relative, where options give none
 PLAN_S_PER_DEMAND: Final = 3e-6  # of the time limit, reserved for the tables of the plan
 PASSES_BEFORE_SIMPLEX: Final = 20
 """Passes of the augmented Lagrangian: most searches end before, and more hardly help the simplex method."""

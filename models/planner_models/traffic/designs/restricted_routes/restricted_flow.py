@@ -32,6 +32,7 @@ from planner.backends.solution import Solution
 from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import MINIMUM_S, NEVER, Deadline
+from planner.search.tolerances import IMPROVEMENT, OPTIMALITY
 from planner_models.traffic.designs.link_flow_program import Objective, link_cost
 from planner_models.traffic.designs.path_flow_program import CandidatePaths
 from planner_models.traffic.designs.previous_routes import PreviousRoutes
@@ -43,9 +44,9 @@ from planner_models.traffic.designs.restricted_routes.route_pool import RoutePoo
 from planner_models.traffic.problem.problem import Traffic
 from planner_models.traffic.problem.route_limits import RouteLimits
 
-DEFAULT_GAP: Final = 1e-6  # relative, where options give none
+DEFAULT_GAP: Final = OPTIMALITY  # relative, where options give none
 MAX_ROUNDS: Final = 2_000
-REDUCED_COST_TOLERANCE: Final = 1e-9  # relative to a demand's dual value
+REDUCED_COST_TOLERANCE: Final = IMPROVEMENT  # relative to a demand's dual value
 BACKEND: Final = "column generation"
 
 

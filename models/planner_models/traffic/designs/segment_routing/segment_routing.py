@@ -27,6 +27,7 @@ from planner.errors import InputError
 from planner.options import Options
 from planner.search.deadline import Deadline
 from planner.search.judged import judged
+from planner.search.tolerances import COARSE_GAP, OPTIMALITY, SOLVER, STATED_GAP
 from planner.threads import limit_blas
 from planner_models.traffic.designs.column_generation.decision import (
     decide_without_demand,
@@ -49,9 +50,9 @@ from planner_models.traffic.plan.segments import read_segments
 from planner_models.traffic.problem.problem import Traffic
 
 MAX_PAIRS: Final = 1_500_000  # of nodes between which link shares are kept, about 0.5 GB
-DEFAULT_GAP: Final = 1e-3  # relative gap at which the search ends, where options give none
-BOUND_GAP: Final = 1e-4  # of the linear program, at most
-OPTIMALITY_GAP: Final = 1e-6
+DEFAULT_GAP: Final = COARSE_GAP  # relative gap at which the search ends, where options give none
+BOUND_GAP: Final = STATED_GAP  # of the linear program, at most
+OPTIMALITY_GAP: Final = OPTIMALITY
 DESCENT_PASSES: Final = 30
 FIRST_ERROR: Final = 0.5  # of the smoothed maximum, relative to the maximum
 ERROR_DECAY: Final = 0.8
@@ -69,7 +70,7 @@ MOVES_S: Final = 8.0  # most seconds for that of few moved demands
 MAX_LIMITED_ITERATIONS: Final = 60  # of column generation for few moved demands
 NEW_MOVES: Final = 200  # columns per iteration, besides as many as demands may move
 MAX_MOVES: Final = 1_000
-SMALLEST_SHARE: Final = 1e-7  # of a demand on a list
+SMALLEST_SHARE: Final = SOLVER  # of a demand on a list
 
 
 @shed_unreachable

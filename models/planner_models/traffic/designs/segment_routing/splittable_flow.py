@@ -20,6 +20,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.search.deadline import Deadline
+from planner.search.tolerances import SOLVED_SHARE
 from planner_models.traffic.designs.column_generation import master_problem
 from planner_models.traffic.designs.column_generation.coordinate_descent import link_prices
 from planner_models.traffic.designs.segment_routing import segment_paths
@@ -30,7 +31,7 @@ MAX_ITERATIONS: Final = 200
 FIRST_ROWS: Final = 0.7  # of the largest utilization: links above it are rows of the first master problem
 ROW_TOLERANCE: Final = 0.02  # links this close to the master's utilization become rows
 REDUCED_COST_LIMIT: Final = 0.05  # of the mean dual value of a source: unused columns above it are removed
-MIN_WEIGHT: Final = 1e-6  # of a column that counts as used
+MIN_WEIGHT: Final = SOLVED_SHARE  # of a column that counts as used
 MAX_SMOOTHING: Final = 0.02  # largest part of the load's prices in those for new columns
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from planner.arrays import Floats
 from planner.errors import SolverFailure
+from planner.search.tolerances import ROUNDING
 from planner_models.traffic.plan.reconvergence.drops import MOST_STEPS
 from planner_models.traffic.plan.reconvergence.evaluation import Outcomes, evaluate
 from planner_models.traffic.plan.reconvergence.network import Network, network_of
@@ -17,7 +18,7 @@ from planner_models.traffic.plan.reconvergence.shortest_paths import Trees, find
 from planner_models.traffic.problem.failure_sets import FailureSet
 from planner_models.traffic.problem.problem import Traffic
 
-PRECISION: Final = 1e-9  # of shares of links that overload leaves
+PRECISION: Final = ROUNDING  # of shares of links that overload leaves
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats
+from planner.search.tolerances import ROUNDING
+from planner_models.traffic.problem.problem import lightest_links
 from planner_models.traffic.problem.tables import lightest_links
 
-LENGTH_TOLERANCE: Final = 1e-9  # relative difference of length below which two paths are equally short
+LENGTH_TOLERANCE: Final = ROUNDING  # relative difference of length below which two paths are equally short
 MAX_DISTANCES: Final = 1 << 23  # distances in memory at once (8 bytes each)
 
 
