@@ -6,10 +6,21 @@ import logging
 
 import pytest
 
+from planner.backends.solution import Solution
 from planner.contract.proof import RankProof, Status
 from planner.errors import PlanRejected
 from planner.options import Options
-from planner.search.judged import Sense, clamp, feasible, gap_of, infeasible, judged, undecided
+from planner.search.judged import (
+    Sense,
+    clamp,
+    feasible,
+    gap_of,
+    infeasible,
+    judged,
+    of_solution,
+    optimal,
+    undecided,
+)
 
 
 @pytest.mark.parametrize(
@@ -73,3 +84,16 @@ def test_proofs_without_a_bound_or_a_plan() -> None:
     assert undecided("why", bound=3.0).bound == 3.0
     assert undecided().status is Status.UNDECIDED
     assert (feasible(2.0).status, feasible(2.0).objective) == (Status.FEASIBLE, 2.0)
+
+
+def test_proofs_of_optima_and_of_solutions() -> None:
+    assert optimal().status is Status.OPTIMAL
+    assert optimal(0.0, metric="cost").bound == 0.0
+    solution = Solution(status=Status.FEASIBLE, backend="highs", x=None, objective=3.0, bound=2.0)
+    proof = of_solution(solution, bound=solution.bound, metric="cost")
+    assert (proof.status, proof.backend, proof.bound, proof.objective) == (
+        Status.FEASIBLE,
+        "highs",
+        2.0,
+        None,
+    )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from planner.search.deadline import NEVER
 from planner_models.traffic import Traffic
 from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.path_flows.balanced_paths import BalancedPaths, balance_paths
@@ -17,7 +18,7 @@ from tests.models.traffic.networks import network, problems
 def balance(problem: Traffic) -> tuple[BalancedPaths, np.ndarray]:
     """Return balanced paths, and the demand of the problem for each of them."""
     graph, demands, order = order_demands(problem)
-    return balance_paths(graph, demands, demands.rate, problem.capacity_mbps, None), order
+    return balance_paths(graph, demands, demands.rate, problem.capacity_mbps, NEVER), order
 
 
 def walk(problem: Traffic, found: BalancedPaths, k: int) -> list[int]:
