@@ -29,6 +29,7 @@ from scipy.optimize import linear_sum_assignment
 
 from planner.arrays import Floats, Ints, Ints32
 from planner.compiled import inner, kernel
+from planner.search.ascent import Ascent
 from planner.search.deadline import NEVER, Deadline
 from planner_models.flowtables.designs.cover import Headers, Members
 from planner_models.flowtables.designs.pool_search import PoolSearch
@@ -275,7 +276,7 @@ class CandidateSearch:
         enough_us  a bound that need not be raised any more
         """
         entry_us = self._list_times(masks)[1]
-        best, best_price, length, stalled = -np.inf, price, 1.0, 0
+        ascent = Ascent(price, factor=1.0, stall_limit=PATIENCE)
         direction = np.zeros(len(price))
         for step in range(steps):
             if step and deadline.is_over:
@@ -283,14 +284,11 @@ class CandidateSearch:
             found = self.relax(price, masks)
             if try_pool is not None and step % POOLS_EVERY == 0:
                 try_pool(self.candidates.masks[found.masks])
-            if found.bound > best + RISE * self.time_us:
-                best, best_price, stalled = found.bound, price, 0
-            else:
-                stalled += 1
-            if best >= min(self.time_us, enough_us) or length < LEAST_LENGTH:
+            is_stalled = ascent.tell(found.bound, price, progress=RISE * self.time_us)
+            if ascent.best >= min(self.time_us, enough_us) or ascent.factor < LEAST_LENGTH:
                 break
-            if stalled == PATIENCE:
-                price, length, stalled = best_price, length / 2, 0
+            if is_stalled:
+                price = ascent.go_back()
                 found, direction = self.relax(price, masks), np.zeros(len(price))
             served = count_served(self.candidates, price, self.weight, found.masks, found.lookup_us, entry_us)
             old = SMOOTHING if direction.any() else 0.0
@@ -298,8 +296,8 @@ class CandidateSearch:
             size = float((direction**2).sum())
             if size == 0:
                 break
-            price = np.maximum(price + length * (self.time_us - found.bound) / size * direction, 0.0)
-        return best, best_price
+            price = np.maximum(price + ascent.length(self.time_us - found.bound, size) * direction, 0.0)
+        return ascent.best, ascent.best_point
 
     def _list_times(self, masks: int) -> tuple[Floats, float]:
         """Return the time of the lookups until each place, and that of a miss, us."""

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from planner.arrays import Bools, Floats
+from planner.search.ascent import Ascent
 from planner.search.deadline import NEVER, Deadline
 from planner.search.tolerances import ROUNDING
 from planner_models.multicast.plan.table_limits import TableLimits, admit_in_order
@@ -48,7 +49,7 @@ def select_by_prices(
     value = np.where(refused, 0.0, saved_mbps)
     price = _first_prices(value, limits)
     best, kept = -1.0, np.zeros(len(value), dtype=bool)
-    bound, best_price, length, stalled = np.inf, price, FIRST_STEP, 0
+    descent = Ascent(price, factor=FIRST_STEP, stall_limit=STEPS_WITHOUT_GAIN)  # of the bound from above
     for step in range(MAX_STEPS):
         left = value - of_group @ price
         chosen = left > 0
@@ -57,23 +58,19 @@ def select_by_prices(
             admitted = admit_in_order(limits, order=np.argsort(-left, kind="stable")) & ~refused
             if (found := float(value[admitted].sum())) > best:
                 best, kept = found, admitted
-        if reached < bound:
-            bound, best_price, stalled = reached, price, 0
-        else:
-            stalled += 1
-            if stalled % STEPS_WITHOUT_GAIN == 0:
-                length, price = length / 2, best_price
-                continue
+        if descent.tell(-reached, price):
+            price = descent.go_back()
+            continue
         is_late = deadline.is_over
-        if bound - best <= gap_mbps or length < LAST_STEP or is_late:
+        if -descent.best - best <= gap_mbps or descent.factor < LAST_STEP or is_late:
             break
         slope = uses @ chosen - free
         slope = np.where((slope > 0) | (price > 0), slope, 0.0)
         norm = float(slope @ slope)
         if norm == 0:
             break
-        price = np.maximum(price + length * (reached - best) / norm * slope, 0.0)
-    return Selection(kept, best, max(bound, best))
+        price = np.maximum(price + descent.length(reached - best, norm) * slope, 0.0)
+    return Selection(kept, best, max(-descent.best, best))
 
 
 def _first_prices(value: Floats, limits: TableLimits) -> Floats:

@@ -20,6 +20,7 @@ from planner.contract.design import Decision
 from planner.contract.proof import OPTIMAL_GAP, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options, Service
+from planner.search.ascent import Ascent
 from planner.search.deadline import Deadline
 from planner_models.multicast.designs import joint_bound, joint_optimum
 from planner_models.multicast.designs.joint_bound import JointRelaxation, Prices
@@ -145,32 +146,36 @@ class _JointSearch:
             return  # edge switches hold all groups, or the relaxation takes too long
         prices = relaxed.start(self.tables.entry)
         slope = Prices(np.zeros_like(prices.pair), np.zeros_like(prices.table))
-        length, stalled = joint_bound.FIRST_STEP, 0
+        ascent = Ascent(
+            relaxed.best,
+            factor=joint_bound.FIRST_STEP,
+            stall_limit=joint_bound.STEPS_WITHOUT_GAIN,
+            best=relaxed.bound,
+        )
         total = self.tables.total_mbps
         for number in range(min(joint_bound.MAX_STEPS, max(20, MAX_PAIR_STEPS // pairs))):
-            if length < joint_bound.LAST_STEP or self.deadline.is_over:
+            if ascent.factor < joint_bound.LAST_STEP or self.deadline.is_over:
                 break
             bound, held, taken, is_valid = relaxed.evaluate(prices)
             if not is_valid:
-                prices, length = _halfway(prices, relaxed.best), 0.8 * length
+                prices = _halfway(prices, relaxed.best)
+                ascent.factor *= 0.8
                 slope = Prices(0 * slope.pair, 0 * slope.table)
                 continue
             if number % PLAN_PERIOD == 0 and relaxed.saved[0] != np.inf:
                 self._plan()
                 total = self.tables.total_mbps
             progress.report(METRIC, total, min(max(relaxed.bound, bound), total))
-            if bound > relaxed.bound + 1e-7 * total:
-                relaxed.bound, relaxed.best, stalled = bound, prices, 0
-            else:
-                stalled += 1
-                if stalled % joint_bound.STEPS_WITHOUT_GAIN == 0:
-                    length, prices = length / 2, relaxed.best
-                    slope = Prices(0 * slope.pair, 0 * slope.table)
-                    continue
+            is_stalled = ascent.tell(bound, prices, progress=1e-7 * total)
+            relaxed.bound, relaxed.best = ascent.best, ascent.best_point
+            if is_stalled:
+                prices = ascent.go_back()
+                slope = Prices(0 * slope.pair, 0 * slope.table)
+                continue
             if _is_proven(total, relaxed.bound, self.options):
                 return
             rise = joint_bound.TARGET_FACTOR * total - bound
-            prices, slope = relaxed.step(prices, held, taken, slope, length, rise)
+            prices, slope = relaxed.step(prices, held, taken, slope, ascent.factor, rise)
         self._finish()
 
     def _plan(self) -> None:

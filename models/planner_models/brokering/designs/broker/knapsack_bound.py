@@ -20,6 +20,7 @@ import numpy as np
 
 from planner.arrays import Floats, Ints
 from planner.compiled import njit, run_small_in_python
+from planner.search.ascent import Ascent
 from planner.search.deadline import Deadline
 from planner_models.brokering.plan.transportation import TransportationProblem, common_unit_mbps
 
@@ -86,32 +87,35 @@ def tighten_bound(
         return float(multiplier @ count) + _pack_clusters(knapsacks, multiplier, max_units, taken, deadline)
 
     center = np.minimum(_initial_multipliers(problem, dual_price), elsewhere)
-    best = last_checked = dual_value(center)
-    average, averaging, length, stalled = taken.copy(), INITIAL_AVERAGING, INITIAL_STEP, 0
+    last_checked = dual_value(center)
+    ascent = Ascent(
+        center,
+        factor=INITIAL_STEP,
+        stall_limit=STALL_LIMIT,
+        shrink=STEP_REDUCTION,
+        growth=STEP_INCREASE,
+        best=last_checked,
+    )
+    average, averaging = taken.copy(), INITIAL_AVERAGING
     for step in range(1, MAX_STEPS + 1):
-        if value - max(best, bound) <= gap * abs(value) or deadline.is_over:
+        if value - max(ascent.best, bound) <= gap * abs(value) or deadline.is_over:
             break
         missing = count - average
         missing[(center >= elsewhere) & (missing > 0)] = 0.0
         norm = float(missing @ (missing / count))
         if norm <= 1e-12:
             break
-        step_size = length * max(value - best, 0.0) / norm
+        step_size = ascent.length(max(value - ascent.best, 0.0), norm)
         multiplier = np.minimum(center + step_size * missing / count, elsewhere)
-        reached = dual_value(multiplier)
-        if reached > best:
-            best, center, stalled = reached, multiplier, 0
-            length *= STEP_INCREASE
-        else:
-            stalled += 1
-            if stalled >= STALL_LIMIT:
-                length, stalled = length * STEP_REDUCTION, 0
+        if ascent.tell(dual_value(multiplier), multiplier):
+            ascent.go_back()
+        center = ascent.best_point
         average = averaging * taken + (1 - averaging) * average
         if step % 100 == 0:
-            if step > 100 and best - last_checked < MIN_PROGRESS * (value - best):
+            if step > 100 and ascent.best - last_checked < MIN_PROGRESS * (value - ascent.best):
                 break
-            last_checked, averaging = best, max(averaging * 0.6, MIN_AVERAGING)
-    return min(max(best, dual_value(center, MAX_UNITS), bound), value)
+            last_checked, averaging = ascent.best, max(averaging * 0.6, MIN_AVERAGING)
+    return min(max(ascent.best, dual_value(center, MAX_UNITS), bound), value)
 
 
 def _pack_clusters(

@@ -24,6 +24,7 @@ from planner.compiled import njit, run_small_in_python
 from planner.contract.proof import Status
 from planner.errors import InputError
 from planner.options import Options
+from planner.search.ascent import Ascent
 from planner.search.deadline import Deadline
 from planner.search.tolerances import ROUNDING
 from planner_models.multicast.designs.channelization import agglomerative_clustering, local_search
@@ -116,14 +117,15 @@ class _LagrangianSearch:
         size = np.bitwise_count(self._unions(self.meta)[self.meta])
         # the cost of each set at present; sets that no union takes will pay more
         price = np.maximum(self.weights * (size - 0.5), least + 0.5 * self.weights)
-        best_price, slope = price.copy(), np.zeros(len(price))
-        step, stalled, min_value, is_known = 0.7, 0, 0.5 * float(self.weights.min()), False
+        ascent = Ascent(price, factor=0.7, stall_limit=8, best=self.bound)
+        slope, min_value, is_known = np.zeros(len(price)), 0.5 * float(self.weights.min()), False
         for _ in range(MAX_STEPS):
-            if self.gap <= GAP_TOLERANCE or step < 1e-3 or deadline.is_over:
+            if self.gap <= GAP_TOLERANCE or ascent.factor < 1e-3 or deadline.is_over:
                 break
             unions, values, whole = search_unions(self.sets, self.weights, price, min_value, MAX_NODES)
             if not whole and is_known:  # too many unions of value at these prices: go back half way
-                price, step, slope = (price + best_price) / 2, 0.8 * step, 0 * slope
+                price, slope = (price + ascent.best_point) / 2, 0 * slope
+                ascent.factor *= 0.8
                 continue
             if not whole:
                 min_value *= 2  # fewer unions: the bound is weaker and still valid
@@ -132,12 +134,10 @@ class _LagrangianSearch:
             short = self.table_size - len(order)
             bound = float(price.sum() - values[order].sum() - short * min_value)
             self._plan(unions[order])
-            if bound > self.bound + 1e-7 * self.total:
-                self.bound, best_price, stalled, is_known = bound, price.copy(), 0, True
-            else:
-                stalled += 1
-                if stalled % 8 == 0:
-                    step, price, slope = step / 2, best_price.copy(), 0 * slope
+            if ascent.tell(bound, price, progress=1e-7 * self.total):
+                price, slope = ascent.go_back(), 0 * slope
+            is_known |= ascent.best > self.bound
+            self.bound = ascent.best
             slope = 0.6 * slope + 1.0 - _count_takers(self.sets, self.weights, price, unions[order])
             norm = float(slope @ slope)
             if norm == 0:
@@ -145,8 +145,8 @@ class _LagrangianSearch:
             min_value = max(
                 0.8 * float(values[order[-1]]) if not short else 0.7 * min_value, 1e-9 * self.total
             )
-            price = np.maximum(price + step * (1.02 * self.total - bound) / norm * slope, least)
-        self._fix(best_price, 0.5 * min_value)
+            price = np.maximum(price + ascent.length(1.02 * self.total - bound, norm) * slope, least)
+        self._fix(ascent.best_point, 0.5 * min_value)
 
     def _fix(self, price: Floats, min_value: float) -> None:
         """Keep the unions that can be in a better plan: their reduced cost is below the gap."""
