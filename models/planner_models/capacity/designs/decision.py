@@ -6,10 +6,10 @@ from typing import Final
 
 from planner.arrays import Floats
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, RankProof, Status, relative_gap
+from planner.contract.proof import RankProof, relative_gap
 from planner.formatting import amount_of
 from planner.options import Options
-from planner.search.judged import feasible, undecided
+from planner.search.judged import judged, undecided
 from planner.search.tolerances import ROUNDING
 from planner_models.capacity.plan.metrics import measure
 from planner_models.capacity.plan.plan import Purchases
@@ -51,27 +51,28 @@ def decide(
         reason = f"the purchases that were found leave {left} unserved in the worst case"
         return Decision(plan=None, proof=undecided(reason))
     metric = "cost_of_all" if delivers_all else "delivered_mbps"
-    proof = feasible(
+    ranks: tuple[RankProof, ...] = ()
+    bound, is_optimal = None, False
+    if least_unserved is not None:
+        most = max(offered - least_unserved, delivered)
+        if most - delivered <= FITS * offered:
+            most = delivered
+        bound = None if delivers_all else most
+        if least_cost is not None and most == delivered:
+            least = min(least_cost, cost)
+            least = cost if cost - least <= EQUAL * max(abs(cost), 1.0) else least
+            bound = least if delivers_all else most
+            ranks = (RankProof("delivered_mbps", delivered, most), RankProof("total_cost", cost, least))
+            is_optimal = (relative_gap(cost, least) or 0.0) <= max(gap, EQUAL)
+    proof = judged(
+        "min" if delivers_all else "max",
         cost if delivers_all else delivered,
+        bound,
+        is_optimal=is_optimal,
         metric=metric,
+        ranks=ranks,
         bound_scope=None if problem.budget is None else BUDGET_SCOPE,
         backend=backend,
         is_cut=is_cut,
     )
-    if least_unserved is None:
-        return Decision(plan=plan, proof=proof, guarantees=guarantees)
-    most = max(offered - least_unserved, delivered)
-    if most - delivered <= FITS * offered:
-        most = delivered
-    is_reached = most == delivered
-    ranks: tuple[RankProof, ...] = ()
-    bound = None if delivers_all else most
-    if least_cost is not None and is_reached:
-        least = min(least_cost, cost)
-        least = cost if cost - least <= EQUAL * max(abs(cost), 1.0) else least
-        bound = least if delivers_all else most
-        ranks = (RankProof("delivered_mbps", delivered, most), RankProof("total_cost", cost, least))
-        if (relative_gap(cost, least) or 0.0) <= max(gap, EQUAL):
-            proof = Proof(**{**vars(proof), "status": Status.OPTIMAL})
-    proof = Proof(**{**vars(proof), "bound": bound, "ranks": ranks})
     return Decision(plan=plan, proof=proof, guarantees=guarantees)

@@ -20,8 +20,8 @@ from planner.errors import InputError
 from planner.formatting import counted
 from planner.options import Options, Service
 from planner.search.deadline import Deadline
-from planner.search.judged import feasible, infeasible, of_solution, undecided
-from planner.search.tolerances import STATED_GAP
+from planner.search.judged import feasible, infeasible, judged, of_solution, undecided
+from planner.search.tolerances import ROUNDING, STATED_GAP
 from planner_models.brokering.designs.broker import knapsack_bound, knapsack_search, rounding
 from planner_models.brokering.plan import billing, plan
 from planner_models.brokering.plan.metrics import measure
@@ -378,16 +378,16 @@ def _make_decision(
             RankProof("served", clients - shed, clients - bound.shed),
             RankProof("weighted_cost", served, bound.cost),
         )
-    proof = Proof(
-        status=Status.FEASIBLE,
-        objective=served + shed * penalty,
-        bound=total,
+    proof = judged(
+        "min",
+        served + shed * penalty,
+        total,
+        gap=max(gap, ROUNDING),
+        is_optimal=None if bound is not None and shed == bound.shed else False,
         metric="objective",
         ranks=ranks,
         backend=BACKEND,
     )
-    is_proven = bound is not None and shed == bound.shed and (proof.gap or 0.0) <= max(gap, 1e-9)
-    proof = replace(proof, status=Status.OPTIMAL) if is_proven else proof
     return Decision(plan=plan.from_groups(problem, sp.csr_array(assigned)), proof=proof)
 
 

@@ -8,10 +8,9 @@ from typing import Final
 import scipy.sparse as sp
 
 from planner.contract.design import Decision
-from planner.contract.proof import Proof, Status, relative_gap
 from planner.errors import InputError
 from planner.options import Options
-from planner.search.judged import optimal, undecided
+from planner.search.judged import judged, optimal, undecided
 from planner.search.tolerances import ROUNDING
 from planner_models.traffic.designs.column_generation.reduced_problem import FlowSplit, ReducedProblem
 from planner_models.traffic.designs.link_flow_program import METRIC_OF, Objective
@@ -53,12 +52,11 @@ def make_decision(
     if utilization * (1 - MIN_GAP) < bound < utilization * (1 + MIN_GAP):
         bound = utilization
     limit = (1.0 / bound if bound > 0 else None) if objective == "concurrent" else bound
-    reached = relative_gap(value, limit)
-    optimal = reached is not None and reached <= max(gap, MIN_GAP)
-    proof = Proof(
-        status=Status.OPTIMAL if optimal else Status.FEASIBLE,
-        objective=value,
-        bound=limit,
+    proof = judged(
+        "max" if objective == "concurrent" else "min",
+        value,
+        limit,
+        gap=max(gap, MIN_GAP),
         metric=metric,
         backend=backend,
     )
