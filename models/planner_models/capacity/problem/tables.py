@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Bools, Floats, Ints
+from planner.search.tolerances import FEASIBILITY
 from planner_models import globe
 from planner_models.capacity.problem.schema import MOST_MODULES
 from planner_models.networks.classes import order_classes
@@ -18,7 +19,7 @@ from planner_models.networks.nodes import find_names
 
 EARTH_RADIUS_KM: Final = 6371.0
 KM_PER_MS: Final = 200.0  # light in fibre
-FITS: Final = 1e-6
+FITS: Final = FEASIBILITY
 """Share of a state's demand that may be shed by rounding of a solver where all of it fits."""
 LEAST_ROUNDING: Final = 1e-11
 """Least such share, which solvers of linear programs keep at their finest tolerance."""

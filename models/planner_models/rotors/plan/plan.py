@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from planner.arrays import Floats, Ints
-from planner.contract.column_kinds import choice, label, number
 from planner.contract.table import Table, choice, label, number
-from planner.contract.tables import Table, collect_tables, validate_tables
+from planner.contract.tables import collect_tables, validate_tables
 from planner.search.tolerances import NEGLIGIBLE
 from planner_models.circuits.problem.racks import END_COLUMNS, ENDS, MOST_MBPS, MOST_US
 from planner_models.rotors.plan.timetable import ROTATION, SCHEDULE, Timetable

@@ -10,7 +10,6 @@ from scipy.sparse.csgraph import dijkstra
 
 from planner.arrays import Floats
 from planner.search.tolerances import ROUNDING
-from planner_models.traffic.problem.problem import lightest_links
 from planner_models.traffic.problem.tables import lightest_links
 
 LENGTH_TOLERANCE: Final = ROUNDING  # relative difference of length below which two paths are equally short

@@ -16,7 +16,7 @@ from planner.contract.system import System
 from planner.errors import InputError
 from planner.runs.evaluation import evaluate
 from planner.scenarios.scenario import Entry
-from planner.search.deadline import Deadline
+from planner.search.deadline import NEVER, Deadline
 from planner_models.traffic import SYSTEM, Traffic
 from planner_models.traffic.designs import optimum
 from planner_models.traffic.designs.column_generation import column_generation, reduced_problem
@@ -208,7 +208,7 @@ def test_a_time_limit_returns_the_best_plan_with_its_bound() -> None:
     assert found.split is not None  # one tree for each root
     assert 0 < found.bound < found.utilization
 
-    state = column_generation._Search(small, 1e-9, 0, None)
+    state = column_generation._Search(small, 1e-9, 0, NEVER)
     steps = state.iterate()
     for _ in range(3):
         next(steps)
