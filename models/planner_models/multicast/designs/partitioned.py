@@ -21,17 +21,18 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from pydantic import Field
 
-from planner import backends, clock
+from planner import backends
 from planner.arrays import Bools, Floats
 from planner.backends.linear_program import LinearProgram
 from planner.backends.program_builder import ProgramBuilder
 from planner.contract.design import Decision
 from planner.contract.proof import OPTIMAL_GAP, Proof
 from planner.options import Options, Service
+from planner.search.ascent import Ascent
 from planner.search.deadline import NEVER, Deadline
 from planner.search.judged import feasible, infeasible, judged, of_solution, optimal
-from planner_models.multicast.designs import edge_bound, group_selection
-from planner_models.multicast.designs.universal_bound import bound_mbps
+from planner.search.tolerances import ROUNDING
+from planner_models.multicast.designs import edge_bound
 from planner_models.multicast.plan.meta_groups import extra_mbps_bound
 from planner_models.multicast.plan.plan import Channels, build_plan
 from planner_models.multicast.plan.table_limits import TableLimits, admit_in_order, build_limits
@@ -52,7 +53,6 @@ FIRST_STEP: Final = 1.0  # of the length that would close the gap
 LAST_STEP: Final = 0.02
 STEPS_WITHOUT_GAIN: Final = 8  # then steps are half as long
 PLAN_PERIOD: Final = 15  # steps from one choice to the next
-ROUNDING: Final = 1e-9  # relative
 
 
 def store_everywhere(problem: Multicast, *, options: Options = Options()) -> Decision[Channels]:
@@ -151,10 +151,7 @@ def select_groups(problem: Multicast, limits: TableLimits, options: Options) -> 
     by_unicast = traffic_mbps(problem, ~everyone)
     gap = OPTIMAL_GAP if options.gap is None else options.gap
     least = by_unicast - float(saved_mbps(problem).sum())
-    found = select_by_prices(saved_mbps(problem), limits, gap_mbps=gap * least, until=options.deadline())
-    found = group_selection.select_by_prices(
-        saved_mbps(problem), limits, gap_mbps=gap * least, deadline=Deadline.of(options)
-    )
+    found = select_by_prices(saved_mbps(problem), limits, gap_mbps=gap * least, deadline=Deadline.of(options))
     objective, bound = traffic_mbps(problem, found.kept), by_unicast - found.bound_mbps
     is_proven = objective - bound <= gap * objective
     return found.kept, judged("min", objective, bound, is_optimal=is_proven, metric=METRIC)
@@ -179,7 +176,7 @@ def widen_bound(problem: Multicast, proof: Proof, scope: str, *, deadline: Deadl
     return replace(proof, bound=least, bound_scope=None if of_all else WITHOUT_HEADERS)
 
 
-def bound_mbps(problem: Multicast, *, until: float | None = None) -> float:
+def bound_mbps(problem: Multicast, *, deadline: Deadline = NEVER) -> float:
     """Return the traffic of all groups with entries, and the least that full tables add to it.
 
     Edge switches: groups at one without a free entry go by unicast. At others all port sets beyond the table
@@ -188,17 +185,17 @@ def bound_mbps(problem: Multicast, *, until: float | None = None) -> float:
     p-median at each switch (`edge_bound`). Cores: groups of several pods need an entry in at least one, where
     none can be shared.
 
-    until  a time of clock.now() at which a weaker bound is returned
+    deadline  at which a weaker bound is returned
     """
     if problem not in _KNOWN:
-        bound = _bound_mbps(problem, until)
-        if until is not None and clock.now() > until:
+        bound = _bound_mbps(problem, deadline)
+        if deadline.is_over:
             return bound
         _KNOWN[problem] = bound
     return _KNOWN[problem]
 
 
-def _bound_mbps(problem: Multicast, until: float | None) -> float:
+def _bound_mbps(problem: Multicast, deadline: Deadline) -> float:
     edge, group, masks = problem.at_edge
     rate, members = problem.rate_mbps, problem.member_counts
     reached = problem.edges_in_pod.sum(axis=1)
@@ -210,7 +207,7 @@ def _bound_mbps(problem: Multicast, until: float | None) -> float:
     start = np.searchsorted(edge, np.arange(problem.edge_count + 1)).tolist()
     simple = np.zeros(len(free))
     for switch, (size, (a, b)) in enumerate(zip(free.tolist(), pairwise(start), strict=True)):
-        if until is not None and clock.now() > until:
+        if deadline.is_over:
             break
         if b - a > size:
             simple[switch] = extra_mbps_bound(masks[a:b], weight[group[a:b]], size)
@@ -218,7 +215,7 @@ def _bound_mbps(problem: Multicast, until: float | None) -> float:
     if simple.any():
         unicast = (saved / reached)[group]
         switches = edge_bound.split_switches(edge, masks, rate[group], unicast, free)
-        tighter = edge_bound.bound_extra_mbps(switches, until=until)
+        tighter = edge_bound.bound_extra_mbps(switches, deadline=deadline)
         at_edges += float(np.maximum(tighter - simple, 0.0).sum())
     across = np.diff(problem.below.start) > 1
     beyond = max(0, int(across.sum()) - int(problem.free("core").sum()))
@@ -235,13 +232,13 @@ class Selection(NamedTuple):
 
 
 def select_by_prices(
-    saved_mbps: Floats, limits: TableLimits, *, gap_mbps: float, until: float | None = None
+    saved_mbps: Floats, limits: TableLimits, *, gap_mbps: float, deadline: Deadline = NEVER
 ) -> Selection:
     """Return groups that save much, within the limits, and a bound.
 
     saved_mbps  (G,) what each group saves
     gap_mbps    difference to the bound at which the search ends
-    until       a time of clock.now() at which it ends
+    deadline    at which it ends
     """
     uses, free = limits.uses.astype(float), limits.free.astype(float)
     of_group = uses.T.tocsr()
@@ -249,7 +246,7 @@ def select_by_prices(
     value = np.where(refused, 0.0, saved_mbps)
     price = _first_prices(value, limits)
     best, kept = -1.0, np.zeros(len(value), dtype=bool)
-    bound, best_price, length, stalled = np.inf, price, FIRST_STEP, 0
+    descent = Ascent(price, factor=FIRST_STEP, stall_limit=STEPS_WITHOUT_GAIN)  # of the bound from above
     for step in range(MAX_STEPS):
         left = value - of_group @ price
         chosen = left > 0
@@ -258,23 +255,19 @@ def select_by_prices(
             admitted = admit_in_order(limits, order=np.argsort(-left, kind="stable")) & ~refused
             if (found := float(value[admitted].sum())) > best:
                 best, kept = found, admitted
-        if reached < bound:
-            bound, best_price, stalled = reached, price, 0
-        else:
-            stalled += 1
-            if stalled % STEPS_WITHOUT_GAIN == 0:
-                length, price = length / 2, best_price
-                continue
-        is_late = until is not None and clock.now() > until
-        if bound - best <= gap_mbps or length < LAST_STEP or is_late:
+        if descent.tell(-reached, price):
+            price = descent.go_back()
+            continue
+        is_late = deadline.is_over
+        if -descent.best - best <= gap_mbps or descent.factor < LAST_STEP or is_late:
             break
         slope = uses @ chosen - free
         slope = np.where((slope > 0) | (price > 0), slope, 0.0)
         norm = float(slope @ slope)
         if norm == 0:
             break
-        price = np.maximum(price + length * (reached - best) / norm * slope, 0.0)
-    return Selection(kept, best, max(bound, best))
+        price = np.maximum(price + descent.length(reached - best, norm) * slope, 0.0)
+    return Selection(kept, best, max(-descent.best, best))
 
 
 def _first_prices(value: Floats, limits: TableLimits) -> Floats:

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from planner.contract.proof import Status
 from planner.options import Options
+from planner.search.tolerances import NEGLIGIBLE
 from planner_models.capacity.designs.network_design.cutsets import CutsetSeparator
 from planner_models.capacity.designs.network_design.feasibility import Feasibility
 from planner_models.capacity.designs.network_design.incumbent import Incumbent, Plan, Report
@@ -73,8 +74,6 @@ WHOLE_SHARE = 0.15
 
 ITERATIONS_PER_NODE = 0.25
 """Simplex iterations per row that a node of a branch and bound with flow takes, before one was seen."""
-NEGLIGIBLE = 1e-9
-"""Flow, relative to the largest demand, that counts as none."""
 
 
 def solve(

@@ -25,7 +25,7 @@ OVERLOAD_TOLERANCE = FEASIBILITY
 MAX_VIOLATED_STATES = 6
 """States that give metric rows to one candidate."""
 MAX_DENOMINATOR = 24
-LENGTH_TOLERANCE = 1e-6
+LENGTH_TOLERANCE = FEASIBILITY
 
 
 class Feasibility:

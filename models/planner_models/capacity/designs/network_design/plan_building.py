@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from planner.search.tolerances import SOLVER
 from planner_models.capacity.designs.network_design.feasibility import OVERLOAD_TOLERANCE, Feasibility
 from planner_models.capacity.designs.network_design.instance import Instance
 from planner_models.capacity.designs.network_design.neighbourhoods import Neighbourhoods
 from planner_models.capacity.designs.network_design.network import Floats
 from planner_models.capacity.designs.network_design.overload_program import OverloadProgram
 
-ROUNDING = 1e-7
+ROUNDING = SOLVER
 """Share of a required capacity that is rounding of a solver."""
 MAX_STEPS = 2000
 """Combinations of modules of one link that are tried; the best of them is bought."""
