@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner import backends
-from planner.arrays import Bools, Floats
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.arrays import Bools, Floats, Ints
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import Expression, ProgramBuilder, Variables
 from planner.contract.proof import Status
 from planner.options import Options
 from planner.search.deadline import Deadline
@@ -141,90 +142,50 @@ class _Program:
 
     def build(self, least_mbps: float | None) -> LinearProgram:
         """Return the program: the most traffic that stays with `least_mbps` served, or the most served."""
-        problem, count, starts = self.problem, self.count, self.starts
-        rate = problem.rate_mbps
+        problem, rate, links = self.problem, self.problem.rate_mbps, len(self.problem.links)
+        demands, nodes = len(self.free), len(problem.nodes)
         is_all = least_mbps is not None and least_mbps >= float(rate[self.free].sum())
-        place = np.full(len(problem.demands), -1)
-        place[self.free] = np.arange(len(self.free))
+        position = np.full(len(problem.demands), -1)
+        position[self.free] = np.arange(demands)
         source = problem.source[self.row]
         out = (problem.tail[self.link] == source) * 1.0 - (problem.head[self.link] == source)
-        y = np.arange(starts[0], starts[1])
-        g = np.arange(starts[1], starts[2])
-        z = np.arange(starts[2], starts[3])
-        w = np.arange(starts[3], starts[4])
-        served = sp.csr_array(
-            (
-                np.concatenate([rate[self.staying], out, np.ones(len(w))]),
-                (
-                    np.concatenate([place[self.staying], place[self.row], np.arange(len(w))]),
-                    np.concatenate([y, g, w]),
-                ),
-            ),
-            shape=(len(self.free), count),
-        )
-        stays = np.zeros(count)
-        stays[y] = rate[self.staying]
-        stays[g] = out
-        nodes = len(problem.nodes)
+        staying = rate[self.staying]
+
+        m = ProgramBuilder(sense="maximize", name="traffic drain")
+        y = m.variables("stays", len(staying), upper=1.0, cost=staying)
+        g = m.variables("kept", len(out), upper=self.most, cost=out)
+        z = m.variables("anew", len(self.anew_link))
+        w = m.variables("moved", demands, cost=1.0 if least_mbps is None else 0.0)
+        served = (y * staying).sum_by(position[self.staying], demands) + w
+        served += (g * out).sum_by(position[self.row], demands)
+        m.constrain("served", served, lower=rate[self.free] if is_all else 0.0, upper=rate[self.free])
         # what stays: each node but the ends of its demand sends what it gets
-        key = np.concatenate(
-            [self.row * nodes + problem.tail[self.link], self.row * nodes + problem.head[self.link]]
-        )
-        inner = (key % nodes != problem.source[key // nodes]) & (key % nodes != problem.target[key // nodes])
-        distinct, at = np.unique(key[inner], return_inverse=True)
-        sign = np.r_[np.ones(len(g)), -np.ones(len(g))]
-        balance = sp.csr_array((sign[inner], (at, np.r_[g, g][inner])), shape=(len(distinct), count))
+        ends = np.stack([problem.tail[self.link], problem.head[self.link]])
+        key = self.row * nodes + ends
+        is_inner = (ends != problem.source[self.row]) & (ends != problem.target[self.row])
+        distinct, row = np.unique(key[is_inner], return_inverse=True)
+        end, entry = np.nonzero(is_inner)
+        stays = (g[entry] * np.array([1.0, -1.0])[end]).sum_by(row, len(distinct))
+        m.constrain("stays", stays, equal=0.0)
+
+        def at_nodes(variables: Variables, target: Ints, node: Ints) -> Expression:
+            is_inner = node != self.targets[target]
+            rows = (target * nodes + node)[is_inner]
+            return variables[is_inner].sum_by(rows, len(self.targets) * nodes)
+
         # what is routed anew: each node but the target sends what it gets and its own
-        key = np.concatenate(
-            [
-                self.anew_target * nodes + problem.tail[self.anew_link],
-                self.anew_target * nodes + problem.head[self.anew_link],
-                np.searchsorted(self.targets, problem.target[self.free]) * nodes + problem.source[self.free],
-            ]
+        leaves = at_nodes(z, self.anew_target, problem.tail[self.anew_link])
+        enters = at_nodes(z, self.anew_target, problem.head[self.anew_link])
+        begins = at_nodes(
+            w, np.searchsorted(self.targets, problem.target[self.free]), problem.source[self.free]
         )
-        sign = np.concatenate([np.ones(len(z)), -np.ones(len(z)), -np.ones(len(w))])
-        column = np.concatenate([z, z, w])
-        inner = key % nodes != self.targets[key // nodes]
-        anew = sp.csr_array(
-            (sign[inner], (key[inner], column[inner])), shape=(len(self.targets) * nodes, count)
-        )
-        load = sp.hstack(
-            [
-                self.now[self.staying].T,
-                sp.csr_array(
-                    (np.ones(len(g)), (self.link, np.arange(len(g)))), shape=(len(problem.links), len(g))
-                ),
-                sp.csr_array(
-                    (np.ones(len(z)), (self.anew_link, np.arange(len(z)))), shape=(len(problem.links), len(z))
-                ),
-                sp.csr_array((len(problem.links), len(w))),
-            ]
-        )
-        rows = [
-            Rows("served", served, lower=rate[self.free] if is_all else 0.0, upper=rate[self.free]),
-            Rows("stays", balance, lower=0.0, upper=0.0),
-            Rows("anew", anew, lower=0.0, upper=0.0),
-            Rows("capacity", sp.csr_array(load), upper=self.residual),
-        ]
-        total = np.asarray(served.sum(axis=0)).ravel()
+        m.constrain("anew", leaves - enters - begins, equal=0.0)
+        load = self.now[self.staying].T @ y + g.sum_by(self.link, links) + z.sum_by(self.anew_link, links)
+        m.constrain("capacity", load, upper=self.residual)
         if least_mbps is not None and not is_all:
-            rows.append(Rows("total", sp.csr_array(total[None, :]), lower=least_mbps))
-        upper = np.full(count, np.inf)
-        upper[y] = 1.0
-        upper[g] = self.most
-        return LinearProgram.build(
-            sense="max",
-            cost=stays if least_mbps is not None else total,
-            rows=rows,
-            upper=upper,
-            columns=[
-                Columns(name=name, count=size)
-                for name, size in zip(
-                    ("stays", "kept", "anew", "moved"), np.diff(starts).tolist(), strict=True
-                )
-            ],
-            name="traffic drain",
-        )
+            total = staying[None, :] @ y + out[None, :] @ g + w.sum()
+            m.constrain("total", total, lower=least_mbps)
+        return m.build()
 
     def read(self, x: Floats, is_optimal: bool, backend: str) -> Solved:
         """Return the flows of a solution."""

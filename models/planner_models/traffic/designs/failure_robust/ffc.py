@@ -19,13 +19,13 @@ from dataclasses import replace
 from typing import Annotated, Final
 
 import numpy as np
-import scipy.sparse as sp
 from pydantic import Field
 
 from planner import backends
 from planner.arrays import Floats
 from planner.backends import Solution
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import Expression, ProgramBuilder
 from planner.contract.design import Decision
 from planner.contract.proof import LevelProof, Proof, Status
 from planner.options import Options
@@ -143,10 +143,7 @@ class _Search:
         self.rate = problem.rate_mbps[self.wanted] / self.unit
         self.reserved: Floats | None = None
         self.admitted = np.zeros(len(problem.demands))
-        row = np.searchsorted(self.wanted, surviving.demand)
-        self._of = sp.csr_array(
-            (np.ones(len(row)), (np.arange(len(row)), row)), shape=(len(row), len(self.wanted))
-        )
+        self._row = np.searchsorted(self.wanted, surviving.demand)
 
     def run(self, levels: list[Level]) -> Proof:
         """Find reservations and admitted rates; return the proof of the largest total."""
@@ -223,23 +220,19 @@ class _Search:
 
     def _grow_together(self) -> LinearProgram:
         """Return the program of the largest share that all demands get alike."""
-        survives, of_rate = self.surviving.survives, self._of @ self.rate
-        return LinearProgram.build(
-            sense="max",
-            cost=np.r_[np.zeros(len(self.paths.demand)), 1.0],
-            rows=[
-                Rows(
-                    "capacity",
-                    sp.hstack([self.paths.uses.T, sp.csr_array((len(self.capacity), 1))]),
-                    upper=self.capacity,
-                    labels=lambda: self.problem.link_labels,
-                ),
-                Rows("survive", sp.hstack([survives, sp.csr_array(-of_rate[:, None])]), lower=0.0),
-            ],
-            columns=[Columns("reserved", len(self.paths.demand)), Columns("share", 1)],
-            upper=np.r_[np.full(len(self.paths.demand), np.inf), MAX_GROWTH],
-            name="traffic safe against failures: concurrent",
+        m, survives = self._start("traffic safe against failures: concurrent")
+        share = m.variables("share", 1, upper=MAX_GROWTH, cost=1.0)
+        m.constrain("survive", survives - self.rate[self._row][:, None] @ share, lower=0.0)
+        return m.build()
+
+    def _start(self, name: str) -> tuple[ProgramBuilder, Expression]:
+        """Return a program of reservations a within capacities, and what survives with them."""
+        m = ProgramBuilder(sense="maximize", name=name)
+        a = m.variables("reserved", len(self.paths.demand))
+        m.constrain(
+            "capacity", self.paths.uses.T @ a, upper=self.capacity, labels=lambda: self.problem.link_labels
         )
+        return m, self.surviving.survives @ a
 
     def _admit_most(self, value: Floats, done: list[tuple[Floats, float]]) -> LinearProgram:
         """Return the program of the largest value of admitted traffic after others.
@@ -247,29 +240,15 @@ class _Search:
         value  (n,) of each demand with a path
         done   values before, which must be kept: (n,) of each demand, and the total
         """
-        count, demands = len(self.paths.demand), len(self.wanted)
-        rows = [
-            Rows(
-                "capacity",
-                sp.hstack([self.paths.uses.T, sp.csr_array((len(self.capacity), demands))]),
-                upper=self.capacity,
-                labels=lambda: self.problem.link_labels,
-            ),
-            Rows("survive", sp.hstack([self.surviving.survives, -self._of]), lower=0.0),
-        ]
-        for number, (before, least) in enumerate(done):
-            kept = sp.csr_array(np.r_[np.zeros(count), before][None, :])
-            rows.append(Rows(f"level_{number}", kept, lower=least * (1 - HELD)))
-        return LinearProgram.build(
-            sense="max",
-            cost=np.r_[np.zeros(count), value],
-            rows=rows,
-            columns=[
-                Columns("reserved", count),
-                Columns(
-                    "admitted", demands, labels=lambda: [self.problem.demand_labels[k] for k in self.wanted]
-                ),
-            ],
-            upper=np.r_[np.full(count, np.inf), self.rate],
-            name="traffic safe against failures: total",
+        m, survives = self._start("traffic safe against failures: total")
+        b = m.variables(
+            "admitted",
+            len(self.wanted),
+            upper=self.rate,
+            cost=value,
+            labels=lambda: [self.problem.demand_labels[k] for k in self.wanted],
         )
+        m.constrain("survive", survives - b[self._row], lower=0.0)
+        for number, (before, least) in enumerate(done):
+            m.constrain(f"level_{number}", before[None, :] @ b, lower=least * (1 - HELD))
+        return m.build()

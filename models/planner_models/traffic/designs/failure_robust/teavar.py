@@ -28,9 +28,10 @@ import scipy.sparse as sp
 from pydantic import Field
 
 from planner import backends, formatting
-from planner.arrays import Bools, Floats, Ints
+from planner.arrays import Bools, Floats
 from planner.backends import Solution
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import Expression, ProgramBuilder, Variables
 from planner.contract.design import Decision
 from planner.options import Options
 from planner.search.deadline import Deadline
@@ -283,146 +284,61 @@ class _Search:
         it, and for the largest loss that without a failure.
         """
         count, losses, scenarios = len(self.paths.demand), len(self.owner), len(self.probability)
-        demands = len(self.rate)
-        at_risk, excess = count + losses, count + losses + 1
-        width = excess + scenarios + 1
-        load = sp.csr_array(
-            sp.diags_array(self._per_capacity) @ self.paths.uses.T @ sp.diags_array(self._unit)
-        )
+        demands, tail = len(self.rate), self.probability / (1 - self.availability)
+        least_risk = most_risk is None
+        chance = self.probability[self.scenario]
+        weight = np.bincount(self.of_loss, weights=chance, minlength=losses)
+        weight[:demands] = 1.0 - np.bincount(self.owner[self.of_loss], weights=chance, minlength=demands)
+        load = sp.diags_array(self._per_capacity) @ self.paths.uses.T @ sp.diags_array(self._unit)
         served = sp.diags_array(1.0 / self.rate[self.owner]) @ self.survives @ sp.diags_array(self._unit)
-        rows = [
-            Rows(
-                "capacity",
-                _widen(load, width),
-                upper=1.0,
-                labels=lambda: self.problem.link_labels,
-            ),
-            Rows("lost", _widen(sp.csr_array(sp.hstack([served, sp.eye_array(losses)])), width), lower=1.0),
-        ]
-        if self.kind == "largest":
-            rows += self._rows_of_largest(width, count, at_risk, excess)
-        else:
-            rows += self._rows_of_total(width, count, at_risk, excess)
-        tail = np.zeros(width)
-        tail[at_risk] = 1.0
-        tail[excess : excess + scenarios] = self.probability / (1 - self.availability)
-        upper = np.full(width, np.inf)
-        upper[count:at_risk] = 1.0
-        cost = tail
-        if most_risk is not None:
-            rows.append(Rows("risk", sp.csr_array(tail[None, :]), upper=most_risk))
-            cost = np.zeros(width)
-            weight = np.bincount(self.of_loss, weights=self.probability[self.scenario], minlength=losses)
-            weight[:demands] = 1.0 - np.bincount(
-                self.owner[self.of_loss], weights=self.probability[self.scenario], minlength=demands
-            )
-            cost[count:at_risk] = weight * self.rate[self.owner] / self.total_mbps
-        return LinearProgram.build(
-            sense="min",
-            cost=cost,
-            rows=rows,
-            columns=[
-                Columns("reserved", count),
-                Columns("lost", losses),
-                Columns("value_at_risk", 1),
-                Columns("excess", scenarios),
-                Columns("largest", 1),
-            ],
-            upper=upper,
-            name="traffic of least risk",
-        )
 
-    def _rows_of_largest(self, width: int, count: int, at_risk: int, excess: int) -> list[Rows]:
-        """Return the rows by which a scenario's excess is at least that of the demand that loses most."""
-        demands, scenarios, hits = len(self.rate), len(self.probability), len(self.scenario)
-        largest = width - 1
+        m = ProgramBuilder(name="traffic of least risk")
+        a = m.variables("reserved", count)
+        mean = 0.0 if least_risk else weight * self.rate[self.owner] / self.total_mbps
+        u = m.variables("lost", losses, upper=1.0, cost=mean)
+        alpha = m.variables("value_at_risk", cost=float(least_risk))
+        s = m.variables("excess", scenarios, cost=tail if least_risk else 0.0)
+        largest = m.variables("largest")
+        m.constrain("capacity", load @ a, upper=1.0, labels=lambda: self.problem.link_labels)
+        m.constrain("lost", served @ a + u, lower=1.0)
+        if self.kind == "largest":
+            self._limit_largest(m, u, alpha + s, largest)
+        else:
+            self._limit_total(m, u, alpha + s)
+        if most_risk is not None:
+            m.constrain("risk", alpha + tail[None, :] @ s, upper=most_risk)
+        return m.build()
+
+    def _limit_largest(self, m: ProgramBuilder, u: Variables, value: Expression, largest: Variables) -> None:
+        """Add that the value of a scenario, (S,), is at least the share of the demand that loses most.
+
+        largest  share that a demand loses without a failure, of those that keep a path in every failure
+        """
         of_none = self._connected_in_all()
-        # without a failure: largest - u >= 0; for demands that some failure leaves no path, in each other one
-        base = np.flatnonzero(of_none)
-        rows = [
-            Rows(
-                "largest",
-                _entries(
-                    width,
-                    (np.arange(len(base)), np.full(len(base), largest), 1.0),
-                    (np.arange(len(base)), count + base, -1.0),
-                ),
-                lower=0.0,
-            ),
-            Rows(
-                "scenario",
-                _entries(
-                    width,
-                    (np.arange(scenarios), excess + np.arange(scenarios), 1.0),
-                    (np.arange(scenarios), np.full(scenarios, at_risk), 1.0),
-                    (np.arange(scenarios), np.full(scenarios, largest), -1.0),
-                ),
-                lower=0.0,
-            ),
-            Rows(
-                "failure",
-                _entries(
-                    width,
-                    (np.arange(hits), excess + self.scenario, 1.0),
-                    (np.arange(hits), np.full(hits, at_risk), 1.0),
-                    (np.arange(hits), count + self.of_loss, -1.0),
-                ),
-                lower=0.0,
-            ),
-            Rows(
-                "without path",
-                _entries(
-                    width,
-                    (np.arange(scenarios), excess + np.arange(scenarios), 1.0),
-                    (np.arange(scenarios), np.full(scenarios, at_risk), 1.0),
-                ),
-                lower=self.least_loss,
-            ),
-        ]
+        m.constrain("largest", largest - u[np.flatnonzero(of_none)], lower=0.0)
+        m.constrain("scenario", value - largest, lower=0.0)
+        m.constrain("failure", value[self.scenario] - u[self.of_loss], lower=0.0)
+        m.constrain("without path", value, lower=self.least_loss)
         some = np.flatnonzero(~of_none)
-        is_counted = np.r_[~self.disconnected, np.ones((1, demands), dtype=bool)]
-        scenario, place = np.nonzero(is_counted[:, some])
-        more = np.arange(len(scenario))
-        rows.append(
-            Rows(
-                "elsewhere",
-                _entries(
-                    width,
-                    (more, excess + scenario, 1.0),
-                    (more, np.full(len(more), at_risk), 1.0),
-                    (more, count + some[place], -1.0),
-                ),
-                lower=0.0,
-            )
-        )
-        return rows
+        is_counted = np.r_[~self.disconnected, np.ones((1, len(self.rate)), dtype=bool)]
+        scenario, demand = np.nonzero(is_counted[:, some])
+        m.constrain("elsewhere", value[scenario] - u[some[demand]], lower=0.0)
 
     def _connected_in_all(self) -> Bools:
         """Return whether each demand with a path keeps one in every failure, (n,)."""
         return np.asarray(~self.disconnected.any(axis=0))
 
-    def _rows_of_total(self, width: int, count: int, at_risk: int, excess: int) -> list[Rows]:
-        """Return the rows by which a scenario's excess is at least that of all traffic lost in it."""
+    def _limit_total(self, m: ProgramBuilder, u: Variables, value: Expression) -> None:
+        """Add that the value of a scenario, (S,), is at least the share of all traffic that is lost in it."""
         demands, scenarios = len(self.rate), len(self.probability)
         weight = self.rate / self.total_mbps
         lost = np.ones((scenarios, demands), dtype=bool)
         lost[:-1][self.disconnected] = False
         lost[self.scenario, self.owner[self.of_loss]] = False  # they lose more than without a failure
-        scenario, place = np.nonzero(lost)
-        every = np.arange(scenarios)
-        return [
-            Rows(
-                "scenario",
-                _entries(
-                    width,
-                    (every, excess + every, 1.0),
-                    (every, np.full(scenarios, at_risk), 1.0),
-                    (scenario, count + place, -weight[place]),
-                    (self.scenario, count + self.of_loss, -weight[self.owner[self.of_loss]]),
-                ),
-                lower=self.least_loss,
-            )
-        ]
+        scenario, demand = np.nonzero(lost)
+        share = (u[demand] * weight[demand]).sum_by(scenario, scenarios)
+        more = (u[self.of_loss] * weight[self.owner[self.of_loss]]).sum_by(self.scenario, scenarios)
+        m.constrain("scenario", value - share - more, lower=self.least_loss)
 
 
 def tail_mean(loss: Floats, probability: Floats, availability: float) -> float:
@@ -432,18 +348,3 @@ def tail_mean(loss: Floats, probability: Floats, availability: float) -> float:
     before = np.r_[0.0, np.cumsum(probability[order])[:-1]]
     used = np.clip(np.minimum(probability[order], tail - before), 0.0, None)
     return float(used @ loss[order]) / tail
-
-
-def _widen(matrix: sp.sparray, width: int) -> sp.csr_array:
-    """Return the matrix with columns of zeros behind its own."""
-    wide = sp.csr_array(matrix, copy=True)
-    wide.resize((wide.shape[0], width))
-    return wide
-
-
-def _entries(width: int, *parts: tuple[Ints, Ints, float | Floats]) -> sp.csr_array:
-    """Return the matrix of entries (rows, columns, value); as many rows as the first part has."""
-    row = np.concatenate([part[0] for part in parts])
-    column = np.concatenate([part[1] for part in parts])
-    value = np.concatenate([np.broadcast_to(part[2], len(part[0])) for part in parts])
-    return sp.csr_array((value, (row, column)), shape=(len(parts[0][0]), width))

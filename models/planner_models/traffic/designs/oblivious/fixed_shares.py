@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from planner import backends
 from planner.arrays import Bools, Floats, Ints
-from planner.backends.linear_program import LinearProgram, Rows
+from planner.backends.program_builder import ProgramBuilder, Variables
 from planner.contract.progress import report
 from planner.options import Options
 from planner.search.deadline import Deadline
@@ -110,14 +110,12 @@ class _MatrixMaster:
         on_link = sp.csc_array(paths.uses)[:, self.link].T.tocoo()
         load = on_link.data * self.matrix[on_link.row, paths.demand[on_link.col]]
         size, count = len(self.link), paths.count
-        worst = sp.csr_array(
-            (
-                np.r_[load, -self.capacity_mbps[self.link]],
-                (np.r_[on_link.row, np.arange(size)], np.r_[on_link.col, np.full(size, count)]),
-            ),
-            shape=(size, count + 1),
-        )
-        solution = backends.solve(_build(paths, count + 1, [Rows("worst", worst, upper=0.0)]), options)
+        m, x = _start(paths)
+        utilization = m.variables("utilization", cost=1.0)
+        _serve_whole(m, paths, x)
+        worst = (x[on_link.col] * load).sum_by(on_link.row, size)
+        m.constrain("worst", worst - utilization * self.capacity_mbps[self.link], upper=0.0)
+        solution = backends.solve(m.build(), options)
         if solution.x is None or solution.row_duals is None:
             return None
         self.value = float(solution.x[-1])
@@ -154,37 +152,21 @@ class _HoseMaster:
             options = replace(options, algorithm="interior-point")
         problem, hose, count = self.problem, self.hose, paths.count
         links, nodes = len(problem.links), len(problem.nodes)
-        width = count + 2 * links * nodes + 1
         uses = paths.uses.tocoo()
         key, row = np.unique(paths.demand[uses.row] * links + uses.col, return_inverse=True)
         demand, link = np.divmod(key, links)
-        egress = count + link * nodes + problem.source[demand]
-        ingress = count + links * nodes + link * nodes + problem.target[demand]
         size = len(key)
-        cover = sp.csr_array(
-            (
-                np.r_[uses.data, -np.ones(2 * size)],
-                (np.r_[row, np.tile(np.arange(size), 2)], np.r_[uses.row, egress, ingress]),
-            ),
-            shape=(size, width),
-        )
-        each = np.repeat(np.arange(links), nodes)
-        limit = sp.csr_array(
-            (
-                np.r_[
-                    np.tile(hose.egress_mbps, links),
-                    np.tile(hose.ingress_mbps, links),
-                    -problem.capacity_mbps,
-                ],
-                (
-                    np.r_[each, each, np.arange(links)],
-                    np.r_[np.arange(count, width - 1), np.full(links, width - 1)],
-                ),
-            ),
-            shape=(links, width),
-        )
-        rows = [Rows("cover", cover, upper=0.0), Rows("limit", limit, upper=0.0)]
-        solution = backends.solve(_build(paths, width, rows), options)
+        m, x = _start(paths)
+        p = m.variables("egress", (links, nodes))
+        q = m.variables("ingress", (links, nodes))
+        utilization = m.variables("utilization", cost=1.0)
+        _serve_whole(m, paths, x)
+        share = (x[uses.row] * uses.data).sum_by(row, size)
+        prices = p[link, problem.source[demand]] + q[link, problem.target[demand]]
+        m.constrain("cover", share - prices, upper=0.0)
+        load = (p * hose.egress_mbps + q * hose.ingress_mbps).sum(axis=1)
+        m.constrain("limit", load - utilization * problem.capacity_mbps, upper=0.0)
+        solution = backends.solve(m.build(), options)
         if solution.x is None or solution.row_duals is None:
             return None
         price = np.maximum(-solution.row_duals[len(paths.wanted) :], 0.0)
@@ -202,19 +184,16 @@ class _HoseMaster:
         return solution.x[:count], length
 
 
-def _build(paths: _Paths, width: int, rows: list[Rows]) -> LinearProgram:
-    """Return the program of the least U, the last of the columns, in which paths serve each demand whole."""
+def _start(paths: _Paths) -> tuple[ProgramBuilder, Variables]:
+    """Return a program with a weight for each path."""
+    m = ProgramBuilder(name="traffic fixed shares")
+    return m, m.variables("weight", paths.count)
+
+
+def _serve_whole(m: ProgramBuilder, paths: _Paths, weight: Variables) -> None:
+    """Add that paths serve each demand whole."""
     row = np.searchsorted(paths.wanted, paths.demand)
-    place = (row, np.arange(paths.count))
-    whole = sp.csr_array((np.ones(paths.count), place), shape=(len(paths.wanted), width))
-    cost = np.zeros(width)
-    cost[-1] = 1.0
-    return LinearProgram.build(
-        sense="min",
-        cost=cost,
-        rows=[Rows("whole", whole, lower=1.0, upper=1.0), *rows],
-        name="traffic fixed shares",
-    )
+    m.constrain("whole", weight.sum_by(row, len(paths.wanted)), equal=1.0)
 
 
 class _Paths:
