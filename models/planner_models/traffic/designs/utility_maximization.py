@@ -14,7 +14,8 @@ from pydantic import Field
 from planner import backends
 from planner.arrays import Floats, Ints
 from planner.backends import Solution
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import LinearProgram
+from planner.backends.program_builder import ProgramBuilder
 from planner.contract.design import Decision
 from planner.contract.proof import Proof, Status
 from planner.errors import InputError
@@ -287,30 +288,11 @@ def _tangent_program(network: _Network, rate: Floats, demand: Ints, point: Float
 
     u_k <= log(p) + (x_k / r_k - p) / p, for point p of demand k.
     """
-    base, count = network.program, len(rate)
-    flows, size = network.flows, base.cost.size
-    row = np.arange(len(point))
-    tangent = sp.coo_array(
-        (
-            np.r_[-1 / (point * rate[demand]), np.ones(len(point))],
-            (np.r_[row, row], np.r_[flows + demand, size + demand]),
-        ),
-        shape=(len(point), size + count),
-    )
-    wide = base.matrix.copy()
-    wide.resize((wide.shape[0], size + count))
-    return LinearProgram.build(
-        sense="max",
-        cost=np.r_[np.zeros(size), np.ones(count)],
-        rows=[
-            Rows("network", wide, lower=base.row_lower, upper=base.row_upper),
-            Rows("tangent", tangent, upper=np.log(point) - 1.0),
-        ],
-        columns=[Columns(name="network", count=size), Columns(name="utility", count=count)],
-        lower=np.r_[base.lower, np.full(count, -np.inf)],
-        upper=np.r_[base.upper, np.zeros(count)],
-        name="traffic proportional",
-    )
+    m = ProgramBuilder.extend(network.program, name="traffic proportional", has_cost=False)
+    u = m.variables("utility", len(rate), lower=-np.inf, upper=0.0, cost=1.0)
+    share = m["served"][demand] / (point * rate[demand])
+    m.constrain("tangent", u[demand] - share, upper=np.log(point) - 1.0)
+    return m.build()
 
 
 def _plan_over_links(problem: Traffic, flow_mbps: sp.coo_array, served: Floats) -> tuple[Routing, Floats]:

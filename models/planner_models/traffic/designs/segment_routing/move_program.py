@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from planner import backends
 from planner.arrays import Bools, Floats, Ints, Ints32
 from planner.backends import Solution
-from planner.backends.linear_program import LinearProgram, Rows
+from planner.backends.program_builder import ProgramBuilder
 from planner.options import Options
 from planner_models.traffic.designs.segment_routing import segment_paths
 from planner_models.traffic.designs.segment_routing.segment_paths import Legs
@@ -70,20 +70,15 @@ def solve(
     """
     count, links = len(moves.item), len(utilization)
     distinct, row = np.unique(moves.item, return_inverse=True)
-    load = sp.hstack([moves.change.T, sp.csr_array(-np.ones((links, 1)))])
-    one = sp.csr_array((np.ones(count), (row, np.arange(count))), shape=(len(distinct), count + 1))
-    rows = [Rows("capacity", sp.csr_array(load), upper=-utilization), Rows("one", one, upper=1.0)]
+
+    m = ProgramBuilder(name="moves of segment lists")
+    x = m.variables("move", count, upper=1.0, integer=whole)
+    t = m.variables("utilization", cost=1.0)
+    m.constrain("capacity", moves.change.T @ x - t, upper=-utilization)
+    m.constrain("one", x.sum_by(row, len(distinct)), upper=1.0)
     if most_moved is not None:
-        limit = sp.csr_array(np.r_[moved.astype(float), 0.0][None, :])
-        rows.append(Rows("moved", limit, upper=float(most_moved)))
-    program = LinearProgram.build(
-        cost=np.r_[np.zeros(count), 1.0],
-        rows=rows,
-        upper=np.r_[np.ones(count), np.inf],
-        integer=np.r_[np.full(count, whole), False],
-        name="moves of segment lists",
-    )
-    solution = backends.solve(program, options)
+        m.constrain("moved", moved[None, :] @ x, upper=most_moved)
+    solution = backends.solve(m.build(), options)
     duals = solution.row_duals
     if duals is None:
         return solution, np.zeros(links), 0.0
