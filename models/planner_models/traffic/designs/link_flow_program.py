@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
-from planner.backends.linear_program import Columns, LinearProgram, Rows
+from planner.backends.linear_program import Columns, LinearProgram
+from planner.backends.program_builder import ProgramBuilder
 from planner.contract.tables import file_name
 from planner.errors import InputError
 from planner_models.traffic.problem.problem import Traffic
@@ -113,54 +114,38 @@ def flow_program(
     lambda or U (concurrent, utilization), served rates (total, cost with `least_mbps`), or both (delivered)
     """
     rate, capacity = problem.rate_mbps[wanted], problem.capacity_mbps
-    count, served = send.shape[1], len(wanted)
     supply = np.atleast_1d(of_demand @ rate)
-    has_served = objective in ("delivered", "total") or least_mbps is not None
+    is_most = objective in ("delivered", "total")
+    has_served = is_most or least_mbps is not None
     factor = {"concurrent": "lambda", "utilization": "utilization", "delivered": "utilization"}.get(objective)
-    behind = served * has_served + (factor is not None)
-    # of lambda in the balance, of U in the capacities
-    of_lambda = [-supply[:, None]] if objective == "concurrent" else []
-    blocks = [send, *([-of_demand] if has_served else []), *of_lambda]
-    limit = [-capacity[:, None]] if factor == "utilization" else []
-    fixed = 0.0 if has_served or of_lambda else supply
-    wide = [load, *([sp.coo_array((len(capacity), served))] if has_served else []), *limit]
-    parts = [
-        Rows(rows[0], _hstack(blocks, count + behind), lower=fixed, upper=fixed, labels=rows[1]),
-        Rows(
-            "capacity",
-            _hstack(wide, count + behind),
-            upper=0.0 if limit else capacity,
-            labels=lambda: problem.link_labels,
-        ),
-    ]
-    cost, upper = np.zeros(count + behind), np.full(count + behind, np.inf)
-    all_columns = [columns]
-    if has_served:
-        upper[count : count + served] = rate
-        all_columns.append(
-            Columns(name="served", count=served, labels=lambda: [problem.demand_labels[k] for k in wanted])
-        )
-    if factor is not None:
-        all_columns.append(Columns(name=factor, count=1))
-    if objective in ("delivered", "total"):
-        cost[count : count + served] = 1.0
-    if objective == "delivered":
-        cost[-1], upper[-1] = -float(capacity.min()) / 2, 1.0
-    elif factor is not None:
-        cost[-1] = 1.0
-    if price is not None:
-        cost[:count] = price
-    if least_mbps is not None:
-        total = np.r_[np.zeros(count), np.ones(served)][None, :]
-        parts.append(Rows("total", sp.csr_array(total), lower=least_mbps))
-    return LinearProgram.build(
-        sense="max" if objective in ("delivered", "concurrent", "total") else "min",
-        cost=cost,
-        rows=parts,
-        columns=all_columns,
-        upper=upper,
-        name=f"traffic {objective}{suffix}",
+
+    m = ProgramBuilder(
+        sense="maximize" if is_most or factor == "lambda" else "minimize", name=f"traffic {objective}{suffix}"
     )
+    x = m.variables(columns.name, columns.count, cost=0.0 if price is None else price, labels=columns.labels)
+    balance, net, limit = send @ x, supply, capacity
+    used = load @ x
+    if has_served:
+        served = m.variables(
+            "served",
+            len(wanted),
+            upper=rate,
+            cost=float(is_most),
+            labels=lambda: [problem.demand_labels[k] for k in wanted],
+        )
+        balance, net = balance - of_demand @ served, np.zeros_like(supply)
+    if factor is not None:
+        cost, upper = (-float(capacity.min()) / 2, 1.0) if objective == "delivered" else (1.0, np.inf)
+        scale = m.variables(factor, 1, upper=upper, cost=cost)
+        if factor == "lambda":
+            balance, net = balance - supply[:, None] @ scale, np.zeros_like(supply)
+        else:
+            used, limit = used - capacity[:, None] @ scale, np.zeros_like(capacity)
+    m.constrain(rows[0], balance, equal=net, labels=rows[1])
+    m.constrain("capacity", used, upper=limit, labels=lambda: problem.link_labels)
+    if least_mbps is not None:
+        m.constrain("total", served.sum(), lower=least_mbps)
+    return m.build()
 
 
 def link_cost(problem: Traffic) -> Floats:
@@ -170,13 +155,6 @@ def link_cost(problem: Traffic) -> Floats:
             f"{file_name(problem.links, 'links')}: column 'cost' is missing; objective 'cost' needs it"
         )
     return problem.links["cost"].to_numpy(float)
-
-
-def _hstack(blocks: Sequence[sp.coo_array | Floats], width: int) -> sp.csr_array:
-    """Return the blocks beside each other, with columns of 0 behind them up to that width."""
-    wide = sp.csr_array(sp.hstack([sp.coo_array(block) for block in blocks], format="csr"))
-    wide.resize((wide.shape[0], width))
-    return wide
 
 
 def _flow_labels(problem: Traffic, row: Ints, link: Ints) -> Sequence[str]:
