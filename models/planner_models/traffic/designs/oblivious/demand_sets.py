@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from planner.arrays import Floats, Ints
-from planner.backends.linear_program import LinearProgram, Rows
+from planner.backends.program_builder import ProgramBuilder
 from planner.contract.proof import Status
 from planner.contract.table import Table, label, number
 from planner.contract.tables import report_unknown_names
@@ -92,14 +92,11 @@ class HoseLimits:
         self.source, self.target = problem.source, problem.target
         self.egress_mbps, self.ingress_mbps = egress_mbps, ingress_mbps
         self.labels = problem.link_labels
-        ends = np.r_[problem.source, nodes + problem.target]
-        place = (ends, np.tile(np.arange(count), 2))
-        limits = Rows(
-            "node",
-            sp.csr_array((np.ones(2 * count), place), shape=(2 * nodes, count)),
-            upper=np.r_[egress_mbps, ingress_mbps],
-        )
-        self._program = LinearProgram.build(sense="min", cost=np.zeros(count), rows=[limits], name="hose")
+        m = ProgramBuilder(name="hose")
+        demand = m.variables("demand", count)
+        m.constrain("sends", demand.sum_by(problem.source, nodes), upper=egress_mbps)
+        m.constrain("receives", demand.sum_by(problem.target, nodes), upper=ingress_mbps)
+        self._program = m.build()
         self._session: Any = None
 
     def find_worst(self, share: sp.csr_array) -> tuple[Floats, Floats, list[str]]:
