@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -103,7 +104,8 @@ class _Dense(NamedTuple):
         return _Scattered(coefficients.reshape(-1), row.reshape(-1), columns.reshape(-1), shape)
 
 
-class _Scattered(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Scattered:
     """Coefficients of variables in rows, as triples.
 
     coefficients, rows, columns  (K,) arrays; rows are flat positions in `shape`
@@ -119,7 +121,7 @@ class _Scattered(NamedTuple):
         terms = self.broadcast(shape)
         if factor.ndim:
             factor = np.broadcast_to(factor, shape).reshape(-1)[terms.rows]
-        return terms._replace(coefficients=ufunc(terms.coefficients, factor))
+        return replace(terms, coefficients=ufunc(terms.coefficients, factor))
 
     def broadcast(self, shape: Shape) -> _Scattered:
         if shape == self.shape:
@@ -130,18 +132,24 @@ class _Scattered(NamedTuple):
     def sum(self, shape: Shape, axes: Shape) -> _Scattered:
         lengths = tuple(length for axis, length in enumerate(shape) if axis not in axes)
         kept = np.arange(math.prod(lengths)).reshape([1 if i in axes else n for i, n in enumerate(shape)])
-        return self.scatter(shape, np.broadcast_to(kept, shape))._replace(shape=lengths)
+        return replace(self.scatter(shape, np.broadcast_to(kept, shape)), shape=lengths)
 
     def scatter(self, shape: Shape, rows: NDArray[np.integer[Any]]) -> _Scattered:
         """Return the terms in given rows (shape)."""
         terms = self.broadcast(shape)
-        return terms._replace(rows=rows.reshape(-1)[terms.rows])
+        return replace(terms, rows=rows.reshape(-1)[terms.rows])
+
+    @cached_property
+    def _by_row(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The order of terms by row, and where each row begins in it."""
+        count = math.prod(self.shape)
+        first = np.concatenate([[0], np.cumsum(np.bincount(self.rows, minlength=count))])
+        return np.argsort(self.rows, kind="stable"), first
 
     def take(self, shape: Shape, index: NDArray[np.intp]) -> _Scattered:
         """Return the terms of some members: flat positions in `shape`."""
         terms = self.broadcast(shape)
-        order = np.argsort(terms.rows, kind="stable")
-        first = np.searchsorted(terms.rows[order], np.arange(math.prod(shape) + 1))
+        order, first = terms._by_row
         members = index.reshape(-1)
         counts = np.diff(first)[members]
         start = first[members] - np.concatenate([[0], np.cumsum(counts)[:-1]])[: len(members)]
@@ -272,7 +280,7 @@ class Expression:
     def _scatter(self, rows: NDArray[np.integer[Any]], shape: Shape) -> Expression:
         """Return the expression whose members, flat positions in `shape`, are sums of members of this one."""
         terms = [term.scatter(self.shape, rows) for term in self.terms]
-        return Expression([term._replace(shape=shape) for term in terms], shape)
+        return Expression([replace(term, shape=shape) for term in terms], shape)
 
     def _entries(self) -> _Entries:
         """Return the coefficients of all rows, by row where they are dense."""
@@ -287,8 +295,9 @@ class Expression:
         parts = [term.scatter(self.shape, own) for term in self.terms]
         if len(parts) == 1:
             return _Entries(parts[0].coefficients, parts[0].columns, None, parts[0].rows)
-        data, row, column = (np.concatenate(part) for part in list(zip(*parts, strict=True))[:3])
-        return _Entries(data, column, None, row)
+        data = np.concatenate([part.coefficients for part in parts])
+        column = np.concatenate([part.columns for part in parts])
+        return _Entries(data, column, None, np.concatenate([part.rows for part in parts]))
 
 
 class _Entries(NamedTuple):
