@@ -128,10 +128,10 @@ def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
         else:
             own_prices.append(prices.find_prices(interval, own_prices[-1] if own_prices else None).price)
     waiting = Waiting(problem, choices)
-    found = find_time_prices(problem, waiting, np.array(own_prices), pricing.deadline)
+    solution = find_time_prices(problem, waiting, np.array(own_prices), pricing.deadline)
     best = _send(problem, "together", end.options(options), waiting)
     value = -np.inf if best.plan is None else measure(problem, best.plan, None)["total_value"] or 0.0
-    if value < found.bound * (1 - FALLBACK_GAP) and not end.is_over:
+    if value < solution.bound * (1 - FALLBACK_GAP) and not end.is_over:
         first = _send(problem, "after", end.options(options), None, own_prices)
         other = -np.inf if first.plan is None else measure(problem, first.plan, None)["total_value"] or 0.0
         if other >= value:
@@ -141,7 +141,7 @@ def _send_foreseen(problem: Analytics, options: Options) -> Decision[Levels]:
     proof = judged(
         "max",
         value,
-        found.bound,
+        solution.bound,
         gap=gap_of(options, default=STATED_GAP),
         metric="total_value",
         backend=BACKEND,
@@ -172,7 +172,7 @@ def _send(
     must_answer = options.service == "all"
     choices = Choices(problem, must_answer=must_answer)
     storage = _Storage(problem)
-    chosen: list[Ints] = []
+    levels: list[Ints] = []
     rows: list[Sent] = []
     pool: list[Candidate] = []
     price: Floats | None = None
@@ -186,38 +186,40 @@ def _send(
         if reason is not None:
             return _refuse(reason)
         if answers is not None and price is not None and deadline.search_s() <= 0:
-            found = _repair(new, price, answers)
-            if found.value > -np.inf:
-                is_cut, answers = True, found.answers
-                chosen.append(choices.to_levels(new, answers, found.added))
+            answer = _repair(new, price, answers)
+            if answer.value > -np.inf:
+                is_cut, answers = True, answer.answers
+                levels.append(choices.to_levels(new, answers, answer.added))
                 continue
-        pool = [one for one in pool if _is_in_window(problem, one.k, t)]
+        pool = [candidate for candidate in pool if _is_in_window(problem, candidate.k, t)]
         capacity = problem.capacity_bytes[t]
-        offering = [] if order == "after" else [one for one in pool if one.is_offered(t)]
-        later = [_offer(problem, one, t, capacity, waiting) for one in offering]
+        offering = [] if order == "after" else [candidate for candidate in pool if candidate.is_offered(t)]
+        later = [_offer(problem, candidate, t, capacity, waiting) for candidate in offering]
         foreseen = new if waiting is None else _add_waiting(new, t, waiting)
         both = _join([foreseen, *(offered.made for offered in later)])
         if waiting is not None:
-            found, price = _solve(both, waiting.byte_price[t] * capacity)
+            answer, price = _solve(both, waiting.byte_price[t] * capacity)
         elif own_prices is not None:
-            found, price = _solve(both, own_prices[t], ())
+            answer, price = _solve(both, own_prices[t], ())
         else:
-            found, price = _solve(both, price)
-        if found.value == -np.inf:
+            answer, price = _solve(both, price)
+        if answer.value == -np.inf:
             reason = f"interval {problem.interval_numbers[t]:g}: no plan found"
             proof = undecided(reason, metric="value")
             return Decision(plan=None, proof=proof)
-        own, sites = len(new.shared.query), new.separate.value.shape[1]
-        rows += _take(problem, offering, later, found.answers[own:], found.added[:, sites:], t, storage)
+        shared_count, sites = len(new.shared.query), new.separate.value.shape[1]
+        rows += _take(
+            problem, offering, later, answer.answers[shared_count:], answer.added[:, sites:], t, storage
+        )
         if order == "after":
-            unused = capacity * np.maximum(1.0 - _used(new, found), 0.0)
+            unused = capacity * np.maximum(1.0 - _used(new, answer), 0.0)
             unused[unused < ROUNDING * capacity] = 0.0
             rows += _send_in_rest(problem, pool, t, unused, storage)
-        answers, added = found.answers[:own], found.added[:, :sites]
-        chosen.append(choices.to_levels(new, answers, added))
+        answers, added = answer.answers[:shared_count], answer.added[:, :sites]
+        levels.append(choices.to_levels(new, answers, added))
         pool.append(_start_candidate(problem, choices, t, answers, added, waiting))
     decision = decide(
-        problem, np.array(chosen), options, backend=BACKEND, guarantees=None, price=price, choices=choices,
+        problem, np.array(levels), options, backend=BACKEND, guarantees=None, price=price, choices=choices,
         is_cut=is_cut,
     )  # fmt: skip
     if decision.plan is None:
@@ -260,7 +262,7 @@ def _is_in_window(problem: Analytics, k: int, t: int) -> bool:
 
 
 def _add_waiting(new: Interval, t: int, waiting: Waiting) -> Interval:
-    """Return the choices of new data with what they may gain later as part of their value."""
+    """Return the choices of new data with their possible later gain as part of their value."""
     shared, separate = (waiting.find(rows, t)[0] for rows in waiting.parts[t])
     return new._replace(
         shared=new.shared._replace(value=new.shared.value + shared),
@@ -275,9 +277,9 @@ def _start_candidate(
     shared, separate = made.shared, made.separate
     full = problem.value_usd[shared.query, None] * problem.value_share[shared.query]
     gain = full - full[np.arange(len(answers)), answers][:, None]
-    rows, own = np.indices(added.shape)
+    rows, column = np.indices(added.shape)
     site_full = problem.site_value_usd[:, separate.query, None] * problem.value_share[separate.query]
-    site_gain = site_full - site_full[rows, own, added][..., None]
+    site_gain = site_full - site_full[rows, column, added][..., None]
     may, site_may = np.isfinite(shared.value) & (gain > 0), np.isfinite(separate.value) & (site_gain > 0)
     when = None
     if waiting is not None:
@@ -288,57 +290,61 @@ def _start_candidate(
     return Candidate(k, made, answers.copy(), added.copy(), gain, may, site_gain, site_may, when)
 
 
-def _offer(problem: Analytics, one: Candidate, t: int, capacity: Floats, waiting: Waiting | None) -> Offered:
+def _offer(
+    problem: Analytics, candidate: Candidate, t: int, capacity: Floats, waiting: Waiting | None
+) -> Offered:
     """Return the improvements of an interval's answers as choices of interval t, where they fit.
 
     With `waiting`, their value is less what they would gain in a later interval, and those whose bytes cost
     far more than their value are left out.
     """
-    sites = len(one.added)
+    sites = len(candidate.added)
     ends = problem.start_s + problem.length_s
     decay = np.where(
-        problem.start_s[t] - problem.start_s[one.k] <= problem.backfill_window_s + 1e-6,
-        0.5 ** ((ends[t] - ends[one.k]) / problem.half_life_s),
+        problem.start_s[t] - problem.start_s[candidate.k] <= problem.backfill_window_s + 1e-6,
+        0.5 ** ((ends[t] - ends[candidate.k]) / problem.half_life_s),
         0.0,
     )
-    shared, separate = one.made.shared, one.made.separate
+    shared, separate = candidate.made.shared, candidate.made.separate
     of_shared, of_separate = decay[shared.query, None], decay[separate.query, None]
-    gain, site_gain = one.gain * of_shared, one.site_gain * of_separate
-    may, site_may = one.may & (of_shared > 0), one.site_may & (of_separate > 0)
+    gain, site_gain = candidate.gain * of_shared, candidate.site_gain * of_separate
+    may, site_may = candidate.may & (of_shared > 0), candidate.site_may & (of_separate > 0)
     if waiting is not None:
-        both = [waiting.find(parts, one.k, t - one.k + 1)[0] for parts in waiting.parts[one.k]]
-        gain = gain - both[0][np.arange(len(one.answers)), one.answers][:, None]
+        both = [
+            waiting.find(parts, candidate.k, t - candidate.k + 1)[0] for parts in waiting.parts[candidate.k]
+        ]
+        gain = gain - both[0][np.arange(len(candidate.answers)), candidate.answers][:, None]
         of_sites = both[1].reshape(separate.value.shape)
-        site_gain = site_gain - np.take_along_axis(of_sites, one.added[..., None], axis=2)
-        cost, site_cost = (waiting.costs(parts, t) for parts in waiting.parts[one.k])
+        site_gain = site_gain - np.take_along_axis(of_sites, candidate.added[..., None], axis=2)
+        cost, site_cost = (waiting.costs(parts, t) for parts in waiting.parts[candidate.k])
         may &= gain > WORTH * cost
         site_may &= site_gain > WORTH * site_cost.reshape(separate.value.shape)
     each = np.where(capacity > 0, 1.0 / np.where(capacity > 0, capacity, 1.0), np.inf)
-    kept = np.flatnonzero(may.any(axis=1))
-    use = _times(shared.use[kept], each)
-    may = may[kept] & (use <= 1 + ROUNDING).all(axis=2)
-    found = may.any(axis=1)
-    kept, use, may = kept[found], use[found], may[found]
+    rows = np.flatnonzero(may.any(axis=1))
+    use = _times(shared.use[rows], each)
+    may = may[rows] & (use <= 1 + ROUNDING).all(axis=2)
+    feasible = may.any(axis=1)
+    rows, use, may = rows[feasible], use[feasible], may[feasible]
     columns = np.flatnonzero(site_may.any(axis=(0, 2)))
     site_use = _times(separate.use[:, columns], each[:sites, None, None])
-    pop_use = _times(separate.pop_use[:, columns], each[sites:][one.made.pop_of][:, None, None])
+    pop_use = _times(separate.pop_use[:, columns], each[sites:][candidate.made.pop_of][:, None, None])
     site_may = site_may[:, columns] & (site_use <= 1 + ROUNDING) & (pop_use <= 1 + ROUNDING)
-    found = site_may.any(axis=(0, 2))
-    columns, site_may = columns[found], site_may[:, found]
-    places, levels = np.arange(len(kept)), one.answers[kept]
-    value, use = np.where(may, gain[kept], IMPOSSIBLE), np.where(may[..., None], use, 0.0)
-    value[places, levels], use[places, levels] = 0.0, 0.0
+    feasible = site_may.any(axis=(0, 2))
+    columns, site_may = columns[feasible], site_may[:, feasible]
+    row_numbers, levels = np.arange(len(rows)), candidate.answers[rows]
+    value, use = np.where(may, gain[rows], IMPOSSIBLE), np.where(may[..., None], use, 0.0)
+    value[row_numbers, levels], use[row_numbers, levels] = 0.0, 0.0
     site_value = np.where(site_may, site_gain[:, columns], IMPOSSIBLE)
-    np.put_along_axis(site_value, one.added[:, columns, None], 0.0, axis=2)
-    made = one.made._replace(
-        shared=Shared(shared.query[kept], value, use, shared.sends[kept]),
+    np.put_along_axis(site_value, candidate.added[:, columns, None], 0.0, axis=2)
+    made = candidate.made._replace(
+        shared=Shared(shared.query[rows], value, use, shared.sends[rows]),
         separate=Separate(
             separate.query[columns],
             site_value,
-            *(np.where(site_may, array[:, found], 0.0) for array in (site_use, pop_use)),
+            *(np.where(site_may, array[:, feasible], 0.0) for array in (site_use, pop_use)),
         ),
     )
-    return Offered(made, kept, columns)
+    return Offered(made, rows, columns)
 
 
 def _times(size: Floats, each: Floats) -> Floats:
@@ -351,7 +357,7 @@ def _send_in_rest(
     problem: Analytics, pool: list[Candidate], t: int, capacity: Floats, storage: _Storage
 ) -> list[Sent]:
     """Return the improvements that are sent in interval t in the capacity that is left, and mark them."""
-    later = [_offer(problem, one, t, capacity, None) for one in pool]
+    later = [_offer(problem, candidate, t, capacity, None) for candidate in pool]
     if not any(len(offered.shared) or len(offered.separate) for offered in later):
         return []
     extra = _solve(_join([offered.made for offered in later]), None, FEW_STEPS, FEW_EVALUATIONS)[0]
@@ -362,17 +368,17 @@ def _send_in_rest(
 
 def _join(parts: list[Interval]) -> Interval:
     """Return the choices of several intervals as one."""
-    shared = [part.shared for part in parts]
-    separate = [part.separate for part in parts]
+    shared = [interval.shared for interval in parts]
+    separate = [interval.separate for interval in parts]
     return parts[0]._replace(
         shared=Shared(
             *(np.ascontiguousarray(np.concatenate(arrays)) for arrays in zip(*shared, strict=True))
         ),
         separate=Separate(
-            np.concatenate([part.query for part in separate]),
+            np.concatenate([section.query for section in separate]),
             *(
                 np.ascontiguousarray(np.concatenate(arrays, axis=1))
-                for arrays in zip(*(part[1:] for part in separate), strict=True)
+                for arrays in zip(*(section[1:] for section in separate), strict=True)
             ),
         ),
     )
@@ -385,8 +391,8 @@ def _solve(
     evaluations: int = MOST_EVALUATIONS,
 ) -> tuple[search.Found, Floats]:
     priced = prices.find_prices(interval, price, steps=steps)
-    found = branching.find_choices(interval, priced, leaves=MOST_LEAVES, evaluations=evaluations).found
-    return found, priced.price
+    selection = branching.find_choices(interval, priced, leaves=MOST_LEAVES, evaluations=evaluations).found
+    return selection, priced.price
 
 
 def _repair(interval: Interval, price: Floats, answers: Ints) -> search.Found:
@@ -395,14 +401,14 @@ def _repair(interval: Interval, price: Floats, answers: Ints) -> search.Found:
     return search.find_choices(interval, priced, start=answers, evaluations=1, is_short=True)
 
 
-def _used(interval: Interval, found: search.Found) -> Floats:
+def _used(interval: Interval, selection: search.Found) -> Floats:
     """Return the part of each uplink's capacity that choices use, (M,)."""
     shared, separate = interval.shared, interval.separate
-    used = shared.use[np.arange(len(found.answers)), found.answers].sum(axis=0)
+    used = shared.use[np.arange(len(selection.answers)), selection.answers].sum(axis=0)
     used = np.zeros(interval.links) + used
-    sites, own = np.indices(found.added.shape)
-    used[: len(interval.pop_of)] += separate.use[sites, own, found.added].sum(axis=1)
-    of_pop = separate.pop_use[sites, own, found.added].sum(axis=1)
+    sites, column = np.indices(selection.added.shape)
+    used[: len(interval.pop_of)] += separate.use[sites, column, selection.added].sum(axis=1)
+    of_pop = separate.pop_use[sites, column, selection.added].sum(axis=1)
     used[len(interval.pop_of) :] += np.bincount(
         interval.pop_of, weights=of_pop, minlength=interval.links - len(interval.pop_of)
     )
@@ -424,24 +430,24 @@ def _take(
     """
     rows: list[Sent] = []
     first = site_first = 0
-    for one, offered in zip(pool, later, strict=True):
-        shared, separate = one.made.shared, one.made.separate
-        own = answers[first : first + len(offered.shared)]
+    for candidate, offered in zip(pool, later, strict=True):
+        shared, separate = candidate.made.shared, candidate.made.separate
+        answers_of = answers[first : first + len(offered.shared)]
         own_added = added[:, site_first : site_first + len(offered.separate)]
         first, site_first = first + len(offered.shared), site_first + len(offered.separate)
-        for place, answer in zip(offered.shared.tolist(), own.tolist(), strict=True):
-            if answer == one.answers[place]:
+        for position, answer in zip(offered.shared.tolist(), answers_of.tolist(), strict=True):
+            if answer == candidate.answers[position]:
                 continue
-            query = int(shared.query[place])
+            query = int(shared.query[position])
             sites = np.flatnonzero(problem.has_data[:, query])
-            levels = shared.sends[place, answer, sites]
-            if storage.keep(sites, shared.use[place, answer, sites], one.k, t):
+            levels = shared.sends[position, answer, sites]
+            if storage.keep(sites, shared.use[position, answer, sites], candidate.k, t):
                 pairs = zip(sites.tolist(), levels.tolist(), strict=True)
-                rows += [Sent(one.k, t, query, level, site) for site, level in pairs]
-                one.may[place] = False
-        for site, column in np.argwhere(own_added != one.added[:, offered.separate]).tolist():
-            place, level = int(offered.separate[column]), int(own_added[site, column])
-            if storage.keep(np.array([site]), separate.use[[site], place, level], one.k, t):
-                rows.append(Sent(one.k, t, int(separate.query[place]), level, site))
-                one.site_may[site, place] = False
+                rows += [Sent(candidate.k, t, query, level, site) for site, level in pairs]
+                candidate.may[position] = False
+        for site, column in np.argwhere(own_added != candidate.added[:, offered.separate]).tolist():
+            position, level = int(offered.separate[column]), int(own_added[site, column])
+            if storage.keep(np.array([site]), separate.use[[site], position, level], candidate.k, t):
+                rows.append(Sent(candidate.k, t, int(separate.query[position]), level, site))
+                candidate.site_may[site, position] = False
     return rows

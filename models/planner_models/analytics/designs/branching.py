@@ -82,8 +82,8 @@ def find_choices(
     )  # fmt: skip
     best = Found(answers, added, float(value))
     if value == -np.inf or bound > value * (1 + max(gap, SEARCHED_GAP)):
-        found = search.find_choices(interval, priced, start=answers, evaluations=evaluations)
-        best = found if found.value > best.value else best
+        selection = search.find_choices(interval, priced, start=answers, evaluations=evaluations)
+        best = selection if selection.value > best.value else best
     return Branched(best, max(float(bound), best.value))
 
 
@@ -106,12 +106,12 @@ class _Tree(NamedTuple):
 @kernel
 def _push(tree: _Tree, size: int, key: float, node: int) -> int:
     """Add a node to the heap; return its new size."""
-    place = size
-    while place > 0 and tree.key[(place - 1) // 2] < key:
-        parent = (place - 1) // 2
-        tree.key[place], tree.node[place] = tree.key[parent], tree.node[parent]
-        place = parent
-    tree.key[place], tree.node[place] = key, node
+    slot = size
+    while slot > 0 and tree.key[(slot - 1) // 2] < key:
+        parent = (slot - 1) // 2
+        tree.key[slot], tree.node[slot] = tree.key[parent], tree.node[parent]
+        slot = parent
+    tree.key[slot], tree.node[slot] = key, node
     return size + 1
 
 
@@ -120,20 +120,20 @@ def _pop(tree: _Tree, size: int) -> int:
     """Remove the first node of the heap; return its new size."""
     size -= 1
     key, node = tree.key[size], tree.node[size]
-    place, child = 0, 1
+    slot, child = 0, 1
     while child < size:
         if child + 1 < size and tree.key[child + 1] > tree.key[child]:
             child += 1
         if tree.key[child] <= key:
             break
-        tree.key[place], tree.node[place] = tree.key[child], tree.node[child]
-        place, child = child, 2 * child + 1
-    tree.key[place], tree.node[place] = key, node
+        tree.key[slot], tree.node[slot] = tree.key[child], tree.node[child]
+        slot, child = child, 2 * child + 1
+    tree.key[slot], tree.node[slot] = key, node
     return size
 
 
 @kernel
-def _add_prices(tree: _Tree, place: int, price: Floats, constant: float, value: Floats, use: Floats) -> None:
+def _add_prices(tree: _Tree, slot: int, price: Floats, constant: float, value: Floats, use: Floats) -> None:
     """Put prices (M,) in the pool, with the bound and the regrets of shared queries at them.
 
     constant  value of the separate queries less the price of their use, USD
@@ -141,33 +141,33 @@ def _add_prices(tree: _Tree, place: int, price: Floats, constant: float, value: 
     count, levels, links = use.shape
     total = constant + price.sum()
     for query in range(count):
-        most = -np.inf
+        largest = -np.inf
         for level in range(levels):
             profit = value[query, level]
             if profit > -np.inf:
                 for link in range(links):
                     profit -= use[query, level, link] * price[link]
-                most = max(most, profit)
-            tree.regret[place, query, level] = profit
-        total += most
+                largest = max(largest, profit)
+            tree.regret[slot, query, level] = profit
+        total += largest
         for level in range(levels):
-            tree.regret[place, query, level] = most - tree.regret[place, query, level]
-    tree.bound[place] = total
+            tree.regret[slot, query, level] = largest - tree.regret[slot, query, level]
+    tree.bound[slot] = total
 
 
 @kernel
 def _bound_node(tree: _Tree, node: int, pool: int, order: Ints, bounds: Floats) -> int:
-    """Write the bound of a node at each prices, (J,); return how many answers are decided, in order."""
+    """Write the bound of a node at each prices, (J,); return the number of decided answers, in order."""
     decided = 0
-    for place in range(pool):
-        bounds[place] = tree.bound[place]
+    for slot in range(pool):
+        bounds[slot] = tree.bound[slot]
     for query in order:
         level = tree.answers[node, query]
         if level < 0:
             break
         decided += 1
-        for place in range(pool):
-            bounds[place] -= tree.regret[place, query, level]
+        for slot in range(pool):
+            bounds[slot] -= tree.regret[slot, query, level]
     return decided
 
 
@@ -209,7 +209,7 @@ def _branch(  # noqa: C901 - one compiled loop
     bounds, slope, price = np.empty(len(tree.bound)), np.empty(sites), np.empty(links)
     price[sites:] = curves.pop_price
     own_added = np.empty(steps.least.shape, dtype=np.int64)
-    own = np.empty(count, dtype=np.int64)
+    node_answers = np.empty(count, dtype=np.int64)
     dropped = best
     while size > 0:
         enough = best * (1 + gap)
@@ -226,23 +226,23 @@ def _branch(  # noqa: C901 - one compiled loop
             dropped = max(dropped, now)
         elif decided == count:
             leaves += 1
-            own[:] = tree.answers[node]
-            left = find_left(own, use, links)
+            node_answers[:] = tree.answers[node]
+            remaining = find_left(node_answers, use, links)
             shared_value = 0.0
             for query in range(count):
-                shared_value += value[query, own[query]]
-            more, constant = bound_sites(left, curves, slope)
+                shared_value += value[query, node_answers[query]]
+            more, constant = bound_sites(remaining, curves, slope)
             leaf = min(now, shared_value + more)
             if leaf > enough:
                 filled = shared_value + fill(
-                    left, own_added, pop_of, own_value, own_use, own_pop_use, steps.least, steps.site,
+                    remaining, own_added, pop_of, own_value, own_use, own_pop_use, steps.least, steps.site,
                     steps.query, steps.before, steps.after, steps.value, steps.use, steps.pop_use,
                 )  # fmt: skip
                 if filled > best * (1 - SEARCHED_GAP):
-                    filled = exchange(left, own_added, pop_of, own_value, own_use, own_pop_use, filled)
+                    filled = exchange(remaining, own_added, pop_of, own_value, own_use, own_pop_use, filled)
                 if filled > best:
                     best = filled
-                    answers[:], added[:] = own, own_added
+                    answers[:], added[:] = node_answers, own_added
                 is_bounded[node] = True
                 size = _push(tree, size, leaf, node)
             else:
@@ -250,10 +250,10 @@ def _branch(  # noqa: C901 - one compiled loop
                 free[unused] = node
                 unused += 1
             if more > -np.inf:
-                place = prices if prices < len(tree.bound) else 1 + made % (len(tree.bound) - 1)
+                slot = prices if prices < len(tree.bound) else 1 + made % (len(tree.bound) - 1)
                 prices, made = min(prices + 1, len(tree.bound)), made + 1
                 price[:sites] = slope
-                _add_prices(tree, place, price, constant, value, use)
+                _add_prices(tree, slot, price, constant, value, use)
             continue
         else:
             query = order[decided]

@@ -81,14 +81,14 @@ class Choices:
         self._left_out[k] = query, of_site
         self.shortages.append(reason)
 
-    def without_left_out(self, chosen: Ints) -> Ints:
+    def without_left_out(self, levels: Ints) -> Ints:
         """Return levels (K, S, Q) in which answers that are left out have none, -1."""
-        chosen = chosen.copy()
+        levels = levels.copy()
         for k, (query, of_site) in self._left_out.items():
-            chosen[k, :, query] = -1
-            site, place = np.nonzero(of_site)
-            chosen[k, site, self.separate[place]] = -1
-        return chosen
+            levels[k, :, query] = -1
+            site, column = np.nonzero(of_site)
+            levels[k, site, self.separate[column]] = -1
+        return levels
 
     @cached_property
     def _rules(self) -> _Rules:
@@ -137,16 +137,16 @@ class Choices:
         added    (S, n) level of each site for each query with values that add up
         """
         problem = self.problem
-        chosen = np.zeros((len(problem.site_names), len(problem.query_names)), dtype=np.int64)
+        levels = np.zeros((len(problem.site_names), len(problem.query_names)), dtype=np.int64)
         shared = interval.shared
         if len(shared.query):
-            chosen[:, shared.query] = shared.sends[np.arange(len(answers)), answers].T
-        chosen[:, interval.separate.query] = added
-        return chosen
+            levels[:, shared.query] = shared.sends[np.arange(len(answers)), answers].T
+        levels[:, interval.separate.query] = added
+        return levels
 
 
 class _Rules(NamedTuple):
-    """What choices follow from beside volumes and capacities; S sites, Q queries, L levels.
+    """Sources of the choices beside volumes and capacities; S sites, Q queries, L levels.
 
     has_data      (S, Q)
     may_send      (S, Q, L)
@@ -231,7 +231,7 @@ def _make_shared(  # noqa: C901 - one compiled loop
 def _make_separate(
     k: int, queries: Ints, is_out: Bools, capacity: Floats, volume: QueryVolume, rules: _Rules
 ) -> tuple[Floats, Floats, Floats]:
-    """Return value, use and use of the point of presence of queries whose values add up, as in `Separate`.
+    """Return value, use and use of the point of presence of queries with additive values, as in `Separate`.
 
     is_out  (S, n) whether a site's answer is left out: it has no value and no use, at its first level
     """
@@ -240,7 +240,7 @@ def _make_separate(
     value = np.full((sites, count, levels), IMPOSSIBLE)
     use, pop_use = np.zeros_like(value), np.zeros_like(value)
     for site in range(sites):
-        own, of_pop = capacity[site], capacity[sites + rules.pop_of[site]]
+        site_capacity, of_pop = capacity[site], capacity[sites + rules.pop_of[site]]
         for row in range(count):
             query = queries[row]
             if is_out[site, row] or not rules.has_data[site, query]:
@@ -250,9 +250,9 @@ def _make_separate(
             for level in range(levels):
                 size = records * rules.per_record[query, level] + cells * rules.per_cell[query, level]
                 on_pop = size * rules.merged_share[site, query, level]
-                use[site, row, level] = size / own if own > 0 else size
+                use[site, row, level] = size / site_capacity if site_capacity > 0 else size
                 pop_use[site, row, level] = on_pop / of_pop if of_pop > 0 else on_pop
-                fits = size <= 0 or (own > 0 and of_pop > 0)
+                fits = size <= 0 or (site_capacity > 0 and of_pop > 0)
                 may = rules.may_send[site, query, level] and rules.may_answer[query, level]
                 if fits and may and volume.is_asked[k, query]:
                     value[site, row, level] = rules.site_value[site, query, level]

@@ -24,7 +24,7 @@ BUT_ANSWERS: Final = frozenset({"capacity", "error", "storage", "rules"})
 
 
 def say_shortages(choices: Choices) -> tuple[str, ...]:
-    """Return why answers are left out, one sentence; none where they are not."""
+    """Return the reasons for omitted answers, one sentence; none without any."""
     count = len(choices.shortages)
     if not count:
         return ()

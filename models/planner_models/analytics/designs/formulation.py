@@ -63,14 +63,14 @@ def formulation(problem: Analytics) -> pyo.ConcreteModel:
         ]
     )
     m.x, m.a = pyo.Var(m.X, domain=pyo.Binary), pyo.Var(m.A, domain=pyo.Binary)
-    own: dict[tuple[int, int, int], list[int]] = {
+    levels_of: dict[tuple[int, int, int], list[int]] = {
         (k, s, q): [] for k in intervals for s in sites for q in queries if has[s, q] and asked[k, q]
     }
     for k, s, q, level in m.X:
-        own[k, s, q].append(level)
+        levels_of[k, s, q].append(level)
 
     def one_level(m: pyo.ConcreteModel, k: int, s: int, q: int) -> Any:
-        return sum(m.x[k, s, q, level] for level in own[k, s, q]) == 1
+        return sum(m.x[k, s, q, level] for level in levels_of[k, s, q]) == 1
 
     def one_answer(m: pyo.ConcreteModel, k: int, q: int) -> Any:
         return sum(m.a[k, q, z] for z in levels[q] if (k, q, z) in m.A) == 1
@@ -89,12 +89,12 @@ def formulation(problem: Analytics) -> pyo.ConcreteModel:
             for s in (np.flatnonzero(problem.pop_of == pop).tolist() if pop >= 0 else [link])
             for q in queries
             if has[s, q] and asked[k, q]
-            for level in own[k, s, q]
+            for level in levels_of[k, s, q]
             if size(k, s, q, level) > 0
         ]
         return sum(used) <= float(capacity[k, link]) if used else pyo.Constraint.Skip
 
-    m.one_level = pyo.Constraint(list(own), rule=one_level)
+    m.one_level = pyo.Constraint(list(levels_of), rule=one_level)
     answered = [(k, q) for k in intervals for q in shared if asked[k, q]]
     m.one_answer = pyo.Constraint(answered, rule=one_answer)
     m.made = pyo.Constraint(m.X, rule=made)

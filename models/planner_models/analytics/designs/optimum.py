@@ -74,7 +74,7 @@ def plan(
     must_answer = options.service == "all"
     choices = Choices(problem, must_answer=must_answer)
     deadline = IntervalDeadline(options, len(problem.interval_numbers))
-    chosen, backend = [], BACKEND
+    levels, backend = [], BACKEND
     bound: float | None = 0.0
     last = _start_from(problem, choices, previous)
     is_cut = False
@@ -84,21 +84,23 @@ def plan(
         deadline.end_build()
         if reason is not None:
             return Decision(plan=None, proof=infeasible(reason, metric="value"))
-        left = deadline.search_s()
-        is_cut = is_cut or left <= 0
+        remaining_s = deadline.search_s()
+        is_cut = is_cut or remaining_s <= 0
         before = last
-        last = plan_interval(choices, interval, before, method=method, options=options, left_s=left)
+        last = plan_interval(choices, interval, before, method=method, options=options, left_s=remaining_s)
         is_infeasible = last.chosen is None and last.bound is None and not must_answer
         if is_infeasible and leave_out(choices, k, _say_none_fits(problem, k)):
             interval = choices.interval(k)
-            last = plan_interval(choices, interval, before, method=method, options=options, left_s=left)
+            last = plan_interval(
+                choices, interval, before, method=method, options=options, left_s=remaining_s
+            )
         if last.chosen is None:
             return Decision(plan=None, proof=_prove_none(problem, k, last))
-        chosen.append(last.chosen)
+        levels.append(last.chosen)
         bound = None if bound is None or last.bound is None else bound + last.bound
         backend = last.backend if last.backend != BACKEND else backend
     assert last is not None
-    made = make_plan(problem, choices.without_left_out(np.array(chosen)), last.price)
+    made = make_plan(problem, choices.without_left_out(np.array(levels)), last.price)
     value = float(made.answers["value_usd"].sum())
     proof = judged(
         "max",
@@ -120,9 +122,9 @@ def read_prices(problem: Analytics, previous: Decision[Levels] | None) -> Floats
         return None
     frame = previous.plan.prices
     link = find_rows(problem.link_names, frame["link"])
-    found = np.zeros(len(problem.link_names))
-    found[link[link >= 0]] = frame["price_usd"].to_numpy(float)[link >= 0]
-    return found
+    price = np.zeros(len(problem.link_names))
+    price[link[link >= 0]] = frame["price_usd"].to_numpy(float)[link >= 0]
+    return price
 
 
 def _start_from(problem: Analytics, choices: Choices, previous: Decision[Levels] | None) -> Planned | None:
@@ -162,21 +164,23 @@ def plan_interval(
         assert last is not None
         priced = prices.Priced(last.price, *prices.evaluate_bound(interval, last.price))
     leaves = branching.MOST_LEAVES if left_s > 0 else 0
-    wanted = branching.TARGET_GAP if options.gap is None else options.gap
+    target_gap = branching.TARGET_GAP if options.gap is None else options.gap
     start = last.answers if last is not None and before else None
-    found, bound = branching.find_choices(interval, priced, start=start, leaves=leaves, gap=wanted)
-    if left_s > 0 and before and bound > found.value * (1 + max(wanted, AGAIN_GAP)):
+    selection, bound = branching.find_choices(interval, priced, start=start, leaves=leaves, gap=target_gap)
+    if left_s > 0 and before and bound > selection.value * (1 + max(target_gap, AGAIN_GAP)):
         again = prices.find_prices(interval)
-        start = found.answers if found.value > -np.inf else start
-        other, other_bound = branching.find_choices(interval, again, start=start, leaves=leaves, gap=wanted)
+        start = selection.answers if selection.value > -np.inf else start
+        other, other_bound = branching.find_choices(
+            interval, again, start=start, leaves=leaves, gap=target_gap
+        )
         bound = min(bound, other_bound)
-        if other.value > found.value:
-            found, priced = other, again
-    is_found = found.value > -np.inf
-    chosen = choices.to_levels(interval, found.answers, found.added) if is_found else None
-    planned = Planned(chosen, found.value, bound, priced.price, found.answers, BACKEND)
+        if other.value > selection.value:
+            selection, priced = other, again
+    is_found = selection.value > -np.inf
+    levels = choices.to_levels(interval, selection.answers, selection.added) if is_found else None
+    planned = Planned(levels, selection.value, bound, priced.price, selection.answers, BACKEND)
     binaries = int(np.isfinite(interval.shared.value).sum() + np.isfinite(interval.separate.value).sum())
-    gap = relative_gap(found.value, bound) if is_found else None
+    gap = relative_gap(selection.value, bound) if is_found else None
     is_small = binaries <= MOST_BINARIES and (gap is None or gap > (options.gap or EXACT_GAP))
     if method == "exact" or not is_found or (method == "auto" and is_small and left_s > 0):
         return _solve_exactly(choices, interval, planned, options, left_s)

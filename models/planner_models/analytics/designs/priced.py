@@ -47,7 +47,7 @@ def choose_by_prices(
     if headroom < 1:
         problem = problem.with_capacity(problem.capacity_mbps * headroom, is_valid=True)
     choices = Choices(problem, must_answer=options.service == "all")
-    chosen, price = [], read_prices(problem, previous)
+    levels, price = [], read_prices(problem, previous)
     deadline = IntervalDeadline(options, len(problem.interval_numbers))
     answers: Ints | None = None
     is_cut = False
@@ -64,19 +64,19 @@ def choose_by_prices(
             priced = prices.Priced(price, *prices.evaluate_bound(interval, price))
         else:
             priced = prices.find_prices(interval, price, rounds=PRICE_ROUNDS)
-        found = (
+        selection = (
             search.find_choices(interval, priced, start=answers, evaluations=1, is_short=True)
             if is_late
             else search.find_choices(interval, priced, evaluations=PROPOSALS)
         )
-        if found.value == -np.inf:
+        if selection.value == -np.inf:
             # where rules leave few levels, repair may fail
             return plan(problem, options=deadline.remaining_options(options))
-        price, answers = priced.price, found.answers
-        chosen.append(choices.to_levels(interval, found.answers, found.added))
+        price, answers = priced.price, selection.answers
+        levels.append(choices.to_levels(interval, selection.answers, selection.added))
     return decide(
         problem,
-        np.array(chosen),
+        np.array(levels),
         options,
         backend=BACKEND,
         guarantees=None,

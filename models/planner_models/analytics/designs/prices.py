@@ -61,7 +61,7 @@ def find_prices(
 
     if steps is None:
         factor = max(1.0, interval.links / STEPS_LINKS) ** 0.5
-        steps = tuple(round(most * factor) for most in MOST_STEPS)
+        steps = tuple(round(max_steps * factor) for max_steps in MOST_STEPS)
     shared, separate = interval.shared, interval.separate
     maxima = max(1, len(shared.query) + separate.value.shape[0] * separate.value.shape[1])
     price = np.zeros(interval.links) if start is None else start
@@ -70,8 +70,8 @@ def find_prices(
     turns = list(zip(TEMPERATURES, steps, strict=False))[0 if start is None else 1 :]
     turns = [turn for turn in turns if turn[1]]
     each = None if rounds is None else (rounds - len(turns) - 2) // len(turns)
-    for part, most in turns:
-        smooth = _Smoothed(interval, part * scale / maxima, scale, each)
+    for temperature, max_steps in turns:
+        smooth = _Smoothed(interval, temperature * scale / maxima, scale, each)
         with limit_blas(), contextlib.suppress(_RoundsUsed):
             minimize(
                 smooth,
@@ -79,12 +79,12 @@ def find_prices(
                 jac=True,
                 method="L-BFGS-B",
                 bounds=[(0.0, None)] * interval.links,
-                options={"maxiter": most, "maxcor": MEMORY, "ftol": LEAST_PROGRESS, "gtol": 1e-7},
+                options={"maxiter": max_steps, "maxcor": MEMORY, "ftol": LEAST_PROGRESS, "gtol": 1e-7},
             )
-        found = smooth.best * scale
-        bound, _ = evaluate_bound(interval, found)
+        candidate = smooth.best * scale
+        bound, _ = evaluate_bound(interval, candidate)
         if bound < best or not price.any():
-            best, price = bound, found
+            best, price = bound, candidate
         scale = max(best, 1e-12)
     bound, regret = evaluate_bound(interval, price)
     return Priced(price, bound, regret)
@@ -105,8 +105,8 @@ def find_profits(interval: Interval, price: Floats) -> tuple[Floats, Floats]:
     with limit_blas():
         cost = shared.use.reshape(-1, interval.links) @ price
     profit = shared.value - cost.reshape(shared.value.shape)
-    own, of_pop = price[:sites, None, None], price[sites:][interval.pop_of][:, None, None]
-    return profit, separate.value - separate.use * own - separate.pop_use * of_pop
+    site_price, of_pop = price[:sites, None, None], price[sites:][interval.pop_of][:, None, None]
+    return profit, separate.value - separate.use * site_price - separate.pop_use * of_pop
 
 
 class _RoundsUsed(Exception):
@@ -138,13 +138,13 @@ class _Smoothed:
         price = scaled * self.scale
         use = shared.use.reshape(-1, len(price))
         profit = shared.value - (use @ price).reshape(shared.value.shape)
-        most = profit.max(axis=1, keepdims=True, initial=-np.inf)
-        weight = np.exp((profit - most) / self.temperature)
+        largest = profit.max(axis=1, keepdims=True, initial=-np.inf)
+        weight = np.exp((profit - largest) / self.temperature)
         sums = weight.sum(axis=1, keepdims=True)
-        part = (weight / sums).ravel()
-        counts = np.flatnonzero(part > LEAST_WEIGHT)  # few at low temperatures
-        gradient = 1.0 - part[counts] @ use[counts]
-        total = price.sum() + most.sum() + self.temperature * np.log(sums).sum()
+        share = (weight / sums).ravel()
+        counts = np.flatnonzero(share > LEAST_WEIGHT)  # few at low temperatures
+        gradient = 1.0 - share[counts] @ use[counts]
+        total = price.sum() + largest.sum() + self.temperature * np.log(sums).sum()
         total += soften_sites(
             price, self.temperature, separate.value, separate.use, separate.pop_use, self.interval.pop_of,
             gradient,
@@ -172,25 +172,27 @@ def soften_sites(
     total = 0.0
     for site in range(sites):
         pop = sites + pop_of[site]
-        own, of_pop = price[site], price[pop]
+        site_price, of_pop = price[site], price[pop]
         for query in range(count):
-            most = -np.inf
+            largest = -np.inf
             for level in range(levels):
                 weight[level] = value[site, query, level]
                 if weight[level] > -np.inf:
-                    weight[level] -= use[site, query, level] * own + pop_use[site, query, level] * of_pop
-                    most = max(most, weight[level])
+                    weight[level] -= (
+                        use[site, query, level] * site_price + pop_use[site, query, level] * of_pop
+                    )
+                    largest = max(largest, weight[level])
             sums = 0.0
             for level in range(levels):
-                less = (weight[level] - most) / temperature
+                less = (weight[level] - largest) / temperature
                 weight[level] = math.exp(less) if less > LEAST_EXPONENT else 0.0
                 sums += weight[level]
-            total += most + temperature * math.log(sums) if sums > 1.0 else most
+            total += largest + temperature * math.log(sums) if sums > 1.0 else largest
             for level in range(levels):
                 if weight[level] > 0.0:
-                    part = weight[level] / sums
-                    gradient[site] -= part * use[site, query, level]
-                    gradient[pop] -= part * pop_use[site, query, level]
+                    share = weight[level] / sums
+                    gradient[site] -= share * use[site, query, level]
+                    gradient[pop] -= share * pop_use[site, query, level]
     return float(total)
 
 

@@ -25,12 +25,12 @@ class IntervalProgram(NamedTuple):
     def read(self, x: Floats) -> tuple[Ints, Ints]:
         """Return the answers (n,) and levels added (S, n) of a solution."""
         count = int(self.shared.sum())
-        found = []
-        for mask, part in ((self.shared, x[:count]), (self.separate, x[count:])):
+        levels = []
+        for mask, values in ((self.shared, x[:count]), (self.separate, x[count:])):
             value = np.full(mask.shape, -1.0)
-            value[mask] = part
-            found.append(np.asarray(value.argmax(axis=-1), dtype=np.int64))
-        return found[0], found[1]
+            value[mask] = values
+            levels.append(np.asarray(value.argmax(axis=-1), dtype=np.int64))
+        return levels[0], levels[1]
 
 
 def build_interval(interval: Interval) -> IntervalProgram:

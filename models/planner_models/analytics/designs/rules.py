@@ -46,11 +46,11 @@ def choose_once(problem: Analytics, *, options: Options = Options()) -> Decision
     steps = list_steps(problem)
     capacity = problem.capacity_bytes * (1 + 1e-9)
     for step in range(steps.shape[2]):
-        chosen = _repeat(problem, steps[:, :, step])
-        loads = find_loads(problem, chosen)
+        levels = _repeat(problem, steps[:, :, step])
+        loads = find_loads(problem, levels)
         if (np.concatenate([loads.site, loads.pop], axis=1) <= capacity).all():
             break
-    return decide(problem, chosen, options)
+    return decide(problem, levels, options)
 
 
 def adapt_locally(
@@ -69,20 +69,20 @@ def adapt_locally(
     finest = find_loads(problem, _repeat(problem, steps[:, :, 0])).site
     load = np.divide(finest, available, out=np.full_like(finest, np.inf), where=available > 0)
     first = _first_steps(problem, np.where(finest > 0, load, 0.0))
-    chosen = _take(steps, first)
-    open_places = find_loads(problem, chosen).site > available
+    levels = _take(steps, first)
+    open_places = find_loads(problem, levels).site > available
     is_cut = False
     for step in range(1, steps.shape[2]):
         if not open_places.any():
             break
         if deadline.is_over:
             is_cut = True
-            chosen = np.where(open_places[:, :, None], steps[None, :, :, -1], chosen)
+            levels = np.where(open_places[:, :, None], steps[None, :, :, -1], levels)
             break
         lower = _take(steps, np.maximum(first, step))
-        chosen = np.where(open_places[:, :, None], lower, chosen)
-        open_places = find_loads(problem, chosen).site > available
-    return decide(problem, chosen, options, is_cut=is_cut)
+        levels = np.where(open_places[:, :, None], lower, levels)
+        open_places = find_loads(problem, levels).site > available
+    return decide(problem, levels, options, is_cut=is_cut)
 
 
 def list_steps(problem: Analytics) -> Ints:
@@ -91,23 +91,25 @@ def list_steps(problem: Analytics) -> Ints:
     Without a policy, the steps are the levels. A level that a site may not send is replaced by the next
     coarser one that it may; after the last step, it stays.
     """
-    own: list[list[int]] = [list(range(len(names))) for names in problem.level_names]
+    levels_of: list[list[int]] = [list(range(len(names))) for names in problem.level_names]
     if problem.policies is not None and len(problem.policies):
         ordered = problem.policies.sort_values("step", kind="stable")
         _, query, level = problem.find_levels(ordered)
-        for one in np.unique(query).tolist():
-            own[one] = level[query == one].tolist()
-    most = max(len(levels) for levels in own)
-    listed = np.array([levels + [levels[-1]] * (most - len(levels)) for levels in own], dtype=np.int64)
-    places = np.arange(len(own))[:, None]
-    may = problem.may_send[:, places, listed]  # S, Q, D
-    later = np.where(may, np.arange(most), most)
+        for query_number in np.unique(query).tolist():
+            levels_of[query_number] = level[query == query_number].tolist()
+    longest = max(len(levels) for levels in levels_of)
+    listed = np.array(
+        [levels + [levels[-1]] * (longest - len(levels)) for levels in levels_of], dtype=np.int64
+    )
+    queries = np.arange(len(levels_of))[:, None]
+    may = problem.may_send[:, queries, listed]  # S, Q, D
+    later = np.where(may, np.arange(longest), longest)
     following = np.minimum.accumulate(later[..., ::-1], axis=2)[..., ::-1]
-    before = np.maximum.accumulate(np.where(may, np.arange(most), -1), axis=2)
-    place = np.where(following < most, following, before)
+    before = np.maximum.accumulate(np.where(may, np.arange(longest), -1), axis=2)
+    step = np.where(following < longest, following, before)
     fallback = problem.may_send.argmax(axis=2)[:, :, None]
-    found = np.take_along_axis(np.broadcast_to(listed, may.shape), np.maximum(place, 0), axis=2)
-    return np.asarray(np.where(place >= 0, found, fallback), dtype=np.int64)
+    level_found = np.take_along_axis(np.broadcast_to(listed, may.shape), np.maximum(step, 0), axis=2)
+    return np.asarray(np.where(step >= 0, level_found, fallback), dtype=np.int64)
 
 
 def available_bytes(problem: Analytics) -> Floats:
@@ -118,16 +120,18 @@ def available_bytes(problem: Analytics) -> Floats:
     """
     sites = len(problem.site_names)
     capacity = problem.capacity_bytes
-    own, of_pop = capacity[:, :sites], capacity[:, sites:]
+    site_bytes, of_pop = capacity[:, :sites], capacity[:, sites:]
     together = np.zeros_like(of_pop)
-    np.add.at(together.T, problem.pop_of, own.T)
-    part = np.divide(own, together[:, problem.pop_of], out=np.zeros_like(own), where=own > 0)
+    np.add.at(together.T, problem.pop_of, site_bytes.T)
+    share = np.divide(
+        site_bytes, together[:, problem.pop_of], out=np.zeros_like(site_bytes), where=site_bytes > 0
+    )
     shape = (len(capacity), sites, len(problem.query_names))
     loads = find_loads(problem, np.zeros(shape, dtype=np.int64))
     before = np.zeros_like(loads.pop)
     np.add.at(before.T, problem.pop_of, loads.site.T)
     shrunk = np.divide(loads.pop, before, out=np.ones_like(before), where=before > 0)
-    return np.asarray(np.minimum(own, of_pop[:, problem.pop_of] * part / shrunk[:, problem.pop_of]))
+    return np.asarray(np.minimum(site_bytes, of_pop[:, problem.pop_of] * share / shrunk[:, problem.pop_of]))
 
 
 def _first_steps(problem: Analytics, load: Floats) -> Ints:
@@ -138,18 +142,18 @@ def _first_steps(problem: Analytics, load: Floats) -> Ints:
         return first
     ordered = policies.sort_values("step", kind="stable")
     query = find_rows(problem.query_names, ordered["query"])
-    for one in np.unique(query).tolist():
-        until = ordered["until"].to_numpy(float)[query == one]
+    for query_number in np.unique(query).tolist():
+        until = ordered["until"].to_numpy(float)[query == query_number]
         until = np.where(np.isnan(until), np.inf, until)
         until[-1] = np.inf
-        first[:, :, one] = (load[:, :, None] <= until).argmax(axis=2)
+        first[:, :, query_number] = (load[:, :, None] <= until).argmax(axis=2)
     return first
 
 
 def _take(steps: Ints, step: Ints) -> Ints:
     """Return the levels (K, S, Q) at steps (K, S, Q)."""
-    found = np.take_along_axis(steps[None], np.minimum(step, steps.shape[2] - 1)[..., None], axis=3)
-    return np.asarray(found[..., 0])
+    levels = np.take_along_axis(steps[None], np.minimum(step, steps.shape[2] - 1)[..., None], axis=3)
+    return np.asarray(levels[..., 0])
 
 
 def _repeat(problem: Analytics, levels: Ints) -> Ints:

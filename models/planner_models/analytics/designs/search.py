@@ -27,7 +27,7 @@ MOST_WORK: Final = 8.4e7
 
 
 class Steps(NamedTuple):
-    """Steps of sites to finer levels of queries whose values add up, the most value by price first.
+    """Steps of sites to finer levels of queries with additive values, the most value by price first.
 
     least  (S, n) level of fewest bytes
     site, query, before, after  of each step
@@ -75,14 +75,14 @@ def find_choices(
     for answers in starts[::-1] if is_short else starts:
         if is_short and best is not None and best.value > -np.inf:
             break
-        found = answers.copy()
+        current = answers.copy()
         value = _search(
-            found, shared.value, shared.use, priced.regret, priced.bound, interval.pop_of,
+            current, shared.value, shared.use, priced.regret, priced.bound, interval.pop_of,
             separate.value, separate.use, separate.pop_use, steps,
             evaluations if best is None else evaluations // 2,
         )  # fmt: skip
         if best is None or value > best.value:
-            best = Found(found, steps.least, float(value))
+            best = Found(current, steps.least, float(value))
     assert best is not None
     if best.value == -np.inf:
         return best
@@ -90,20 +90,20 @@ def find_choices(
 
 
 def fill_answers(interval: Interval, steps: Steps, answers: Ints, *, exchanges: bool = True) -> Found:
-    """Return answers that fit with the levels that fill what they leave of uplinks.
+    """Return answers that fit, with the levels that fill the remaining capacity of uplinks.
 
     exchanges  whether levels of a site are then exchanged
     """
     shared, separate = interval.shared, interval.separate
-    left = find_left(answers, shared.use, interval.links)
+    remaining_left = find_left(answers, shared.use, interval.links)
     added = np.zeros(steps.least.shape, dtype=np.int64)
     value = float(shared.value[np.arange(len(answers)), answers].sum())
     value += fill(
-        left, added, interval.pop_of, separate.value, separate.use, separate.pop_use, *steps
+        remaining_left, added, interval.pop_of, separate.value, separate.use, separate.pop_use, *steps
     )  # fmt: skip
     if exchanges:
         value = exchange(
-            left, added, interval.pop_of, separate.value, separate.use, separate.pop_use, value
+            remaining_left, added, interval.pop_of, separate.value, separate.use, separate.pop_use, value
         )  # fmt: skip
     return Found(answers, added, value)
 
@@ -113,19 +113,19 @@ def order_steps(pop_of: Ints, separate: Separate, price: Floats) -> Steps:
     count = separate.value.shape[0] * separate.value.shape[1]
     if not count:
         nothing, empty = np.zeros(0, dtype=np.int64), np.zeros(0)
-        least = np.zeros(separate.value.shape[:2], dtype=np.int64)
-        return Steps(least, nothing, nothing, nothing, nothing, empty, empty, empty)
+        cheapest = np.zeros(separate.value.shape[:2], dtype=np.int64)
+        return Steps(cheapest, nothing, nothing, nothing, nothing, empty, empty, empty)
     floor = LEAST_PRICE * max(float(price.mean()), 1e-12)
     cost = np.empty_like(separate.value)
     _price_use(cost, pop_of, separate.use, separate.pop_use, price + floor)
-    least, place, before, after = _envelope(separate.value, cost)
+    cheapest, position, before, after = _envelope(separate.value, cost)
     more, ratio = _measure_steps(
-        place, before, after, cost, separate.value, separate.use, separate.pop_use
+        position, before, after, cost, separate.value, separate.use, separate.pop_use
     )  # fmt: skip
     order = np.argsort(ratio, kind="stable")
-    site, query = np.divmod(place[order], separate.value.shape[1])
+    site, query = np.divmod(position[order], separate.value.shape[1])
     in_order = np.ascontiguousarray(more[:, order])  # else their layout is another where there are few steps
-    return Steps(least, site, query, before[order], after[order], *in_order)
+    return Steps(cheapest, site, query, before[order], after[order], *in_order)
 
 
 @run_small_in_python(max_elements=5_000)
@@ -134,24 +134,24 @@ def _price_use(cost: Floats, pop_of: Ints, use: Floats, pop_use: Floats, price: 
     """Write the price of the use of each level, (S, n, L), at prices of uplinks (M,)."""
     sites, count, levels = use.shape
     for site in range(sites):
-        own, of_pop = price[site], price[sites + pop_of[site]]
+        site_price, of_pop = price[site], price[sites + pop_of[site]]
         for query in range(count):
             for level in range(levels):
                 cost[site, query, level] = (
-                    use[site, query, level] * own + pop_use[site, query, level] * of_pop
+                    use[site, query, level] * site_price + pop_use[site, query, level] * of_pop
                 )
 
 
 @run_small_in_python(max_elements=5_000)
 @kernel
 def _measure_steps(
-    place: Ints, before: Ints, after: Ints, cost: Floats, value: Floats, use: Floats, pop_use: Floats
+    position: Ints, before: Ints, after: Ints, cost: Floats, value: Floats, use: Floats, pop_use: Floats
 ) -> tuple[Floats, Floats]:
     """Return the value and uses that steps add, (3, n), and the negative of value over price, (n,)."""
-    more, ratio = np.empty((3, len(place))), np.empty(len(place))
+    more, ratio = np.empty((3, len(position))), np.empty(len(position))
     count = value.shape[1]
-    for step in range(len(place)):
-        site, query = place[step] // count, place[step] % count
+    for step in range(len(position)):
+        site, query = position[step] // count, position[step] % count
         upper, lower = after[step], before[step]
         more[0, step] = value[site, query, upper] - value[site, query, lower]
         more[1, step] = use[site, query, upper] - use[site, query, lower]
@@ -166,55 +166,55 @@ def _measure_steps(
 def _envelope(value: Floats, cost: Floats) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the cheapest level of each site and query, and the steps along the envelope above it."""
     sites, count, levels = value.shape
-    least = np.zeros((sites, count), dtype=np.int64)
+    cheapest = np.zeros((sites, count), dtype=np.int64)
     steps = np.empty((3, sites * count * levels), dtype=np.int64)
     total = 0
     for site in range(sites):
         for query in range(count):
-            at = -1
+            level_now = -1
             for level in range(levels):
                 if value[site, query, level] == -np.inf:
                     continue
-                if at < 0 or (cost[site, query, level], -value[site, query, level]) < (
-                    cost[site, query, at],
-                    -value[site, query, at],
+                if level_now < 0 or (cost[site, query, level], -value[site, query, level]) < (
+                    cost[site, query, level_now],
+                    -value[site, query, level_now],
                 ):
-                    at = level
-            least[site, query] = max(at, 0)
-            while at >= 0:
+                    level_now = level
+            cheapest[site, query] = max(level_now, 0)
+            while level_now >= 0:
                 best, ratio = -1, 0.0
                 for level in range(levels):
-                    gain = value[site, query, level] - value[site, query, at]
-                    more = cost[site, query, level] - cost[site, query, at]
+                    gain = value[site, query, level] - value[site, query, level_now]
+                    more = cost[site, query, level] - cost[site, query, level_now]
                     if gain > 0 and more > 0 and gain / more > ratio:
                         best, ratio = level, gain / more
                 if best >= 0:
-                    steps[0, total], steps[1, total], steps[2, total] = site * count + query, at, best
+                    steps[0, total], steps[1, total], steps[2, total] = site * count + query, level_now, best
                     total += 1
-                at = best
-    return least, steps[0, :total].copy(), steps[1, :total].copy(), steps[2, :total].copy()
+                level_now = best
+    return cheapest, steps[0, :total].copy(), steps[1, :total].copy(), steps[2, :total].copy()
 
 
 @run_small_in_python(max_elements=2_000)
 @kernel
 def find_left(answers: Ints, use: Floats, links: int) -> Floats:
-    """Return what the answers leave of each uplink, (M,)."""
-    left = np.ones(links)
+    """Return the capacity of each uplink that remains after the answers, (M,)."""
+    remaining = np.ones(links)
     for query in range(len(answers)):
-        left -= use[query, answers[query]]
-    return left
+        remaining -= use[query, answers[query]]
+    return remaining
 
 
 @run_small_in_python(max_elements=2_000)
 @kernel
 def fill(  # noqa: C901 - plain loops
-    left: Floats,
+    remaining: Floats,
     added: Ints,
     pop_of: Ints,
     own_value: Floats,
     own_use: Floats,
     own_pop_use: Floats,
-    least: Ints,
+    lower: Ints,
     site: Ints,
     query: Ints,
     before: Ints,
@@ -223,82 +223,84 @@ def fill(  # noqa: C901 - plain loops
     use: Floats,
     pop_use: Floats,
 ) -> float:
-    """Fill what is left of uplinks step by step; write the levels (S, n), return their value or -inf."""
-    sites, count = least.shape
+    """Fill the remaining capacity of uplinks by steps; write the levels (S, n), return the value or -inf."""
+    sites, count = lower.shape
     total = 0.0
-    for one in range(sites):
+    for index in range(sites):
         for other in range(count):
-            level = least[one, other]
-            added[one, other] = level
-            total += own_value[one, other, level]
-            left[one] -= own_use[one, other, level]
-            left[sites + pop_of[one]] -= own_pop_use[one, other, level]
-    if left.min() < -TOLERANCE:
+            level = lower[index, other]
+            added[index, other] = level
+            total += own_value[index, other, level]
+            remaining[index] -= own_use[index, other, level]
+            remaining[sites + pop_of[index]] -= own_pop_use[index, other, level]
+    if remaining.min() < -TOLERANCE:
         return -np.inf
     for step in range(len(site)):
-        one, other = site[step], query[step]
-        pop = sites + pop_of[one]
+        index, other = site[step], query[step]
+        pop = sites + pop_of[index]
         if (
-            added[one, other] == before[step]
-            and left[one] + TOLERANCE >= use[step]
-            and left[pop] + TOLERANCE >= pop_use[step]
+            added[index, other] == before[step]
+            and remaining[index] + TOLERANCE >= use[step]
+            and remaining[pop] + TOLERANCE >= pop_use[step]
         ):
-            added[one, other] = after[step]
+            added[index, other] = after[step]
             total += value[step]
-            left[one] -= use[step]
-            left[pop] -= pop_use[step]
-    for one in range(sites):
-        pop = sites + pop_of[one]
+            remaining[index] -= use[step]
+            remaining[pop] -= pop_use[step]
+    for index in range(sites):
+        pop = sites + pop_of[index]
         for other in range(count):
-            at = added[one, other]
-            best, gain = at, 0.0
+            current = added[index, other]
+            best, gain = current, 0.0
             for level in range(own_value.shape[2]):
-                more = own_value[one, other, level] - own_value[one, other, at]
+                more = own_value[index, other, level] - own_value[index, other, current]
                 if (
                     more > gain
-                    and left[one] + TOLERANCE >= own_use[one, other, level] - own_use[one, other, at]
-                    and left[pop] + TOLERANCE >= own_pop_use[one, other, level] - own_pop_use[one, other, at]
+                    and remaining[index] + TOLERANCE
+                    >= own_use[index, other, level] - own_use[index, other, current]
+                    and remaining[pop] + TOLERANCE
+                    >= own_pop_use[index, other, level] - own_pop_use[index, other, current]
                 ):
                     best, gain = level, more
-            if best != at:
-                added[one, other] = best
+            if best != current:
+                added[index, other] = best
                 total += gain
-                left[one] -= own_use[one, other, best] - own_use[one, other, at]
-                left[pop] -= own_pop_use[one, other, best] - own_pop_use[one, other, at]
+                remaining[index] -= own_use[index, other, best] - own_use[index, other, current]
+                remaining[pop] -= own_pop_use[index, other, best] - own_pop_use[index, other, current]
     return total
 
 
 @kernel
-def _repair(answers: Ints, left: Floats, value: Floats, use: Floats, regret: Floats) -> bool:
+def _repair(answers: Ints, remaining: Floats, value: Floats, use: Floats, regret: Floats) -> bool:
     """Change answers by least regret for each unit of overload until all fit; return whether they do."""
     count, levels = value.shape
-    while left.min() < -TOLERANCE:
+    while remaining.min() < -TOLERANCE:
         best_query, best_level, best = -1, -1, np.inf
         for query in range(count):
-            at = answers[query]
+            current = answers[query]
             for level in range(levels):
-                if level == at or value[query, level] == -np.inf:
+                if level == current or value[query, level] == -np.inf:
                     continue
                 less = 0.0
-                for link in range(len(left)):
-                    after = left[link] + use[query, at, link] - use[query, level, link]
-                    less += min(after, 0.0) - min(left[link], 0.0)
+                for link in range(len(remaining)):
+                    after = remaining[link] + use[query, current, link] - use[query, level, link]
+                    less += min(after, 0.0) - min(remaining[link], 0.0)
                 if less > 1e-12:
-                    ratio = (regret[query, level] - regret[query, at] + 1e-12) / less
+                    ratio = (regret[query, level] - regret[query, current] + 1e-12) / less
                     if ratio < best:
                         best_query, best_level, best = query, level, ratio
         if best_query < 0:
             return False
-        left += use[best_query, answers[best_query]] - use[best_query, best_level]
+        remaining += use[best_query, answers[best_query]] - use[best_query, best_level]
         answers[best_query] = best_level
     return True
 
 
 @kernel
-def _fits(left: Floats, before: Floats, after: Floats) -> bool:
+def _fits(remaining: Floats, before: Floats, after: Floats) -> bool:
     fits = True
-    for link in range(len(left)):
-        fits = fits and left[link] + before[link] - after[link] >= -TOLERANCE
+    for link in range(len(remaining)):
+        fits = fits and remaining[link] + before[link] - after[link] >= -TOLERANCE
     return fits
 
 
@@ -314,13 +316,13 @@ def _evaluate(
     own_pop_use: Floats,
     steps: Steps,
 ) -> float:
-    """Return the value of answers, with what they leave of uplinks filled; -inf where that does not fit."""
+    """Return the value of answers, with their remaining uplinks filled; -inf if that does not fit."""
     total = 0.0
     for query in range(len(answers)):
         total += value[query, answers[query]]
-    left = find_left(answers, use, _count_links(use, pop_of))
+    remaining_left = find_left(answers, use, _count_links(use, pop_of))
     return total + fill(
-        left, added, pop_of, own_value, own_use, own_pop_use, steps.least, steps.site, steps.query,
+        remaining_left, added, pop_of, own_value, own_use, own_pop_use, steps.least, steps.site, steps.query,
         steps.before, steps.after, steps.value, steps.use, steps.pop_use,
     )  # fmt: skip
 
@@ -333,7 +335,7 @@ def _count_links(use: Floats, pop_of: Ints) -> int:
 @kernel
 def _find_move(  # noqa: C901 - one compiled loop
     answers: Ints,
-    left: Floats,
+    remaining: Floats,
     value: Floats,
     use: Floats,
     moves: Floats,
@@ -353,36 +355,36 @@ def _find_move(  # noqa: C901 - one compiled loop
     moves  (n L,) regret that a move to a level adds; order sorts it
     slack  of the bound: the sum of the moves' regrets must be less. A first move of -1 is none
     """
-    levels, done = value.shape[1], 0
-    least = min(moves[order[0]], 0.0)
+    levels, evaluated = value.shape[1], 0
+    smallest = min(moves[order[0]], 0.0)
     for first in range(-1, len(order)):
-        one, one_level, more = -1, 0, 0.0
+        query, one_level, more = -1, 0, 0.0
         if first >= 0:
-            one, one_level, more = order[first] // levels, order[first] % levels, moves[order[first]]
-            if more + least >= slack:
+            query, one_level, more = order[first] // levels, order[first] % levels, moves[order[first]]
+            if more + smallest >= slack:
                 break
         for second in range(len(order) if first < 0 else first):
             other, other_level = order[second] // levels, order[second] % levels
-            if more + moves[order[second]] >= slack or done >= evaluations:
+            if more + moves[order[second]] >= slack or evaluated >= evaluations:
                 break
-            kept, one_kept = answers[other], answers[one]
-            before, after = use[other, kept], use[other, other_level]
-            if one >= 0:
-                before, after = before + use[one, one_kept], after + use[one, one_level]
-            if other == one or not _fits(left, before, after):
+            old_level, one_kept = answers[other], answers[query]
+            before, after = use[other, old_level], use[other, other_level]
+            if query >= 0:
+                before, after = before + use[query, one_kept], after + use[query, one_level]
+            if other == query or not _fits(remaining, before, after):
                 continue
-            if one >= 0:
-                answers[one] = one_level
+            if query >= 0:
+                answers[query] = one_level
             answers[other] = other_level
             now = _evaluate(answers, value, use, added, pop_of, own_value, own_use, own_pop_use, steps)
-            done += 1
+            evaluated += 1
             if now > best * (1 + LEAST_GAIN):
-                left += before - after
-                return first, second, now, done
-            answers[other] = kept
-            if one >= 0:
-                answers[one] = one_kept
-    return -1, -1, best, done
+                remaining += before - after
+                return first, second, now, evaluated
+            answers[other] = old_level
+            if query >= 0:
+                answers[query] = one_kept
+    return -1, -1, best, evaluated
 
 
 @run_small_in_python(max_elements=1_000)
@@ -403,22 +405,22 @@ def _search(
     """Repair and improve answers in place; return the value of the choices, -inf where none fits."""
     count, levels = value.shape
     sites = len(pop_of)
-    left = np.ones(_count_links(use, pop_of))
-    for one in range(sites):
+    candidates = np.ones(_count_links(use, pop_of))
+    for site in range(sites):
         for other in range(steps.least.shape[1]):
-            left[one] -= own_use[one, other, steps.least[one, other]]
-            left[sites + pop_of[one]] -= own_pop_use[one, other, steps.least[one, other]]
+            candidates[site] -= own_use[site, other, steps.least[site, other]]
+            candidates[sites + pop_of[site]] -= own_pop_use[site, other, steps.least[site, other]]
     for query in range(count):
         if value[query, answers[query]] == -np.inf:
             answers[query] = regret[query].argmin()
-        left -= use[query, answers[query]]
-    if not _repair(answers, left, value, use, regret):
+        candidates -= use[query, answers[query]]
+    if not _repair(answers, candidates, value, use, regret):
         return -np.inf
     added = np.empty(steps.least.shape, dtype=np.int64)
     best = _evaluate(answers, value, use, added, pop_of, own_value, own_use, own_pop_use, steps)
     moves = np.empty(count * levels)
-    done = 1
-    while count > 0 and done < evaluations:
+    evaluated = 1
+    while count > 0 and evaluated < evaluations:
         slack = bound - best * (1 + LEAST_GAIN)
         for query in range(count):
             slack -= regret[query, answers[query]]
@@ -426,10 +428,10 @@ def _search(
                 more = regret[query, level] - regret[query, answers[query]]
                 moves[query * levels + level] = more if level != answers[query] else np.inf
         _, second, best, used = _find_move(
-            answers, left, value, use, moves, np.argsort(moves), slack, best, added, pop_of,
-            own_value, own_use, own_pop_use, steps, evaluations - done,
+            answers, candidates, value, use, moves, np.argsort(moves), slack, best, added, pop_of,
+            own_value, own_use, own_pop_use, steps, evaluations - evaluated,
         )  # fmt: skip
-        done += used
+        evaluated += used
         if second < 0:
             break
     return best
@@ -452,33 +454,33 @@ def fill_sites(value: Floats, size: Floats, available: Floats) -> Ints:
 def _fill_sites(value: Floats, size: Floats, available: Floats) -> Ints:
     """Return the levels of `fill_sites`: for a site that fits, those of `fill` with its uplink alone."""
     sites, queries, levels = value.shape
-    chosen = np.zeros((sites, queries), dtype=np.int64)
-    pop_of, left, added = np.zeros(1, dtype=np.int64), np.ones(2), np.empty((1, queries), dtype=np.int64)
+    selected_levels = np.zeros((sites, queries), dtype=np.int64)
+    pop_of, remaining, added = np.zeros(1, dtype=np.int64), np.ones(2), np.empty((1, queries), dtype=np.int64)
     for site in range(sites):
         fewest = 0.0
         for query in range(queries):
             best = np.inf
             for level in range(levels):
                 if value[site, query, level] > -np.inf and size[site, query, level] < best:
-                    best, chosen[site, query] = size[site, query, level], level
+                    best, selected_levels[site, query] = size[site, query, level], level
             fewest += best
         if not (available[site] > 0 and fewest <= available[site]):
             continue
         own_value, use = value[site : site + 1], size[site : site + 1] / available[site]
         unused = np.zeros_like(use)
-        least, place, before, after = _envelope(own_value, use * (1.0 + LEAST_PRICE))
-        count = len(place)
+        cheapest, position, before, after = _envelope(own_value, use * (1.0 + LEAST_PRICE))
+        count = len(position)
         more_value, more_use, ratio = np.empty(count), np.empty(count), np.empty(count)
         for step in range(count):
-            query, lower, upper = place[step], before[step], after[step]
+            query, lower, upper = position[step], before[step], after[step]
             more_value[step] = own_value[0, query, upper] - own_value[0, query, lower]
             more_use[step] = use[0, query, upper] - use[0, query, lower]
             ratio[step] = -more_value[step] / max(more_use[step], 1e-300)
         order = np.argsort(ratio, kind="mergesort")
-        left[:] = 1.0
+        remaining[:] = 1.0
         fill(
-            left, added, pop_of, own_value, use, unused, least, np.zeros(count, dtype=np.int64), place[order],
-            before[order], after[order], more_value[order], more_use[order], np.zeros(count),
+            remaining, added, pop_of, own_value, use, unused, cheapest, np.zeros(count, dtype=np.int64),
+            position[order], before[order], after[order], more_value[order], more_use[order], np.zeros(count),
         )  # fmt: skip
-        chosen[site] = added[0]
-    return chosen
+        selected_levels[site] = added[0]
+    return selected_levels

@@ -13,7 +13,7 @@ from planner_models.analytics.problem.tables import BYTES_PER_MBIT
 
 
 def explain_shortage(problem: Analytics, interval: Interval, k: int, *, must_answer: bool) -> str | None:
-    """Return why no choice of levels fits interval k: on an uplink, the fewest bytes exceed the capacity.
+    """Return the reason for which no levels fit interval k: an uplink with more bytes than capacity.
 
     None where this does not prove it.
     """
@@ -59,26 +59,26 @@ def _sum_fewest(  # noqa: C901 - one compiled loop
 
     That is a shared query, or a site and a separate query, by their rows; -1 where all have one.
     """
-    needed, least = np.zeros(links), np.empty(links)
+    needed, smallest = np.zeros(links), np.empty(links)
     sites, separate, levels = site_value.shape
     for row in range(len(value)):
-        least[:] = np.inf
+        smallest[:] = np.inf
         for level in range(levels):
             if value[row, level] > -np.inf:
                 for link in range(links):
-                    least[link] = min(least[link], use[row, level, link])
-        if links and least[0] == np.inf:
+                    smallest[link] = min(smallest[link], use[row, level, link])
+        if links and smallest[0] == np.inf:
             return needed, row, -1, -1
-        needed += least
+        needed += smallest
     for site in range(sites):
         for row in range(separate):
-            own = of_pop = np.inf
+            site_needed = of_pop = np.inf
             for level in range(levels):
                 if site_value[site, row, level] > -np.inf:
-                    own = min(own, site_use[site, row, level])
+                    site_needed = min(site_needed, site_use[site, row, level])
                     of_pop = min(of_pop, site_pop_use[site, row, level])
-            if own == np.inf:
+            if site_needed == np.inf:
                 return needed, -1, site, row
-            needed[site] += own
+            needed[site] += site_needed
             needed[sites + pop_of[site]] += of_pop
     return needed, -1, -1, -1

@@ -1,4 +1,4 @@
-"""Curves of sites: what the queries whose values add up can get of an uplink, at prices of the next one."""
+"""Curves of sites: value of queries with additive values by uplink capacity, at prices of the next uplink."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOLERANCE: Final = ROUNDING  # of a link's capacity
 
 
 class Curves(NamedTuple):
-    """Most value of each site's separate queries by what is left of its uplink, less the price of their use
+    """Most value of each site's separate queries by remaining capacity of its uplink, less the price of use
     of the uplink of its point of presence: concave, piecewise linear.
 
     start   (S + 1,) first breakpoint of each site
@@ -37,8 +37,8 @@ def find_curves(pop_of: Ints, separate: Separate, pop_price: Floats) -> Curves:
     pop_price = np.ascontiguousarray(pop_price)
     start, use, value = _find_curves(pop_of, separate.value, separate.use, separate.pop_use, pop_price)
     possible = np.where(np.isfinite(separate.value), separate.pop_use, np.inf)
-    least = possible.min(axis=2, initial=np.inf).sum(axis=1)
-    of_pops = np.bincount(pop_of, weights=least, minlength=len(pop_price)).astype(float)
+    smallest = possible.min(axis=2, initial=np.inf).sum(axis=1)
+    of_pops = np.bincount(pop_of, weights=smallest, minlength=len(pop_price)).astype(float)
     return Curves(start, use, value, of_pops, pop_price)
 
 
@@ -58,52 +58,52 @@ def _find_curves(  # noqa: C901 - one compiled loop
         steps = 0
         first_use = first_value = 0.0
         for query in range(count):
-            at, at_profit = -1, 0.0
+            current, at_profit = -1, 0.0
             for level in range(levels):
                 if value[site, query, level] == -np.inf:
                     continue
                 profit = value[site, query, level] - price * pop_use[site, query, level]
                 if (
-                    at < 0
-                    or use[site, query, level] < use[site, query, at]
-                    or (use[site, query, level] == use[site, query, at] and profit > at_profit)
+                    current < 0
+                    or use[site, query, level] < use[site, query, current]
+                    or (use[site, query, level] == use[site, query, current] and profit > at_profit)
                 ):
-                    at, at_profit = level, profit
-            if at < 0:
+                    current, at_profit = level, profit
+            if current < 0:
                 first_value = -np.inf
                 continue
-            first_use += use[site, query, at]
+            first_use += use[site, query, current]
             first_value += at_profit
-            while at >= 0:
+            while current >= 0:
                 best, ratio, best_profit = -1, 0.0, 0.0
                 for level in range(levels):
                     if value[site, query, level] == -np.inf:
                         continue
                     profit = value[site, query, level] - price * pop_use[site, query, level]
-                    more = use[site, query, level] - use[site, query, at]
+                    more = use[site, query, level] - use[site, query, current]
                     if profit > at_profit and more > 0 and (profit - at_profit) / more > ratio:
                         best, ratio, best_profit = level, (profit - at_profit) / more, profit
                 if best >= 0:
-                    more_use[steps] = use[site, query, best] - use[site, query, at]
+                    more_use[steps] = use[site, query, best] - use[site, query, current]
                     more_value[steps] = best_profit - at_profit
                     steps += 1
                     at_profit = best_profit
-                at = best
+                current = best
         at_use[total], at_value[total] = first_use, first_value
         total += 1
         order = np.argsort(-(more_value[:steps] / more_use[:steps]))
-        for place in range(steps):
-            one = order[place]
-            at_use[total] = at_use[total - 1] + more_use[one]
-            at_value[total] = at_value[total - 1] + more_value[one]
+        for index in range(steps):
+            step = order[index]
+            at_use[total] = at_use[total - 1] + more_use[step]
+            at_value[total] = at_value[total - 1] + more_value[step]
             total += 1
         start[site + 1] = total
     return start, at_use[:total].copy(), at_value[:total].copy()
 
 
 @kernel
-def bound_sites(left: Floats, curves: Curves, slope: Floats) -> tuple[float, float]:
-    """Return a bound on what separate queries add in what is left of uplinks, (M,); -inf where none fits.
+def bound_sites(remaining: Floats, curves: Curves, slope: Floats) -> tuple[float, float]:
+    """Return a bound on the value of separate queries in the remaining capacity (M,); -inf if none fits.
 
     Also returns the part of it that is left at slope times nothing. Writes the slopes of the curves, (S,),
     which are prices of all of each site's uplink, USD.
@@ -113,22 +113,22 @@ def bound_sites(left: Floats, curves: Curves, slope: Floats) -> tuple[float, flo
     constant = total = 0.0
     fits = True
     for pop in range(len(curves.pop_price)):
-        fits = fits and left[sites + pop] >= curves.least[pop] - TOLERANCE
-        total += curves.pop_price[pop] * left[sites + pop]
+        fits = fits and remaining[sites + pop] >= curves.least[pop] - TOLERANCE
+        total += curves.pop_price[pop] * remaining[sites + pop]
     for site in range(sites):
-        low, high, own = start[site], start[site + 1] - 1, left[site]
-        fits = fits and own >= use[low] - TOLERANCE
-        if own >= use[high] or high == low:
+        low, high, available = start[site], start[site + 1] - 1, remaining[site]
+        fits = fits and available >= use[low] - TOLERANCE
+        if available >= use[high] or high == low:
             slope[site] = 0.0
             constant += value[high]
             continue
         while high - low > 1:
             middle = (low + high) // 2
-            if use[middle] <= own:
+            if use[middle] <= available:
                 low = middle
             else:
                 high = middle
         slope[site] = (value[high] - value[low]) / (use[high] - use[low])
         constant += value[low] - slope[site] * use[low]
-        total += slope[site] * own
+        total += slope[site] * available
     return (total + constant if fits else -np.inf), constant

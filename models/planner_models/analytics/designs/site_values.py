@@ -33,8 +33,8 @@ def choose_by_own_value(
 
     Once a time limit is over, levels of the interval before stay.
     """
-    chosen, is_cut = _choose(problem, headroom, None, Deadline.of(options).share(CHOOSING_SHARE))
-    return decide(problem, chosen, options, is_cut=is_cut)
+    levels, is_cut = _choose(problem, headroom, None, Deadline.of(options).share(CHOOSING_SHARE))
+    return decide(problem, levels, options, is_cut=is_cut)
 
 
 def choose_by_coarsest(
@@ -51,18 +51,20 @@ def choose_by_coarsest(
     limit is over, levels of the interval before stay.
     """
     deadline = Deadline.of(options).share(CHOOSING_SHARE)
-    wanted, _ = _choose(problem, headroom, None, Deadline.of(options).share(CHOOSING_SHARE / 2))
-    coarsest = _coarsest_of_others(problem, wanted)
-    known = np.full_like(coarsest, -1)
-    known[late:] = coarsest[: len(coarsest) - late] if late < len(coarsest) else coarsest[:0]
-    chosen, is_cut = _choose(problem, headroom, known, deadline)
-    return decide(problem, chosen, options, is_cut=is_cut)
+    preferred, _ = _choose(problem, headroom, None, Deadline.of(options).share(CHOOSING_SHARE / 2))
+    coarsest = _coarsest_of_others(problem, preferred)
+    known_levels = np.full_like(coarsest, -1)
+    known_levels[late:] = coarsest[: len(coarsest) - late] if late < len(coarsest) else coarsest[:0]
+    levels, is_cut = _choose(problem, headroom, known_levels, deadline)
+    return decide(problem, levels, options, is_cut=is_cut)
 
 
-def _choose(problem: Analytics, headroom: float, known: Ints | None, deadline: Deadline) -> tuple[Ints, bool]:
+def _choose(
+    problem: Analytics, headroom: float, observed: Ints | None, deadline: Deadline
+) -> tuple[Ints, bool]:
     """Return the levels that each site chooses, (K, S, Q), and whether the deadline came before the last.
 
-    known     (K, S, Q) coarsest level of other sites for each query; -1 where unknown
+    observed     (K, S, Q) coarsest level of other sites for each query; -1 where unknown
     deadline  after which intervals repeat the levels of the one before
     """
     available = headroom * available_bytes(problem)
@@ -71,51 +73,51 @@ def _choose(problem: Analytics, headroom: float, known: Ints | None, deadline: D
     value = np.where(problem.is_sum[:, None], problem.site_level_value_usd, each)  # S, Q, L
     may = problem.may_send | ~problem.has_data[:, :, None]
     is_sent = problem.has_data & (problem.source_of < 0)
-    chosen = np.empty((len(available), *is_sent.shape), dtype=np.int64)
+    levels = np.empty((len(available), *is_sent.shape), dtype=np.int64)
     for k in range(len(available)):
         if k and deadline.is_over:
-            chosen[k:] = chosen[k - 1]
-            return chosen, True
+            levels[k:] = levels[k - 1]
+            return levels, True
         records, cells = problem.find_volume(k)
         size = records[:, :, None] * per_record + cells[:, :, None] * per_cell
         useful = value
-        if known is not None:
-            of_known = np.take_along_axis(value, np.maximum(known[k], 0)[..., None], axis=2)
-            useful = np.where(known[k][..., None] >= 0, np.minimum(value, of_known), value)
+        if observed is not None:
+            of_known = np.take_along_axis(value, np.maximum(observed[k], 0)[..., None], axis=2)
+            useful = np.where(observed[k][..., None] >= 0, np.minimum(value, of_known), value)
         useful = np.where(may, np.where(is_sent[..., None], useful, 0.0), IMPOSSIBLE)
-        chosen[k] = fill_sites(useful, np.where(is_sent[..., None], size, 0.0), available[k])
-    return chosen, False
+        levels[k] = fill_sites(useful, np.where(is_sent[..., None], size, 0.0), available[k])
+    return levels, False
 
 
-def _coarsest_of_others(problem: Analytics, wanted: Ints) -> Ints:
+def _coarsest_of_others(problem: Analytics, preferred: Ints) -> Ints:
     """Return the level of the answer that all other sites' levels make, (K, S, Q); -1 for no other site."""
     return _join_others(
-        read_only(wanted), read_only(problem.join), read_only(problem.has_data & ~problem.is_sum)
+        read_only(preferred), read_only(problem.join), read_only(problem.has_data & ~problem.is_sum)
     )
 
 
 @run_small_in_python(max_elements=1_000)
 @kernel
-def _join_others(wanted: Ints, join: Ints, takes_part: Bools) -> Ints:
+def _join_others(preferred: Ints, join: Ints, takes_part: Bools) -> Ints:
     """Return the join of the levels (K, S, Q) of all other sites that take part, (S, Q); -1 for none."""
-    intervals, sites, queries = wanted.shape
-    found = np.full(wanted.shape, -1, dtype=np.int64)
+    intervals, sites, queries = preferred.shape
+    joined = np.full(preferred.shape, -1, dtype=np.int64)
     before = np.empty(queries, dtype=np.int64)
     for k in range(intervals):
         for turn in range(2):
             before[:] = -1
-            for place in range(sites):
-                site = place if turn == 0 else sites - 1 - place
+            for index in range(sites):
+                site = index if turn == 0 else sites - 1 - index
                 for query in range(queries):
                     if takes_part[site, query]:
-                        found[k, site, query] = _join(join[query], found[k, site, query], before[query])
-                        before[query] = _join(join[query], before[query], wanted[k, site, query])
-    return found
+                        joined[k, site, query] = _join(join[query], joined[k, site, query], before[query])
+                        before[query] = _join(join[query], before[query], preferred[k, site, query])
+    return joined
 
 
 @kernel
-def _join(join: Ints, one: int, other: int) -> int:
+def _join(join: Ints, first: int, other: int) -> int:
     """Return the level that both make; -1 is no level yet, and the other one then."""
-    if one < 0:
+    if first < 0:
         return other
-    return one if other < 0 else int(join[one, other])
+    return first if other < 0 else int(join[first, other])

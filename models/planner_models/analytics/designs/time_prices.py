@@ -66,8 +66,8 @@ class Waiting:
         longest = float(problem.backfill_window_s.max(initial=0.0))
         ends = np.searchsorted(starts, starts + longest + 1e-6, side="right")
         self.window = int(np.maximum(ends - np.arange(len(starts)) - 1, 0).max(initial=0))
-        whole = np.ones(problem.capacity_bytes.shape[1])
-        self.made = [choices.interval(k, whole) for k in range(len(starts))]
+        full_capacity = np.ones(problem.capacity_bytes.shape[1])
+        self.made = [choices.interval(k, full_capacity) for k in range(len(starts))]
         self.parts = [self._rows(made, k) for k, made in enumerate(self.made)]
         self.byte_price = np.zeros_like(problem.capacity_bytes)
 
@@ -92,11 +92,11 @@ class Waiting:
         problem = self.problem
         ends = problem.start_s + problem.length_s
         later = np.arange(k + 1, k + 1 + self.window)
-        known = later < len(ends)
+        in_range = later < len(ends)
         later = np.minimum(later, len(ends) - 1)
         allowed = problem.start_s[later] - problem.start_s[k] <= problem.backfill_window_s[:, None] + 1e-6
-        part = 0.5 ** ((ends[later] - ends[k]) / problem.half_life_s[:, None])
-        return np.asarray(np.where(allowed & known, part, 0.0))
+        weight = 0.5 ** ((ends[later] - ends[k]) / problem.half_life_s[:, None])
+        return np.asarray(np.where(allowed & in_range, weight, 0.0))
 
     def set_prices(self, price: Floats) -> None:
         """Take prices (K, M) of all of the uplinks' capacities, USD."""
@@ -106,35 +106,35 @@ class Waiting:
 
     def costs(self, rows: Rows, t: int) -> Floats:
         """Return the price of the bytes of each level in interval t, (R, L), USD."""
-        own = self.byte_price[min(t, len(self.byte_price) - 1)]
+        byte_price = self.byte_price[min(t, len(self.byte_price) - 1)]
         if len(rows.links):
-            return np.asarray((rows.size * own[rows.links][:, None, :]).sum(axis=2))
-        return np.asarray((rows.size.reshape(-1, len(own)) @ own).reshape(rows.value.shape))
+            return np.asarray((rows.size * byte_price[rows.links][:, None, :]).sum(axis=2))
+        return np.asarray((rows.size.reshape(-1, len(byte_price)) @ byte_price).reshape(rows.value.shape))
 
     def find(self, rows: Rows, k: int, first: int = 1) -> tuple[Floats, Ints, Ints]:
-        """Return the gain of later data by first level, (R, L), its level, and after how many intervals.
+        """Return the gain of later data by first level, (R, L), its level, and its delay in intervals.
 
         first  intervals that pass at least
         """
         return _find_gains(rows.value, rows.decay, self._later_costs(rows, k), first)
 
-    def find_when(self, rows: Rows, k: int, gain: Floats, part: float) -> Bools:
+    def find_when(self, rows: Rows, k: int, gain: Floats, fraction: float) -> Bools:
         """Return whether some level pays its bytes 1, 2, ... intervals later, (W,).
 
         gain  (R, L) value that it adds before it decays, USD; negative: none
-        part  of the price of its bytes that the value has at least
+        fraction  of the price of its bytes that the value has at least
         """
         value = gain * rows.decay.T[:, :, None]
-        return np.asarray(((value > 0) & (value > part * self._later_costs(rows, k))).any(axis=(1, 2)))
+        return np.asarray(((value > 0) & (value > fraction * self._later_costs(rows, k))).any(axis=(1, 2)))
 
     def _later_costs(self, rows: Rows, k: int) -> Floats:
         """Return the price of the bytes of each level 1, 2, ... intervals later, (W, R, L), USD."""
         after = np.minimum(k + 1 + np.arange(self.window), len(self.byte_price) - 1)
-        own = self.byte_price[after]  # W, M
+        byte_price = self.byte_price[after]  # W, M
         if len(rows.links):
-            cost = np.einsum("rlu,wru->wrl", rows.size, own[:, rows.links])
+            cost = np.einsum("rlu,wru->wrl", rows.size, byte_price[:, rows.links])
         else:
-            cost = own @ rows.size.reshape(-1, own.shape[1]).T
+            cost = byte_price @ rows.size.reshape(-1, byte_price.shape[1]).T
         return np.ascontiguousarray(cost.reshape(self.window, *rows.value.shape))
 
     def soften(self, price: Floats, temperature: float) -> tuple[float, Floats]:
@@ -145,24 +145,24 @@ class Waiting:
         total = float(price.sum())
         for k, parts in enumerate(self.parts):
             times = np.minimum(k + np.arange(self.window + 1), count - 1)
-            own = self.byte_price[times]
+            byte_price = self.byte_price[times]
             for rows in parts:
                 if not len(rows.value):
                     continue
-                mine = used[k : k + self.window + 1]
+                bytes_used = used[k : k + self.window + 1]
                 if len(rows.links):
                     total += _soften_sites(
-                        rows.value, rows.decay, rows.size, rows.links, own, temperature, mine
+                        rows.value, rows.decay, rows.size, rows.links, byte_price, temperature, bytes_used
                     )
                     continue
                 size = rows.size.reshape(-1, price.shape[1])
-                cost = (own @ size.T).reshape(len(own), *rows.value.shape)
+                cost = (byte_price @ size.T).reshape(len(byte_price), *rows.value.shape)
                 weight = np.zeros_like(cost)
                 total += _soften_shared(rows.value, rows.decay, cost, temperature, weight)
-                mine += weight.reshape(len(own), -1) @ size
+                bytes_used += weight.reshape(len(byte_price), -1) @ size
         capacity = self.problem.capacity_bytes
-        part = np.divide(used[:count], capacity, out=np.zeros_like(price), where=capacity > 0)
-        return total, np.where(capacity > 0, 1.0 - part, 0.0)
+        utilization = np.divide(used[:count], capacity, out=np.zeros_like(price), where=capacity > 0)
+        return total, np.where(capacity > 0, 1.0 - utilization, 0.0)
 
     def bound(self, price: Floats) -> tuple[float, Floats]:
         """Return the bound at prices (K, M), USD, and a subgradient of it."""
@@ -182,17 +182,17 @@ class Waiting:
                 waits = np.flatnonzero(gain[every, best] > 0)
                 late = later[waits, best[waits]]
                 for after in np.unique(late).tolist():
-                    own = waits[late == after]
-                    _add_bytes(used, k + after, rows, own, level[own, best[own]])
+                    rows_of = waits[late == after]
+                    _add_bytes(used, k + after, rows, rows_of, level[rows_of, best[rows_of]])
         capacity = self.problem.capacity_bytes
-        part = np.divide(used, capacity, out=np.zeros_like(used), where=capacity > 0)
-        return total, np.where(capacity > 0, 1.0 - part, 0.0)
+        utilization = np.divide(used, capacity, out=np.zeros_like(used), where=capacity > 0)
+        return total, np.where(capacity > 0, 1.0 - utilization, 0.0)
 
 
-def _add_bytes(used: Floats, k: int, rows: Rows, own: Ints, level: Ints) -> None:
-    size = rows.size[own, level]
+def _add_bytes(used: Floats, k: int, rows: Rows, rows_of: Ints, level: Ints) -> None:
+    size = rows.size[rows_of, level]
     if len(rows.links):
-        np.add.at(used[k], rows.links[own].ravel(), size.ravel())
+        np.add.at(used[k], rows.links[rows_of].ravel(), size.ravel())
     else:
         used[k] += size.sum(axis=0)
 
@@ -228,7 +228,7 @@ def _soften_row(  # noqa: C901 - one compiled loop
     weight: Floats,
     is_used: Bools,
     best: Floats,
-    own: Floats,
+    weights_of: Floats,
 ) -> float:
     """Return the soft maximum of the options of a row, USD; write the weight of each level in time.
 
@@ -241,57 +241,59 @@ def _soften_row(  # noqa: C901 - one compiled loop
     best, own     (2, W) and (L,) memory
     """
     levels, window = len(value), len(decay)
-    coarsest, most = np.inf, -np.inf
+    coarsest, largest = np.inf, -np.inf
     for level in range(levels):
         if value[level] > -np.inf:
             coarsest = min(coarsest, value[level])
-            most = max(most, value[level] - cost[0, level])
+            largest = max(largest, value[level] - cost[0, level])
     for after in range(window):
-        part, first, second = decay[after], -np.inf, -np.inf  # best first and later levels
-        if part > 0:
+        factor, first, second = decay[after], -np.inf, -np.inf  # best first and later levels
+        if factor > 0:
             for level in range(levels):
                 if value[level] > -np.inf:
-                    first = max(first, value[level] * (1.0 - part) - cost[0, level])
+                    first = max(first, value[level] * (1.0 - factor) - cost[0, level])
                 if value[level] > coarsest:
-                    second = max(second, value[level] * part - cost[after + 1, level])
+                    second = max(second, value[level] * factor - cost[after + 1, level])
         best[0, after], best[1, after] = first, second
-        most = max(most, first + second)
+        largest = max(largest, first + second)
     is_used[:] = False
     is_used[0] = True
     weight[0] = 0.0
     range_of, sums = -LEAST_EXPONENT * temperature, 0.0
     for level in range(levels):
-        less = most - value[level] + cost[0, level]
+        less = largest - value[level] + cost[0, level]
         if less < range_of:
             weight[0, level] = math.exp(-less / temperature)
             sums += weight[0, level]
     for after in range(window):
-        part, first, second = decay[after], best[0, after], best[1, after]
-        if most - first - second >= range_of:
+        factor, first, second = decay[after], best[0, after], best[1, after]
+        if largest - first - second >= range_of:
             continue
         is_used[after + 1] = True
         of_first = of_second = 0.0
         for level in range(levels):
-            own[level] = weight[after + 1, level] = 0.0
-            less = first - value[level] * (1.0 - part) + cost[0, level] if value[level] > -np.inf else np.inf
+            weights_of[level] = weight[after + 1, level] = 0.0
+            less = (
+                first - value[level] * (1.0 - factor) + cost[0, level] if value[level] > -np.inf else np.inf
+            )
             if less < range_of:
-                own[level] = math.exp(-less / temperature)
-                of_first += own[level]
-            less = second - value[level] * part + cost[after + 1, level]
+                weights_of[level] = math.exp(-less / temperature)
+                of_first += weights_of[level]
+            less = second - value[level] * factor + cost[after + 1, level]
             if value[level] > coarsest and less < range_of:
                 weight[after + 1, level] = math.exp(-less / temperature)
                 of_second += weight[after + 1, level]
-        both = math.exp((first + second - most) / temperature)
+        both = math.exp((first + second - largest) / temperature)
         for level in range(levels):
             weight[after + 1, level] *= both * of_first
-            weight[0, level] += both * of_second * own[level]
+            weight[0, level] += both * of_second * weights_of[level]
         sums += both * of_first * of_second
     inverse = 1.0 / sums
     for after in range(window + 1):
         if is_used[after]:
             for level in range(levels):
                 weight[after, level] *= inverse
-    return float(most + temperature * math.log(sums))
+    return float(largest + temperature * math.log(sums))
 
 
 @run_small_in_python(max_elements=1_000)
@@ -300,12 +302,12 @@ def _soften_shared(value: Floats, decay: Floats, cost: Floats, temperature: floa
     """Return the soft maxima of rows, USD; write the weights of levels in time, (W + 1, R, L)."""
     own_cost = np.empty((cost.shape[0], cost.shape[2]))
     weight_of = np.empty_like(own_cost)
-    best, own = np.empty((2, decay.shape[1])), np.empty(value.shape[1])
+    best, buffer = np.empty((2, decay.shape[1])), np.empty(value.shape[1])
     is_used = np.empty(len(cost), dtype=np.bool_)
     total = 0.0
     for row in range(len(value)):
         own_cost[:] = cost[:, row]
-        total += _soften_row(value[row], decay[row], own_cost, temperature, weight_of, is_used, best, own)
+        total += _soften_row(value[row], decay[row], own_cost, temperature, weight_of, is_used, best, buffer)
         for after in range(len(cost)):
             if is_used[after]:
                 weight[after, row] = weight_of[after]
@@ -323,7 +325,7 @@ def _soften_sites(
     """
     times, levels = len(price), value.shape[1]
     cost, weight = np.empty((times, levels)), np.empty((times, levels))
-    best, own = np.empty((2, decay.shape[1])), np.empty(levels)
+    best, buffer = np.empty((2, decay.shape[1])), np.empty(levels)
     is_used = np.empty(times, dtype=np.bool_)
     total = 0.0
     for row in range(len(value)):
@@ -331,7 +333,7 @@ def _soften_sites(
             of_site, of_pop = price[after, links[row, 0]], price[after, links[row, 1]]
             for level in range(levels):
                 cost[after, level] = size[row, level, 0] * of_site + size[row, level, 1] * of_pop
-        total += _soften_row(value[row], decay[row], cost, temperature, weight, is_used, best, own)
+        total += _soften_row(value[row], decay[row], cost, temperature, weight, is_used, best, buffer)
         for after in range(times):
             if not is_used[after]:
                 continue
@@ -357,7 +359,7 @@ def find_time_prices(
     from scipy.optimize import minimize
 
     best = start
-    least, _ = waiting.bound(best)
+    lowest, _ = waiting.bound(best)
 
     def smooth(scaled: Floats, scale: float, temperature: float) -> tuple[float, Floats]:
         if deadline.is_over:
@@ -366,25 +368,25 @@ def find_time_prices(
         return value / scale, slope.ravel()
 
     maxima = max(1, sum(len(rows.value) for parts in waiting.parts for rows in parts))
-    for part, most in zip(TEMPERATURES, MOST_STEPS, strict=True):
-        scale = max(least, 1e-12)
+    for factor, max_steps in zip(TEMPERATURES, MOST_STEPS, strict=True):
+        scale = max(lowest, 1e-12)
 
         solved = None
         with limit_blas(), contextlib.suppress(_TimeUsed):
             solved = minimize(
                 smooth,
                 best.ravel() / scale,
-                (scale, part * scale / maxima),
+                (scale, factor * scale / maxima),
                 jac=True,
                 method="L-BFGS-B",
                 bounds=[(0.0, None)] * best.size,
-                options={"maxiter": most, "maxcor": prices.MEMORY, "ftol": LEAST_PROGRESS, "gtol": 1e-7},
+                options={"maxiter": max_steps, "maxcor": prices.MEMORY, "ftol": LEAST_PROGRESS, "gtol": 1e-7},
             )
         if solved is None:
             break
         price = solved.x.reshape(best.shape) * scale
         bound, _ = waiting.bound(price)
-        if bound < least:
-            least, best = bound, price
+        if bound < lowest:
+            lowest, best = bound, price
     waiting.set_prices(best)
-    return TimePrices(best, least)
+    return TimePrices(best, lowest)

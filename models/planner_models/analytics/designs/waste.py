@@ -1,4 +1,4 @@
-"""Bytes that are finer than answers can use: which sites make them useless, and what they could gain."""
+"""Bytes that are finer than answers can use: the sites that make them useless, and their possible gain."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from planner_models.analytics.problem.problem import Analytics
 TOLERANCE: Final = ROUNDING
 
 
-def tabulate_waste(problem: Analytics, chosen: Ints, answers: Answers, rows: int) -> pd.DataFrame:
-    """Return the sites whose coarse levels (K, S, Q) make most bytes of others useless, the most first.
+def tabulate_waste(problem: Analytics, levels: Ints, answers: Answers, rows: int) -> pd.DataFrame:
+    """Return the sites with coarse levels (K, S, Q) that make most bytes of others useless, the most first.
 
     Bytes that a query wastes in an interval are shared equally among the sites with its coarsest level.
     """
@@ -27,24 +27,24 @@ def tabulate_waste(problem: Analytics, chosen: Ints, answers: Answers, rows: int
     blame, queries = np.zeros(sites), np.zeros(sites)
     shared = np.flatnonzero(~problem.is_sum & (problem.source_of < 0)).tolist()
     for query in shared:
-        wasted = find_query_loads(problem, chosen, query, answers).wasted.sum(axis=1)
-        coarse = _find_coarsest(problem, chosen, query, answers)
-        part = np.where(wasted > 0, wasted / np.maximum(coarse.sum(axis=1), 1), 0.0)
-        blame += (coarse * part[:, None]).sum(axis=0)
+        wasted = find_query_loads(problem, levels, query, answers).wasted.sum(axis=1)
+        coarse = _find_coarsest(problem, levels, query, answers)
+        fraction = np.where(wasted > 0, wasted / np.maximum(coarse.sum(axis=1), 1), 0.0)
+        blame += (coarse * fraction[:, None]).sum(axis=0)
         queries += (coarse & (wasted > 0)[:, None]).any(axis=0)
     order = np.argsort(-blame, kind="stable")[:rows]
     order = order[blame[order] > 0]
     others = np.zeros((len(order), sites), dtype=bool)
     lost, sent = np.zeros(len(order)), np.zeros(len(order))
     for query in shared:
-        loads = find_query_loads(problem, chosen, query, answers)
-        coarse = _find_coarsest(problem, chosen, query, answers)
-        for place, site in enumerate(order.tolist()):
-            own = coarse[:, site]
-            affected = own[:, None] & (loads.wasted > 0)
-            others[place] |= affected.any(axis=0)
-            lost[place] += loads.wasted[affected].sum()
-            sent[place] += loads.sent[affected].sum()
+        loads = find_query_loads(problem, levels, query, answers)
+        coarse = _find_coarsest(problem, levels, query, answers)
+        for rank, site in enumerate(order.tolist()):
+            is_coarsest = coarse[:, site]
+            affected = is_coarsest[:, None] & (loads.wasted > 0)
+            others[rank] |= affected.any(axis=0)
+            lost[rank] += loads.wasted[affected].sum()
+            sent[rank] += loads.sent[affected].sum()
     return pd.DataFrame(
         {
             "site": [problem.site_names[row] for row in order.tolist()],
@@ -56,10 +56,10 @@ def tabulate_waste(problem: Analytics, chosen: Ints, answers: Answers, rows: int
     )
 
 
-def _find_coarsest(problem: Analytics, chosen: Ints, query: int, answers: Answers) -> Bools:
+def _find_coarsest(problem: Analytics, levels: Ints, query: int, answers: Answers) -> Bools:
     """Return whether a site has the level of the answer itself, (K, S)."""
     return np.asarray(
-        (chosen[:, :, query] == answers.level[:, [query]]) & problem.has_data[:, query], dtype=bool
+        (levels[:, :, query] == answers.level[:, [query]]) & problem.has_data[:, query], dtype=bool
     )
 
 
@@ -76,13 +76,13 @@ class Gain(NamedTuple):
     usd: Floats
 
 
-def find_gain(problem: Analytics, chosen: Ints, answers: Answers, options: Options) -> Gain | None:
-    """Return what answers gain in the interval of most waste, where no site sends finer data than they need.
+def find_gain(problem: Analytics, levels: Ints, answers: Answers, options: Options) -> Gain | None:
+    """Return the gain of answers in the interval of most waste, without finer data than they need.
 
     The interval is solved again twice, without and with these bytes, and no query may lose value. None where
     nothing is wasted, or where the plan overloads an uplink then.
     """
-    loads = find_loads(problem, chosen, answers)
+    loads = find_loads(problem, levels, answers)
     k = int(loads.wasted.sum(axis=1).argmax())
     freed = loads.wasted[k]
     capacity = problem.capacity_bytes[k]
@@ -92,11 +92,11 @@ def find_gain(problem: Analytics, chosen: Ints, answers: Answers, options: Optio
     of_pop = np.bincount(problem.pop_of, weights=freed * loads.shrunk[k], minlength=len(problem.pop_names))
     choices = Choices(problem)
     without = np.maximum(capacity - np.concatenate([freed, of_pop]), 0.0)
-    first = _solve_from(choices, choices.interval(k, without), chosen[k], answers.level[k], options)
+    first = _solve_from(choices, choices.interval(k, without), levels[k], answers.level[k], options)
     if first is None:
         return None
-    whole = choices.interval(k)
-    second = _solve_from(choices, whole, first.levels, first.answers, options)
+    full = choices.interval(k)
+    second = _solve_from(choices, full, first.levels, first.answers, options)
     return None if second is None else Gain(k, float(freed.sum()), second.usd - first.usd)
 
 
@@ -114,24 +114,24 @@ def _solve_from(
     rows, sites = np.arange(len(shared.query)), np.arange(len(interval.pop_of))[:, None]
     columns = np.arange(len(separate.query))
     before = answers[shared.query]
-    least = np.where(before >= 0, shared.value[rows, before], IMPOSSIBLE)[:, None]
+    lower = np.where(before >= 0, shared.value[rows, before], IMPOSSIBLE)[:, None]
     own_least = separate.value[sites, columns, levels[:, separate.query]][..., None]
     limited = interval._replace(
-        shared=shared._replace(value=_drop_below(shared.value, least)),
+        shared=shared._replace(value=_drop_below(shared.value, lower)),
         separate=separate._replace(value=_drop_below(separate.value, own_least)),
     )
-    found = optimum.plan_interval(choices, limited, None, method="auto", options=options)
-    if found.chosen is None:
+    solution = optimum.plan_interval(choices, limited, None, method="auto", options=options)
+    if solution.chosen is None:
         return None
     own_answers = np.full(len(answers), -1, dtype=np.int64)
-    own_answers[shared.query] = found.answers
+    own_answers[shared.query] = solution.answers
     usd = np.zeros(len(answers))
-    usd[shared.query] = shared.value[rows, found.answers]
-    usd[separate.query] = separate.value[sites, columns, found.chosen[:, separate.query]].sum(axis=0)
-    return _Solved(found.chosen, own_answers, usd)
+    usd[shared.query] = shared.value[rows, solution.answers]
+    usd[separate.query] = separate.value[sites, columns, solution.chosen[:, separate.query]].sum(axis=0)
+    return _Solved(solution.chosen, own_answers, usd)
 
 
-def _drop_below(value: Floats, least: Floats) -> Floats:
+def _drop_below(value: Floats, lower: Floats) -> Floats:
     """Return values, with IMPOSSIBLE for those below the least ones."""
-    floor = np.where(np.isfinite(least), least, -np.inf)
+    floor = np.where(np.isfinite(lower), lower, -np.inf)
     return np.ascontiguousarray(np.where(value >= floor * (1 - TOLERANCE), value, IMPOSSIBLE))

@@ -1,4 +1,4 @@
-"""Explanation of a plan: uplinks that limit answers, sites whose levels waste bytes, queries that lose."""
+"""Explanation of a plan: uplinks that limit answers, sites with wasteful levels, queries that lose."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def explain(
     rows: Annotated[int, Field(ge=1, description="most rows of a table")] = 10,
     options: Options = Options(),
 ) -> Explanation:
-    """Explain what the answers lose, which uplinks limit them most, and which sites make bytes useless.
+    """Explain the losses of answers, the uplinks that limit them most, and the sites that waste bytes.
 
     The value of an uplink is its price in the relaxation; for the first ones, the interval in which it is
     highest is solved again with a tenth more capacity.
     """
     plan: Levels = decided.decision.plan  # type: ignore[assignment]
-    chosen = read_levels(problem, plan)
+    levels = read_levels(problem, plan)
     metrics = decided.metrics
     value, offered = metrics["value"] or 0.0, metrics["offered_value"] or 0.0
     sentences = [
@@ -64,9 +64,9 @@ def explain(
         sentences.append(f"{metrics['late_loss']:,.3g} USD are lost as data comes after deadlines.")
     sentences += _explain_outages(problem, options)
     sections = []
-    sample = np.unique(np.linspace(0, len(chosen) - 1, min(len(chosen), MOST_INTERVALS)).astype(int))
-    found = _find_prices(problem, sample)
-    table = _tabulate_links(problem, sample, found, options, links)
+    sample = np.unique(np.linspace(0, len(levels) - 1, min(len(levels), MOST_INTERVALS)).astype(int))
+    prices_found = _find_prices(problem, sample)
+    table = _tabulate_links(problem, sample, prices_found, options, links)
     if len(table):
         first = table.iloc[0]
         hour = problem.start_s[problem.interval_numbers == first["interval"]][0] / 3600
@@ -78,7 +78,7 @@ def explain(
         if not (table["gain_usd"] > NO_GAIN).any():
             sentences.append(_explain_larger_steps(problem, first, options))
         of_sample = (
-            "" if len(sample) == len(chosen) else f"; prices of {len(sample)} intervals at equal distances"
+            "" if len(sample) == len(levels) else f"; prices of {len(sample)} intervals at equal distances"
         )
         sections.append(
             Section(
@@ -97,11 +97,11 @@ def explain(
         )
     else:
         sentences.append("No uplink limits answers.")
-    answers = find_answers(problem, chosen)
-    blamed = tabulate_waste(problem, chosen, answers, rows)
+    answers = find_answers(problem, levels)
+    blamed = tabulate_waste(problem, levels, answers, rows)
     if len(blamed):
         sentences += _explain_waste(
-            problem, chosen, answers, metrics["wasted_percent"] or 0.0, blamed, options
+            problem, levels, answers, metrics["wasted_percent"] or 0.0, blamed, options
         )
         sections.append(
             Section(
@@ -118,7 +118,7 @@ def explain(
             f"Sites send {amount(sent, 'GB')}, which costs {cost:,.3g} USD: {cost / value:.2g} USD for each "
             "USD of value."
         )
-    errors = _tabulate_errors(problem, chosen, answers)
+    errors = _tabulate_errors(problem, levels, answers)
     if len(errors):
         sentences.append(_explain_errors(errors))
         sections.append(
@@ -129,28 +129,28 @@ def explain(
                 "the datacenter can prove from the data that it gets",
             )
         )
-    sections.append(_section_of_queries(problem, chosen, answers, rows))
+    sections.append(_section_of_queries(problem, levels, answers, rows))
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
 def _name_gain(gain_usd: float | None) -> str:
-    """Return what the optimum gains, in words."""
+    """Return the gain of the optimum, as text."""
     if gain_usd is None:
         return "the optimum is not known"
     return f"the optimum gains {gain_usd:,.3g} USD" if gain_usd > 0 else "the optimum gains nothing"
 
 
 def _solve_gain(problem: Analytics, sample: Ints, capacity_mbps: Floats, options: Options) -> float | None:
-    """Return what the optimum gains in some intervals with other capacities, USD; None where it is unknown.
+    """Return the gain of the optimum in some intervals with other capacities, USD; None if unknown.
 
     capacity_mbps  (K, S + G) of all intervals
     """
     options, total = replace(options, service="best"), 0.0
     for k in sample.tolist():
-        part = take_intervals(problem, np.array([k]))
+        subproblem = take_intervals(problem, np.array([k]))
         values = [
-            optimum.plan(one, options=options).proof.objective
-            for one in (part, part.with_capacity(capacity_mbps[[k]], is_valid=True))
+            optimum.plan(variant, options=options).proof.objective
+            for variant in (subproblem, subproblem.with_capacity(capacity_mbps[[k]], is_valid=True))
         ]
         if values[0] is None or values[1] is None:
             return None
@@ -159,7 +159,7 @@ def _solve_gain(problem: Analytics, sample: Ints, capacity_mbps: Floats, options
 
 
 def _explain_outages(problem: Analytics, options: Options) -> list[str]:
-    """Return sentences on uplinks that have no capacity in some interval, and on what they would gain."""
+    """Return sentences on uplinks without capacity in some interval, and on their possible gain."""
     capacity, sentences = problem.capacity_mbps, []
     for link in np.flatnonzero((capacity <= 0).any(axis=0))[:MOST_LOST].tolist():
         down = np.flatnonzero(capacity[:, link] <= 0)
@@ -202,11 +202,11 @@ def _explain_larger_steps(problem: Analytics, first: pd.Series, options: Options
 
 def _find_prices(problem: Analytics, sample: Ints) -> Floats:
     """Return the prices of uplinks in some intervals, USD, (intervals, S + G)."""
-    choices, price, found = Choices(problem), None, []
+    choices, price, prices_found = Choices(problem), None, []
     for k in sample.tolist():
         price = prices.find_prices(choices.interval(k), price).price
-        found.append(price)
-    return np.array(found)
+        prices_found.append(price)
+    return np.array(prices_found)
 
 
 def _tabulate_links(
@@ -214,11 +214,11 @@ def _tabulate_links(
 ) -> pd.DataFrame:
     """Return a row for each uplink with the highest prices, with the gain by more capacity."""
     total = price.sum(axis=0)
-    order = [one for one in np.argsort(-total, kind="stable")[:links].tolist() if total[one] > 1e-9]
+    order = [link for link in np.argsort(-total, kind="stable")[:links].tolist() if total[link] > 1e-9]
     rows = []
     for link in order:
-        place = int(price[:, link].argmax())
-        k = int(sample[place])
+        interval = int(price[:, link].argmax())
+        k = int(sample[interval])
         wider = problem.capacity_mbps.copy()
         wider[k, link] *= 1 + MORE
         gain = _solve_gain(problem, np.array([k]), wider, options)
@@ -227,8 +227,8 @@ def _tabulate_links(
                 "uplink": problem.link_names[link],
                 "shadow_price_usd": float(total[link]),
                 "interval": float(problem.interval_numbers[k]),
-                "price_usd_per_gb": float(price[place, link]) / problem.capacity_bytes[k, link] * 1e9,
-                "expected_gain_usd": MORE * float(price[place, link]),
+                "price_usd_per_gb": float(price[interval, link]) / problem.capacity_bytes[k, link] * 1e9,
+                "expected_gain_usd": MORE * float(price[interval, link]),
                 "gain_usd": gain,
             }
         )
@@ -237,44 +237,44 @@ def _tabulate_links(
 
 def _explain_waste(
     problem: Analytics,
-    chosen: Ints,
+    levels: Ints,
     answers: Answers,
     wasted_percent: float,
     blamed: pd.DataFrame,
     options: Options,
 ) -> list[str]:
-    """Return sentences on the site that makes most bytes useless, and on what these bytes could gain."""
-    one = blamed.iloc[0]
-    others = counted(one["other_sites"], "other sites")
-    queries = counted(one["queries"], "queries")
+    """Return sentences on the site that makes most bytes useless, and on the possible gain of these bytes."""
+    worst = blamed.iloc[0]
+    others = counted(worst["other_sites"], "other sites")
+    queries = counted(worst["queries"], "queries")
     first = (
-        f"{wasted_percent:.3g}% of the bytes are finer than answers can use. Site {one['site']}, at coarse "
+        f"{wasted_percent:.3g}% of the bytes are finer than answers can use. Site {worst['site']}, at coarse "
         f"levels of {queries}, makes most of them useless: of what {others} send to the same answers, "
-        f"{one['wasted_percent']:.3g}% is too fine."
+        f"{worst['wasted_percent']:.3g}% is too fine."
     )
-    gain = find_gain(problem, chosen, answers, options)
+    gain = find_gain(problem, levels, answers, options)
     if gain is None or gain.usd.sum() <= 1e-6 * np.abs(answers.value_usd[gain.interval]).sum():
         return [first]
-    most = int(gain.usd.argmax())
+    best = int(gain.usd.argmax())
     second = (
         f"Coarser levels at other sites free {amount(gain.freed / 1e6, 'MB')} in interval "
         f"{problem.interval_numbers[gain.interval]:g}. With these bytes, answers gain "
         f"{gain.usd.sum():,.3g} USD and no query loses, solved again. Query "
-        f"{problem.query_names[most]} gains most: {gain.usd[most]:,.3g} USD."
+        f"{problem.query_names[best]} gains most: {gain.usd[best]:,.3g} USD."
     )
     return [first, second]
 
 
-def _tabulate_errors(problem: Analytics, chosen: Ints, answers: Answers) -> pd.DataFrame:
-    """Return the largest errors of queries whose answers all have a proven bound above the measured error."""
-    proven = find_proven_errors(problem, chosen, answers)
+def _tabulate_errors(problem: Analytics, levels: Ints, answers: Answers) -> pd.DataFrame:
+    """Return the largest errors of queries with a proven bound above the measured error in all answers."""
+    proven = find_proven_errors(problem, levels, answers)
     unknown = (answers.is_answered & np.isnan(proven)).any(axis=0)
-    known = np.flatnonzero(answers.is_answered.any(axis=0) & ~unknown)
+    valid = np.flatnonzero(answers.is_answered.any(axis=0) & ~unknown)
     frame = pd.DataFrame(
         {
-            "query": [problem.query_names[query] for query in known.tolist()],
-            "error": np.nanmax(answers.error[:, known], axis=0, initial=0.0),
-            "proven_error": np.nanmax(proven[:, known], axis=0, initial=0.0),
+            "query": [problem.query_names[query] for query in valid.tolist()],
+            "error": np.nanmax(answers.error[:, valid], axis=0, initial=0.0),
+            "proven_error": np.nanmax(proven[:, valid], axis=0, initial=0.0),
         }
     )
     frame = frame[frame["proven_error"] > frame["error"]]
@@ -282,27 +282,28 @@ def _tabulate_errors(problem: Analytics, chosen: Ints, answers: Answers) -> pd.D
 
 
 def _explain_errors(errors: pd.DataFrame) -> str:
-    """Return a sentence on the query whose proven error is largest."""
-    one = errors.iloc[0]
+    """Return a sentence on the query with the largest proven error."""
+    worst = errors.iloc[0]
     return (
-        f"Answers of query {one['query']} have an error of up to {one['error']:.3g}, by their levels; the "
-        f"data that is sent proves an error of at most {one['proven_error']:.3g}."
+        f"Answers of query {worst['query']} have an error of up to {worst['error']:.3g}, by their levels; "
+        "the "
+        f"data that is sent proves an error of at most {worst['proven_error']:.3g}."
     )
 
 
-def _section_of_queries(problem: Analytics, chosen: Ints, answers: Answers, rows: int) -> Section:
-    """Return the table of the queries that lose most value, with what their data costs."""
+def _section_of_queries(problem: Analytics, levels: Ints, answers: Answers, rows: int) -> Section:
+    """Return the table of the queries that lose most value, with the cost of their data."""
     full = problem.value_usd * problem.is_asked.sum(axis=0) * problem.has_data.any(axis=0)
-    delays = replay_queues(problem, find_loads(problem, chosen))
-    lost = full - find_timely_value(problem, chosen, answers, delays)[0].sum(axis=0)
+    delays = replay_queues(problem, find_loads(problem, levels))
+    lost = full - find_timely_value(problem, levels, answers, delays)[0].sum(axis=0)
     order = np.argsort(-lost, kind="stable")[:rows]
     price, sites = find_usd_per_gb(problem), len(problem.site_names)
     sent, cost = np.zeros(len(order)), np.zeros(len(order))
-    for place, query in enumerate(order.tolist()):
-        loads = find_query_loads(problem, chosen, query)
-        sent[place] = loads.sent.sum() / 1e9
-        cost[place] = loads.sent.sum(axis=0) @ price[:sites] / 1e9
-        cost[place] += loads.before_pop.sum(axis=0) @ price[sites:][problem.pop_of] / 1e9
+    for rank, query in enumerate(order.tolist()):
+        loads = find_query_loads(problem, levels, query)
+        sent[rank] = loads.sent.sum() / 1e9
+        cost[rank] = loads.sent.sum(axis=0) @ price[:sites] / 1e9
+        cost[rank] += loads.before_pop.sum(axis=0) @ price[sites:][problem.pop_of] / 1e9
     frame = pd.DataFrame(
         {
             "query": [problem.query_names[row] for row in order.tolist()],

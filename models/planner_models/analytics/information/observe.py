@@ -38,8 +38,8 @@ def observe_bandwidth(
     if age_s == 0 and noise == 0 and granularity_links <= 1:
         return problem
     start = problem.start_s
-    place = np.clip(np.searchsorted(start, start - age_s, side="right") - 1, 0, len(start) - 1)
-    capacity = problem.capacity_mbps[place]
+    row = np.clip(np.searchsorted(start, start - age_s, side="right") - 1, 0, len(start) - 1)
+    capacity = problem.capacity_mbps[row]
     if granularity_links > 1:
         capacity = _average_groups(problem, capacity, int(granularity_links))
     return problem.with_capacity(add_noise(capacity, noise, np.random.default_rng(seed)), is_valid=True)
@@ -51,6 +51,6 @@ def _average_groups(problem: Analytics, capacity: Floats, size: int) -> Floats:
     mean = capacity[:, :sites].mean(axis=0)
     state = np.divide(capacity[:, :sites], mean, out=np.ones_like(capacity[:, :sites]), where=mean > 0)
     block = np.arange(sites) // size
-    found = capacity.copy()
-    found[:, :sites] = average_within(state.T, block, mean).T * mean
-    return found
+    averaged = capacity.copy()
+    averaged[:, :sites] = average_within(state.T, block, mean).T * mean
+    return averaged

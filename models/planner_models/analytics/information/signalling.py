@@ -60,6 +60,6 @@ def _sizes(problem: Analytics) -> tuple[int, int, int]:
 
 
 def _count_levels(problem: Analytics) -> int:
-    """Return how many levels of sites there are, in all intervals."""
-    own = problem.has_data.sum(axis=0) * (problem.source_of < 0)
-    return int((problem.is_asked @ own).sum())
+    """Return the number of levels of sites, in all intervals."""
+    stored = problem.has_data.sum(axis=0) * (problem.source_of < 0)
+    return int((problem.is_asked @ stored).sum())

@@ -42,18 +42,18 @@ class Loads(NamedTuple):
     wasted: Floats
 
 
-def find_answers(problem: Analytics, chosen: Ints) -> Answers:
+def find_answers(problem: Analytics, levels: Ints) -> Answers:
     """Return the answers from chosen levels (K, S, Q); levels of sites without data are ignored."""
     errors = problem.level_column("error")
     kinds = _Kinds(*map(read_only, (problem.has_data, problem.is_none, problem.is_sum, problem.is_asked)))
     level, error, share, answered = _join_answers(
-        read_only(chosen), kinds, read_only(problem.join), read_only(problem.value_share),
+        read_only(levels), kinds, read_only(problem.join), read_only(problem.value_share),
         read_only(problem.site_value_usd), read_only(errors),
     )  # fmt: skip
     taking_part = problem.has_data.any(axis=0)
     value = np.where(problem.is_sum, share, 0.0)
-    known = answered & ~problem.is_sum
-    interval, query = np.nonzero(known)
+    is_summed = answered & ~problem.is_sum
+    interval, query = np.nonzero(is_summed)
     value[interval, query] = problem.value_usd[query] * problem.value_share[query, level[interval, query]]
     error[interval, query] = errors[query, level[interval, query]]
     level[:, ~taking_part] = -1
@@ -72,14 +72,14 @@ class _Kinds(NamedTuple):
 @run_small_in_python(max_elements=5_000)
 @kernel
 def _join_answers(  # noqa: C901 - one compiled loop
-    chosen: Ints, kinds: _Kinds, join: Ints, value_share: Floats, site_value: Floats, errors: Floats
+    levels: Ints, kinds: _Kinds, join: Ints, value_share: Floats, site_value: Floats, errors: Floats
 ) -> tuple[Ints, Floats, Floats, Bools]:
     """Return level, error and value of sums, and whether there is an answer, (K, Q) each.
 
     Where sites add up: the common level, or -1; the largest error of the sites that send data, NaN without
     data or where one of them is NaN. Where they do not, error and value are not set.
     """
-    intervals, sites, queries = chosen.shape
+    intervals, sites, queries = levels.shape
     level = np.full((intervals, queries), -1, dtype=np.int64)
     error, value = np.full((intervals, queries), np.nan), np.zeros((intervals, queries))
     answered = np.zeros((intervals, queries), dtype=np.bool_)
@@ -90,32 +90,32 @@ def _join_answers(  # noqa: C901 - one compiled loop
             for query in range(queries):
                 if not kinds.has_data[site, query]:
                     continue
-                own = chosen[k, site, query] if kinds.is_asked[k, query] else -1
+                level_own = levels[k, site, query] if kinds.is_asked[k, query] else -1
                 before = level[k, query]
                 first = is_first[query]
                 is_first[query] = False
                 if not kinds.is_sum[query]:
                     if first:
-                        level[k, query] = own
+                        level[k, query] = level_own
                     elif before >= 0:
-                        level[k, query] = join[query, before, own] if own >= 0 else -1
+                        level[k, query] = join[query, before, level_own] if level_own >= 0 else -1
                     continue
                 if first:
-                    level[k, query] = own
-                elif own != before:
+                    level[k, query] = level_own
+                elif level_own != before:
                     level[k, query] = -1
-                if own < 0:
+                if level_own < 0:
                     continue
-                value[k, query] += value_share[query, own] * site_value[site, query]
-                if not kinds.is_none[query, own]:
-                    now = errors[query, own]
+                value[k, query] += value_share[query, level_own] * site_value[site, query]
+                if not kinds.is_none[query, level_own]:
+                    now = errors[query, level_own]
                     if not answered[k, query] or not now <= error[k, query]:
                         error[k, query] = np.nan if answered[k, query] and np.isnan(error[k, query]) else now
                     answered[k, query] = True
         for query in range(queries):
             if not kinds.is_sum[query] and not is_first[query]:
-                at = level[k, query]
-                answered[k, query] = at >= 0 and not kinds.is_none[query, at]
+                current = level[k, query]
+                answered[k, query] = current >= 0 and not kinds.is_none[query, current]
     return level, error, value, answered
 
 
@@ -128,36 +128,36 @@ def _find_largest(errors: Floats, sends: Bools) -> Floats:
     return np.asarray(np.where(largest >= 0, largest, np.nan))
 
 
-def find_proven_errors(problem: Analytics, chosen: Ints, answers: Answers) -> Floats:
+def find_proven_errors(problem: Analytics, levels: Ints, answers: Answers) -> Floats:
     """Return the proven bounds on the errors of answers from levels (K, S, Q), (K, Q).
 
     NaN without data, and where no bound is known.
     """
     proven = problem.level_column("proven_error")
-    found = np.full_like(answers.error, np.nan)
+    result = np.full_like(answers.error, np.nan)
     for query in range(len(problem.query_names)):
         if problem.is_sum[query]:
-            own = chosen[:, :, query]
-            sends = (own >= 0) & ~problem.is_none[query, own] & problem.has_data[:, query]
-            found[:, query] = _find_largest(proven[query, own], sends & problem.is_asked[:, [query]])
+            site_level = levels[:, :, query]
+            sends = (site_level >= 0) & ~problem.is_none[query, site_level] & problem.has_data[:, query]
+            result[:, query] = _find_largest(proven[query, site_level], sends & problem.is_asked[:, [query]])
         else:
-            found[:, query] = proven[query, answers.level[:, query]]
-    return np.asarray(np.where(answers.is_answered, found, np.nan))
+            result[:, query] = proven[query, answers.level[:, query]]
+    return np.asarray(np.where(answers.is_answered, result, np.nan))
 
 
-def follow_sources(problem: Analytics, chosen: Ints) -> Ints:
+def follow_sources(problem: Analytics, levels: Ints) -> Ints:
     """Return chosen levels (K, S, Q) in which queries that use the data of another one have its levels.
 
     Where sites share an answer, that is made of the source's answer; otherwise of each site's own data.
     """
     if (problem.source_of < 0).all():
-        return chosen
-    found, answers = chosen.copy(), find_answers(problem, chosen)
+        return levels
+    result, answers = levels.copy(), find_answers(problem, levels)
     for query in np.flatnonzero(problem.source_of >= 0).tolist():
         source = problem.source_of[query]
-        level = chosen[:, :, source] if problem.is_sum[query] else answers.level[:, [source]]
-        found[:, :, query] = np.where(level >= 0, problem.followed[query, level], -1)
-    return found
+        level = levels[:, :, source] if problem.is_sum[query] else answers.level[:, [source]]
+        result[:, :, query] = np.where(level >= 0, problem.followed[query, level], -1)
+    return result
 
 
 class QueryLoads(NamedTuple):
@@ -174,23 +174,23 @@ class QueryLoads(NamedTuple):
 
 
 def find_query_loads(
-    problem: Analytics, chosen: Ints, query: int, answers: Answers | None = None
+    problem: Analytics, levels: Ints, query: int, answers: Answers | None = None
 ) -> QueryLoads:
     """Return the bytes of one query from chosen levels (K, S, Q); none where it uses the data of another."""
-    return QueryLoads(*_sum_queries(problem, chosen, answers, query, query + 1))
+    return QueryLoads(*_sum_queries(problem, levels, answers, query, query + 1))
 
 
-def find_loads(problem: Analytics, chosen: Ints, answers: Answers | None = None) -> Loads:
+def find_loads(problem: Analytics, levels: Ints, answers: Answers | None = None) -> Loads:
     """Return the bytes on uplinks from chosen levels (K, S, Q); with answers, also those that are wasted."""
-    site, before_pop, wasted = _sum_queries(problem, chosen, answers, 0, chosen.shape[2])
-    pop = np.zeros((len(chosen), len(problem.pop_names)))
+    site, before_pop, wasted = _sum_queries(problem, levels, answers, 0, levels.shape[2])
+    pop = np.zeros((len(levels), len(problem.pop_names)))
     np.add.at(pop.T, problem.pop_of, before_pop.T)
     shrunk = np.divide(before_pop, site, out=np.ones_like(site), where=site > 0)
     return Loads(site, pop, shrunk, wasted)
 
 
 class _Sizes(NamedTuple):
-    """What the bytes of levels follow from.
+    """Sources of the bytes of levels.
 
     volume           records, and cells, of the problem
     per_record       (Q, L) bytes of a record
@@ -207,7 +207,7 @@ class _Sizes(NamedTuple):
 
 
 class _Needs(NamedTuple):
-    """Levels that make an answer: those of the answers (K, Q), -1 for none, and what may be sent for them.
+    """Levels that make an answer: those of the answers (K, Q), -1 for none, and the possible ones for them.
 
     refines   (Q, L, L) as in `Analytics`
     may_send  (S, Q, L), without levels that there are none of
@@ -219,7 +219,7 @@ class _Needs(NamedTuple):
 
 
 def _sum_queries(
-    problem: Analytics, chosen: Ints, answers: Answers | None, first: int, end: int
+    problem: Analytics, levels: Ints, answers: Answers | None, first: int, end: int
 ) -> tuple[Floats, Floats, Floats]:
     """Return bytes sent, those before the point of presence, and those wasted, of some queries, (K, S)."""
     sizes = _Sizes(
@@ -227,7 +227,7 @@ def _sum_queries(
         read_only(problem.level_column("bytes_per_cell")), read_only(problem.merged_share[problem.pop_of]),
         read_only(problem.has_data & (problem.source_of < 0)),
     )  # fmt: skip
-    sent, before_pop = _add_loads(read_only(chosen), sizes, first, end)
+    sent, before_pop = _add_loads(read_only(levels), sizes, first, end)
     wasted = np.zeros_like(sent)
     if answers is not None:
         level = np.where(answers.is_answered, answers.level, -1)
@@ -237,20 +237,20 @@ def _sum_queries(
             read_only(problem.may_send & (problem.level_rows >= 0)),
         )
         shared = np.flatnonzero(~problem.is_sum[first:end] & (problem.source_of[first:end] < 0)) + first
-        _add_wasted(read_only(chosen), sizes, needs, read_only(shared), wasted)
+        _add_wasted(read_only(levels), sizes, needs, read_only(shared), wasted)
     return sent, before_pop, wasted
 
 
 @run_small_in_python(max_elements=20_000)
 @kernel
-def _add_loads(chosen: Ints, sizes: _Sizes, first: int, end: int) -> tuple[Floats, Floats]:
+def _add_loads(levels: Ints, sizes: _Sizes, first: int, end: int) -> tuple[Floats, Floats]:
     """Return the bytes of queries from first up to end that sites send, and those behind it, (K, S)."""
-    intervals, sites, _ = chosen.shape
+    intervals, sites, _ = levels.shape
     sent, before_pop = np.zeros((intervals, sites)), np.zeros((intervals, sites))
     for k in range(intervals):
         for site in range(sites):
             for query in range(first, end):
-                level = chosen[k, site, query]
+                level = levels[k, site, query]
                 if level >= 0 and sizes.sends[site, query]:
                     records, cells = read_volume(sizes.volume, k, site, query)
                     size = records * sizes.per_record[query, level] + cells * sizes.per_cell[query, level]
@@ -261,14 +261,14 @@ def _add_loads(chosen: Ints, sizes: _Sizes, first: int, end: int) -> tuple[Float
 
 @run_small_in_python(max_elements=20_000)
 @kernel
-def _add_wasted(chosen: Ints, sizes: _Sizes, needs: _Needs, queries: Ints, wasted: Floats) -> None:
+def _add_wasted(selected_levels: Ints, sizes: _Sizes, needs: _Needs, queries: Ints, wasted: Floats) -> None:
     """Add the bytes (K, S) beyond the fewest with which a site makes the answer of each of some queries."""
-    intervals, sites, _ = chosen.shape
+    intervals, sites, _ = selected_levels.shape
     levels = sizes.per_record.shape[1]
     for k in range(intervals):
         for site in range(sites):
             for query in queries:
-                level, answer = chosen[k, site, query], needs.level[k, query]
+                level, answer = selected_levels[k, site, query], needs.level[k, query]
                 if level < 0 or not sizes.sends[site, query]:
                     continue
                 records, cells = read_volume(sizes.volume, k, site, query)
@@ -277,9 +277,15 @@ def _add_wasted(chosen: Ints, sizes: _Sizes, needs: _Needs, queries: Ints, waste
                 if answer < 0:
                     needed = 0.0
                 else:
-                    for one in range(levels):
-                        if needs.may_send[site, query, one] and needs.refines[query, one, answer]:
-                            size = records * sizes.per_record[query, one] + cells * sizes.per_cell[query, one]
+                    for other_level in range(levels):
+                        if (
+                            needs.may_send[site, query, other_level]
+                            and needs.refines[query, other_level, answer]
+                        ):
+                            size = (
+                                records * sizes.per_record[query, other_level]
+                                + cells * sizes.per_cell[query, other_level]
+                            )
                             needed = min(needed, size)
                 wasted[k, site] += sent - needed
 
@@ -328,24 +334,24 @@ def replay_queues(problem: Analytics, loads: Loads) -> Delays:
 
 def _queue(arrivals: Floats, capacity: Floats) -> tuple[Floats, Floats]:
     """Return the bytes left at the end of each interval, and those sent in it, (K, n) each."""
-    left, sent = np.empty_like(arrivals), np.empty_like(arrivals)
+    backlog, sent = np.empty_like(arrivals), np.empty_like(arrivals)
     before = np.zeros(arrivals.shape[1])
-    for interval, (size, most) in enumerate(zip(arrivals, capacity, strict=True)):
-        now = np.maximum(before + size - most, 0.0)
+    for interval, (size, limit) in enumerate(zip(arrivals, capacity, strict=True)):
+        now = np.maximum(before + size - limit, 0.0)
         now = np.where(now <= 1e-9 * (before + size), 0.0, now)  # rounding
-        left[interval], sent[interval] = now, before + size - now
+        backlog[interval], sent[interval] = now, before + size - now
         before = now
-    return left, sent
+    return backlog, sent
 
 
 def _drain(ends: Floats, length: Floats, capacity: Floats, backlog: Floats) -> Floats:
-    """Return the time at which what is left at each interval's end has been sent, (K,); inf for never."""
+    """Return the time at which the backlog of each interval's end has been sent, (K,); inf for never."""
     total = np.concatenate([[0.0], np.cumsum(capacity)])
     times = np.concatenate([ends[:1] - length[:1], ends])
-    wanted = total[1:] + backlog
-    found = np.interp(wanted, total, times)
-    beyond = wanted > total[-1]
+    target = total[1:] + backlog
+    finish = np.interp(target, total, times)
+    beyond = target > total[-1]
     rate = capacity[-1] / length[-1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        later = ends[-1] + (wanted - total[-1]) / rate
-    return np.asarray(np.where(backlog > 0, np.where(beyond, later, found), ends))
+        later = ends[-1] + (target - total[-1]) / rate
+    return np.asarray(np.where(backlog > 0, np.where(beyond, later, finish), ends))

@@ -48,11 +48,11 @@ def tabulate_kept(problem: Analytics, late: Late) -> pd.DataFrame:
     first = np.repeat(length.cumsum() - length, length)
     interval = late.interval[row] + np.arange(len(row)) - first
     shape = (len(problem.interval_numbers), len(problem.query_names), len(problem.site_names))
-    place, inverse = np.unique(
+    cell, inverse = np.unique(
         np.ravel_multi_index((interval, late.query[row], late.site[row]), shape), return_inverse=True
     )
-    size = np.bincount(inverse, weights=find_sizes(problem, late)[row], minlength=len(place))
-    k, query, site = np.unravel_index(place, shape)
+    size = np.bincount(inverse, weights=find_sizes(problem, late)[row], minlength=len(cell))
+    k, query, site = np.unravel_index(cell, shape)
     return pd.DataFrame(
         {
             "interval": problem.interval_numbers[k],
@@ -63,7 +63,7 @@ def tabulate_kept(problem: Analytics, late: Late) -> pd.DataFrame:
     )
 
 
-def find_gain(problem: Analytics, chosen: Ints, late: Late) -> float:
+def find_gain(problem: Analytics, levels: Ints, late: Late) -> float:
     """Return the value that later data adds to answers, USD; chosen levels are (K, S, Q).
 
     An answer improves once the data of all its rows has come, at the end of an interval. The value of the
@@ -75,18 +75,18 @@ def find_gain(problem: Analytics, chosen: Ints, late: Late) -> float:
     ends = problem.start_s + problem.length_s
     decay = 0.5 ** ((ends[late.sent] - ends[late.interval]) / problem.half_life_s[late.query])
     is_sum = problem.is_sum[late.query]
-    before = chosen[late.interval, late.site, late.query]
+    before = levels[late.interval, late.site, late.query]
     share = np.where(before >= 0, problem.value_share[late.query, before], 0.0)
     more = np.maximum(problem.value_share[late.query, late.level] - share, 0.0)
     total = float((problem.site_value_usd[late.site, late.query] * more * decay)[is_sum].sum())
-    own = ~is_sum
-    if not own.any():
+    is_direct = ~is_sum
+    if not is_direct.any():
         return total
-    finer = chosen.copy()
-    finer[late.interval[own], late.site[own], late.query[own]] = late.level[own]
-    gain = find_answers(problem, finer).value_usd - find_answers(problem, chosen).value_usd
-    slowest = np.ones((len(chosen), chosen.shape[2]))
-    np.minimum.at(slowest, (late.interval[own], late.query[own]), decay[own])
+    finer = levels.copy()
+    finer[late.interval[is_direct], late.site[is_direct], late.query[is_direct]] = late.level[is_direct]
+    gain = find_answers(problem, finer).value_usd - find_answers(problem, levels).value_usd
+    slowest = np.ones((len(levels), levels.shape[2]))
+    np.minimum.at(slowest, (late.interval[is_direct], late.query[is_direct]), decay[is_direct])
     touched = np.zeros(slowest.shape, dtype=bool)
-    touched[late.interval[own], late.query[own]] = True
+    touched[late.interval[is_direct], late.query[is_direct]] = True
     return total + float((np.maximum(gain, 0.0) * slowest)[touched].sum())

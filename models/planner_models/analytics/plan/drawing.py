@@ -27,9 +27,9 @@ def draw_demand(problem: Analytics) -> Sequence[Drawing]:
 
 def draw(problem: Analytics, plan: Levels) -> Sequence[Drawing]:
     """Draw the value of answers that come in time, the load of uplinks, and the value of each query."""
-    chosen = read_levels(problem, plan)
-    answers, loads = find_answers(problem, chosen), find_loads(problem, chosen)
-    timely = find_timely_value(problem, chosen, answers, replay_queues(problem, loads))[0]
+    levels = read_levels(problem, plan)
+    answers, loads = find_answers(problem, levels), find_loads(problem, levels)
+    timely = find_timely_value(problem, levels, answers, replay_queues(problem, loads))[0]
     taking_part = problem.has_data.any(axis=0)
     offered = problem.is_asked @ (problem.value_usd * taking_part)
     hour = problem.start_s / 3600

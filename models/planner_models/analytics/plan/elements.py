@@ -43,13 +43,13 @@ def _facts(problem: Analytics, load: Floats, link: int) -> list[Fact]:
     """
     capacity = problem.capacity_bytes[:, link]
     has = capacity > 0
-    most = float((load[has] / capacity[has]).max()) if has.any() else None
+    highest = float((load[has] / capacity[has]).max()) if has.any() else None
     total = float(capacity.sum())
     facts = [
         Fact(label="Mean bandwidth", value=float(problem.capacity_mbps[:, link].mean()), unit="Mbit/s"),
         Fact(label="Sent", value=float(load.sum()) / BYTES_PER_GB, unit="GB"),
         Fact(label="Utilization", value=100 * float(load.sum()) / total if total > 0 else None, unit="%"),
-        Fact(label="Highest utilization", value=None if most is None else 100 * most, unit="%"),
+        Fact(label="Highest utilization", value=None if highest is None else 100 * highest, unit="%"),
     ]
     if not has.all():
         facts.append(Fact(label="Intervals without bandwidth", value=float((~has).sum())))
@@ -59,21 +59,21 @@ def _facts(problem: Analytics, load: Floats, link: int) -> list[Fact]:
 def describe_uplink(problem: Analytics, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
     """Describe the load of an uplink, and the queries of its site or the sites of its point of presence."""
     link, sites = row_of(list_uplinks(problem), name, UPLINK), len(problem.site_names)
-    chosen = read_levels(problem, decided.plan)
+    levels = read_levels(problem, decided.plan)
     return (
-        _describe_site(problem, chosen, link)
+        _describe_site(problem, levels, link)
         if link < sites
-        else _describe_pop(problem, chosen, link - sites)
+        else _describe_pop(problem, levels, link - sites)
     )
 
 
-def _describe_site(problem: Analytics, chosen: Ints, site: int) -> ElementReport:
+def _describe_site(problem: Analytics, levels: Ints, site: int) -> ElementReport:
     """Return the load of a site's uplink, and the data that it sends for each query."""
-    answers = find_answers(problem, chosen)
-    sent, wasted = np.zeros((2, len(chosen), len(problem.query_names)))
+    answers = find_answers(problem, levels)
+    sent, wasted = np.zeros((2, len(levels), len(problem.query_names)))
     for query in np.flatnonzero(problem.has_data[site]).tolist():
-        own = find_query_loads(problem, chosen, query, answers)
-        sent[:, query], wasted[:, query] = own.sent[:, site], own.wasted[:, site]
+        query_loads = find_query_loads(problem, levels, query, answers)
+        sent[:, query], wasted[:, query] = query_loads.sent[:, site], query_loads.wasted[:, site]
     facts = _facts(problem, sent.sum(axis=1), site)
     facts.append(Fact(label="Point of presence", value=str(problem.pop_names[problem.pop_of[site]])))
     rows = np.argsort(-sent.sum(axis=0), kind="stable")[:MOST_ROWS]
@@ -82,7 +82,7 @@ def _describe_site(problem: Analytics, chosen: Ints, site: int) -> ElementReport
     frame = pd.DataFrame(
         {
             "query": [problem.query_names[row] for row in rows.tolist()],
-            "usual_level": [_usual_level(problem, chosen[:, site, row], row) for row in rows.tolist()],
+            "usual_level": [_usual_level(problem, levels[:, site, row], row) for row in rows.tolist()],
             "sent": total / BYTES_PER_GB,
             "wasted": 100
             * np.divide(wasted.sum(axis=0)[rows], total, out=np.zeros_like(total), where=total > 0),
@@ -97,9 +97,9 @@ def _usual_level(problem: Analytics, levels: Ints, query: int) -> str:
     return str(problem.level_names[query][int(np.bincount(np.maximum(levels, 0)).argmax())])
 
 
-def _describe_pop(problem: Analytics, chosen: Ints, pop: int) -> ElementReport:
+def _describe_pop(problem: Analytics, levels: Ints, pop: int) -> ElementReport:
     """Return the load of the uplink of a point of presence, and the sites that use it."""
-    loads = find_loads(problem, chosen)
+    loads = find_loads(problem, levels)
     facts = _facts(problem, loads.pop[:, pop], len(problem.site_names) + pop)
     sites = np.flatnonzero(problem.pop_of == pop)
     sent = loads.site[:, sites].sum(axis=0)

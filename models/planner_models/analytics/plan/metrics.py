@@ -112,12 +112,12 @@ def measure(
     previous: Levels | None,  # noqa: ARG001 - the signature of `measure`
 ) -> dict[str, float | None]:
     """Return a value for every metric."""
-    chosen = read_levels(problem, plan)
-    figures = measure_levels(problem, chosen)
+    selected = read_levels(problem, plan)
+    figures = measure_levels(problem, selected)
     if len(plan.backfill):
         late = read_backfill(problem, plan)
         loads = find_late_loads(problem, late)
-        gain = find_gain(problem, chosen, late)
+        gain = find_gain(problem, selected, late)
         figures |= {
             "backfill_value": gain,
             "total_value": (figures["value"] or 0.0) + gain,
@@ -128,18 +128,18 @@ def measure(
     return figures
 
 
-def measure_levels(problem: Analytics, chosen: Ints) -> dict[str, float | None]:
+def measure_levels(problem: Analytics, levels: Ints) -> dict[str, float | None]:
     """Return a value for every metric of chosen levels (K, S, Q)."""
-    answers = find_answers(problem, chosen)
-    loads = find_loads(problem, chosen, answers)
+    answers = find_answers(problem, levels)
+    loads = find_loads(problem, levels, answers)
     delays = replay_queues(problem, loads)
-    timely, wait_s = find_timely_value(problem, chosen, answers, delays)
+    timely, wait_s = find_timely_value(problem, levels, answers, delays)
     offered = problem.total_usd
     planned, value = float(answers.value_usd.sum()), float(timely.sum())
-    empty = _value_without_data(problem, chosen, answers)
+    empty = _value_without_data(problem, levels, answers)
     sent = float(loads.site.sum())
-    known = wait_s[np.isfinite(wait_s)]
-    proven = find_proven_errors(problem, chosen, answers)
+    finite = wait_s[np.isfinite(wait_s)]
+    proven = find_proven_errors(problem, levels, answers)
     price = find_usd_per_gb(problem)
     carried = np.concatenate([loads.site, loads.pop], axis=1).sum(axis=0)
     late = planned - value
@@ -155,18 +155,18 @@ def measure_levels(problem: Analytics, chosen: Ints) -> dict[str, float | None]:
         "promise_kept": _find_promise_kept(problem, answers, wait_s),
         "error_p95": _find_percentile(answers.error, 95),
         "proven_error_p95": _find_percentile(proven, 95),
-        "freshness_p50_s": _find_percentile(known, 50),
-        "freshness_p99_s": _find_percentile(known, 99),
+        "freshness_p50_s": _find_percentile(finite, 50),
+        "freshness_p99_s": _find_percentile(finite, 99),
         "backlog_gb": float(delays.backlog.max(initial=0.0)) / 1e9,
         "sent_gb": sent / 1e9,
         "transfer_cost": float(carried @ price) / 1e9,
     }
 
 
-def _find_percentile(values: Floats, part: float) -> float | None:
+def _find_percentile(values: Floats, percentile: float) -> float | None:
     """Return a percentile of the values that are not NaN; None without any."""
-    known = values[~np.isnan(values)]
-    return float(np.percentile(known, part)) if len(known) else None
+    valid = values[~np.isnan(values)]
+    return float(np.percentile(valid, percentile)) if len(valid) else None
 
 
 def find_usd_per_gb(problem: Analytics) -> Floats:
@@ -175,7 +175,7 @@ def find_usd_per_gb(problem: Analytics) -> Floats:
 
 
 def find_timely_value(
-    problem: Analytics, chosen: Ints, answers: Answers, delays: Delays
+    problem: Analytics, levels: Ints, answers: Answers, delays: Delays
 ) -> tuple[Floats, Floats]:
     """Return the value of data that comes in time, (K, Q), and the wait for all data, (K, Q), s.
 
@@ -183,7 +183,7 @@ def find_timely_value(
     """
     latest_s = problem.queries["deadline_s"].to_numpy(float) * (1 + 1e-9)
     wait, all_in_time, value = _find_waits(
-        read_only(chosen), read_only(problem.has_data), read_only(problem.is_none),
+        read_only(levels), read_only(problem.has_data), read_only(problem.is_none),
         read_only(problem.is_asked), read_only(delays.site_s),
         read_only(problem.length_s), read_only(latest_s),
         read_only(np.where(problem.is_sum[:, None], problem.value_share, 0.0)),
@@ -196,7 +196,7 @@ def find_timely_value(
 @run_small_in_python(max_elements=5_000)
 @kernel
 def _find_waits(
-    chosen: Ints,
+    levels: Ints,
     has_data: Bools,
     is_none: Bools,
     is_asked: Bools,
@@ -212,13 +212,13 @@ def _find_waits(
     latest_s     (Q,) time from the start of an interval until which data is in time
     value_share  (Q, L), 0 where sites do not add up
     """
-    intervals, sites, queries = chosen.shape
+    intervals, sites, queries = levels.shape
     wait, value = np.zeros((2, intervals, queries))
     all_in_time = np.ones((intervals, queries), dtype=np.bool_)
     for k in range(intervals):
         for site in range(sites):
             for query in range(queries):
-                level = chosen[k, site, query]
+                level = levels[k, site, query]
                 if not (level >= 0 and has_data[site, query] and is_asked[k, query]):
                     continue
                 if is_none[query, level]:
@@ -232,7 +232,7 @@ def _find_waits(
 
 
 def _find_promise_kept(problem: Analytics, answers: Answers, wait_s: Floats) -> float | None:
-    """Return the part of all answers whose error holds, as all their data comes in time; None without any.
+    """Return the share of answers within their error, with all their data in time; None without any.
 
     wait_s  (K, Q) wait for all data of an answer, s; NaN without one
     """
@@ -241,22 +241,22 @@ def _find_promise_kept(problem: Analytics, answers: Answers, wait_s: Floats) -> 
         return None
     deadline = problem.queries["deadline_s"].to_numpy(float)
     in_time = wait_s + problem.length_s[:, None] <= deadline * (1 + 1e-9)
-    most = np.full(len(deadline), np.inf)
+    error_limit = np.full(len(deadline), np.inf)
     if "error_at_most" in problem.queries:
         allowed = problem.queries["error_at_most"].to_numpy(float)
-        most[~np.isnan(allowed)] = allowed[~np.isnan(allowed)]
-    kept = in_time & (np.where(answered, answers.error, 0.0) <= most * (1 + 1e-6) + 1e-12)
-    return float(kept[answered].mean())
+        error_limit[~np.isnan(allowed)] = allowed[~np.isnan(allowed)]
+    is_kept = in_time & (np.where(answered, answers.error, 0.0) <= error_limit * (1 + 1e-6) + 1e-12)
+    return float(is_kept[answered].mean())
 
 
-def _value_without_data(problem: Analytics, chosen: Ints, answers: Answers) -> float:
+def _value_without_data(problem: Analytics, levels: Ints, answers: Answers) -> float:
     """Return the value of queries, or of sites where they add up, without data, USD."""
     total = 0.0
-    for query in range(chosen.shape[2]):
+    for query in range(levels.shape[2]):
         sites = np.flatnonzero(problem.has_data[:, query])
         if problem.is_sum[query]:
-            own = chosen[:, sites, query]
-            empty = ((own < 0) | problem.is_none[query, own]) & problem.is_asked[:, query, None]
+            level = levels[:, sites, query]
+            empty = ((level < 0) | problem.is_none[query, level]) & problem.is_asked[:, query, None]
             total += float((empty @ problem.site_value_usd[sites, query]).sum())
         elif len(sites):
             empty = ~answers.is_answered[:, query] & problem.is_asked[:, query]

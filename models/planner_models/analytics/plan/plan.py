@@ -137,17 +137,17 @@ def _make_empty(table: Table) -> pd.DataFrame:
     return pd.DataFrame({name: [] for name in table.columns})
 
 
-def make_plan(problem: Analytics, chosen: Ints, price: Floats | None = None) -> Levels:
+def make_plan(problem: Analytics, actions: Ints, price: Floats | None = None) -> Levels:
     """Return the plan of chosen levels (K, S, Q); those of sites without data of a query do not matter.
 
     price  (S + G,) price of each uplink in the last interval, USD
     """
-    chosen = follow_sources(problem, chosen)
+    actions = follow_sources(problem, actions)
     interval, query, site = _list_rows(
-        read_only(chosen), read_only(problem.has_data), read_only(problem.is_asked)
+        read_only(actions), read_only(problem.has_data), read_only(problem.is_asked)
     )
     first = problem.has_data.argmax(axis=0)
-    level = chosen[interval, np.where(site >= 0, site, first[query]), query]
+    level = actions[interval, np.where(site >= 0, site, first[query]), query]
     frame = pd.DataFrame(
         {
             "interval": problem.interval_numbers[interval],
@@ -156,7 +156,7 @@ def make_plan(problem: Analytics, chosen: Ints, price: Floats | None = None) -> 
             "site": name_rows(["", *problem.site_names], site + 1),
         }
     )
-    answers, merged = tabulate_answers(problem, chosen), tabulate_merged(problem, chosen)
+    answers, merged = tabulate_answers(problem, actions), tabulate_merged(problem, actions)
     plan = Levels(levels=frame, answers=answers, merged=merged)
     if price is None:
         return plan
@@ -168,14 +168,14 @@ def make_plan(problem: Analytics, chosen: Ints, price: Floats | None = None) -> 
 @run_small_in_python(max_elements=5_000)
 @kernel
 def _list_rows(  # noqa: C901 - one compiled loop
-    chosen: Ints, has_data: Bools, is_asked: Bools
+    levels: Ints, has_data: Bools, is_asked: Bools
 ) -> tuple[Ints, Ints, Ints]:
     """Return interval, query and site of the rows of a plan, of levels (K, S, Q).
 
     First the queries in which all sites with data send the same level, with -1 for the site, then each site
     of the others.
     """
-    intervals, sites, queries = chosen.shape
+    intervals, sites, queries = levels.shape
     is_alike = np.empty((intervals, queries), dtype=np.bool_)
     common = np.empty(queries, dtype=np.int64)
     alike = apart = 0
@@ -186,8 +186,8 @@ def _list_rows(  # noqa: C901 - one compiled loop
             for query in range(queries):
                 if has_data[site, query]:
                     if common[query] == -2:
-                        common[query] = chosen[k, site, query]
-                    elif chosen[k, site, query] != common[query]:
+                        common[query] = levels[k, site, query]
+                    elif levels[k, site, query] != common[query]:
                         is_alike[k, query] = False
         for query in range(queries):
             is_alike[k, query] = is_alike[k, query] and common[query] >= 0
@@ -195,36 +195,36 @@ def _list_rows(  # noqa: C901 - one compiled loop
         for site in range(sites):
             for query in range(queries):
                 is_row = has_data[site, query] and is_asked[k, query] and not is_alike[k, query]
-                apart += is_row and chosen[k, site, query] >= 0
+                apart += is_row and levels[k, site, query] >= 0
     rows = np.empty((3, alike + apart), dtype=np.int64)
-    at, later = 0, alike
+    row, later = 0, alike
     for k in range(intervals):
         for query in range(queries):
             if is_alike[k, query] and is_asked[k, query]:
-                rows[0, at], rows[1, at], rows[2, at] = k, query, -1
-                at += 1
+                rows[0, row], rows[1, row], rows[2, row] = k, query, -1
+                row += 1
         for site in range(sites):
             for query in range(queries):
                 is_row = has_data[site, query] and is_asked[k, query] and not is_alike[k, query]
-                if is_row and chosen[k, site, query] >= 0:
+                if is_row and levels[k, site, query] >= 0:
                     rows[0, later], rows[1, later], rows[2, later] = k, query, site
                     later += 1
     return rows[0], rows[1], rows[2]
 
 
-def tabulate_answers(problem: Analytics, chosen: Ints) -> pd.DataFrame:
+def tabulate_answers(problem: Analytics, levels: Ints) -> pd.DataFrame:
     """Return the answers that chosen levels (K, S, Q) make, one row for each interval and query with data."""
-    found = find_answers(problem, chosen)
+    joined = find_answers(problem, levels)
     taking_part = np.flatnonzero(problem.has_data.any(axis=0))
-    interval, place = np.nonzero(problem.is_asked[:, taking_part])
-    query = taking_part[place]
+    interval, column = np.nonzero(problem.is_asked[:, taking_part])
+    query = taking_part[column]
     frame = pd.DataFrame(
         {
             "interval": problem.interval_numbers[interval],
             "query": name_rows(problem.query_names, query),
-            "level": _name_levels(problem, query, found.level[interval, query]),
-            "error": found.error[interval, query],
-            "value_usd": found.value_usd[interval, query],
+            "level": _name_levels(problem, query, joined.level[interval, query]),
+            "error": joined.error[interval, query],
+            "value_usd": joined.value_usd[interval, query],
         }
     )
     return frame.astype({"query": "str", "level": "str"})
@@ -232,13 +232,13 @@ def tabulate_answers(problem: Analytics, chosen: Ints) -> pd.DataFrame:
 
 def _name_levels(problem: Analytics, query: Ints, level: Ints) -> pd.Categorical:
     """Return the names of levels (n,) of queries (n,); MIXED for -1."""
-    names = dict.fromkeys(name for own in problem.level_names for name in own)
-    places = {name: place for place, name in enumerate([*names, *([] if MIXED in names else [MIXED])])}
-    place_of = np.full(problem.level_rows.shape, places[MIXED], dtype=np.int64)
-    for row, own in enumerate(problem.level_names):
-        place_of[row, : len(own)] = [places[name] for name in own]
-    found = np.where(level >= 0, place_of[query, np.maximum(level, 0)], places[MIXED])
-    return name_rows(list(places), found)
+    names = dict.fromkeys(name for level_names in problem.level_names for name in level_names)
+    code_of = {name: code for code, name in enumerate([*names, *([] if MIXED in names else [MIXED])])}
+    place_of = np.full(problem.level_rows.shape, code_of[MIXED], dtype=np.int64)
+    for row, level_names in enumerate(problem.level_names):
+        place_of[row, : len(level_names)] = [code_of[name] for name in level_names]
+    codes = np.where(level >= 0, place_of[query, np.maximum(level, 0)], code_of[MIXED])
+    return name_rows(list(code_of), codes)
 
 
 class Late(NamedTuple):
@@ -310,10 +310,10 @@ def read_levels(problem: Analytics, plan: Levels) -> Ints:
     frame = plan.levels
     none = problem.is_none.argmax(axis=1)
     may_be_none = (problem.may_send & problem.is_none).any(axis=2)  # (S, Q)
-    chosen = np.empty((len(problem.interval_numbers), *may_be_none.shape), dtype=np.int64)
-    chosen[:] = np.where(may_be_none, none, -1)
+    levels = np.empty((len(problem.interval_numbers), *may_be_none.shape), dtype=np.int64)
+    levels[:] = np.where(may_be_none, none, -1)
     if not len(frame):
-        return chosen
+        return levels
     interval = problem.find_intervals(frame)
     query = find_rows(problem.query_names, frame["query"])
     everywhere = (frame["site"] == "").to_numpy(bool)
@@ -336,22 +336,22 @@ def read_levels(problem: Analytics, plan: Levels) -> Ints:
         stray,
         lambda row: f"site '{row['site']}' has no data of query '{row['query']}'",
     )
-    _set_levels(chosen, *map(read_only, (interval, np.where(everywhere, -1, site), query, level)))
-    return chosen
+    _set_levels(levels, *map(read_only, (interval, np.where(everywhere, -1, site), query, level)))
+    return levels
 
 
 @run_small_in_python(max_elements=20_000)
 @kernel
-def _set_levels(chosen: Ints, interval: Ints, site: Ints, query: Ints, level: Ints) -> None:
+def _set_levels(levels: Ints, interval: Ints, site: Ints, query: Ints, level: Ints) -> None:
     """Write the levels of rows (n,) into chosen (K, S, Q): those of all sites, -1, before those of one."""
     for is_whole in (True, False):
         for row in range(len(level)):
             if (site[row] < 0) != is_whole:
                 continue
             if is_whole:
-                chosen[interval[row], :, query[row]] = level[row]
+                levels[interval[row], :, query[row]] = level[row]
             else:
-                chosen[interval[row], site[row], query[row]] = level[row]
+                levels[interval[row], site[row], query[row]] = level[row]
 
 
 def refuse(frame: pd.DataFrame, table: str, bad: Bools, words: Any) -> None:

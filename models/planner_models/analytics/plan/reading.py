@@ -37,9 +37,9 @@ def from_tables(problem: Analytics, tables: Mapping[str, pd.DataFrame]) -> Level
     if "levels" not in tables:
         raise InputError("levels: is missing")
     plan = Levels(levels=_read(tables, LEVELS), answers=pd.DataFrame())
-    chosen = read_levels(problem, plan)
-    answers = _read(tables, ANSWERS) if "answers" in tables else tabulate_answers(problem, chosen)
-    merged = _read(tables, MERGED) if "merged" in tables else tabulate_merged(problem, chosen)
+    levels = read_levels(problem, plan)
+    answers = _read(tables, ANSWERS) if "answers" in tables else tabulate_answers(problem, levels)
+    merged = _read(tables, MERGED) if "merged" in tables else tabulate_merged(problem, levels)
     plan = replace(plan, answers=answers, merged=merged)
     if "prices" in tables:
         prices = _read(tables, PRICES)

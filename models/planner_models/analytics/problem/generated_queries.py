@@ -1,4 +1,4 @@
-"""Queries whose levels have errors that are computed from generated records."""
+"""Queries with errors of levels that are computed from generated records."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ def _rows(query: str, levels: list[_Level]) -> pd.DataFrame:
     rows = [
         (
             query,
-            one.name,
-            one.operator,
-            one.parameter,
-            round(one.bytes_per_record, 6),
-            round(one.bytes_per_cell, 6),
-            round(one.error, 6),
-            round(max(1 - one.error, 0.0), 6),
-            round(one.proven_error, 6),
+            level.name,
+            level.operator,
+            level.parameter,
+            round(level.bytes_per_record, 6),
+            round(level.bytes_per_cell, 6),
+            round(level.error, 6),
+            round(max(1 - level.error, 0.0), 6),
+            round(level.proven_error, 6),
         )
-        for one in levels
+        for level in levels
     ]
     none = (query, "none", "none", np.nan, 0.0, 0.0, 0.0, 0.0, np.nan)
     return pd.DataFrame([*rows, none], columns=COLUMNS)
@@ -95,7 +95,7 @@ def cdn(
     variation: Variation = 0.25,
     seed: Seed = 0,
 ) -> Analytics:
-    """Generate a CDN whose operator wants the most popular domains of each minute, and requests by country.
+    """Generate a CDN with queries for the most popular domains of each minute, and requests by country.
 
     Counts of domains are drawn for one interval; the errors of lists of several lengths and of sketches are
     those of the answers from these counts. What can be proven is more: a list omits counts up to its last
@@ -110,11 +110,13 @@ def cdn(
     seen = float((counts > 0).sum()) / sites
     levels = [_Level("all counts", "dimension", 1.0, 0.0, operators.ENTRY_BYTES, 0.0, 0.0)]
     for factor in (5, 2, 1):
-        found = operators.merge_lists(counts, wanted, factor * wanted)
-        if found.bytes_sent / sites < operators.ENTRY_BYTES * seen:
-            size = found.bytes_sent / sites / seen
+        merged_lists = operators.merge_lists(counts, wanted, factor * wanted)
+        if merged_lists.bytes_sent / sites < operators.ENTRY_BYTES * seen:
+            size = merged_lists.bytes_sent / sites / seen
             name, listed = f"{factor * wanted} entries", float(factor * wanted)
-            levels.append(_Level(name, "top_k", listed, 0.0, size, found.count_error, found.proven_error))
+            levels.append(
+                _Level(name, "top_k", listed, 0.0, size, merged_lists.count_error, merged_lists.proven_error)
+            )
     merged = counts.sum(axis=0)
     top = operators.largest(merged, wanted)
     sketches = [_Level("exact", "dimension", 1.0, 0.0, operators.ENTRY_BYTES, 0.0, 0.0)]
@@ -291,24 +293,24 @@ def _assemble(
     merging  sites, query, level, merged_share: by the number of sites of a point of presence
     """
     times = tabulate_intervals(hours, minutes)
-    places = draw_places(rng, sites, pops)
+    locations = draw_places(rng, sites, pops)
     daily = draw_days(rng, times["start_s"].to_numpy(float) / 3600, sites)
     volume = tabulate_volume(
-        places["site"].tolist(), cubes["cube"].tolist(), np.round(daily[:, :, None] * size[:, 0], 1),
+        locations["site"].tolist(), cubes["cube"].tolist(), np.round(daily[:, :, None] * size[:, 0], 1),
         np.round(daily[:, :, None] * size[:, 1], 1),
     )  # fmt: skip
     if merging is not None:
-        counts = places["pop"].value_counts(sort=False).rename("sites").rename_axis("pop").reset_index()
+        counts = locations["pop"].value_counts(sort=False).rename("sites").rename_axis("pop").reset_index()
         merging = counts.merge(merging, on="sites").drop(columns="sites")
-    found = pd.concat([one.dropna(axis=1, how="all") for one in levels], ignore_index=True)
+    levels_table = pd.concat([level.dropna(axis=1, how="all") for level in levels], ignore_index=True)
     problem = Analytics(
-        sites=places,
+        sites=locations,
         pops=tabulate_pops(pops),
         intervals=times,
         cubes=cubes,
         volume=volume,
         queries=queries,
-        levels=found,
+        levels=levels_table,
         merging=merging if merging is not None and len(merging) else None,
     )
     return set_bandwidth(problem, bandwidth, variation, rng)

@@ -74,14 +74,14 @@ def diurnal(
     """Generate sites around the world with a daily load, queries of six levels, and links that vary."""
     rng = np.random.default_rng(seed)
     times = tabulate_intervals(hours, interval_minutes)
-    places = draw_places(rng, sites, pops)
+    locations = draw_places(rng, sites, pops)
     cubes = max(1, queries // 5)
     cube_names = [f"cube{row + 1}" for row in range(cubes)]
     hour = times["start_s"].to_numpy(float) / 3600
     daily = draw_days(rng, hour, sites)
     size = rng.lognormal(8.0, 0.8, size=(sites, cubes))
     records = np.round(daily[:, :, None] * size, 1)
-    volume = tabulate_volume(places["site"].tolist(), cube_names, records, np.round(records**0.8, 1))
+    volume = tabulate_volume(locations["site"].tolist(), cube_names, records, np.round(records**0.8, 1))
     names = [f"query{row + 1}" for row in range(queries)]
     combine = np.full(queries, COARSEST, dtype=object)
     order = rng.permutation(queries)
@@ -100,14 +100,14 @@ def diurnal(
         [_draw_levels(rng, name, str(kind)) for name, kind in zip(names, combine, strict=True)]
     )
     problem = Analytics(
-        sites=places,
+        sites=locations,
         pops=tabulate_pops(pops),
         intervals=times,
         cubes=pd.DataFrame({"cube": cube_names, "aggregate": "count"}),
         volume=volume,
         queries=table,
         levels=levels.reset_index(drop=True),
-        merging=_draw_merging(rng, names, levels, places),
+        merging=_draw_merging(rng, names, levels, locations),
         **_draw_reuse(
             np.random.default_rng((seed, 1)), table, times, ad_hoc_part, shared_part, backfill_minutes
         ),
@@ -152,9 +152,9 @@ def _draw_reuse(
 
 def _draw_levels(rng: np.random.Generator, query: str, kind: str) -> pd.DataFrame:
     """Draw six levels of a query, the last one without data."""
-    part = np.array(BYTES_SHARES) ** rng.uniform(0.8, 1.2)
+    bytes_share = np.array(BYTES_SHARES) ** rng.uniform(0.8, 1.2)
     share = np.array(VALUE_SHARES) ** rng.uniform(0.5, 1.5)
-    count = len(part)
+    count = len(bytes_share)
     operator, names, parameter = {
         COARSEST: ("interval", [f"{size:g} s" for size in SECONDS], list(SECONDS)),
         SUM: ("sample", [f"{size:.0%}" for size in BYTES_SHARES], list(BYTES_SHARES)),
@@ -167,7 +167,7 @@ def _draw_levels(rng: np.random.Generator, query: str, kind: str) -> pd.DataFram
             "operator": [*([operator] * count), "none"],
             "parameter": [*parameter, np.nan],
             "bytes_per_record": 0.0,
-            "bytes_per_cell": [*np.round(FINEST_BYTES * part, 4), 0.0],
+            "bytes_per_cell": [*np.round(FINEST_BYTES * bytes_share, 4), 0.0],
             "error": [*np.round(0.2 * (1 - share), 5), 0.0],
             "value_share": [*np.round(share, 4), 0.0],
         }
@@ -175,17 +175,17 @@ def _draw_levels(rng: np.random.Generator, query: str, kind: str) -> pd.DataFram
 
 
 def _draw_merging(
-    rng: np.random.Generator, queries: list[str], levels: pd.DataFrame, places: pd.DataFrame
+    rng: np.random.Generator, queries: list[str], levels: pd.DataFrame, locations: pd.DataFrame
 ) -> pd.DataFrame:
     """Draw the part of bytes that is left where cells of a point of presence's sites are merged."""
-    counts = places["pop"].value_counts(sort=False)
+    counts = locations["pop"].value_counts(sort=False)
     rows = []
     for query in queries:
         overlap = rng.uniform(0.2, 0.8)
         for pop, sites in counts.items():
             share = overlap / sites + (1 - overlap)
-            own = levels.loc[(levels["query"] == query) & (levels["operator"] != "none"), "level"]
-            rows += [(pop, query, level, round(float(share), 4)) for level in own]
+            own_levels = levels.loc[(levels["query"] == query) & (levels["operator"] != "none"), "level"]
+            rows += [(pop, query, level, round(float(share), 4)) for level in own_levels]
     return pd.DataFrame(rows, columns=["pop", "query", "level", "merged_share"])
 
 
@@ -226,7 +226,7 @@ def draw_days(rng: np.random.Generator, hour: Floats, sites: int) -> Floats:
 
 def tabulate_volume(sites: list[str], cubes: list[str], records: Floats, cells: Floats) -> pd.DataFrame:
     """Return the table of records and cells, (K, S, C) each."""
-    interval, site, cube = (place.ravel() for place in np.indices(records.shape))
+    interval, site, cube = (indices.ravel() for indices in np.indices(records.shape))
     return pd.DataFrame(
         {
             "site": pd.Categorical.from_codes(site, categories=pd.Index(sites)),
@@ -256,7 +256,7 @@ def finest_bytes(problem: Analytics) -> Floats:
 def set_bandwidth(
     problem: Analytics, bandwidth: float, variation: float, rng: np.random.Generator
 ) -> Analytics:
-    """Return the problem with links whose capacity is drawn about a multiple of their mean load, Mbit/s."""
+    """Return the problem with capacities of links drawn about a multiple of their mean load, Mbit/s."""
     load = finest_bytes(problem).mean(axis=0)
     mean = bandwidth * load / float(problem.length_s.mean()) / BYTES_PER_MBIT
     factor = draw_variation(rng, problem.length_s, len(mean), variation)
@@ -264,7 +264,7 @@ def set_bandwidth(
 
 
 def draw_variation(rng: np.random.Generator, length_s: Floats, count: int, variation: float) -> Floats:
-    """Draw factors of mean 1 of some links in each interval, (K, count), whose autocorrelation falls in time.
+    """Draw factors of mean 1 of some links in each interval, (K, count), with falling autocorrelation.
 
     variation  standard deviation of the logarithm
     """

@@ -37,7 +37,7 @@ def find_refinements(problem: QueryTables) -> Bools:
     source  "Making Every Bit Count in Wide-Area QueryTables" (Rabkin et al. 2013), section 4
     """
     rows = problem.level_rows
-    found = np.zeros((*rows.shape, rows.shape[1]), dtype=bool)
+    refines = np.zeros((*rows.shape, rows.shape[1]), dtype=bool)
     combine = problem.queries["combine"].astype(str).tolist()
     operators = problem.levels["operator"].astype(str).tolist()
     parameters = (
@@ -45,28 +45,28 @@ def find_refinements(problem: QueryTables) -> Bools:
         if "parameter" in problem.levels
         else [np.nan] * len(operators)
     )
-    for query, own in enumerate(rows.tolist()):
-        places = [place for place, row in enumerate(own) if row >= 0]
-        for one in places:
-            for other in places:
+    for query, rows_of in enumerate(rows.tolist()):
+        levels = [column for column, row in enumerate(rows_of) if row >= 0]
+        for first in levels:
+            for other in levels:
                 if combine[query] == SUM:
-                    found[query, one, other] = one == other
+                    refines[query, first, other] = first == other
                 elif combine[query] == COARSEST:
-                    operator = operators[own[one]]
-                    nested = operator in NESTED and operator == operators[own[other]]
-                    found[query, one, other] = (
-                        is_finer(operator, parameters[own[one]], parameters[own[other]])
+                    operator = operators[rows_of[first]]
+                    nested = operator in NESTED and operator == operators[rows_of[other]]
+                    refines[query, first, other] = (
+                        is_finer(operator, parameters[rows_of[first]], parameters[rows_of[other]])
                         if nested
-                        else one <= other
+                        else first <= other
                     )
                 else:
                     share = problem.value_share[query]
-                    found[query, one, other] = share[one] >= share[other]
+                    refines[query, first, other] = share[first] >= share[other]
         none = problem.is_none[query]
         if combine[query] != SUM and none.any():
-            found[query, none, :] = none  # without data of a site there is no answer
-            found[query, np.ix_(places)[0][:, None], np.flatnonzero(none)[None, :]] = True
-    return found
+            refines[query, none, :] = none  # without data of a site there is no answer
+            refines[query, np.ix_(levels)[0][:, None], np.flatnonzero(none)[None, :]] = True
+    return refines
 
 
 def find_unnested(operators: list[str], parameters: list[float]) -> Iterator[tuple[int, int, float]]:
@@ -76,22 +76,22 @@ def find_unnested(operators: list[str], parameters: list[float]) -> Iterator[tup
     divisor.
     """
     for operator in NESTED:
-        own = [row for row, name in enumerate(operators) if name == operator]
-        for place, one in enumerate(own):
-            for other in own[place + 1 :]:
-                first, second = parameters[one], parameters[other]
+        rows_of = [row for row, name in enumerate(operators) if name == operator]
+        for index, level in enumerate(rows_of):
+            for other in rows_of[index + 1 :]:
+                first, second = parameters[level], parameters[other]
                 if divides(first, second) or divides(second, first):
                     continue
                 merged = _merge(operator, first, second)
-                if not any(abs(parameters[row] - merged) < 1e-9 * max(merged, 1.0) for row in own):
-                    yield one, other, merged
+                if not any(abs(parameters[row] - merged) < 1e-9 * max(merged, 1.0) for row in rows_of):
+                    yield level, other, merged
 
 
 def _merge(operator: str, first: float, second: float) -> float:
     from fractions import Fraction
     from math import gcd, lcm
 
-    one, other = (Fraction(value).limit_denominator(10_000) for value in (first, second))
-    scale = lcm(one.denominator, other.denominator)
-    whole = int(one * scale), int(other * scale)
-    return (lcm(*whole) if operator == INTERVAL else gcd(*whole)) / scale
+    first_fraction, other = (Fraction(value).limit_denominator(10_000) for value in (first, second))
+    scale = lcm(first_fraction.denominator, other.denominator)
+    pair = int(first_fraction * scale), int(other * scale)
+    return (lcm(*pair) if operator == INTERVAL else gcd(*pair)) / scale

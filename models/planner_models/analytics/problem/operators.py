@@ -55,16 +55,16 @@ def merge_lists(counts: Floats, k: int, listed: int) -> TopK:
 
     listed  entries of each list, at least k
     """
-    known = np.zeros_like(counts)
+    listed_counts = np.zeros_like(counts)
     last = 0.0
     sent = 0
-    for site, own in enumerate(counts):
-        cells = largest(own, listed)
-        known[site, cells] = own[cells]
+    for site, site_counts in enumerate(counts):
+        cells = largest(site_counts, listed)
+        listed_counts[site, cells] = site_counts[cells]
         sent += len(cells)
-        if len(cells) == listed and (own > 0).sum() > listed:
-            last += float(own[cells[-1]])
-    total = known.sum(axis=0)
+        if len(cells) == listed and (site_counts > 0).sum() > listed:
+            last += float(site_counts[cells[-1]])
+    total = listed_counts.sum(axis=0)
     cells = largest(total, k)
     return _judge(counts, total, cells, k, sent * ENTRY_BYTES, last)
 
@@ -79,16 +79,16 @@ def find_top_k(counts: Floats, k: int) -> TopK:
     """
     sites = len(counts)
     listed = np.zeros(counts.shape, dtype=bool)
-    for site, own in enumerate(counts):
-        listed[site, largest(own, k)] = True
+    for site, site_counts in enumerate(counts):
+        listed[site, largest(site_counts, k)] = True
     sent = int(listed.sum())
     threshold = _kth(np.where(listed, counts, 0.0).sum(axis=0), k) / sites
     second = (counts >= threshold) & (counts > 0) & ~listed if threshold > 0 else (counts > 0) & ~listed
     sent += int(second.sum())
     listed |= second
     partial = np.where(listed, counts, 0.0).sum(axis=0)
-    most = partial + threshold * (~listed).sum(axis=0)
-    candidates = (most >= _kth(partial, k)) & listed.any(axis=0)
+    upper = partial + threshold * (~listed).sum(axis=0)
+    candidates = (upper >= _kth(partial, k)) & listed.any(axis=0)
     missing: Bools = candidates[None] & ~listed
     sent += int(missing.sum()) + int(candidates.sum())  # the datacenter asks for each candidate by name
     total = np.where(candidates, counts.sum(axis=0), 0.0)
@@ -99,15 +99,17 @@ def _kth(counts: Floats, k: int) -> float:
     return float(np.partition(counts, -k)[-k]) if len(counts) >= k else 0.0
 
 
-def _judge(counts: Floats, known: Floats, cells: Ints, k: int, sent: float, short: float) -> TopK:
+def _judge(counts: Floats, listed_counts: Floats, cells: Ints, k: int, sent: float, short: float) -> TopK:
     true = counts.sum(axis=0)
-    wanted = largest(true, k)
-    if not len(wanted):
-        return TopK(cells, known[cells], sent, 1.0, 0.0, 0.0)
-    found = np.isin(wanted, cells)
-    error = np.where(found, np.abs(true[wanted] - known[wanted]) / true[wanted], 1.0)
-    smallest = float(true[wanted[-1]])
-    return TopK(cells, known[cells], sent, float(found.mean()), float(error.mean()), short / smallest)
+    top = largest(true, k)
+    if not len(top):
+        return TopK(cells, listed_counts[cells], sent, 1.0, 0.0, 0.0)
+    is_found = np.isin(top, cells)
+    error = np.where(is_found, np.abs(true[top] - listed_counts[top]) / true[top], 1.0)
+    smallest = float(true[top[-1]])
+    return TopK(
+        cells, listed_counts[cells], sent, float(is_found.mean()), float(error.mean()), short / smallest
+    )
 
 
 class Sketch(NamedTuple):
@@ -132,9 +134,11 @@ def make_sketch(counts: Floats, width: int, depth: int, rng: np.random.Generator
     """
     cells = np.arange(1, len(counts) + 1, dtype=np.int64)
     factor, shift = rng.integers(1, PRIME, size=(depth, 2)).T[:, :, None]
-    place = (factor * cells + shift) % PRIME % width
-    rows = np.stack([np.bincount(own, weights=counts, minlength=width) for own in place]).astype(float)
-    return Sketch(rows, place)
+    bucket = (factor * cells + shift) % PRIME % width
+    rows = np.stack([np.bincount(buckets, weights=counts, minlength=width) for buckets in bucket]).astype(
+        float
+    )
+    return Sketch(rows, bucket)
 
 
 def sketch_counts(counts: Floats, width: int, depth: int, rng: np.random.Generator) -> Floats:
@@ -158,12 +162,12 @@ def sample_count(count: float, records: float, rate: float, rng: np.random.Gener
     return estimate, float(NORMAL_95 * np.sqrt(records * likely * (1 - rate) / rate + 1e-12))
 
 
-def histogram_quantile(values: Floats, edges: Floats, part: float) -> float:
+def histogram_quantile(values: Floats, edges: Floats, fraction: float) -> float:
     """Return a quantile as a histogram gives it: the middle of the bucket that it falls in."""
     counts, _ = np.histogram(values, bins=edges)
-    place = int(np.searchsorted(np.cumsum(counts), part * counts.sum()))
-    place = min(place, len(counts) - 1)
-    return float((edges[place] + edges[place + 1]) / 2)
+    bucket = int(np.searchsorted(np.cumsum(counts), fraction * counts.sum()))
+    bucket = min(bucket, len(counts) - 1)
+    return float((edges[bucket] + edges[bucket + 1]) / 2)
 
 
 def coarsen_time(values: Floats, steps: int) -> Floats:
@@ -176,7 +180,7 @@ def coarsen_time(values: Floats, steps: int) -> Floats:
 def draw_zipf_counts(
     rng: np.random.Generator, *, sites: int, cells: int, records: int, skew: float, local_part: float = 0.0
 ) -> Floats:
-    """Draw the counts of each site and cell, (S, D), of records whose popularity follows Zipf's law.
+    """Draw the counts of each site and cell, (S, D), of records with popularity by Zipf's law.
 
     local_part  part of a site's records whose popularity has an order of its own
     """
@@ -184,8 +188,8 @@ def draw_zipf_counts(
     weight /= weight.sum()
     counts = np.zeros((sites, cells))
     for site in range(sites):
-        own = rng.multinomial(round(records * (1 - local_part)), weight)
-        counts[site] = own
+        drawn = rng.multinomial(round(records * (1 - local_part)), weight)
+        counts[site] = drawn
         if local_part > 0:
             counts[site, rng.permutation(cells)] += rng.multinomial(round(records * local_part), weight)
     return counts

@@ -33,9 +33,9 @@ Windows keep what ad hoc queries read (`_stored`), which may lie before them.
 """
 
 
-def name_rows(names: Sequence[str], places: Ints) -> pd.Categorical:
+def name_rows(names: Sequence[str], codes: Ints) -> pd.Categorical:
     """Return the names at places, (n,), as a column of categories."""
-    return pd.Categorical.from_codes(places, categories=pd.Index(list(names), dtype="str"), validate=False)
+    return pd.Categorical.from_codes(codes, categories=pd.Index(list(names), dtype="str"), validate=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,9 +83,9 @@ class Analytics(QueryTables):
         _ = self._stored  # of all intervals, before some are left out
         other = object.__new__(Analytics)
         changed = {"intervals": intervals, "volume": volume, "bandwidth": bandwidth}
-        for one in fields(self):
-            value = changed[one.name] if one.name in changed else getattr(self, one.name)
-            object.__setattr__(other, one.name, value)
+        for entry in fields(self):
+            value = changed[entry.name] if entry.name in changed else getattr(self, entry.name)
+            object.__setattr__(other, entry.name, value)
         other.__dict__.update({name: self.__dict__[name] for name in TIMELESS if name in self.__dict__})
         return other
 
@@ -124,20 +124,20 @@ class Analytics(QueryTables):
 
     @cached_property
     def _stored(self) -> tuple[Ints, Floats]:
-        """Return the ad hoc queries, and what they read at each site."""
+        """Return the ad hoc queries, and the data that they read at each site."""
         return reuse.find_stored(self)
 
     def find_volume(self, k: int) -> tuple[Floats, Floats]:
         """Return the records and cells of each site for each query in interval k, (S, Q) each."""
         query, stored = self._stored
-        found = [volume[k][:, self.cube_of] for volume in (self.records, self.cells)]
-        for volume, read in zip(found, stored, strict=True):
+        volumes = [volume[k][:, self.cube_of] for volume in (self.records, self.cells)]
+        for volume, read in zip(volumes, stored, strict=True):
             volume[:, query] = read * self.is_asked[k, query]
-        return found[0], found[1]
+        return volumes[0], volumes[1]
 
     @cached_property
     def query_volume(self) -> QueryVolume:
-        """Return what compiled code reads the volume of queries from."""
+        """Return the arrays from which compiled code reads the volume of queries."""
         query, stored = self._stored
         ad_hoc_of = np.full(len(self.query_names), -1, dtype=np.int64)
         ad_hoc_of[query] = np.arange(len(query))
@@ -165,7 +165,7 @@ class Analytics(QueryTables):
 
     @cached_property
     def source_of(self) -> Ints:
-        """(Q,) query whose data answers a query; -1 where it has data of its own."""
+        """(Q,) query with the data that answers a query; -1 for its own data."""
         return reuse.find_sources(self)
 
     @cached_property
@@ -182,9 +182,9 @@ class Analytics(QueryTables):
     def site_level_value_usd(self) -> Floats:
         """(S, Q, L) value that a site adds at each level, with those of queries that use its data, USD."""
         weight = self.sites["weight"].to_numpy(float)[:, None] * self.has_data
-        part = weight / np.maximum(weight.sum(axis=0), 1e-300)
+        share = weight / np.maximum(weight.sum(axis=0), 1e-300)
         finite = np.isfinite(self.level_value_usd)
-        value = part[:, :, None] * np.where(finite, self.level_value_usd, 0.0)
+        value = share[:, :, None] * np.where(finite, self.level_value_usd, 0.0)
         return np.asarray(np.where(finite, value, -np.inf))
 
     @cached_property

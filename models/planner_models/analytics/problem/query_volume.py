@@ -31,10 +31,10 @@ class QueryVolume(NamedTuple):
 @kernel
 def read_volume(volume: QueryVolume, k: int, site: int, query: int) -> tuple[float, float]:
     """Return the records and the cells that a query reads at a site in interval k."""
-    place = volume.ad_hoc_of[query]
-    if place < 0:
+    column = volume.ad_hoc_of[query]
+    if column < 0:
         cube = volume.cube_of[query]
         return volume.records[k, site, cube], volume.cells[k, site, cube]
     if not volume.is_asked[k, query]:
         return 0.0, 0.0
-    return volume.stored_records[site, place], volume.stored_cells[site, place]
+    return volume.stored_records[site, column], volume.stored_cells[site, column]

@@ -65,9 +65,9 @@ def read_regions(
     """
     measured = read_table(THROUGHPUT, path / "throughput.csv")
     prices = read_table(EGRESS, path / "egress_cost.csv")
-    places = sorted(set(measured["dst_region"]))
-    if region not in places:
-        raise InputError(f"region: '{region}' is no region of throughput.csv" + did_you_mean(region, places))
+    regions = sorted(set(measured["dst_region"]))
+    if region not in regions:
+        raise InputError(f"region: '{region}' is no region of throughput.csv" + did_you_mean(region, regions))
     to_region = measured[(measured["dst_region"] == region) & (measured["src_region"] != region)]
     to_region = to_region[to_region["src_region"].str.startswith(provider)]
     best = to_region.groupby("src_region", sort=True)["throughput_received_bps"].max()

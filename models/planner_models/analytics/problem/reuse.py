@@ -23,8 +23,8 @@ def find_asked(problem: QueryTables) -> Bools:
         query = problem.find_queries(problem.ad_hoc)
         asked[:, query] = False
         interval = problem.find_intervals(problem.ad_hoc)
-        known = interval >= 0  # in a window, others are asked in another one
-        asked[interval[known], query[known]] = True
+        is_inside = interval >= 0  # in a window, others are asked in another one
+        asked[interval[is_inside], query[is_inside]] = True
     return asked
 
 
@@ -43,14 +43,14 @@ def find_stored(problem: QueryTables) -> tuple[Ints, Floats]:
     since = np.where(np.isnan(since), last, since)
     is_read = ((numbers >= since[:, None]) & (numbers <= last[:, None])).astype(float)  # A, K
     cube = problem.cube_of[query]
-    found = [
+    stored = [
         np.einsum("ak,ksa->sa", is_read, volume[:, :, cube]) for volume in (problem.records, problem.cells)
     ]
-    return query, np.array(found)
+    return query, np.array(stored)
 
 
 def find_sources(problem: QueryTables) -> Ints:
-    """Return the query whose data answers each query, (Q,); -1 where a query has data of its own."""
+    """Return the query with the data that answers each query, (Q,); -1 for its own data."""
     source = np.full(len(problem.query_names), -1, dtype=np.int64)
     if problem.shares is not None and len(problem.shares):
         frame = problem.shares
@@ -69,13 +69,13 @@ def find_followed(problem: QueryTables, source_of: Ints, refines: Bools) -> Ints
         names = problem.level_names[source]
         for level in range(len(names)):
             best = -1.0
-            for own, name in enumerate(problem.level_names[query]):
-                makes = problem.is_none[query, own] or (
+            for own_level, name in enumerate(problem.level_names[query]):
+                makes = problem.is_none[query, own_level] or (
                     name in names and refines[source, level, names.index(name)]
                 )
-                value = problem.value_share[query, own]
-                if makes and problem.may_answer[query, own] and value > best:
-                    followed[query, level], best = own, value
+                value = problem.value_share[query, own_level]
+                if makes and problem.may_answer[query, own_level] and value > best:
+                    followed[query, level], best = own_level, value
     return followed
 
 
@@ -132,9 +132,9 @@ def _find_share_faults(problem: QueryTables, shares: pd.DataFrame) -> Iterator[s
         for column in ("cube", "combine")
     }
     special = {
-        table: set(own["query"].astype(str))
+        table: set(table_rows["query"].astype(str))
         for table in ("ad_hoc", "backfill", "policies", "pinned", "forbidden")
-        if (own := getattr(problem, table)) is not None
+        if (table_rows := getattr(problem, table)) is not None
     }
     pairs = zip(shares["query"].astype(str), shares["uses"].astype(str), strict=True)
     for row, (query, uses) in enumerate(pairs):
@@ -155,9 +155,9 @@ def _find_share_faults(problem: QueryTables, shares: pd.DataFrame) -> Iterator[s
 
 
 def _find_unknown_levels(problem: QueryTables, where: str, query: str, uses: str) -> Iterator[str]:
-    own, other = (problem.query_names.index(name) for name in (query, uses))
-    for place, name in enumerate(problem.level_names[own]):
-        if not problem.is_none[own, place] and name not in problem.level_names[other]:
+    query_row, other = (problem.query_names.index(name) for name in (query, uses))
+    for level, name in enumerate(problem.level_names[query_row]):
+        if not problem.is_none[query_row, level] and name not in problem.level_names[other]:
             hint = did_you_mean(name, problem.level_names[other])
             yield f"{where}: level '{name}' of '{query}' is no level of '{uses}'" + hint
             return

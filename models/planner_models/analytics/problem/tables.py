@@ -20,11 +20,11 @@ def find_rows(names: Sequence[str], column: pd.Series) -> Ints:
     """Return the place of each value of a column among names, -1 for none; each value is looked up once."""
     index = pd.Index(list(names)) if len(names) else pd.Index([""])[:0]
     if isinstance(column.dtype, pd.CategoricalDtype):
-        places = index.get_indexer(column.cat.categories.astype(str))
-        return np.asarray(places[column.cat.codes.to_numpy()], dtype=np.int64)
+        codes_of_names = index.get_indexer(column.cat.categories.astype(str))
+        return np.asarray(codes_of_names[column.cat.codes.to_numpy()], dtype=np.int64)
     codes, unique = pd.factorize(column)  # -1 for a missing name: the last place
-    places = np.append(index.get_indexer(pd.Index(unique).astype(str)), -1)
-    return np.asarray(places[codes], dtype=np.int64)
+    codes_of_names = np.append(index.get_indexer(pd.Index(unique).astype(str)), -1)
+    return np.asarray(codes_of_names[codes], dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,9 +128,9 @@ class QueryTables:
     def find_intervals(self, frame: pd.DataFrame) -> Ints:
         """Return the place of each row's interval in time, -1 for none."""
         numbers = self.interval_numbers
-        wanted = frame["interval"].to_numpy(float)
-        place = np.clip(np.searchsorted(numbers, wanted), 0, len(numbers) - 1)
-        return np.where(numbers[place] == wanted, place, -1).astype(np.int64)
+        numbers_read = frame["interval"].to_numpy(float)
+        row = np.clip(np.searchsorted(numbers, numbers_read), 0, len(numbers) - 1)
+        return np.where(numbers[row] == numbers_read, row, -1).astype(np.int64)
 
     @cached_property
     def volume_places(self) -> tuple[Ints, Ints, Ints]:
@@ -140,9 +140,9 @@ class QueryTables:
         return self.find_intervals(self.volume), site, find_rows(cubes, self.volume["cube"])
 
     def _fill(self, column: str) -> Floats:
-        found = np.zeros((len(self.interval_numbers), len(self.sites), len(self.cubes)))
-        found[self.volume_places] = self.volume[column].to_numpy(float)
-        return found
+        filled = np.zeros((len(self.interval_numbers), len(self.sites), len(self.cubes)))
+        filled[self.volume_places] = self.volume[column].to_numpy(float)
+        return filled
 
     @cached_property
     def records(self) -> Floats:
@@ -157,10 +157,10 @@ class QueryTables:
     @cached_property
     def has_data(self) -> Bools:
         """(S, Q) whether a site has data of a query's cube in some interval, and so takes part in answers."""
-        found = np.zeros((len(self.sites), len(self.cubes)), dtype=bool)
+        mask = np.zeros((len(self.sites), len(self.cubes)), dtype=bool)
         _, site, cube = self.volume_places
-        found[site, cube] = True
-        return np.asarray(found[:, self.cube_of])
+        mask[site, cube] = True
+        return np.asarray(mask[:, self.cube_of])
 
     @cached_property
     def site_value_usd(self) -> Floats:
@@ -172,8 +172,8 @@ class QueryTables:
     def _level_places(self) -> tuple[Ints, Ints]:
         """Return the query and the place in it of each row of `levels`."""
         query = find_rows(self.query_names, self.levels["query"])
-        place = self.levels.groupby(query, sort=False).cumcount().to_numpy(np.int64)
-        return query, np.asarray(place, dtype=np.int64)
+        level = self.levels.groupby(query, sort=False).cumcount().to_numpy(np.int64)
+        return query, np.asarray(level, dtype=np.int64)
 
     @cached_property
     def level_names(self) -> list[list[str]]:
@@ -186,8 +186,8 @@ class QueryTables:
     @cached_property
     def level_rows(self) -> Ints:
         """(Q, L) row of `levels` of each level of each query; -1 for none."""
-        most = max((len(names) for names in self.level_names), default=0)
-        rows = np.full((len(self.query_names), most), -1, dtype=np.int64)
+        longest = max((len(names) for names in self.level_names), default=0)
+        rows = np.full((len(self.query_names), longest), -1, dtype=np.int64)
         rows[self._level_places] = np.arange(len(self.levels))
         return rows
 
@@ -217,9 +217,9 @@ class QueryTables:
         """(Q, L) whether there is a level whose error is allowed."""
         if "error_at_most" not in self.queries:
             return np.asarray(self.level_rows >= 0)
-        most = self.queries["error_at_most"].to_numpy(float)[:, None]
-        known = ~(self.level_column("error") > np.where(np.isnan(most), np.inf, most))
-        return np.asarray((self.level_rows >= 0) & (known | self.is_none))
+        error_limit = self.queries["error_at_most"].to_numpy(float)[:, None]
+        is_accurate = ~(self.level_column("error") > np.where(np.isnan(error_limit), np.inf, error_limit))
+        return np.asarray((self.level_rows >= 0) & (is_accurate | self.is_none))
 
     @cached_property
     def may_send(self) -> Bools:
@@ -245,16 +245,16 @@ class QueryTables:
 
     def find_level_names(self, query: Ints, level: pd.Series) -> Ints:
         """Return the place of each named level among those of a query, -1 for none."""
-        places = {
-            (row, name): place
+        column_of = {
+            (row, name): column
             for row, names in enumerate(self.level_names)
-            for place, name in enumerate(names)
+            for column, name in enumerate(names)
         }
         code, unique = pd.factorize(level)  # -1 for a missing name: the last column
         table = np.full((len(self.query_names) + 1, len(unique) + 1), -1, dtype=np.int64)
         for column, name in enumerate(unique.astype(str).tolist()):
             for row in range(len(self.query_names)):
-                table[row, column] = places.get((row, name), -1)
+                table[row, column] = column_of.get((row, name), -1)
         return np.asarray(table[query, code])
 
     @cached_property
@@ -291,7 +291,7 @@ class QueryTables:
         return self._backfill_column("half_life_s", 1.0)
 
     def _backfill_column(self, name: str, otherwise: float) -> Floats:
-        found = np.full(len(self.query_names), otherwise)
+        values = np.full(len(self.query_names), otherwise)
         if self.backfill is not None and len(self.backfill):
-            found[find_rows(self.query_names, self.backfill["query"])] = self.backfill[name].to_numpy(float)
-        return found
+            values[find_rows(self.query_names, self.backfill["query"])] = self.backfill[name].to_numpy(float)
+        return values

@@ -34,7 +34,7 @@ NEEDS_PARAMETER: Final = (INTERVAL, SAMPLE, TOP_K, BUCKETS)
 
 
 def find_faults(problem: QueryTables) -> Iterator[str]:
-    """Yield the faults of tables whose columns are valid, each with its row, value and rule."""
+    """Yield the errors of tables with valid columns, each with its row, value and rule."""
     choices = len(problem.sites) * len(problem.queries) * len(problem.intervals)
     if choices > MOST_CHOICES:
         yield (
@@ -53,7 +53,7 @@ def find_faults(problem: QueryTables) -> Iterator[str]:
 
 
 def _find_unknown_names(problem: QueryTables) -> Iterator[str]:
-    known = {
+    names_of = {
         "site": (set(problem.sites["site"]), "no site"),
         "pop": (set(problem.pops["pop"]), "no point of presence"),
         "cube": (set(problem.cubes["cube"]), "no cube"),
@@ -64,14 +64,14 @@ def _find_unknown_names(problem: QueryTables) -> Iterator[str]:
         frame = getattr(problem, table.name)
         if frame is None:
             continue
-        for column, (names, what) in known.items():
+        for column, (names, what) in names_of.items():
             if column in frame and owners[column] != table.name:
                 yield from report_unknown_names(frame, table.name, column, names, what)
-    both = sorted(known["site"][0] & known["pop"][0])
+    both = sorted(names_of["site"][0] & names_of["pop"][0])
     if both:
         yield f"sites and pops: '{both[0]}' is the name of a site and of a point of presence, must be of one"
     if problem.bandwidth is not None:
-        links = known["site"][0] | known["pop"][0]
+        links = names_of["site"][0] | names_of["pop"][0]
         yield from report_unknown_names(
             problem.bandwidth, "bandwidth", "link", links, "neither a site nor a point of presence"
         )
@@ -82,11 +82,11 @@ def _find_faulty_times(problem: QueryTables) -> Iterator[str]:
     start, length = intervals["start_s"].to_numpy(float), intervals["length_s"].to_numpy(float)
     early = np.flatnonzero(np.abs(start[1:] - (start + length)[:-1]) > 1e-6) + 1
     if len(early):
-        place = int(early[0])
-        row = int(problem.intervals.index.get_indexer(intervals.index[[place]])[0])
+        row_number = int(early[0])
+        row = int(problem.intervals.index.get_indexer(intervals.index[[row_number]])[0])
         yield (
-            f"{row_name(problem.intervals, 'intervals', row)}: start_s is {start[place]:g}, must be "
-            f"{start[place - 1] + length[place - 1]:g}, the end of the interval before"
+            f"{row_name(problem.intervals, 'intervals', row)}: start_s is {start[row_number]:g}, must be "
+            f"{start[row_number - 1] + length[row_number - 1]:g}, the end of the interval before"
         )
     for table in ("volume", "bandwidth", "ad_hoc"):
         frame = getattr(problem, table)
@@ -119,7 +119,7 @@ def describe_empty_intervals(problem: QueryTables) -> str | None:
 
 
 def report_unknown_intervals(problem: QueryTables, frame: pd.DataFrame, table: str) -> list[str]:
-    """Return a fault for each row whose interval is not in table `intervals`."""
+    """Return an error for each row with an interval that is not in table `intervals`."""
     unknown = np.flatnonzero(problem.find_intervals(frame) < 0).tolist()
     faults = [
         f"{row_name(frame, table, row)}: interval {frame['interval'].iloc[row]:g} is not in table intervals"
@@ -179,9 +179,9 @@ def _find_faulty_levels(problem: QueryTables) -> Iterator[str]:
     query = levels["query"].astype(str).to_numpy(object)
     for name in dict.fromkeys(query.tolist()):
         rows = np.flatnonzero(query == name)
-        own, sizes = operator[rows].tolist(), parameter[rows].tolist()
+        kinds, sizes = operator[rows].tolist(), parameter[rows].tolist()
         if combine[name] == COARSEST:
-            yield from _find_faulty_order(levels, name, rows.tolist(), own, sizes)
+            yield from _find_faulty_order(levels, name, rows.tolist(), kinds, sizes)
         _warn_of_dominated(levels, name, rows.tolist())
 
 
@@ -189,25 +189,25 @@ def _find_faulty_order(
     levels: pd.DataFrame, query: str, rows: list[int], operators: list[str], sizes: list[float]
 ) -> Iterator[str]:
     for kind in NESTED:
-        own = [place for place, name in enumerate(operators) if name == kind]
-        for before, place in itertools.pairwise(own):
-            rises = sizes[place] > sizes[before]
+        matching = [index for index, name in enumerate(operators) if name == kind]
+        for before, level in itertools.pairwise(matching):
+            rises = sizes[level] > sizes[before]
             if rises != (kind == INTERVAL):
                 word = "greater" if kind == INTERVAL else "less"
                 yield (
-                    f"{row_name(levels, 'levels', rows[place])}: parameter is {sizes[place]:g}, must be "
+                    f"{row_name(levels, 'levels', rows[level])}: parameter is {sizes[level]:g}, must be "
                     f"{word} than {sizes[before]:g} of the row before; levels are listed from the finest"
                 )
                 return
-    for one, other, merged in find_unnested(operators, sizes):
-        unit = " s" if operators[one] == INTERVAL else " buckets"
+    for first, other, merged in find_unnested(operators, sizes):
+        unit = " s" if operators[first] == INTERVAL else " buckets"
         yield (
             f"{row_name(levels, 'levels', rows[other])}: {operators[other]} {sizes[other]:g}{unit} of query "
-            f"'{query}' is no whole multiple or part of {sizes[one]:g}{unit}; they merge at "
+            f"'{query}' is no whole multiple or part of {sizes[first]:g}{unit}; they merge at "
             f"{merged:g}{unit}, which is no level: add it, or choose levels that nest"
         )
         return
-    last = [place for place, name in enumerate(operators) if name == NO_DATA]
+    last = [index for index, name in enumerate(operators) if name == NO_DATA]
     if last and last[0] != len(operators) - 1:
         where = row_name(levels, "levels", rows[last[0]])
         yield f"{where}: the level of operator none must be the last of query '{query}'"
@@ -220,9 +220,9 @@ def _warn_of_dominated(levels: pd.DataFrame, query: str, rows: list[int]) -> Non
         proven = levels["proven_error"].to_numpy(float)[rows]
         figures = np.column_stack([figures, np.where(np.isnan(proven), np.inf, proven)])
     value = levels["value_share"].to_numpy(float)[rows]
-    for place, row in enumerate(rows):
-        better = (figures <= figures[place]).all(axis=1) & (value >= value[place])
-        better &= (figures < figures[place]).any(axis=1)
+    for level, row in enumerate(rows):
+        better = (figures <= figures[level]).all(axis=1) & (value >= value[level])
+        better &= (figures < figures[level]).any(axis=1)
         if better.any():
             other = levels["level"].iloc[rows[int(np.flatnonzero(better)[0])]]
             add_note(
@@ -290,16 +290,17 @@ def _find_faulty_policies(problem: QueryTables) -> Iterator[str]:
     if frame is None or not len(frame):
         return
     ordered = frame.sort_values(["query", "step"], kind="stable")
-    for name, own in ordered.groupby("query", sort=False):
-        if "until" not in own:
+    for name, rows_of in ordered.groupby("query", sort=False):
+        if "until" not in rows_of:
             continue
-        until = own["until"].to_numpy(float)
-        known = np.flatnonzero(~np.isnan(until))
-        falls = np.flatnonzero(np.diff(until[known]) <= 0)
+        until = rows_of["until"].to_numpy(float)
+        valid = np.flatnonzero(~np.isnan(until))
+        falls = np.flatnonzero(np.diff(until[valid]) <= 0)
         if len(falls):
-            before, place = int(known[falls[0]]), int(known[falls[0] + 1])
-            row = int(frame.index.get_indexer(own.index[[place]])[0])
+            before, row_number = int(valid[falls[0]]), int(valid[falls[0] + 1])
+            row = int(frame.index.get_indexer(rows_of.index[[row_number]])[0])
             yield (
-                f"{row_name(frame, 'policies', row)}: until is {until[place]:g} in query '{name}', must be "
+                f"{row_name(frame, 'policies', row)}: until is {until[row_number]:g} in query '{name}', "
+                "must be "
                 f"greater than {until[before]:g} of the step before"
             )

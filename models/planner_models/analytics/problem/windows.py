@@ -20,12 +20,12 @@ from planner_models.analytics.problem.schema import OPTIONAL_TABLES, TABLES
 WindowIntervals = Annotated[int, Field(ge=1, le=10_000, description="intervals of a window")]
 
 
-def take_intervals(problem: Analytics, places: Ints) -> Analytics:
+def take_intervals(problem: Analytics, rows: Ints) -> Analytics:
     """Return the problem of some of its intervals, by their places in time, which follow each other.
 
     Sites keep a row for each cube that they have data of in any interval, so that the same sites take part.
     """
-    numbers = problem.interval_numbers[places]
+    numbers = problem.interval_numbers[rows]
     intervals = problem.intervals[problem.intervals["interval"].isin(numbers)].reset_index(drop=True)
     cubes = problem.cubes["cube"].astype(str).tolist()
     has = np.zeros((len(problem.site_names), len(cubes)), dtype=bool)
@@ -34,12 +34,12 @@ def take_intervals(problem: Analytics, places: Ints) -> Analytics:
     volume = pd.DataFrame(
         {
             "site": pd.Categorical.from_codes(
-                np.tile(site, len(places)), categories=pd.Index(problem.site_names)
+                np.tile(site, len(rows)), categories=pd.Index(problem.site_names)
             ),
-            "cube": pd.Categorical.from_codes(np.tile(cube, len(places)), categories=pd.Index(cubes)),
+            "cube": pd.Categorical.from_codes(np.tile(cube, len(rows)), categories=pd.Index(cubes)),
             "interval": np.repeat(numbers, len(site)),
-            "records": problem.records[places][:, site, cube].ravel(),
-            "cells": problem.cells[places][:, site, cube].ravel(),
+            "records": problem.records[rows][:, site, cube].ravel(),
+            "cells": problem.cells[rows][:, site, cube].ravel(),
         }
     )
     bandwidth = problem.bandwidth
@@ -62,10 +62,10 @@ class IntervalWindows:
         count = len(self.problem.interval_numbers)
         digits = len(f"{self.problem.start_s[-1]:.0f}")
         for first in range(0, count, self.window_intervals):
-            places = np.arange(first, min(first + self.window_intervals, count))
+            rows = np.arange(first, min(first + self.window_intervals, count))
             start = float(self.problem.start_s[first])
-            part = f"{start % 1:.6g}"[1:] if start % 1 else ""
-            yield f"{int(start):0{digits}d}{part}s", take_intervals(self.problem, places)
+            decimals = f"{start % 1:.6g}"[1:] if start % 1 else ""
+            yield f"{int(start):0{digits}d}{decimals}s", take_intervals(self.problem, rows)
 
 
 def read_windows(

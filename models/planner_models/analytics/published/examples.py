@@ -35,7 +35,7 @@ class Delays(NamedTuple):
 
 
 def find_queries(study: Study) -> TargetValues:  # noqa: ARG001 - always in full
-    """Return periods that adaptation reaches as bandwidth falls, and how fast it reacts."""
+    """Return periods that adaptation reaches as bandwidth falls, and its reaction time."""
     steps = _list_reached(sensors(sites=4, pops=1, hours=0.5, variation=0.0), "means")
     periods = [parameter for _, parameter in steps]
     delay = measure_reaction()
@@ -78,8 +78,8 @@ def find_policy(study: Study) -> TargetValues:  # noqa: ARG001 - always in full
     problem = latency_histogram(sites=4, pops=1, hours=0.2, variation=0.0)
     steps = _list_reached(problem, "latencies")
     names = problem.level_names[0]
-    places = [names.index(level) for level, _ in steps]
-    is_monotone = places == sorted(places)
+    ranks = [names.index(level) for level, _ in steps]
+    is_monotone = ranks == sorted(ranks)
     before_buckets = [size for level, size in steps if "buckets" not in level]
     delay = measure_reaction()
     finest, coarsest = _coarsen()
@@ -109,17 +109,17 @@ def find_combination(study: Study) -> TargetValues:  # noqa: ARG001 - needs no r
     """Return the granularity of an answer from two sites, and the places where data can be merged."""
     problem = _two_sites()
     fine, coarse = 0, 1
-    chosen = np.array([[[coarse], [fine]]])
-    level = int(find_answers(problem, chosen).level[0, 0])
+    levels = np.array([[[coarse], [fine]]])
+    level = int(find_answers(problem, levels).level[0, 0])
     # site, point of presence where it merges, datacenter
-    places = [2 + int(merges == "yes") for merges in problem.pops["merges"]]
+    stages = [2 + int(merges == "yes") for merges in problem.pops["merges"]]
     return TargetValues(
         values={
             "anal_mix_fine": SECONDS[fine],
             "anal_mix_coarse": SECONDS[coarse],
             "anal_mix_result": SECONDS[level],
-            "anal_placement_min": float(min(places)),
-            "anal_placement_max": float(max(places)),
+            "anal_placement_min": float(min(stages)),
+            "anal_placement_max": float(max(stages)),
         },
         notes={
             "anal_mix_fine": "level of one site",
@@ -132,8 +132,8 @@ def find_combination(study: Study) -> TargetValues:  # noqa: ARG001 - needs no r
 
 def _list_reached(problem: Analytics, query: str) -> list[tuple[str, float]]:
     """Return the levels of answers, with their parameters, that the policy reaches as bandwidth falls."""
-    place = problem.query_names.index(query)
-    parameter = problem.level_column("parameter")[place]
+    query_number = problem.query_names.index(query)
+    parameter = problem.level_column("parameter")[query_number]
     reached: list[int] = []
     mean = problem.capacity_mbps / problem.capacity_mbps.mean()
     full = find_loads(problem, np.zeros((len(mean), len(problem.site_names), len(problem.query_names)), int))
@@ -143,11 +143,11 @@ def _list_reached(problem: Analytics, query: str) -> list[tuple[str, float]]:
         capacity[:, len(problem.site_names) :] = 1e6
         decision = rules.adapt_locally(problem.with_capacity(capacity))
         assert decision.plan is not None
-        levels = find_answers(problem, read_levels(problem, decision.plan)).level[:, place]
+        levels = find_answers(problem, read_levels(problem, decision.plan)).level[:, query_number]
         usual = int(np.bincount(levels[levels >= 0]).argmax()) if (levels >= 0).any() else -1
-        if usual >= 0 and not problem.is_none[place, usual] and usual not in reached:
+        if usual >= 0 and not problem.is_none[query_number, usual] and usual not in reached:
             reached.append(usual)
-    return [(problem.level_names[place][level], float(parameter[level])) for level in reached]
+    return [(problem.level_names[query_number][level], float(parameter[level])) for level in reached]
 
 
 def measure_reaction(*, minutes: float = 20.0, sites: int = 10) -> Delays:
@@ -164,10 +164,10 @@ def measure_reaction(*, minutes: float = 20.0, sites: int = 10) -> Delays:
     truth = problem.with_capacity(capacity)
     decision = rules.adapt_locally(observe_bandwidth(truth, age_s=1.0))
     assert decision.plan is not None
-    chosen = read_levels(truth, decision.plan)
-    answers = find_answers(truth, chosen)
-    delays = replay_queues(truth, find_loads(truth, chosen))
-    wait: Floats = find_timely_value(truth, chosen, answers, delays)[1]
+    levels = read_levels(truth, decision.plan)
+    answers = find_answers(truth, levels)
+    delays = replay_queues(truth, find_loads(truth, levels))
+    wait: Floats = find_timely_value(truth, levels, answers, delays)[1]
     return Delays(float(np.nanpercentile(wait, 99)), float(np.nanmax(wait)))
 
 
@@ -182,11 +182,11 @@ def _coarsen() -> tuple[float, float]:
 
 
 def _grows_with_data() -> bool:
-    """Return whether what exact quantiles keep is proportional to the data, and a histogram's size is not."""
+    """Return whether exact quantiles grow in proportion to the data, and histograms do not."""
     rng = np.random.default_rng(4)
-    kept = [len(np.unique(rng.normal(size=size))) / size for size in (1_000, 2_000, 4_000, 8_000)]
+    fractions = [len(np.unique(rng.normal(size=size))) / size for size in (1_000, 2_000, 4_000, 8_000)]
     buckets = [len(np.histogram(rng.normal(size=size), bins=80)[0]) for size in (1_000, 8_000)]
-    return bool(np.allclose(kept, kept[0]) and buckets[0] == buckets[1])
+    return bool(np.allclose(fractions, fractions[0]) and buckets[0] == buckets[1])
 
 
 def _two_sites() -> Analytics:

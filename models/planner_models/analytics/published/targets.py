@@ -28,13 +28,13 @@ MOST_MINUTES: Final = 60
 def _read_numbers() -> dict[str, float]:
     """Return the published numbers by id."""
     text = (files("planner_data") / "published" / "analytics.csv").read_text(encoding="utf-8")
-    found = {}
+    numbers = {}
     for row in csv.DictReader(text.splitlines()):
         try:
-            found[row["id"]] = float(row["value"])
+            numbers[row["id"]] = float(row["value"])
         except ValueError:
             continue
-    return found
+    return numbers
 
 
 def yearly_fall(factor: float, years: float) -> float:
@@ -44,10 +44,10 @@ def yearly_fall(factor: float, years: float) -> float:
 
 def find_prices(study: Study) -> TargetValues:  # noqa: ARG001 - needs no run
     """Return the yearly falls of prices that follow from the figures that the paper cites."""
-    given = _read_numbers()
-    years = given["anal_price_to"] - given["anal_price_from"]
+    numbers = _read_numbers()
+    years = numbers["anal_price_to"] - numbers["anal_price_from"]
     kinds = ("bw", "cpu", "storage")
-    fall = {kind: yearly_fall(given[f"anal_{kind}_price"], years) for kind in kinds}
+    fall = {kind: yearly_fall(numbers[f"anal_{kind}_price"], years) for kind in kinds}
     values: dict[str, float | None] = {f"anal_{kind}_price_yearly": fall[kind] for kind in kinds}
     cited = [
         *(f"anal_{kind}_price" for kind in kinds),
@@ -64,25 +64,23 @@ def find_prices(study: Study) -> TargetValues:  # noqa: ARG001 - needs no run
 
 
 def find_top_100(study: Study) -> TargetValues:  # noqa: ARG001 - always in full
-    """Return how many entries sites must list for all of the 100 most popular domains, and a rise."""
+    """Return the entries that sites must list for all of the 100 most popular domains, and a rise."""
     sites, domains = 200, 100_000
-    defaults = {name: one.default for name, one in inspect.signature(cdn).parameters.items()}
-    wanted = int(defaults["wanted"])
+    defaults = {name: parameter.default for name, parameter in inspect.signature(cdn).parameters.items()}
+    count = int(defaults["wanted"])
     problem = cdn(sites=2, pops=1, domains=1_000, hours=0.1)
     counts = operators.draw_zipf_counts(
         np.random.default_rng(1), sites=sites, cells=domains, records=20_000, skew=0.99
     )
     listed = next(
-        size
-        for size in range(wanted, domains, 10)
-        if operators.merge_lists(counts, wanted, size).recall == 1.0
+        size for size in range(count, domains, 10) if operators.merge_lists(counts, count, size).recall == 1.0
     )
-    exact, lists = operators.find_top_k(counts, wanted), operators.merge_lists(counts, wanted, wanted)
-    rank, minutes = _follow_rise(wanted)
+    exact, lists = operators.find_top_k(counts, count), operators.merge_lists(counts, count, count)
+    rank, minutes = _follow_rise(count)
     every = float((counts > 0).sum()) * operators.ENTRY_BYTES
     return TargetValues(
         values={
-            "anal_topk_k": float(wanted),
+            "anal_topk_k": float(count),
             "anal_topk_period": float(problem.length_s[0]) / 60,
             "anal_topk_sent": float(listed),
             "anal_topk_top": rank,
@@ -90,7 +88,7 @@ def find_top_100(study: Study) -> TargetValues:  # noqa: ARG001 - always in full
         notes={
             "anal_topk_k": "default of preset cdn",
             "anal_topk_period": "default of preset cdn",
-            "anal_topk_sent": f"{sites} sites, {domains:,} domains: lists of {wanted} find "
+            "anal_topk_sent": f"{sites} sites, {domains:,} domains: lists of {count} find "
             f"{lists.recall:.0%} of them; three rounds find all with {exact.bytes_sent / every:.1%} of the "
             "bytes of all counts",
             "anal_topk_top": f"of a domain that rises by half each minute: it is no answer of the {minutes} "
@@ -99,13 +97,13 @@ def find_top_100(study: Study) -> TargetValues:  # noqa: ARG001 - always in full
     )
 
 
-def _follow_rise(wanted: int) -> tuple[float, int]:
+def _follow_rise(requested: int) -> tuple[float, int]:
     """Return the true rank at which a domain that rises first is in an answer, and the minutes before."""
     rng = np.random.default_rng(2)
     weight: Floats = np.arange(1, 2_001, dtype=float) ** -0.99
     for minute in range(MOST_MINUTES):
         counts = np.array([rng.multinomial(20_000, weight / weight.sum()) for _ in range(10)], dtype=float)
-        answer = operators.merge_lists(counts, wanted, wanted).cells
+        answer = operators.merge_lists(counts, requested, requested).cells
         if len(weight) - 1 in answer:
             total = counts.sum(axis=0)
             return float((total > total[-1]).sum() + 1), minute

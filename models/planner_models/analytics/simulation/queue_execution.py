@@ -42,9 +42,11 @@ def vary(
     if volume_variation > 0:
         factor = draw_variation(rng, problem.length_s, len(problem.site_names), volume_variation)
         interval, site, _ = problem.volume_places
-        own = factor[interval, site]
+        site_factor = factor[interval, site]
         volume = problem.volume
-        truth = truth.with_volume(records=volume["records"] * own, cells=volume["cells"] * own)
+        truth = truth.with_volume(
+            records=volume["records"] * site_factor, cells=volume["cells"] * site_factor
+        )
     return truth
 
 
@@ -91,34 +93,34 @@ class QueueExecution:
             self._levels = decision.levels
 
     def observe(self) -> Analytics:
-        """Return the last two intervals as measured; capacity is less by what must drain, in the last one.
+        """Return the last two intervals as measured, less the capacity to drain the backlog in the last one.
 
         In the first interval, it is the forecast.
         """
         if self._completed == 0:
             return take_intervals(self._forecast, np.zeros(1, dtype=np.int64))
-        places = np.arange(max(self._completed - 2, 0), self._completed)
-        measured = take_intervals(self.truth, places)
+        rows = np.arange(max(self._completed - 2, 0), self._completed)
+        measured = take_intervals(self.truth, rows)
         capacity = measured.capacity_bytes
         drained = np.minimum(self._waiting, MOST_DRAINED * capacity[-1])
         if not drained.any() and self._headroom == 1:
             return measured
-        left = capacity * self._headroom
-        left[-1] -= drained
-        rate = np.divide(left, capacity, out=np.zeros_like(left), where=capacity > 0)
+        remaining = capacity * self._headroom
+        remaining[-1] -= drained
+        rate = np.divide(remaining, capacity, out=np.zeros_like(remaining), where=capacity > 0)
         return measured.with_capacity(measured.capacity_mbps * rate, is_valid=True)
 
     def record(self) -> Mapping[str, pd.DataFrame]:
-        """Return what was sent and what waits, by interval."""
+        """Return the sent and the waiting bytes, by interval."""
         columns = ["interval", "start_s", "generated_gb", "sent_gb", "backlog_gb"]
         return {"queues": pd.DataFrame(self._rows, columns=columns)}
 
     def _send(self, k: int) -> None:
-        """Send what the queues of sites, then of points of presence, carry in interval k."""
+        """Send the data that the queues of sites, then of points of presence, carry in interval k."""
         sites = len(self.truth.site_names)
-        one = take_intervals(self.truth, np.array([k]))
-        loads = find_loads(one, self.chosen[k][None])
-        capacity = one.capacity_bytes[0]
+        window = take_intervals(self.truth, np.array([k]))
+        loads = find_loads(window, self.chosen[k][None])
+        capacity = window.capacity_bytes[0]
         waiting = self._waiting
         before = waiting[:sites] + loads.site[0]
         sent = np.minimum(before, capacity[:sites])

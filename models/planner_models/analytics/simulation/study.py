@@ -75,11 +75,11 @@ def simulate_sites(
     def observe(measured: Analytics) -> Analytics:
         nonlocal rounds
         rounds += 1
-        known = problem if is_once else measured
-        own = dict(information)
-        if "seed" in own:
-            own["seed"] = int(own["seed"]) + rounds  # each measurement has errors of its own
-        return design.observe(known, **own) if own else design.observe(known)
+        observed = problem if is_once else measured
+        parameters = dict(information)
+        if "seed" in parameters:
+            parameters["seed"] = int(parameters["seed"]) + rounds  # each measurement has errors of its own
+        return design.observe(observed, **parameters) if parameters else design.observe(observed)
 
     def decide(observed: Analytics, last: control_loop.Round[Applied] | None) -> Applied | None:
         previous = last.decision.decision if last is not None and last.decision is not None else None
