@@ -29,7 +29,7 @@ STALE_GUARANTEES: Final = frozenset({"forbidden", "pinned"})
 
 
 def admit_pinned(problem: LiveVideo, options: Options = Options()) -> Streams | Decision[Trees]:
-    """Return streams that carry what is pinned, on the cheapest trees for that alone.
+    """Return streams that carry the pinned objects, on the cheapest trees for these alone.
 
     returns  Streams; a decision without a plan, with the reason, where the pinned streams do not fit
     """

@@ -16,6 +16,6 @@ def order_by_first_request(problem: LiveVideo) -> Ints:
     channel = problem.channel_number
     first_s = np.full(len(channel), np.inf)
     np.minimum.at(first_s, problem.object, problem.arrival_s)
-    place = np.full(channel.max(initial=-1) + 1, np.inf)
-    np.minimum.at(place, channel, first_s)
-    return np.lexsort((first_s, place[channel]))
+    first_of_channel = np.full(channel.max(initial=-1) + 1, np.inf)
+    np.minimum.at(first_of_channel, channel, first_s)
+    return np.lexsort((first_s, first_of_channel[channel]))

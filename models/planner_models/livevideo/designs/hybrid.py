@@ -1,4 +1,4 @@
-"""Hybrid control: a controller decides on what it observes, clusters on new and refused requests."""
+"""Hybrid control: a controller decides on its observation, clusters on new and refused requests."""
 
 from __future__ import annotations
 

@@ -94,12 +94,12 @@ class TreeProgram:
         count = len(problem.links)
         keys = self.object * count + self.link
         order = np.argsort(keys)
-        wanted = item * count + link
-        place = np.minimum(np.searchsorted(keys[order], wanted), max(len(keys) - 1, 0))
-        if len(item) and (not len(keys) or (keys[order][place] != wanted).any()):
+        keys_sought = item * count + link
+        index = np.minimum(np.searchsorted(keys[order], keys_sought), max(len(keys) - 1, 0))
+        if len(item) and (not len(keys) or (keys[order][index] != keys_sought).any()):
             raise ValueError("a row of the plan has no variable")
         x = np.zeros(len(keys))
-        x[order[place]] = 1.0
+        x[order[index]] = 1.0
         received = find_received(problem, item * len(problem.clusters) + problem.head[link])
         request, taken, _ = problem.steps
         return np.append(x, (received[request] == taken)[self.step].astype(float))
@@ -118,14 +118,14 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     count, clusters = len(pairs), len(problem.clusters)
     bitrate = problem.bitrate_mbps[item]
     receives = item * clusters + problem.head[link]  # where each variable delivers its object
-    places, place = np.unique(receives, return_inverse=True)
-    place = place.ravel()
+    receivers, inverse = np.unique(receives, return_inverse=True)
+    inverse = inverse.ravel()
 
-    value = np.zeros(len(places))
+    value = np.zeros(len(receivers))
     steps = problem.steps
     accepted = steps.object * clusters + problem.group[steps.request]
-    where = np.minimum(np.searchsorted(places, accepted), max(len(places) - 1, 0))
-    can_reach = places[where] == accepted if len(places) else np.zeros(len(accepted), dtype=bool)
+    where = np.minimum(np.searchsorted(receivers, accepted), max(len(receivers) - 1, 0))
+    can_reach = receivers[where] == accepted if len(receivers) else np.zeros(len(accepted), dtype=bool)
     has_choice_of_step = np.bincount(steps.request, minlength=len(problem.requests))[steps.request] > 1
     single, step = (
         np.flatnonzero(can_reach & ~has_choice_of_step),
@@ -134,19 +134,19 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     np.add.at(value, where[single], steps.value[single])
 
     inner = np.flatnonzero(problem.level[problem.tail[link]] > 0)
-    sends = np.searchsorted(places, item[inner] * clusters + problem.tail[link[inner]])
+    sends = np.searchsorted(receivers, item[inner] * clusters + problem.tail[link[inner]])
     usable, on_link = np.unique(link, return_inverse=True)
     rates, objects = np.unique(problem.bitrate_mbps[np.unique(item)], return_counts=True)
     capacity_mbps = round_capacities(problem.capacity_mbps[usable], rates, objects)
-    has_choice = np.bincount(place, minlength=len(places)) > 1
+    has_choice = np.bincount(inverse, minlength=len(receivers)) > 1
 
     lower = np.zeros(count)
     for o, pinned in problem.pinned_links.tolist():
         lower[(item == o) & (link == pinned)] = 1.0
     must = problem.pinned_requests
     where_must = problem.object[must] * clusters + problem.group[must]
-    needed = np.isin(places, where_must)
-    absent = ~np.isin(where_must, places)
+    needed = np.isin(receivers, where_must)
+    absent = ~np.isin(where_must, receivers)
     pinned_absent = [
         (o, pinned)
         for o, pinned in problem.pinned_links.tolist()
@@ -176,14 +176,14 @@ def build_program(problem: LiveVideo) -> TreeProgram:
         count,
         lower=lower,
         upper=1.0,
-        cost=value[place] - problem.cost_weight * problem.cost[link] * bitrate,
+        cost=value[inverse] - problem.cost_weight * problem.cost[link] * bitrate,
         integer=True,
         labels=lambda: variable_labels(np.arange(count)),
     )
     takes = m.variables(
         "takes", len(step), upper=1.0, cost=steps.value[step], labels=lambda: step_labels(step)
     )
-    receives_at = serves.sum_by(place, len(places))
+    receives_at = serves.sum_by(inverse, len(receivers))
     m.constrain(
         "capacity",
         (serves * bitrate).sum_by(on_link, len(usable)),
@@ -193,8 +193,10 @@ def build_program(problem: LiveVideo) -> TreeProgram:
     m.constrain(
         "received", receives_at[sends] - serves[inner], lower=0.0, labels=lambda: variable_labels(inner)
     )
-    m.constrain("once", receives_at[has_choice], upper=1.0, labels=lambda: place_labels(places[has_choice]))
-    m.constrain("pinned", receives_at[needed], lower=1.0, labels=lambda: place_labels(places[needed]))
+    m.constrain(
+        "once", receives_at[has_choice], upper=1.0, labels=lambda: place_labels(receivers[has_choice])
+    )
+    m.constrain("pinned", receives_at[needed], lower=1.0, labels=lambda: place_labels(receivers[needed]))
     m.constrain("takes", receives_at[where[step]] - takes, lower=0.0, labels=lambda: step_labels(step))
     m.constrain(
         "one_bitrate",

@@ -99,10 +99,10 @@ class _Search:
         """Find prices, then bitrates and trees, until the gap is reached or nothing gains."""
         prices = StepPrices(self.problem, self.options)
         prices.run(self.deadline.share(PRICE_SHARE))
-        wanted = prices.choose()
+        targets = prices.choose()
         if self.previous is not None and self.previous.plan is not None:
             received = received_steps(self.problem, self.previous.plan)
-            wanted = np.where(received >= 0, received, wanted)
+            targets = np.where(received >= 0, received, targets)
         self.bound, self.prices = prices.bound, prices.labels()
         prices.close()
         start: Decision[Trees] | None = self.previous
@@ -110,33 +110,33 @@ class _Search:
             before, left_s = self.best_value, self.deadline.left_s
             if self._is_done() or left_s <= 0:
                 break
-            found = self._find_trees(wanted, start, ROUND_SHARE * left_s)
-            if found is None:
+            trees = self._find_trees(targets, start, ROUND_SHARE * left_s)
+            if trees is None:
                 break
-            self._keep(serve_more(self.problem, found, self.deadline))
+            self._keep(serve_more(self.problem, trees, self.deadline))
             assert self.best is not None
             start = PricedDecision(plan=self.best, proof=feasible(metric=OBJECTIVE), prices=self.prices)
             received = received_steps(self.problem, self.best)
-            wanted = np.where(received >= 0, received, self._lower(wanted))
+            targets = np.where(received >= 0, received, self._lower(targets))
             if self.best_value - before <= MIN_GAIN * (self.bound - self.best_value):
                 break
         return self._decision()
 
-    def _find_trees(self, wanted: Ints, start: Decision[Trees] | None, limit_s: float) -> Trees | None:
+    def _find_trees(self, targets: Ints, start: Decision[Trees] | None, limit_s: float) -> Trees | None:
         """Return trees for requests at the wanted objects, (Q,)."""
-        fixed = _at_steps(self.problem, wanted)
+        fixed = _at_steps(self.problem, targets)
         options = replace(self.options, time_limit_s=limit_s, gap=0.5 * self.gap)
         plan = decomposition.distribute(fixed, options=options, previous=start).plan
         return None if plan is None else trim_branches(self.problem, plan)
 
-    def _lower(self, wanted: Ints) -> Ints:
+    def _lower(self, targets: Ints) -> Ints:
         """Return the next lower step of each request, (Q,); the lowest one where there is none."""
         steps = self.problem.steps
         is_next = np.zeros(len(steps.request), dtype=bool)
         is_next[1:] = (steps.request[1:] == steps.request[:-1]) & (
-            steps.object[:-1] == wanted[steps.request[1:]]
+            steps.object[:-1] == targets[steps.request[1:]]
         )
-        lower = wanted.copy()
+        lower = targets.copy()
         lower[steps.request[is_next]] = steps.object[is_next]
         return lower
 
@@ -155,8 +155,8 @@ class _Search:
     def _decision(self) -> Decision[Trees]:
         if self.best is None:  # pinned streams that do not fit, or no time
             return integer_program.solve(self.problem, options=self.options)
-        found = received_steps(self.problem, self.best)
-        has_pins = bool((found[self.problem.pinned_requests] >= 0).all()) and self._crosses_pins()
+        steps = received_steps(self.problem, self.best)
+        has_pins = bool((steps[self.problem.pinned_requests] >= 0).all()) and self._crosses_pins()
         return PricedDecision(
             plan=self.best,
             proof=judged(
@@ -192,11 +192,11 @@ class StepPrices:
         self.problem = problem
         self.steps = steps = problem.steps
         count = len(problem.clusters)
-        keys, place = np.unique(steps.object * count + problem.group[steps.request], return_inverse=True)
+        keys, inverse = np.unique(steps.object * count + problem.group[steps.request], return_inverse=True)
         self.layered = layered_problem.build_layers(_expand(problem, keys // count, keys % count))
         position = np.empty(len(keys), dtype=np.int64)
         position[self.layered.request] = np.arange(len(keys))
-        self.place = position[place.ravel()]  # request of the layered problem of each step
+        self.place = position[inverse.ravel()]  # request of the layered problem of each step
         self.rows = CapacityRows(self.layered)
         self.pricer = Pricer(self.layered, options.threads or 1)
         self.largest = np.zeros(len(problem.requests))
@@ -250,12 +250,12 @@ class StepPrices:
         share = np.where(self._is_allowed(), share, -1.0)
         order = np.lexsort((-share, steps.request))
         _, first = np.unique(steps.request[order], return_index=True)
-        chosen = steps.object[order][first].copy()
+        steps_chosen = steps.object[order][first].copy()
         is_rare = share[order][first] < SERVED_SHARE
         allowed = np.flatnonzero(self._is_allowed())
         lowest = self.problem.object.copy()
         lowest[steps.request[allowed]] = steps.object[allowed]  # the last one counts
-        return np.where(is_rare, lowest, chosen)
+        return np.where(is_rare, lowest, steps_chosen)
 
     def _is_allowed(self) -> Bools:
         problem, steps = self.problem, self.steps
@@ -275,8 +275,8 @@ class StepPrices:
 
     def _set_values(self) -> Floats:
         """Set the values of the layered problem at the prices of requests; return the changes."""
-        left = np.maximum(0.0, self.steps.value - self.price[self.steps.request])
-        value = np.bincount(self.place, left, minlength=len(self.layered.request)).astype(float)
+        surplus = np.maximum(0.0, self.steps.value - self.price[self.steps.request])
+        value = np.bincount(self.place, surplus, minlength=len(self.layered.request)).astype(float)
         objects = self.layered.objects
         change = value - objects.value
         objects.value[:] = value
@@ -329,8 +329,8 @@ class StepPrices:
         self._set_values()
         deadline = deadline.beyond(MIN_BOUND_S)
         link_price = self.rows.link_prices(price)
-        found = self.pricer.price_all(link_price, trees.dual.copy(), TIGHT, trees.paths, deadline)
-        total = float(found.bound.sum() + price @ self.rows.limit + self.price.sum())
+        priced = self.pricer.price_all(link_price, trees.dual.copy(), TIGHT, trees.paths, deadline)
+        total = float(priced.bound.sum() + price @ self.rows.limit + self.price.sum())
         total += decomposition.BOUND_ROUNDING * total
         if total < self.bound:
             self.bound, self.bound_price = total, price.copy()
@@ -344,12 +344,12 @@ def _expand(problem: LiveVideo, item: Ints, group: Ints) -> LiveVideo:
     return replace(problem, requests=requests, pinned=empty_table(PINNED))
 
 
-def _at_steps(problem: LiveVideo, wanted: Ints) -> LiveVideo:
+def _at_steps(problem: LiveVideo, targets: Ints) -> LiveVideo:
     """Return the problem in which each request is for the wanted object, (Q,), alone; -1: as now."""
-    item = np.where(wanted >= 0, wanted, problem.object)
+    item = np.where(targets >= 0, targets, problem.object)
     count = len(problem.clusters)
-    keys, place = np.unique(item * count + problem.group, return_inverse=True)
-    clients = np.bincount(place.ravel(), problem.clients, minlength=len(keys)).astype(float)
+    keys, inverse = np.unique(item * count + problem.group, return_inverse=True)
+    clients = np.bincount(inverse.ravel(), problem.clients, minlength=len(keys)).astype(float)
     return problem.with_requests(_request_table(problem, keys // count, keys % count, clients))
 
 

@@ -56,20 +56,20 @@ def with_lower_bitrates(decide: Callable[..., Decision[Trees]]) -> Any:
         if options.time_limit_s is not None:
             options = replace(options, time_limit_s=options.time_limit_s / rounds)
         first = decision = decide(problem, options=options, **parameters)
-        wanted, arrival_s = problem.object.copy(), problem.arrival_s.copy()
+        targets, arrival_s = problem.object.copy(), problem.arrival_s.copy()
         for _ in range(rounds - 1):
             if decision.plan is None:
                 break
-            again = ~_is_reached(problem, decision.plan, wanted) & (lower[wanted] >= 0)
+            again = ~_is_reached(problem, decision.plan, targets) & (lower[targets] >= 0)
             if not again.any():
                 break
-            wanted[again] = lower[wanted[again]]
+            targets[again] = lower[targets[again]]
             arrival_s[again] += WINDOW_S  # a window later, when DNS answers have expired
-            requests = _merge_requests(problem, wanted, arrival_s)
-            found = decide(problem.with_requests(requests), options=options, **parameters)
-            if found.plan is None:
+            requests = _merge_requests(problem, targets, arrival_s)
+            attempt = decide(problem.with_requests(requests), options=options, **parameters)
+            if attempt.plan is None:
                 break
-            decision = found
+            decision = attempt
         return first if decision is first else _conclude(problem, first, decision)
 
     signature = inspect.signature(decide)
@@ -93,17 +93,17 @@ def _count_rounds(lower: Ints) -> int:
     return rounds
 
 
-def _is_reached(problem: LiveVideo, plan: Trees, wanted: Ints) -> Bools:
+def _is_reached(problem: LiveVideo, plan: Trees, targets: Ints) -> Bools:
     """Return whether the wanted object (Q,) of each request reaches its group, (Q,)."""
     count = len(problem.clusters)
     item, link = plan_rows(problem, plan)
-    return np.isin(wanted * count + problem.group, item * count + problem.head[link])
+    return np.isin(targets * count + problem.group, item * count + problem.head[link])
 
 
-def _merge_requests(problem: LiveVideo, wanted: Ints, arrival_s: Floats) -> pd.DataFrame:
+def _merge_requests(problem: LiveVideo, targets: Ints, arrival_s: Floats) -> pd.DataFrame:
     """Return the requests for wanted objects (Q,) at arrival times (Q,), one row a group and object."""
     frame = pd.DataFrame(
-        {"group": problem.group, "object": wanted, "clients": problem.clients, "arrival_s": arrival_s}
+        {"group": problem.group, "object": targets, "clients": problem.clients, "arrival_s": arrival_s}
     )
     merged = frame.groupby(["group", "object"], sort=False, as_index=False).agg(
         clients=("clients", "sum"), arrival_s=("arrival_s", "min")
@@ -125,11 +125,11 @@ def _conclude(problem: LiveVideo, first: Decision[Trees], last: Decision[Trees])
     assert last.plan is not None
     plan = build_plan(problem, *plan_rows(problem, last.plan))
     if last.plan.waits is not None:
-        known = problem.requests[["group", "channel", "bitrate_kbps"]]
+        requests = problem.requests[["group", "channel", "bitrate_kbps"]]
         if plan.unserved is not None:
-            both = known.merge(plan.unserved[list(known)], how="left", indicator=True)
-            known = known[(both["_merge"] == "left_only").to_numpy()]
-        plan = replace(plan, waits=last.plan.waits.merge(known))
+            both = requests.merge(plan.unserved[list(requests)], how="left", indicator=True)
+            requests = requests[(both["_merge"] == "left_only").to_numpy()]
+        plan = replace(plan, waits=last.plan.waits.merge(requests))
     proof = replace(
         first.proof,
         status=Status.FEASIBLE,

@@ -33,18 +33,18 @@ def distribute(problem: LiveVideo, *, options: Options = Options()) -> Decision[
     """
     is_layered = len(problem.tiers) <= layered_problem.MAX_TIERS
     if options.time_limit_s is None or options.backend != "highs" or not is_layered:
-        found = integer_program.solve(problem, options=options)
-        if found.proof.status in (Status.OPTIMAL, Status.INFEASIBLE) or options.time_limit_s is None:
-            return found
-        return _take_better(found, overlay_multicast.distribute(problem, options=options))
+        solution = integer_program.solve(problem, options=options)
+        if solution.proof.status in (Status.OPTIMAL, Status.INFEASIBLE) or options.time_limit_s is None:
+            return solution
+        return _take_better(solution, overlay_multicast.distribute(problem, options=options))
     has_pins = len(problem.pinned_requests) + len(problem.pinned_links) > 0
     share = SEARCH_SHARE if has_pins else 1.0
     gap = GAP if options.gap is None else options.gap
     deadline = Deadline.of(options)
-    found = vdn.distribute(problem, options=replace(options, gap=gap).share_time(share))
-    if not has_pins or found.proof.status is Status.OPTIMAL or deadline.is_over:
-        return found
-    return _take_better(integer_program.solve(problem, options=deadline.options(options)), found)
+    solution = vdn.distribute(problem, options=replace(options, gap=gap).share_time(share))
+    if not has_pins or solution.proof.status is Status.OPTIMAL or deadline.is_over:
+        return solution
+    return _take_better(integer_program.solve(problem, options=deadline.options(options)), solution)
 
 
 def _take_better(exact: Decision[Trees], other: Decision[Trees]) -> Decision[Trees]:

@@ -97,11 +97,11 @@ def _order_objects(problem: LiveVideo, order: str, seed: int) -> Ints:
     if order == "arrival":
         return order_by_first_request(problem)
     channel, count = problem.channel_number, problem.channel_number.max(initial=-1) + 1
-    place = np.full(count, len(channel))
-    np.minimum.at(place, channel, np.arange(len(channel)))
+    rank = np.full(count, len(channel))
+    np.minimum.at(rank, channel, np.arange(len(channel)))
     if order == "random":
-        place = np.random.default_rng(seed).permutation(count)
-    return np.lexsort((-problem.bitrate_mbps, place[channel]))
+        rank = np.random.default_rng(seed).permutation(count)
+    return np.lexsort((-problem.bitrate_mbps, rank[channel]))
 
 
 def _admit_branches(streams: Streams, item: int, links: list[int], groups: list[int]) -> None:

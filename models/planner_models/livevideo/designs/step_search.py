@@ -53,10 +53,10 @@ class _StepSearch:
         self.streams = Streams(problem)
         self.streams.add_plan(plan)
         item, link = plan_rows(problem, plan)
-        found = find_received(problem, item * len(problem.clusters) + problem.head[link])
-        self.received: list[int] = found.tolist()
-        value = problem.service_weight * problem.priority[found] * problem.clients
-        self.received_value = np.where(found >= 0, value, 0.0)
+        received = find_received(problem, item * len(problem.clusters) + problem.head[link])
+        self.received: list[int] = received.tolist()
+        value = problem.service_weight * problem.priority[received] * problem.clients
+        self.received_value = np.where(received >= 0, value, 0.0)
         self.group: list[int] = problem.group.tolist()
         self.link_cost: list[float] = (problem.cost_weight * problem.cost).tolist()
         self.needed: Counter[tuple[int, int]] = Counter()
@@ -79,10 +79,10 @@ class _StepSearch:
         if self.streams.has(item, group):
             path: list[int] = []
         else:
-            found = self._cheapest_path(item, group, gain)
-            if found is None:
+            path_found = self._cheapest_path(item, group, gain)
+            if path_found is None:
                 return
-            path = found
+            path = path_found
         self.streams.add_path(item, path)
         for link in path:
             self.needed[item, self.streams.tail[link]] += 1
@@ -92,22 +92,22 @@ class _StepSearch:
         if before >= 0:
             self._release(before, group)
 
-    def _cheapest_path(self, item: int, cluster: int, most: float) -> list[int] | None:
-        """Return the cheapest links with capacity that bring an object to a cluster, for less than `most`."""
+    def _cheapest_path(self, item: int, cluster: int, limit: float) -> list[int] | None:
+        """Return the cheapest links with capacity that bring an object to a cluster, below `limit`."""
         streams, rate = self.streams, self.streams.bitrate[item]
         best: list[int] | None = None
         for link in streams.into[cluster]:
             spent = self.link_cost[link] * rate
-            if spent >= most or not streams.can_carry(item, link):
+            if spent >= limit or not streams.can_carry(item, link):
                 continue
             tail = streams.tail[link]
             above: list[int] = []
             if not streams.has(item, tail):
-                found = self._cheapest_path(item, tail, most - spent)  # none into a source
-                if found is None:
+                above_path = self._cheapest_path(item, tail, limit - spent)  # none into a source
+                if above_path is None:
                     continue
-                above = found
-            most = spent + sum(self.link_cost[used] for used in above) * rate
+                above = above_path
+            limit = spent + sum(self.link_cost[used] for used in above) * rate
             best = [*above, link]
         return best
 
@@ -125,5 +125,5 @@ class _StepSearch:
 def received_steps(problem: LiveVideo, plan: Trees) -> Ints:
     """Return the object that each request is served with, (Q,), -1 for none."""
     item, link = plan_rows(problem, plan)
-    known = (item >= 0) & (link >= 0)
-    return find_received(problem, item[known] * len(problem.clusters) + problem.head[link[known]])
+    is_path = (item >= 0) & (link >= 0)
+    return find_received(problem, item[is_path] * len(problem.clusters) + problem.head[link[is_path]])

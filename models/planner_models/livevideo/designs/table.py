@@ -1,4 +1,4 @@
-"""Designs of system `livevideo`: what each control plane observes, its algorithm and its mechanism."""
+"""Designs of system `livevideo`: each control plane's observation, algorithm and mechanism."""
 
 from __future__ import annotations
 

@@ -45,13 +45,13 @@ def distribute(
         return ladders.distribute(problem, most_moved=most_moved, options=options, previous=previous)
     gap = decomposition.GAP if options.gap is None else options.gap
     deadline = Deadline.of(options, default_s=decomposition.TIME_LIMIT_S)
-    found = integer_program.solve(
+    solution = integer_program.solve(
         problem, options=replace(options, gap=gap, time_limit_s=PROGRAM_SHARE * deadline.limit_s)
     )
     left_s = max(deadline.left_s, PROGRAM_SHARE * deadline.limit_s)
-    if found.proof.status is Status.OPTIMAL:
+    if solution.proof.status is Status.OPTIMAL:
         prices = integer_program.find_dual_prices(problem, Options(time_limit_s=left_s))
-        return PricedDecision(plan=found.plan, proof=found.proof, prices=prices)
+        return PricedDecision(plan=solution.plan, proof=solution.proof, prices=prices)
     return ladders.distribute(problem, options=replace(options, time_limit_s=left_s))
 
 

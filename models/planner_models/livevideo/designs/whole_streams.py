@@ -43,20 +43,20 @@ def round_capacities(capacity_mbps: Floats, rate_mbps: Floats, count: Ints) -> F
     if largest > MAX_SUMS:
         return rounded
     sums = find_sums(units.astype(np.int64) // divisor, count, int(largest * (1 + TOLERANCE)))
-    place = np.searchsorted(sums, np.floor(capacity_mbps[is_finite] / unit_mbps * (1 + TOLERANCE)), "right")
-    rounded[is_finite] = np.minimum(capacity_mbps[is_finite], sums[place - 1] * unit_mbps)
+    index = np.searchsorted(sums, np.floor(capacity_mbps[is_finite] / unit_mbps * (1 + TOLERANCE)), "right")
+    rounded[is_finite] = np.minimum(capacity_mbps[is_finite], sums[index - 1] * unit_mbps)
     return rounded
 
 
-def find_sums(rate: Ints, count: Ints, most: int) -> Ints:
-    """Return all sums up to `most` of each rate (K,) at most `count` (K,) times, ascending from 0."""
-    reached, mask = 1, (1 << (most + 1)) - 1  # bit s is set where s is a sum
+def find_sums(rate: Ints, count: Ints, limit: int) -> Ints:
+    """Return all sums up to `limit` of each rate (K,) at most `count` (K,) times, ascending from 0."""
+    reached, mask = 1, (1 << (limit + 1)) - 1  # bit s is set where s is a sum
     for each, times in zip(rate.tolist(), count.tolist(), strict=True):
-        left, part = min(times, most // each), 1
-        while left:  # by powers of two, so that each number up to `times` is a sum of parts
-            part = min(part, left)
-            reached |= (reached << (part * each)) & mask
-            left -= part
-            part *= 2
-    bits = np.frombuffer(reached.to_bytes(most // 8 + 1, "little"), dtype=np.uint8)
-    return np.flatnonzero(np.unpackbits(bits, bitorder="little")[: most + 1])
+        remaining, power = min(times, limit // each), 1
+        while remaining:  # by powers of two, so that each number up to `times` is a sum of parts
+            power = min(power, remaining)
+            reached |= (reached << (power * each)) & mask
+            remaining -= power
+            power *= 2
+    bits = np.frombuffer(reached.to_bytes(limit // 8 + 1, "little"), dtype=np.uint8)
+    return np.flatnonzero(np.unpackbits(bits, bitorder="little")[: limit + 1])

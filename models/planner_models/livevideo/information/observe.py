@@ -168,7 +168,7 @@ def measured_capacity_mbps(problem: LiveVideo, noise: float, seed: int) -> Float
 
 def _problem_fields(problem: LiveVideo) -> dict[str, Any]:
     """Return the arguments from which `LiveVideo` builds the same problem."""
-    return {part.name: getattr(problem, part.name) for part in fields(VideoTables)}
+    return {field_.name: getattr(problem, field_.name) for field_ in fields(VideoTables)}
 
 
 def _assign_regions(problem: LiveVideo, side_km: float) -> dict[str, str]:

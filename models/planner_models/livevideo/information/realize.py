@@ -1,4 +1,4 @@
-"""Realization of plans that were made on observed problems: clusters admit what true links can carry.
+"""Realization of plans that were made on observed problems: clusters admit the load of true links.
 
 Clusters refuse streams for which a link has no residual capacity, and forward nothing without a request.
 """
@@ -19,7 +19,7 @@ from planner_models.livevideo.problem.problem import LiveVideo
 
 
 def realize(truth: LiveVideo, observed: LiveVideo, plan: Trees) -> Trees:
-    """Return the plan as it plays out: links refuse what does not fit, in the order of the requests.
+    """Return the plan as it plays out: links refuse excess streams, in the order of the requests.
 
     Clients that were observed by region go to their nearest edge that has the object. Requests that are
     served have waited for the age of the controller's information. Decisions of clusters always fit.

@@ -127,10 +127,10 @@ def _count_decisions(problem: LiveVideo, plan: Trees, controller: Ints | None = 
 
     controller  (O,) controller of each object; default: one for all
     """
-    found = compute_delivery(problem, plan)
-    head = problem.head[found.link]
+    delivery = compute_delivery(problem, plan)
+    head = problem.head[delivery.link]
     inner = problem.level[head] < problem.group_level
-    sender = np.zeros(len(head), dtype=np.int64) if controller is None else controller[found.object]
+    sender = np.zeros(len(head), dtype=np.int64) if controller is None else controller[delivery.object]
     to_clusters = len(np.unique(sender[inner] * len(problem.clusters) + head[inner]))
     to_dns = len(np.unique(sender[~inner]))
     hops, clients = int(inner.sum()), int((~inner).sum())

@@ -47,9 +47,9 @@ def check(problem: LiveVideo, plan: Trees) -> Violations:
             object that a cluster receives twice, or sends without receiving or holding it; and where
             `waits` or `unserved` contradict the trees
     """
-    found = compute_delivery(problem, plan)
-    require_true_lists(problem, plan, found.served)
-    load, capacity = found.load_mbps, problem.capacity_mbps
+    delivery = compute_delivery(problem, plan)
+    require_true_lists(problem, plan, delivery.served)
+    load, capacity = delivery.load_mbps, problem.capacity_mbps
     over = np.flatnonzero(is_overloaded(problem, load))
     violations = Violations.of(
         "capacity",
@@ -60,19 +60,19 @@ def check(problem: LiveVideo, plan: Trees) -> Violations:
     )
     mask = problem.forbidden_pairs
     if mask is not None:
-        rows = np.flatnonzero(mask[found.object, found.link])
+        rows = np.flatnonzero(mask[delivery.object, delivery.link])
         violations += Violations.of(
             "forbidden",
             where=[
-                f"{problem.object_labels[found.object[row]]} on {problem.link_labels[found.link[row]]}"
+                f"{problem.object_labels[delivery.object[row]]} on {problem.link_labels[delivery.link[row]]}"
                 for row in rows
             ],
             amount=np.ones(len(rows)),
             allowed=np.zeros(len(rows)),
             unit="",
         )
-    missing = problem.pinned_requests[~found.served[problem.pinned_requests]]
-    carried = set(zip(found.object.tolist(), found.link.tolist(), strict=True))
+    missing = problem.pinned_requests[~delivery.served[problem.pinned_requests]]
+    carried = set(zip(delivery.object.tolist(), delivery.link.tolist(), strict=True))
     absent = [(o, link) for o, link in problem.pinned_links.tolist() if (o, link) not in carried]
     where = [
         f"{problem.object_labels[problem.object[q]]} to {problem.requests['group'].iloc[q]}" for q in missing
@@ -83,7 +83,7 @@ def check(problem: LiveVideo, plan: Trees) -> Violations:
 
 
 def is_overloaded(problem: LiveVideo, load_mbps: Floats) -> Bools:
-    """Return which links have more load than capacity, (L,)."""
+    """Return the links with more load than capacity, a mask (L,)."""
     return exceeds(load_mbps, problem.capacity_mbps, relative=EXACT)
 
 
@@ -196,13 +196,13 @@ def _request_label(problem: LiveVideo, request: int) -> str:
     return f"{problem.object_labels[problem.object[request]]} to {problem.requests['group'].iloc[request]}"
 
 
-def received_mbps(problem: LiveVideo, found: Delivery) -> Floats:
+def received_mbps(problem: LiveVideo, delivery: Delivery) -> Floats:
     """Return the bitrate that the clients of each request receive without overload, (Q,); 0 for none.
 
     It is the requested one, else the highest lower one of their channel that reaches their group.
     """
     count = len(problem.clusters)
-    item, group = np.divmod(found.arrivals, count)
+    item, group = np.divmod(delivery.arrivals, count)
     is_group = problem.level[group] == problem.group_level
     item, group = item[is_group], group[is_group]
     bitrates, rank = np.unique(problem.bitrate_mbps, return_inverse=True)
@@ -212,15 +212,15 @@ def received_mbps(problem: LiveVideo, found: Delivery) -> Floats:
         return np.asarray((groups * (channel.max(initial=0) + 1) + channel[items]) * rungs + rank[items])
 
     arrived = np.sort(keys(item, group))
-    wanted = keys(problem.object, problem.group)
-    place = np.searchsorted(arrived, wanted, side="right") - 1
-    last = arrived[np.maximum(place, 0)] if len(arrived) else np.full(len(wanted), -1)
-    is_reached = (place >= 0) & (last // rungs == wanted // rungs)
+    keys_sought = keys(problem.object, problem.group)
+    index = np.searchsorted(arrived, keys_sought, side="right") - 1
+    last = arrived[np.maximum(index, 0)] if len(arrived) else np.full(len(keys_sought), -1)
+    is_reached = (index >= 0) & (last // rungs == keys_sought // rungs)
     return np.where(is_reached, bitrates[np.where(is_reached, last % rungs, 0)], 0.0)
 
 
 def _arrivals_without_overload(problem: LiveVideo, item: Ints, link: Ints, over: Bools) -> Ints:
-    """Return keys, object times number of clusters plus cluster, of what arrives without overload.
+    """Return keys, object times number of clusters plus cluster, of the arrivals without overload.
 
     item, link  (n,) object and link of each row of a plan
     over        (L,) whether each link has more load than capacity

@@ -32,13 +32,13 @@ def draw(problem: LiveVideo, plan: Trees) -> Sequence[Drawing]:
 
     Clients lose where no tree reaches them, or where a link before them is overloaded.
     """
-    found = compute_delivery(problem, plan)
-    load, full = found.load_mbps, problem.capacity_mbps
+    delivery = compute_delivery(problem, plan)
+    load, full = delivery.load_mbps, problem.capacity_mbps
     # a link that is full but for rounding is not overloaded
     load = np.where(is_overloaded(problem, load), load, np.minimum(load, full))
     percent = 100 * problem.utilization(load)
     level = problem.level[problem.tail]
-    lost = np.where(found.intact >= 0, 0.0, problem.clients)
+    lost = np.where(delivery.intact >= 0, 0.0, problem.clients)
     return (
         draw_network(problem, "Video from sources to clients", load_mbps=load, lost_clients=lost),
         *_draw_map(problem, percent),

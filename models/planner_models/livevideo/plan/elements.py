@@ -1,4 +1,4 @@
-"""Links and clusters of distribution trees: what can be done to one, and what a plan does with it."""
+"""Links and clusters of distribution trees: their actions, and their use by a plan."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def find_dual_prices(problem: LiveVideo, decided: Decided) -> Floats | None:
     return np.array([prices.get((label, 0.0), 0.0) for label in problem.link_labels])
 
 
-def _list_users(problem: LiveVideo, found: Delivery, links: Bools) -> Section:
+def _list_users(problem: LiveVideo, delivery: Delivery, links: Bools) -> Section:
     """Return the channels with the largest load on some links, and all others in one row."""
-    here = links[found.link]
+    here = links[delivery.link]
     rows = pd.DataFrame(
         {
-            "channel": problem.objects["channel"].to_numpy()[found.object[here]],
-            "load_mbps": problem.bitrate_mbps[found.object[here]],
+            "channel": problem.objects["channel"].to_numpy()[delivery.object[here]],
+            "load_mbps": problem.bitrate_mbps[delivery.object[here]],
         }
     )
     by_channel = rows.groupby("channel", sort=False)["load_mbps"].sum()
@@ -55,11 +55,11 @@ def _list_users(problem: LiveVideo, found: Delivery, links: Bools) -> Section:
 
 
 def _describe_links(
-    problem: LiveVideo, decided: Decided, links: Bools, *, whole: str
+    problem: LiveVideo, decided: Decided, links: Bools, *, label: str
 ) -> tuple[Delivery, list[Fact], Section]:
-    """Return the delivery, facts and users of some links, (L,); `whole` names their capacity."""
-    found = compute_delivery(problem, decided.decision.plan)  # type: ignore[arg-type]
-    load, capacity = found.load_mbps[links], problem.capacity_mbps[links]
+    """Return the delivery, facts and users of some links, (L,); `label` names their capacity."""
+    delivery = compute_delivery(problem, decided.decision.plan)  # type: ignore[arg-type]
+    load, capacity = delivery.load_mbps[links], problem.capacity_mbps[links]
     spent = float(problem.cost[links] @ load)
     price = find_dual_prices(problem, decided)
     facts = [
@@ -69,7 +69,7 @@ def _describe_links(
             unit="%",
         ),
         Fact(label="Load", value=float(load.sum()), unit="Mbit/s"),
-        Fact(label=whole, value=float(capacity.sum()), unit="Mbit/s"),
+        Fact(label=label, value=float(capacity.sum()), unit="Mbit/s"),
         Fact(
             label="Price of capacity (service minus cost)",
             value=None if price is None else float(price[links].sum()),
@@ -77,7 +77,7 @@ def _describe_links(
         ),
         Fact(label="Cost of its traffic", value=spent),
     ]
-    return found, facts, _list_users(problem, found, links)
+    return delivery, facts, _list_users(problem, delivery, links)
 
 
 # --- links --------------------------------------------------------------------------------
@@ -97,13 +97,13 @@ def describe_link(
     """Return load, capacity and price of a link, and the channels with the largest part of its load."""
     link = problem.link_labels.index(LINKS.require(problem, name))
     is_here = np.arange(len(problem.links)) == link
-    _, facts, users = _describe_links(problem, decided, is_here, whole="Capacity")
+    _, facts, users = _describe_links(problem, decided, is_here, label="Capacity")
     facts.append(Fact(label="Cost", value=float(problem.cost[link]), unit="per Mbit/s"))
     return ElementReport(facts=tuple(facts), sections=(users,))
 
 
 def say_upgrade(problem: LiveVideo, action: Action, name: str) -> str:
-    """Return what an upgrade adds to a link or to the links out of a cluster, in words."""
+    """Return the capacity that an upgrade adds to a link or to the links out of a cluster, as text."""
     is_here = np.array([label == name for label in problem.link_labels])
     if not is_here.any():
         is_here = (problem.links["tail"] == name).to_numpy()
@@ -125,7 +125,9 @@ def _rank(
         return {}
     order = np.lexsort((-full, -by_name))
     return {
-        names[one]: missing for one in order.tolist() if names[one] and (by_name[one] > 0 or full[one] > 0)
+        names[index]: missing
+        for index in order.tolist()
+        if names[index] and (by_name[index] > 0 or full[index] > 0)
     }
 
 
@@ -135,7 +137,7 @@ def rank_links(
     action: Action,
     options: Options,  # noqa: ARG001 - the signature of `ranking`
 ) -> Mapping[str, float | None]:
-    """Return the links whose upgrade may serve more, by dual prices and then by utilization.
+    """Return the links with an upgrade that may serve more, by dual prices and then by utilization.
 
     A dual price is the gain of the first units, not of all; no gain exceeds the service that is missing.
     """
@@ -163,19 +165,19 @@ def describe_cluster(
     name: str,
     options: Options,  # noqa: ARG001 - the signature of `describe`
 ) -> ElementReport:
-    """Return what a cluster sends and receives, and the channels with the largest part of what it sends."""
+    """Return the traffic that a cluster sends and receives, and the channels with its largest share."""
     name = CLUSTERS.require(problem, name)
     sends = (problem.links["tail"] == name).to_numpy()
     receives = (problem.links["head"] == name).to_numpy()
-    found, facts, users = _describe_links(problem, decided, sends, whole="Capacity of links from here")
-    load = float(found.load_mbps[receives].sum())
+    delivery, facts, users = _describe_links(problem, decided, sends, label="Capacity of links from here")
+    load = float(delivery.load_mbps[receives].sum())
     facts.insert(3, Fact(label="Load of links to here", value=load, unit="Mbit/s"))
-    here = sends[found.link]
+    here = sends[delivery.link]
     count = len(problem.clusters)
-    arrives = found.object[here] * count + problem.head[found.link[here]]
-    is_direct = np.isin(found.intact * count + problem.group, arrives)
+    arrives = delivery.object[here] * count + problem.head[delivery.link[here]]
+    is_direct = np.isin(delivery.intact * count + problem.group, arrives)
     if problem.level[problem.cluster_index.get_loc(name)] == problem.group_level - 1:
-        clients = problem.clients[is_direct & (found.intact >= 0)].sum()
+        clients = problem.clients[is_direct & (delivery.intact >= 0)].sum()
         facts.insert(4, Fact(label="Clients served from here", value=float(clients)))
     return ElementReport(facts=tuple(facts), sections=(users,))
 
@@ -186,7 +188,7 @@ def rank_clusters(
     action: Action,
     options: Options,  # noqa: ARG001 - the signature of `ranking`
 ) -> Mapping[str, float | None]:
-    """Return the clusters whose upgrade may serve more, by the dual prices of links from there."""
+    """Return the clusters with an upgrade that may serve more, by the dual prices of links from there."""
     load = compute_delivery(problem, decided.decision.plan).load_mbps  # type: ignore[arg-type]
     price = find_dual_prices(problem, decided)
     added = problem.capacity_mbps * ((action.value or 1.0) - 1)
@@ -195,8 +197,8 @@ def rank_clusters(
     value = np.bincount(problem.tail, weights=gain, minlength=count).astype(float)
     full = np.zeros(count)
     np.maximum.at(full, problem.tail, problem.utilization(load))
-    known = set(list_clusters(problem))
-    names = [name if name in known else "" for name in problem.clusters["cluster"].astype(str)]
+    names_listed = set(list_clusters(problem))
+    names = [name if name in names_listed else "" for name in problem.clusters["cluster"].astype(str)]
     return _rank(decided, names, value, full)
 
 

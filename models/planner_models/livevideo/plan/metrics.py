@@ -75,19 +75,19 @@ LIMITS: Final = {
 
 def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str, float | None]:
     """Return all metrics of a plan on the true problem. A request behind an overload counts as not served."""
-    found = compute_delivery(problem, plan)
-    intact = found.intact >= 0
-    clients, item = problem.clients, found.intact[intact]
+    delivery = compute_delivery(problem, plan)
+    intact = delivery.intact >= 0
+    clients, item = problem.clients, delivery.intact[intact]
     everyone = float(clients.sum())
     satisfied = float(clients[intact].sum())
-    at_bitrate = float(clients[found.intact == problem.object].sum())
-    received_kbps = 1000 * received_mbps(problem, found)
-    has_any = found.served | (received_kbps > 0)
-    is_lower = intact & (found.intact != problem.object) | ~found.served & (received_kbps > 0)
-    cost = float(problem.cost @ found.load_mbps)
+    at_bitrate = float(clients[delivery.intact == problem.object].sum())
+    received_kbps = 1000 * received_mbps(problem, delivery)
+    has_any = delivery.served | (received_kbps > 0)
+    is_lower = intact & (delivery.intact != problem.object) | ~delivery.served & (received_kbps > 0)
+    cost = float(problem.cost @ delivery.load_mbps)
     core = problem.level[problem.tail] == 0
     core_mbps = float(problem.capacity_mbps[core].sum())
-    delay_ms, narrowest_mbps = _path_figures(problem, found)
+    delay_ms, narrowest_mbps = _path_figures(problem, delivery)
     return {
         OBJECTIVE: float(problem.service_weight * (problem.priority[item] @ clients[intact]))
         - problem.cost_weight * cost,
@@ -96,7 +96,7 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
         "clients_served": 100 * float(clients[received_kbps > 0].sum()) / everyone if everyone else None,
         "lower_bitrate_clients": float(clients[is_lower].sum()),
         "unserved_clients": float(clients[~has_any].sum()),
-        "degraded_clients": float(clients[found.served & ~intact].sum()),
+        "degraded_clients": float(clients[delivery.served & ~intact].sum()),
         "average_bitrate_kbps": (
             1000 * float(clients[intact] @ problem.bitrate_mbps[item]) / everyone if everyone else None
         ),
@@ -104,22 +104,24 @@ def measure(problem: LiveVideo, plan: Trees, previous: Trees | None) -> dict[str
         "cost_per_satisfied": cost / satisfied if satisfied else None,
         "cost": cost,
         "requests_served": 100 * float(intact.mean()) if len(intact) else None,
-        "traffic_mbps": float(found.load_mbps.sum()),
-        "source_load": float(found.load_mbps[core].sum()) / core_mbps if core_mbps else None,
-        "overloaded_links": float(is_overloaded(problem, found.load_mbps).sum()),
+        "traffic_mbps": float(delivery.load_mbps.sum()),
+        "source_load": float(delivery.load_mbps[core].sum()) / core_mbps if core_mbps else None,
+        "overloaded_links": float(is_overloaded(problem, delivery.load_mbps).sum()),
         "mean_latency_ms": _weighted_mean(delay_ms, clients[intact]),
-        "join_s": _weighted_median(_join_s(problem, plan, found, delay_ms, narrowest_mbps), clients[intact]),
+        "join_s": _weighted_median(
+            _join_s(problem, plan, delivery, delay_ms, narrowest_mbps), clients[intact]
+        ),
         "moved_objects": None if previous is None else float(len(moved_objects(previous, plan))),
         "moved_links": None if previous is None else float(len(diff(previous, plan))),
     }
 
 
-def _path_figures(problem: LiveVideo, found: Delivery) -> tuple[Floats, Floats]:
+def _path_figures(problem: LiveVideo, delivery: Delivery) -> tuple[Floats, Floats]:
     """Return delay in ms and smallest capacity in Mbit/s of each served request's path from its source.
 
     Served means over links without overload, here and in `_join_s`.
     """
-    item, link, served = found.object, found.link, found.intact >= 0
+    item, link, served = delivery.object, delivery.link, delivery.intact >= 0
     count = len(problem.clusters)
     delay = problem.latency_ms[link].copy()  # of the path from the source over each row
     narrowest = problem.capacity_mbps[link].copy()
@@ -127,11 +129,11 @@ def _path_figures(problem: LiveVideo, found: Delivery) -> tuple[Floats, Floats]:
     arrives = item * count + problem.head[link]
     order = np.argsort(arrives)
     for step in range(1, problem.group_level):
-        at = np.flatnonzero(level == step)
-        above = order[np.searchsorted(arrives[order], item[at] * count + problem.tail[link[at]])]
-        delay[at] += delay[above]
-        narrowest[at] = np.minimum(narrowest[at], narrowest[above])
-    group = found.intact[served] * count + problem.group[served]
+        rows = np.flatnonzero(level == step)
+        above = order[np.searchsorted(arrives[order], item[rows] * count + problem.tail[link[rows]])]
+        delay[rows] += delay[above]
+        narrowest[rows] = np.minimum(narrowest[rows], narrowest[above])
+    group = delivery.intact[served] * count + problem.group[served]
     row = order[np.searchsorted(arrives[order], group)]
     return delay[row], narrowest[row]
 
@@ -139,13 +141,13 @@ def _path_figures(problem: LiveVideo, found: Delivery) -> tuple[Floats, Floats]:
 def _join_s(
     problem: LiveVideo,
     plan: Trees,
-    found: Delivery,
+    delivery: Delivery,
     delay_ms: Floats,
     narrowest_mbps: Floats,
 ) -> Floats:
     """Return the time from request to first chunk of each served request, s."""
-    served = found.intact >= 0
-    transfer_s = problem.chunk_s * problem.bitrate_mbps[found.intact[served]] / narrowest_mbps
+    served = delivery.intact >= 0
+    transfer_s = problem.chunk_s * problem.bitrate_mbps[delivery.intact[served]] / narrowest_mbps
     join_s = 2 * delay_ms / 1000 + transfer_s
     if plan.waits is not None:
         key = ["group", "channel", "bitrate_kbps"]

@@ -137,14 +137,14 @@ def from_tables(problem: LiveVideo, tables: Mapping[str, pd.DataFrame]) -> Trees
     """
     if "trees" not in tables:
         raise InputError("trees: the plan has no such table")
-    found = {
+    frames = {
         table.name: validate(
             table, tables[table.name], where=tables[table.name].attrs.get("where")
         ).reset_index(drop=True)
         for table in PLAN_TABLES
         if table.name in tables
     }
-    return Trees(**found)
+    return Trees(**frames)
 
 
 def diff(before: Trees, after: Trees) -> pd.DataFrame:

@@ -99,20 +99,20 @@ def adjust(
     return remove_failed(problem, fail_links, fail_clusters)
 
 
-def _factors(problem: LiveVideo, parameter: str, given: Mapping[str, float]) -> Floats:
+def _factors(problem: LiveVideo, parameter: str, factors: Mapping[str, float]) -> Floats:
     """Return the factor of each link, shape (L,): those of its name and of the cluster it leaves."""
     factor = np.ones(len(problem.links))
     faults = []
-    for name, one in given.items():
+    for name, value in factors.items():
         is_meant = np.array([label == name for label in problem.link_labels])
         if not is_meant.any():
             is_meant = (problem.links["tail"] == name).to_numpy()
         if not is_meant.any() and name not in problem.cluster_index:
-            known = [*problem.link_labels, *problem.clusters["cluster"]]
+            labels = [*problem.link_labels, *problem.clusters["cluster"]]
             faults.append(
-                f"problem.{parameter}: '{name}' is no link and no cluster" + did_you_mean(name, known)
+                f"problem.{parameter}: '{name}' is no link and no cluster" + did_you_mean(name, labels)
             )
-        factor[is_meant] *= one
+        factor[is_meant] *= value
     if faults:
         raise InputError(*faults)
     return factor

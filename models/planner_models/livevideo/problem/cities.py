@@ -49,7 +49,13 @@ def largest_cities(count: int, country: str = "US") -> Cities:
     names: list[str] = []
     used: set[str] = set()
     for name, region, number in zip(cities["name"], cities["region"], cities["geonameid"], strict=True):
-        names.append(next(one for one in (name, f"{name} {region}", f"{name} {number}") if one not in used))
+        names.append(
+            next(
+                candidate
+                for candidate in (name, f"{name} {region}", f"{name} {number}")
+                if candidate not in used
+            )
+        )
         used.add(names[-1])
     return Cities(
         name=names,

@@ -67,8 +67,8 @@ def draw_network(
     text = [amount(all_, "Mbit/s") for all_ in full.tolist()]
     if load_mbps is not None:
         text = [
-            f"sends {amount_of(part, all_, 'Mbit/s')}"
-            for part, all_ in zip(sent.tolist(), full.tolist(), strict=True)
+            f"sends {amount_of(load, all_, 'Mbit/s')}"
+            for load, all_ in zip(sent.tolist(), full.tolist(), strict=True)
         ]
     nodes = pd.DataFrame(
         {
@@ -102,7 +102,7 @@ def draw_network(
 
 
 def _join_groups(problem: LiveVideo) -> Ints:
-    """Return the cluster whose node stands for each cluster, shape (C,); of groups the first one near by.
+    """Return the cluster with the node that stands for each cluster, shape (C,); of groups the first near by.
 
     It does not depend on which links are up where clusters have coordinates, or are few.
     """
@@ -118,8 +118,8 @@ def _join_groups(problem: LiveVideo) -> Ints:
         first = np.full(len(problem.clusters), -1)
         first[problem.head[::-1]] = problem.tail[::-1]
         near = first[groups]
-    _, leader, place = np.unique(near, return_index=True, return_inverse=True)
-    shown[groups] = groups[leader[place.ravel()]]
+    _, leader, inverse = np.unique(near, return_index=True, return_inverse=True)
+    shown[groups] = groups[leader[inverse.ravel()]]
     return shown
 
 
@@ -142,16 +142,16 @@ def name_links(problem: LiveVideo) -> list[str]:
 def _join_links(problem: LiveVideo, shown: Ints, load_mbps: Floats | None, is_up: Bools) -> pd.DataFrame:
     """Return the working links between shown clusters, with sums of loads and capacities of joined ones."""
     count = len(problem.clusters)
-    ends, first, place, joined = np.unique(
+    ends, first, inverse, joined = np.unique(
         (shown[problem.tail] * count + shown[problem.head])[is_up],
         return_index=True,
         return_inverse=True,
         return_counts=True,
     )
-    capacity = np.bincount(place, weights=problem.capacity_mbps[is_up], minlength=len(ends))
+    capacity = np.bincount(inverse, weights=problem.capacity_mbps[is_up], minlength=len(ends))
     load = np.full(len(ends), np.nan)
     if load_mbps is not None:
-        load = np.bincount(place, weights=load_mbps[is_up], minlength=len(ends))
+        load = np.bincount(inverse, weights=load_mbps[is_up], minlength=len(ends))
     names = np.array(name_links(problem), dtype=object)[is_up]
     with np.errstate(divide="ignore", invalid="ignore"):
         percent = np.where(load > 0, 100 * load / capacity, load)
@@ -167,8 +167,8 @@ def _join_links(problem: LiveVideo, shown: Ints, load_mbps: Floats | None, is_up
             ],
             "width": capacity if load_mbps is None else load,
             "note": [
-                amount(full, "Mbit/s") if load_mbps is None else amount_of(part, full, "Mbit/s")
-                for part, full in zip(load.tolist(), capacity.tolist(), strict=True)
+                amount(full, "Mbit/s") if load_mbps is None else amount_of(share, full, "Mbit/s")
+                for share, full in zip(load.tolist(), capacity.tolist(), strict=True)
             ],
         }
     )
@@ -180,10 +180,10 @@ def _places(problem: LiveVideo, shown: Ints) -> Floats:
     order = np.arange(count)[::-1].astype(float)
     if "latitude" in problem.clusters and problem.clusters["latitude"].notna().all():
         order = problem.clusters["latitude"].to_numpy(float)
-    places = np.zeros((count, 2))
+    positions = np.zeros((count, 2))
     for level in range(problem.group_level + 1):
         here = np.unique(shown[problem.level == level])
         ranked = here[np.lexsort((here, order[here]))]
-        places[ranked, 0] = ASPECT * level / problem.group_level
-        places[ranked, 1] = (np.arange(len(ranked)) + 0.5) / len(ranked)
-    return places
+        positions[ranked, 0] = ASPECT * level / problem.group_level
+        positions[ranked, 1] = (np.arange(len(ranked)) + 0.5) / len(ranked)
+    return positions

@@ -48,8 +48,8 @@ class LiveVideo(VideoTables):
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> LiveVideo:
         """Build the problem from tables clusters, links, objects, requests and the optional ones."""
-        given: dict[str, Any] = dict(take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
-        return cls(**given)
+        inputs: dict[str, Any] = dict(take_tables(TABLES, tables, optional=OPTIONAL_TABLES))
+        return cls(**inputs)
 
     @classmethod
     def from_networkx(
@@ -64,7 +64,7 @@ class LiveVideo(VideoTables):
         objects: pd.DataFrame | None = None,
         **tables: pd.DataFrame,
     ) -> LiveVideo:
-        """Build the problem from a directed networkx graph whose nodes have an attribute `tier`.
+        """Build the problem from a directed networkx graph of nodes with an attribute `tier`.
 
         requests  data frame with group, channel, bitrate_kbps and clients; or a mapping from (group,
                   channel, bitrate_kbps) to clients
@@ -88,15 +88,15 @@ class LiveVideo(VideoTables):
             if isinstance(requests, Mapping):
                 rows = [(*map(str, key[:2]), key[2], clients) for key, clients in requests.items()]
                 data = pd.DataFrame(rows, columns=["group", "channel", "bitrate_kbps", "clients"])
-            wanted = take_table(REQUESTS, data, where="requests")
-            requested = wanted[["channel", "bitrate_kbps"]].drop_duplicates(ignore_index=True)
-            given = {
+            request_table = take_table(REQUESTS, data, where="requests")
+            requested = request_table[["channel", "bitrate_kbps"]].drop_duplicates(ignore_index=True)
+            inputs = {
                 "clusters": clusters,
                 "links": links,
                 "objects": requested if objects is None else objects,
-                "requests": wanted,
+                "requests": request_table,
             }
-            return cls.from_tables({**given, **tables})
+            return cls.from_tables({**inputs, **tables})
 
         return make_with_notes(make)
 

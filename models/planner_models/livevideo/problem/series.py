@@ -84,9 +84,9 @@ class SessionWindows:
         digits = len(f"{(len(self) - 1) * self.window_s:.0f}")
         for index in range(len(self)):
             start = index * self.window_s
-            whole = f"{int(start):0{digits}d}"
-            part = f"{start % 1:.6g}"[1:] if start % 1 else ""
-            yield f"{whole}{part}s", self.problem(index)
+            seconds = f"{int(start):0{digits}d}"
+            decimals = f"{start % 1:.6g}"[1:] if start % 1 else ""
+            yield f"{seconds}{decimals}s", self.problem(index)
 
     def problem(self, index: int) -> LiveVideo:
         """Return the problem of window `index`, counted from 0."""
@@ -145,6 +145,6 @@ def read_window(
 def read_trace(path: Path, sessions: Path | None = None) -> tuple[dict[str, Any], pd.DataFrame]:
     """Read the network's tables in a folder, and the sessions there or in a separate file."""
     tables = [table for table in TABLES if table.name != "requests"]
-    found = read_tables(tables, find_tables(tables, path, OPTIONAL_TABLES))
+    tables_read = read_tables(tables, find_tables(tables, path, OPTIONAL_TABLES))
     file = find_tables([SESSIONS], path)["sessions"] if sessions is None else sessions
-    return found, read_table(SESSIONS, file)
+    return tables_read, read_table(SESSIONS, file)

@@ -173,7 +173,7 @@ class VideoTables:
     @cached_property
     def is_at_source(self) -> Bools:
         """(O, S) whether each source has each object; sources in the order of `sources`."""
-        found = np.ones((len(self.objects), len(self.sources)), dtype=bool)
+        is_at = np.ones((len(self.objects), len(self.sources)), dtype=bool)
         if len(self.holders):
             number = {int(cluster): s for s, cluster in enumerate(self.sources)}
             channels: dict[str, list[int]] = {}
@@ -184,9 +184,9 @@ class VideoTables:
                 channels.setdefault(channel, []).append(number[cluster])
             for o, channel in enumerate(self.objects["channel"]):
                 if channel in channels:
-                    found[o] = False
-                    found[o, channels[channel]] = True
-        return found
+                    is_at[o] = False
+                    is_at[o, channels[channel]] = True
+        return is_at
 
     # --- requests -------------------------------------------------------------------------
 
@@ -227,8 +227,8 @@ class VideoTables:
             is_accepted[is_accepted] = self.bitrate_mbps[item[is_accepted]] >= lowest[request[is_accepted]]
             request, item = request[is_accepted], item[is_accepted]
             parts.append((request, item))
-        request = np.concatenate([part for part, _ in parts])
-        item = np.concatenate([part for _, part in parts])
+        request = np.concatenate([rows for rows, _ in parts])
+        item = np.concatenate([rows for _, rows in parts])
         order = np.argsort(request, kind="stable")
         request, item = request[order], item[order]
         return Steps(request, item, self.service_weight * self.priority[item] * self.clients[request])

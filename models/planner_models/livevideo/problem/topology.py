@@ -71,7 +71,7 @@ def draw_network(
         if value > limit:
             raise InputError(f"{name} is {value:g}, must be at most {other}, {limit}{reason}")
     city = cities.largest_cities(groups, country)
-    place = np.concatenate(
+    city_rows = np.concatenate(
         [
             random.choice(edges, sources, replace=sources > edges),
             random.choice(edges, reflectors, replace=reflectors > edges),
@@ -86,7 +86,7 @@ def draw_network(
         *city.name,
     ]
     counts = (sources, reflectors, edges, groups)
-    latitude, longitude = city.latitude[place], city.longitude[place]
+    latitude, longitude = city.latitude[city_rows], city.longitude[city_rows]
     clusters = pd.DataFrame(
         {
             "cluster": names,
@@ -139,14 +139,14 @@ def _draw_pairs(children: int, parents: int, count: int, random: np.random.Gener
     """Draw (count, 2) pairs of child and parent: equal degrees of parents, at least one parent a child."""
     count = max(count, children)
     degree = np.full(parents, count // parents) + (np.arange(parents) < count % parents)
-    chosen = np.zeros((children, parents), dtype=bool)
+    is_parent = np.zeros((children, parents), dtype=bool)
     for parent in range(parents):
-        chosen[random.choice(children, min(int(degree[parent]), children), replace=False), parent] = True
-    for child in np.flatnonzero(~chosen.any(axis=1)):  # takes a parent from a child that has several
-        giver = int(random.choice(np.flatnonzero(chosen.sum(axis=1) > 1)))
-        parent = int(random.choice(np.flatnonzero(chosen[giver])))
-        chosen[giver, parent], chosen[child, parent] = False, True
-    return np.argwhere(chosen.T)[:, ::-1].astype(np.int64)
+        is_parent[random.choice(children, min(int(degree[parent]), children), replace=False), parent] = True
+    for child in np.flatnonzero(~is_parent.any(axis=1)):  # takes a parent from a child that has several
+        giver = int(random.choice(np.flatnonzero(is_parent.sum(axis=1) > 1)))
+        parent = int(random.choice(np.flatnonzero(is_parent[giver])))
+        is_parent[giver, parent], is_parent[child, parent] = False, True
+    return np.argwhere(is_parent.T)[:, ::-1].astype(np.int64)
 
 
 def _draw_core_costs(count: int, random: np.random.Generator) -> Floats:

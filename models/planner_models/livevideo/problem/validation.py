@@ -105,8 +105,8 @@ def _check_tiers(problem: VideoTables) -> Iterator[str]:
             where = row_name(problem.links, "links", row)
             yield f"{where}: joins two clusters of tier '{tail}', must lead to the next"
             return
-    if found := find_cycle(pairs):
-        yield f"{where}: the tiers form a cycle: " + " -> ".join(found)
+    if cycle := find_cycle(pairs):
+        yield f"{where}: the tiers form a cycle: " + " -> ".join(cycle)
         return
     order = order_tiers(pairs)
     if order is None:
@@ -136,11 +136,11 @@ def _describe_branch(problem: VideoTables, pairs: dict[Pair, int], where: str) -
 def _find_wrong_tiers(problem: VideoTables, table: str, column: str, level: int) -> list[str]:
     """Return an error line for each cluster in a table's column that is not of the tier at `level`."""
     frame: pd.DataFrame = getattr(problem, table)
-    found = problem.level[problem.cluster_rows(frame[column])]
+    levels = problem.level[problem.cluster_rows(frame[column])]
     faults = [
         f"{row_name(frame, table, row)}: {column} '{frame[column].iloc[row]}' is of tier "
-        f"'{problem.tiers[found[row]]}', must be of tier '{problem.tiers[level]}'"
-        for row in np.flatnonzero(found != level).tolist()
+        f"'{problem.tiers[levels[row]]}', must be of tier '{problem.tiers[level]}'"
+        for row in np.flatnonzero(levels != level).tolist()
     ]
     return shorten_faults(faults, file_name(frame, table), f"with a {column} of another tier")
 
@@ -186,8 +186,8 @@ def report_unreachable(problem: VideoTables) -> list[str]:
 def _first_requests(item: Ints, selected: Bools) -> list[tuple[int, int]]:
     """Return each object of the selected requests, with its first one."""
     rows = np.flatnonzero(selected)
-    found, first = np.unique(item[rows], return_index=True)
-    return list(zip(found.tolist(), rows[first].tolist(), strict=True))
+    objects, first = np.unique(item[rows], return_index=True)
+    return list(zip(objects.tolist(), rows[first].tolist(), strict=True))
 
 
 def _check_rules(problem: VideoTables) -> Iterator[str]:

@@ -124,9 +124,9 @@ def draw_crowd(
     )
 
 
-def merge_demand(one: Demand, other: Demand) -> Demand:
+def merge_demand(first: Demand, other: Demand) -> Demand:
     """Merge two demands in the order of arrival."""
-    columns = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in vars(one)}
+    columns = {name: np.concatenate([getattr(first, name), getattr(other, name)]) for name in vars(first)}
     order = np.argsort(columns["arrival_s"], kind="stable")
     return Demand(**{name: column[order] for name, column in columns.items()})
 

@@ -77,31 +77,31 @@ def find_figure_4_11(study: Study) -> TargetValues:
             study, "livevideo/figure_4_11", changes=changes, designs=["overlay_multicast", "cdn", "cdn_1s"]
         )
         frame = pd.concat([study.compare("livevideo/figure_4_11", designs=["vdn"], changes=changes), others])
-        most = naive_bounds(generators.heavy_tail(videos=videos, seed=1))
+        bounds = naive_bounds(generators.heavy_tail(videos=videos, seed=1))
         row = {
             "videos": float(videos),
             "seconds": _seconds_to_gap(frame),
-            "naive bound bitrate": most.average_bitrate_kbps or 0.0,
-            "naive bound served": most.clients_at_bitrate or 0.0,
+            "naive bound bitrate": bounds.average_bitrate_kbps or 0.0,
+            "naive bound served": bounds.clients_at_bitrate or 0.0,
         }
         for label in map(str, frame.index):
             row[f"{label} bitrate"] = figure_of(frame, label, "average_bitrate_kbps")
             row[f"{label} served"] = figure_of(frame, label, "clients_at_bitrate")
         rows.append(row)
-    found = pd.DataFrame(rows)
-    names = [str(column) for column in found]
-    rivals = found[["cdn bitrate", "overlay_multicast bitrate"]].max(axis=1)
-    cdn, cdn_1s = found["cdn served"], found["cdn_1s served"]
-    tight = found["videos"] >= 6_000
+    table = pd.DataFrame(rows)
+    names = [str(column) for column in table]
+    rivals = table[["cdn bitrate", "overlay_multicast bitrate"]].max(axis=1)
+    cdn, cdn_1s = table["cdn served"], table["cdn_1s served"]
+    tight = table["videos"] >= 6_000
     timed = "seconds to a gap of 1% on two cores"
     return TargetValues(
         values={
-            "live_f411_gap": float((found["vdn bitrate"] / rivals).max()),
-            "live_f411_real": _none_if_nan(found.loc[found["seconds"] <= 60, "videos"].max()),
-            "live_f411_time": _none_if_nan(found.loc[found["videos"] == 6_000, "seconds"].iloc[0]),
-            "live_f411_ht_time": _none_if_nan(found["seconds"].iloc[-1]),
+            "live_f411_gap": float((table["vdn bitrate"] / rivals).max()),
+            "live_f411_real": _none_if_nan(table.loc[table["seconds"] <= 60, "videos"].max()),
+            "live_f411_time": _none_if_nan(table.loc[table["videos"] == 6_000, "seconds"].iloc[0]),
+            "live_f411_ht_time": _none_if_nan(table["seconds"].iloc[-1]),
             "live_f411_cdn1": bool((cdn <= cdn_1s + 0.5).all() and (cdn_1s - cdn).max() < 10),
-            "live_f411_om": bool((found["overlay_multicast served"] < cdn)[tight].all()),
+            "live_f411_om": bool((table["overlay_multicast served"] < cdn)[tight].all()),
         },
         notes={
             "live_f411_gap": "over the better of CDN and OM",
@@ -113,13 +113,13 @@ def find_figure_4_11(study: Study) -> TargetValues:
         curves=(
             Curve(
                 title="Average bitrate",
-                frame=found[["videos", *(name for name in names if name.endswith("bitrate"))]],
+                frame=table[["videos", *(name for name in names if name.endswith("bitrate"))]],
             ),
             Curve(
                 title="Clients at bitrate",
-                frame=found[["videos", *(name for name in names if name.endswith("served"))]],
+                frame=table[["videos", *(name for name in names if name.endswith("served"))]],
             ),
-            Curve(title="Decision time", frame=found[["videos", "seconds"]], units={"seconds": "s"}),
+            Curve(title="Decision time", frame=table[["videos", "seconds"]], units={"seconds": "s"}),
         ),
     )
 
@@ -131,23 +131,23 @@ def find_figure_4_12(study: Study) -> TargetValues:
     for edges in counts:
         changes = {"problem.edges": edges, **limit_solver(study, 60.0)}
         frame = study.compare("livevideo/figure_4_12", designs=["vdn"], changes=changes)
-        most = naive_bounds(generators.average_day(videos=10_000, edges=edges, seed=1)).clients_at_bitrate
-        rows.append((edges, figure_of(frame, "vdn", "clients_at_bitrate"), most, _seconds_to_gap(frame)))
-    found = pd.DataFrame(rows, columns=["edges", "at bitrate", "naive bound", "seconds"]).astype(float)
+        bound = naive_bounds(generators.average_day(videos=10_000, edges=edges, seed=1)).clients_at_bitrate
+        rows.append((edges, figure_of(frame, "vdn", "clients_at_bitrate"), bound, _seconds_to_gap(frame)))
+    frame_of = pd.DataFrame(rows, columns=["edges", "at bitrate", "naive bound", "seconds"]).astype(float)
     return TargetValues(
         values={
-            "live_f412_at_br": float(found["at bitrate"].iloc[-1]),
-            "live_f412_time": _none_if_nan(found["seconds"].max(skipna=False)),
+            "live_f412_at_br": float(frame_of["at bitrate"].iloc[-1]),
+            "live_f412_time": _none_if_nan(frame_of["seconds"].max(skipna=False)),
         },
         notes={
-            "live_f412_at_br": f"the naive bound is {found['naive bound'].iloc[-1]:.1f}%; "
+            "live_f412_at_br": f"the naive bound is {frame_of['naive bound'].iloc[-1]:.1f}%; "
             "0.22 clients a channel, as in Average Day: its expansion is not described",
             "live_f412_time": "seconds to a gap of 1% on two cores",
         },
         curves=(
             Curve(
                 title="Clients at bitrate",
-                frame=found[["edges", "at bitrate", "naive bound"]],
+                frame=frame_of[["edges", "at bitrate", "naive bound"]],
                 units={"at bitrate": "%"},
             ),
         ),
@@ -171,8 +171,8 @@ def find_figure_4_13(study: Study) -> TargetValues:
         changes |= {"problem.group_link_mbps": 450 / z, **limit_solver(study, 30.0)}
         frame = study.compare("livevideo/figure_4_13", changes=changes)
         rows.append({"links": f"({x}, {y}, {z})", **frame["clients_at_bitrate"].to_dict()})
-    found = pd.DataFrame(rows)
-    vdn, om, cdn = (found[label] for label in ("vdn", "overlay_multicast", "cdn"))
+    table = pd.DataFrame(rows)
+    vdn, om, cdn = (table[label] for label in ("vdn", "overlay_multicast", "cdn"))
     return TargetValues(
         values={
             "live_f413_cdn": bool(cdn.iloc[-1] > cdn.iloc[0]),
@@ -187,7 +187,7 @@ def find_figure_4_13(study: Study) -> TargetValues:
         },
         curves=(
             Curve(
-                title="Clients at bitrate", frame=found, units=dict.fromkeys(LABELS.values(), "%"), bars=True
+                title="Clients at bitrate", frame=table, units=dict.fromkeys(LABELS.values(), "%"), bars=True
             ),
         ),
     )
@@ -204,7 +204,7 @@ def find_figure_4_14(study: Study) -> TargetValues:
     """Compare VDN and CDN with the bottleneck at sources, reflectors or edges."""
     counts = (4_000, 10_000) if study.quick else (2_000, 4_000, 6_000, 8_000, 10_000, 14_000)
     rows = []
-    for place, capacities in PLACES.items():
+    for setting, capacities in PLACES.items():
         for videos in counts:
             changes = {"problem.videos": videos, **capacities, **limit_solver(study, 30.0)}
             frame = study.compare("livevideo/figure_4_14", changes=changes)
@@ -212,10 +212,10 @@ def find_figure_4_14(study: Study) -> TargetValues:
                 figure_of(frame, "vdn", metric) / figure_of(frame, "cdn", metric)
                 for metric in ("average_bitrate_kbps", "cost_per_satisfied")
             )
-            rows.append((place, videos, 100 * (bitrate - 1), 100 * (1 - cost)))
-    found = pd.DataFrame(rows, columns=["place", "videos", "gain", "saved"])
-    gain = found.pivot_table(index="videos", columns="place", values="gain")
-    saved = found.pivot_table(index="videos", columns="place", values="saved")
+            rows.append((setting, videos, 100 * (bitrate - 1), 100 * (1 - cost)))
+    frame_of = pd.DataFrame(rows, columns=["place", "videos", "gain", "saved"])
+    gain = frame_of.pivot_table(index="videos", columns="place", values="gain")
+    saved = frame_of.pivot_table(index="videos", columns="place", values="saved")
     heavy = gain.loc[gain.index > 6_000, "src"]
     cheaper = saved.index[saved["src"] > 0]
     values: dict[str, float | bool | None] = {
@@ -225,7 +225,7 @@ def find_figure_4_14(study: Study) -> TargetValues:
         "live_f414_largest": bool(gain["src"].max() >= gain.max().max() - 1e-9),
         "live_f414_all": bool((gain > -0.5).all().all()),
     }
-    for place, capacities in PLACES.items():
+    for setting, capacities in PLACES.items():
         network = generators.average_day(
             videos=50,
             source_gbps=capacities["problem.source_gbps"],
@@ -235,7 +235,7 @@ def find_figure_4_14(study: Study) -> TargetValues:
         )
         for tier in range(3):
             gbps = network.capacity_mbps[network.level[network.tail] == tier].sum() / 1000
-            values[f"live_f414_{place}_cap{tier + 1}"] = float(gbps)
+            values[f"live_f414_{setting}_cap{tier + 1}"] = float(gbps)
     light = "as in Average Day 0.22 clients a channel and minute: at 10,000 videos the sources are just full"
     return TargetValues(
         values=values,
@@ -312,10 +312,10 @@ def find_figure_4_15(study: Study) -> TargetValues:
         curves=tuple(
             Curve(
                 title=f"Bitrate against cost, {scheme}",
-                frame=part[["cost", "bitrate"]].sort_values("cost").reset_index(drop=True),
+                frame=group[["cost", "bitrate"]].sort_values("cost").reset_index(drop=True),
                 units={"cost": "cost x Mbit/s a client served", "bitrate": "kbit/s"},
             )
-            for scheme, part in curve.groupby("priority", sort=False)
+            for scheme, group in curve.groupby("priority", sort=False)
         ),
     )
 
@@ -360,5 +360,5 @@ def _fill_capacity(value: Floats, need: Floats, capacity: float) -> float:
     """Return the value of the fractional knapsack: items in descending order of value over need."""
     order = np.argsort(-value / need, kind="stable")
     before = np.cumsum(need[order]) - need[order]
-    part = np.clip((capacity - before) / need[order], 0.0, 1.0)
-    return float(value[order] @ part)
+    fraction = np.clip((capacity - before) / need[order], 0.0, 1.0)
+    return float(value[order] @ fraction)

@@ -63,12 +63,12 @@ def find_figure_4_16(study: Study) -> TargetValues:
                 f"{control} buffering": 100 * (m["buffering_ratio"] or 0.0),
             }
         rows.append(row)
-    found = pd.DataFrame(rows)
-    medium = found[found["videos"] <= 150]
-    full = found.loc[found["distributed bitrate"] < 0.99 * found["distributed bitrate"].iloc[0], "videos"]
-    deviation = 100 * (1 - found["hybrid bitrate"] / found["optimal"])
-    spikes = found["distributed join"].iloc[-1] > 2 * found["distributed join"].iloc[0]
-    sharply = found["distributed bitrate"].iloc[-1] < 0.7 * found["distributed bitrate"].iloc[0]
+    frame = pd.DataFrame(rows)
+    medium = frame[frame["videos"] <= 150]
+    full = frame.loc[frame["distributed bitrate"] < 0.99 * frame["distributed bitrate"].iloc[0], "videos"]
+    deviation = 100 * (1 - frame["hybrid bitrate"] / frame["optimal"])
+    spikes = frame["distributed join"].iloc[-1] > 2 * frame["distributed join"].iloc[0]
+    sharply = frame["distributed bitrate"].iloc[-1] < 0.7 * frame["distributed bitrate"].iloc[0]
     waits = (
         "a request waits for the next round of the controller and for its decision, which takes 5 s here: "
         "a value fitted to this row"
@@ -79,13 +79,13 @@ def find_figure_4_16(study: Study) -> TargetValues:
             "live_f416a_gain": float((medium["hybrid bitrate"] / medium["distributed bitrate"]).max()),
             "live_f416a_dist": bool(sharply),
             "live_f416a_heavy": float(full.iloc[0]) if len(full) else None,
-            "live_f416a_opt": bool((deviation[found["videos"] <= 150] <= 17).all()),
-            "live_f416b_central": float(found["centralized join"].iloc[0]),
+            "live_f416a_opt": bool((deviation[frame["videos"] <= 150] <= 17).all()),
+            "live_f416b_central": float(frame["centralized join"].iloc[0]),
             "live_f416b_vdn": 1000 * float(medium["hybrid join"].median()),
-            "live_f416b_dist": float(found["distributed join"].iloc[0]),
+            "live_f416b_dist": float(frame["distributed join"].iloc[0]),
             "live_f416b_spikes": bool(spikes),
             "live_f416c_central": bool(
-                found["centralized buffering"].max() > 2 * found["hybrid buffering"].max()
+                frame["centralized buffering"].max() > 2 * frame["hybrid buffering"].max()
             ),
             "live_e2e_react": 1000 * float(medium["hybrid join"].max()),
             "live_e2e_optimal": float(deviation.max()),
@@ -106,7 +106,7 @@ def find_figure_4_16(study: Study) -> TargetValues:
         curves=tuple(
             Curve(
                 title=title,
-                frame=found[["videos", *(["optimal"] if word == "bitrate" else []), *columns]].rename(
+                frame=frame[["videos", *(["optimal"] if word == "bitrate" else []), *columns]].rename(
                     columns={column: column.removesuffix(f" {word}") for column in columns}
                 ),
                 units=dict.fromkeys(CONTROLS, unit),
@@ -130,10 +130,10 @@ def find_figure_4_17(study: Study) -> TargetValues:
     random = np.random.default_rng(1)
     shares = (1.0, 0.25) if study.quick else (1.0, 0.9, 0.75, 0.5, 0.25, 0.1)
     losses = (0.0, 1.0) if study.quick else (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
-    chosen = random.choice(core, round(0.25 * len(core)), replace=False).tolist()
+    links = random.choice(core, round(0.25 * len(core)), replace=False).tolist()
     degraded = []
     for share in shares:
-        changes = tuple(Change(time_s=start - 10.0, link=link, share=share) for link in chosen)
+        changes = tuple(Change(time_s=start - 10.0, link=link, share=share) for link in links)
         results = _simulate_controls(start, changes=changes)
         degraded.append(
             (100 * (1 - share), *(results[control].metrics["average_bitrate_kbps"] for control in CONTROLS))
@@ -171,19 +171,19 @@ def find_staleness(study: Study) -> TargetValues:
     ages = (1.0, 10.0, 60.0) if study.quick else (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0)
     videos, seeds = (100, 1) if study.quick else (200, 5)
     problem = generators.ec2_testbed(videos=videos, link_mbps=videos / 4)
-    found = overload_by_age(problem, ages, until_s=videos + 10.0, seeds=seeds, options=OPTIONS)
+    overload = overload_by_age(problem, ages, until_s=videos + 10.0, seeds=seeds, options=OPTIONS)
     return TargetValues(
         values={},
         curves=(
             Curve(
                 title="Overload against the age of announcements",
-                frame=found[["exchange_s", "overload_mbps"]],
+                frame=overload[["exchange_s", "overload_mbps"]],
                 units={"exchange_s": "s", "overload_mbps": "Mbit/s"},
                 log_x=True,
             ),
             Curve(
                 title="Buffering against the age of announcements",
-                frame=found[["exchange_s", "buffering_ratio"]],
+                frame=overload[["exchange_s", "buffering_ratio"]],
                 units={"exchange_s": "s"},
                 log_x=True,
             ),

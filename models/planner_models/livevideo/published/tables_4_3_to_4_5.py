@@ -187,9 +187,9 @@ def find_figure_4_5(study: Study) -> TargetValues:
 
 def find_traces(study: Study) -> TargetValues:
     """Measure the workloads and the network that the generators draw."""
-    part = 0.1 if study.quick else 1.0
-    day = generators.average_day(requests_per_video=part * 55_000 / 4_144)
-    tail = generators.heavy_tail(requests_per_video=part * 24.0)
+    fraction = 0.1 if study.quick else 1.0
+    day = generators.average_day(requests_per_video=fraction * 55_000 / 4_144)
+    tail = generators.heavy_tail(requests_per_video=fraction * 24.0)
     event = generators.large_event(groups=300)
 
     def mean_kbps(problem: LiveVideo) -> float:
@@ -202,12 +202,12 @@ def find_traces(study: Study) -> TargetValues:
     is_game = event.requests["channel"].str[1:].astype(int).to_numpy() > 4_144
     return TargetValues(
         values={
-            "live_avg_requests": float(day.clients.sum()) / part,
+            "live_avg_requests": float(day.clients.sum()) / fraction,
             "live_avg_bitrate": mean_kbps(day),
             "live_avg_head_requests": share_of_ranks(day, np.arange(1, 291)),
             "live_lg_bitrate": mean_kbps(event),
             "live_lg_head": float(100 * event.clients[is_game].sum() / event.clients.sum()),
-            "live_ht_requests": float(tail.clients.sum()) / part,
+            "live_ht_requests": float(tail.clients.sum()) / fraction,
             "live_ht_bitrate": mean_kbps(tail),
             "live_ht_tail_requests": share_of_ranks(tail, np.arange(101, 10_001)),
             "live_topo_source_link": float(tail.capacity_mbps[tail.level[tail.tail] == 0].mean()),

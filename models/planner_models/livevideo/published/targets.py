@@ -37,7 +37,7 @@ def _worked_example(third: bool) -> LiveVideo:
 
 
 def find_figure_4_9(study: Study) -> TargetValues:  # noqa: ARG001
-    """Find how many requests are served without Y->A, and whether the third request uses it."""
+    """Find the number of requests served without Y->A, and whether the third request uses it."""
     before, after = (optimum.distribute(_worked_example(third)).plan for third in (False, True))
     assert before is not None
     assert after is not None

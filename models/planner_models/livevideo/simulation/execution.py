@@ -240,7 +240,8 @@ class DataPlane:
 
     def _is_cut_off(self, cluster: int) -> bool:
         return any(
-            cluster in part.clusters and part.from_s <= self.now_s < part.to_s for part in self.partitions
+            cluster in partition.clusters and partition.from_s <= self.now_s < partition.to_s
+            for partition in self.partitions
         )
 
     # --- requests -------------------------------------------------------------------------
@@ -391,7 +392,7 @@ class DataPlane:
         return bool(abs(self.capacity[link] / self.problem.capacity_mbps[link] - 1) > STALE_CHANGE)
 
     def _prune(self) -> None:
-        """Remove streams whose tail has no object, and streams that feed no group."""
+        """Remove streams from a tail without their object, and streams that feed no group."""
         streams, last = self.streams, self.problem.group_level
         for level in range(1, last + 1):
             for (item, head), link in list(streams.parent.items()):

@@ -1,4 +1,4 @@
-"""Playback of clients in time: when they join, at which bitrate they watch, and how long they stall."""
+"""Playback of clients in time: their arrival, their bitrate, and the duration of their stalls."""
 
 from __future__ import annotations
 

@@ -94,15 +94,15 @@ class Ribs:
             return entry if entry is not None and not self.is_stale(cluster, entry, now_s) else None
         newest = max(rib.versions, default=None)
         central = rib.versions[newest].get(item) if newest is not None else None
-        own = rib.own.get(item)
-        if own is not None and (
-            self.is_stale(cluster, own, now_s)
-            or (newest is not None and own.version_s <= newest and not self.is_silent(cluster, now_s))
+        own_entry = rib.own.get(item)
+        if own_entry is not None and (
+            self.is_stale(cluster, own_entry, now_s)
+            or (newest is not None and own_entry.version_s <= newest and not self.is_silent(cluster, now_s))
         ):
-            own = None
-        if central is not None and not self.is_stale(cluster, central, now_s) and own is None:
+            own_entry = None
+        if central is not None and not self.is_stale(cluster, central, now_s) and own_entry is None:
             return central
-        return own if self.can_act_alone else None
+        return own_entry if self.can_act_alone else None
 
     def is_silent(self, cluster: int, now_s: float) -> bool:
         """Return whether the cluster takes the controller for failed."""

@@ -116,11 +116,13 @@ def run(
     )
 
 
-def _find_rows(parameter: str, wanted: Sequence[str], names: Sequence[str], faults: list[str]) -> list[int]:
+def _find_rows(
+    parameter: str, requested: Sequence[str], names: Sequence[str], faults: list[str]
+) -> list[int]:
     """Return the rows of names; add an error line for each that is unknown."""
-    unknown = [name for name in wanted if name not in names]
+    unknown = [name for name in requested if name not in names]
     faults += [f"simulation.{parameter}: '{name}' is unknown" + did_you_mean(name, names) for name in unknown]
-    return [names.index(name) for name in wanted if name in names]
+    return [names.index(name) for name in requested if name in names]
 
 
 SIMULATION: Final = Simulation(

@@ -66,11 +66,11 @@ class CapacityRows:
         group_load = np.bincount(objects.group, weights=request_rate, minlength=len(layered.c.first) - 1)
         max_load[self.sizes[0] + self.sizes[1] :] = group_load[layered.c.head]
         rates, count = np.unique(objects.bitrate[is_requested], return_counts=True)
-        whole = round_capacities(capacity, rates, count)
-        link = np.flatnonzero((max_load > capacity) & (whole > 0))
-        links, min_bitrates, limits = [link], [np.zeros(len(link))], [whole[link]]
+        rounded = round_capacities(capacity, rates, count)
+        link = np.flatnonzero((max_load > capacity) & (rounded > 0))
+        links, min_bitrates, limits = [link], [np.zeros(len(link))], [rounded[link]]
         for rate in rates:
-            quotient = np.where(np.isfinite(whole), whole, 0.0) / rate
+            quotient = np.where(np.isfinite(rounded), rounded, 0.0) / rate
             count = np.floor(quotient * (1 + CAPACITY_TOLERANCE))
             wastes = quotient - count > MIN_UNUSED_SHARE * quotient
             link = np.flatnonzero((count >= 1) & wastes & (max_load > capacity))
@@ -102,9 +102,11 @@ class CapacityRows:
         """Return prices of links (K, n) at prices of rows (M,), costs included; infinite where not usable."""
         priced = np.flatnonzero(row_prices)
         link, value = self.link[priced], row_prices[priced] * self.usage[:, priced]
-        price = self.base_price + [np.bincount(link, part, minlength=self.link_count) for part in value]
+        price = self.base_price + [
+            np.bincount(link, layer_value, minlength=self.link_count) for layer_value in value
+        ]
         parts = np.split(price, np.cumsum(self.sizes)[:2], axis=1)
-        return PerLayer(*(np.ascontiguousarray(part) for part in parts))
+        return PerLayer(*(np.ascontiguousarray(prices_of) for prices_of in parts))
 
     def from_labels(self, prices: dict[tuple[str, float], float]) -> Floats:
         """Return the prices of rows (M,) that have the labels; 0 for others."""

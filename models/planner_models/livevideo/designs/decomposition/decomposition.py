@@ -213,20 +213,20 @@ class _Search:
         assert self.smoothed_price is not None
         trees, layered = self.relaxation.trees, self.layered
         prices = self.rows.link_prices(self.smoothed_price)
-        found = self.relaxation.pricer.price_all(
+        priced = self.relaxation.pricer.price_all(
             prices, trees.dual.copy(), effort, trees.paths, self.deadline
         )
-        total = float(found.bound.sum() + self.smoothed_price @ self.rows.limit)
+        total = float(priced.bound.sum() + self.smoothed_price @ self.rows.limit)
         bound = total - layered.pin_bonus * layered.pinned_count
         bound += BOUND_ROUNDING * total
         if bound < self.bound or not np.isfinite(self.bound):
             self.bound, self.bound_price = bound, self.smoothed_price.copy()
-            self.solution = LagrangianSolution(prices, found.paths, found.value)
+            self.solution = LagrangianSolution(prices, priced.paths, priced.value)
 
     # --- whole trees ------------------------------------------------------------------------
 
     def _find_first_trees(self) -> None:
-        """Find trees that fit: those of the previous plan and what can be added, or those of a dive."""
+        """Find trees that fit: those of the previous plan with additions, or those of a dive."""
         if self.previous_paths is None:
             self._dive(FAST if self.is_late else BRISK if self.is_large else SLOW)
             return
@@ -255,13 +255,13 @@ class _Search:
     def _dive(self, pace: DivePace) -> None:
         """Find trees by a dive of all threads; improve them until they beat those of the previous plan."""
         restart = Restart(self.relaxation, self.pricer, self.seed, self.solution, pace)
-        found = restart.feasible
+        feasible = restart.feasible
         incumbent = self.feasible.best_value if self.previous_paths is not None else -np.inf
-        while not restart.is_over and (restart.dive is not None or found.best_value <= incumbent):
+        while not restart.is_over and (restart.dive is not None or feasible.best_value <= incumbent):
             restart.run_piece(incumbent, self.deadline)
-        if found.best_value > incumbent:
-            self.feasible.set_dual(found.state.dual)
-            self.feasible.adopt(found.best_paths)
+        if feasible.best_value > incumbent:
+            self.feasible.set_dual(feasible.state.dual)
+            self.feasible.adopt(feasible.best_paths)
 
     def _freeze_most(self, paths: Ints, is_carried: Bools) -> Ints:
         """Freeze all trees of the previous plan but `most_moved` of highest reduced cost; return them."""
@@ -387,11 +387,11 @@ class _Search:
         if self.deadline.is_over:
             return
         options = self.deadline.options(Options(gap=self.gap, threads=self.threads, seed=self.seed))
-        found = integer_program.solve(self.problem, options=options)
-        if found.plan is not None:
-            self.feasible.adopt(self.layered.paths_of(found.plan))
-        if found.proof.bound is not None:
-            self.bound = min(self.bound, found.proof.bound)
+        solution = integer_program.solve(self.problem, options=options)
+        if solution.plan is not None:
+            self.feasible.adopt(self.layered.paths_of(solution.plan))
+        if solution.proof.bound is not None:
+            self.bound = min(self.bound, solution.proof.bound)
 
     def _admit_pinned(self) -> None:
         """Take the cheapest trees of the pinned streams alone where the search has left some out."""

@@ -90,12 +90,12 @@ class Dive:
         relaxation, bitrate = self.relaxation, self.relaxation.layered.objects.bitrate
         self._update_limits()
         size = self.size_class[relaxation.active]
-        place = np.flatnonzero(size == size.max())
+        largest = np.flatnonzero(size == size.max())
         for _ in range(self.pace.passes - 1):
             if not deadline.is_over:
                 relaxation.run_pass(PRICE_EFFORT, deadline=deadline)
         if not deadline.is_over:
-            if MIN_FIXED < len(place) < self.remaining:
+            if MIN_FIXED < len(largest) < self.remaining:
                 careful = (self.size_class == size.max(), FIXING_EFFORT)
                 relaxation.run_pass(PRICE_EFFORT, careful=careful, deadline=deadline)
             else:
@@ -104,14 +104,14 @@ class Dive:
                 self.value_estimate += float(relaxation.trees.value[relaxation.active].sum())
                 self.value_estimate += float(relaxation.price @ (relaxation.terms.limit - self.fixed_load))
         is_late = deadline.is_over
-        distance = relaxation.distances_to_trees()[place]
+        distance = relaxation.distances_to_trees()[largest]
         order = np.argsort(distance, kind="stable")
         nearly_integral = int(np.searchsorted(distance[order], NEARLY_INTEGRAL))
         count = max(MIN_FIXED, int(self.pace.share * len(order)), nearly_integral)
         if is_late:
-            place, order = np.arange(len(size)), np.arange(len(size))
+            largest, order = np.arange(len(size)), np.arange(len(size))
             count = len(order)
-        selected = relaxation.active[place[order[:count]]]
+        selected = relaxation.active[largest[order[:count]]]
         value_per_mbps = relaxation.trees.value[selected] / bitrate[selected]
         selected = selected[np.argsort(-value_per_mbps, kind="stable")]
         fixed = self._fix(selected)

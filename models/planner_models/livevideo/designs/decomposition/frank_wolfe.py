@@ -142,13 +142,13 @@ class FrankWolfe:
         rows, (price, penalty, _) = self.rows, self.terms
         layer = np.searchsorted(np.cumsum(rows.sizes), rows.link, side="right")
         counts = rows.min_bitrate > 0
-        for part in range(3):
-            capacity = (layer == part) & ~counts
+        for kind in range(3):
+            capacity = (layer == kind) & ~counts
             priced = capacity & (price > 0)
             unit = float((price * rows.limit)[priced].sum() / max(rows.limit[priced].sum(), 1e-9))
             unit = max(unit, 0.1 * self.unit_price) if self.passes else self.unit_price
             penalty[capacity] = self.penalty_scale * np.maximum(unit, price[capacity]) / rows.limit[capacity]
-            counting = (layer == part) & counts
+            counting = (layer == kind) & counts
             per_object = np.maximum(0.1 * unit * rows.min_bitrate[counting], price[counting])
             penalty[counting] = self.penalty_scale * per_object / rows.limit[counting]
         if self.passes:
@@ -173,23 +173,23 @@ class FrankWolfe:
         order = self.random.permutation(self.active)
         batches = max(min(MIN_BATCHES, len(order)), min(MAX_BATCHES, len(order) // MIN_BATCH_SIZE), 1)
         total_price = np.zeros(len(self.price))
-        done = 0
+        priced_count = 0
         for batch in np.array_split(order, batches):
-            if done and deadline.is_over:
+            if priced_count and deadline.is_over:
                 break
-            done += 1
+            priced_count += 1
             selected = batch[np.argsort(-layered.request_count[batch], kind="stable")]
             multiplier, penalty, limit = self.terms
             price = np.maximum(0.0, multiplier + penalty * (self.combinations.row_load - limit))
             total_price += price
             link_price = self.rows.link_prices(price)
-            for part, part_effort in _split_by_effort(selected, effort, careful):
-                self.pricer.price_some(part, link_price, self.pricing_residual, self.trees, part_effort)
+            for chunk, part_effort in _split_by_effort(selected, effort, careful):
+                self.pricer.price_some(chunk, link_price, self.pricing_residual, self.trees, part_effort)
             take_steps(
                 selected, layered.objects, self.trees.paths, self.combinations, rows, self.terms,
                 self.required_residual, self.on_tree, self.direction,
             )  # fmt: skip
-        self.price = total_price / done
+        self.price = total_price / priced_count
         self.passes += 1
         if self.passes > MULTIPLIER_START:
             multiplier, penalty, limit = self.terms
@@ -218,9 +218,9 @@ def _split_by_effort(
         yield selected, effort
         return
     is_careful = careful[0][selected]
-    for part, part_effort in ((selected[is_careful], careful[1]), (selected[~is_careful], effort)):
-        if len(part):
-            yield part, part_effort
+    for subset, part_effort in ((selected[is_careful], careful[1]), (selected[~is_careful], effort)):
+        if len(subset):
+            yield subset, part_effort
 
 
 def find_candidate_links(layered: LayeredProblem) -> tuple[Ints, Ints]:
@@ -329,8 +329,8 @@ def measure_distances(
 ) -> Floats:
     """Return the mean change of share from each combination to the tree, over the links that either uses."""
     distance = np.zeros(len(selected))
-    for place in range(len(selected)):
-        o = selected[place]
+    for index in range(len(selected)):
+        o = selected[index]
         mark_tree(objects.first[o], objects.first[o + 1], paths, objects.value, rows.n_a, rows.n_b, on_tree)
         change, total = 0.0, 0.0
         for n in range(combinations.first[o], combinations.first[o + 1]):
@@ -339,5 +339,5 @@ def measure_distances(
             on_tree[link] = 0
             change += abs(tree_share - combinations.share[n])
             total += max(tree_share, combinations.share[n])
-        distance[place] = change / total if total > 0 else 0.0
+        distance[index] = change / total if total > 0 else 0.0
     return distance

@@ -31,7 +31,7 @@ START: Final[Any] = np.int64(0)
 
 
 class TreeState(NamedTuple):
-    """Trees that fit together, the problem, and what moves need to change them.
+    """Trees that fit together, the problem, and the data of moves that change them.
 
     paths     (Q, 3) links of layers a, b and c on the path to each request, -1 where it is not served
     dual      (Q,) multipliers to start from in the pricing of objects
@@ -188,11 +188,11 @@ def clear_tree(o: int, state: TreeState) -> None:
 def sort_by_key(keys: Floats, count: int, order: Ints) -> None:
     """Write the order of the first `count` keys, the smallest first, to `order`."""
     for n in range(count):
-        place = n
-        while place > 0 and keys[order[place - 1]] > keys[n]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = n
+        index = n
+        while index > 0 and keys[order[index - 1]] > keys[n]:
+            order[index] = order[index - 1]
+            index -= 1
+        order[index] = n
 
 
 @inner_kernel

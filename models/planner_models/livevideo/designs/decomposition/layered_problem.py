@@ -124,8 +124,8 @@ class LayeredProblem:
     def paths_of(self, plan: Trees) -> Ints:
         """Return the paths to the requests in a plan; rows of unknown objects or links are ignored."""
         item, link = plan_rows(self.problem, plan)
-        known = (item >= 0) & (link >= 0)
-        item, link = item[known], link[known]
+        is_path = (item >= 0) & (link >= 0)
+        item, link = item[is_path], link[is_path]
         paths = np.full((len(self.objects.group), 3), -1, dtype=np.int64)
         head = self.objects.group
         for column, layer in ((2, self.c), (1, self.b), (0, self.a)):
@@ -135,18 +135,18 @@ class LayeredProblem:
             here = local[link] >= 0
             keys = item[here] * (len(layer.first)) + layer.head[local[link[here]]]
             order = np.argsort(keys)
-            wanted = self.request_object * len(layer.first) + head
-            place = np.minimum(np.searchsorted(keys[order], wanted), max(len(keys) - 1, 0))
-            hit = keys[order][place] == wanted if len(keys) else np.zeros(len(wanted), bool)
+            keys_sought = self.request_object * len(layer.first) + head
+            index = np.minimum(np.searchsorted(keys[order], keys_sought), max(len(keys) - 1, 0))
+            hit = keys[order][index] == keys_sought if len(keys) else np.zeros(len(keys_sought), bool)
             if hit.any():
-                paths[hit, column] = local[link[here]][order[place[hit]]]
+                paths[hit, column] = local[link[here]][order[index[hit]]]
             if len(real) < len(layer.link):
                 # virtual links are in no plan: use one where it is the only link to the head
-                rest = np.flatnonzero(~hit & (head >= 0))
-                single = np.diff(layer.first)[head[rest]] == 1
-                only = layer.first[head[rest[single]]]
+                missing = np.flatnonzero(~hit & (head >= 0))
+                single = np.diff(layer.first)[head[missing]] == 1
+                only = layer.first[head[missing[single]]]
                 virtual = layer.link[only] < 0
-                paths[rest[single][virtual], column] = only[virtual]
+                paths[missing[single][virtual], column] = only[virtual]
             head = np.where(paths[:, column] >= 0, layer.tail[paths[:, column]], -1)
         paths[(paths < 0).any(axis=1)] = -1
         return paths
@@ -172,12 +172,14 @@ def build_layers(problem: LiveVideo) -> LayeredProblem:
     while len(columns) < MAX_TIERS - 1:  # a virtual cluster above each edge, or below each source
         count = heads[0] if tiers == 3 else sizes[0]
         number = np.arange(count)
-        place = 1 if tiers == 3 else 0
-        columns.insert(place, [number, number, np.full(count, np.inf), np.zeros(count), np.full(count, -1)])
-        heads.insert(place, count)
+        position = 1 if tiers == 3 else 0
+        columns.insert(
+            position, [number, number, np.full(count, np.inf), np.zeros(count), np.full(count, -1)]
+        )
+        heads.insert(position, count)
     item, group, value, request, pins, pin_bonus = _collect_requests(problem, columns, heads, local)
     order = np.argsort(item, kind="stable")
-    layers = [_sort_layer(part, size) for part, size in zip(columns, heads, strict=True)]
+    layers = [_sort_layer(layer_columns, size) for layer_columns, size in zip(columns, heads, strict=True)]
     object_class, member = _find_classes(problem, pins)
     objects = ObjectArrays(
         first=np.searchsorted(item[order], np.arange(len(problem.objects) + 1)).astype(np.int64),
@@ -266,10 +268,10 @@ def _find_classes(problem: LiveVideo, pins: Ints) -> tuple[Ints, Ints]:
     _, sources = np.unique(problem.is_at_source, axis=0, return_inverse=True)
     rule = np.zeros(count, dtype=np.int64)
     if problem.forbidden_pairs is not None:
-        _, found = np.unique(problem.forbidden_pairs, axis=0, return_inverse=True)
-        rule = found.ravel()
-    for place, o in enumerate(np.unique(pins[:, 0]).tolist()):
-        rule[o] = rule.max() + 1 + place
+        _, inverse = np.unique(problem.forbidden_pairs, axis=0, return_inverse=True)
+        rule = inverse.ravel()
+    for index, o in enumerate(np.unique(pins[:, 0]).tolist()):
+        rule[o] = rule.max() + 1 + index
     keys = np.stack([rate.ravel(), sources.ravel(), rule], axis=1)
     _, member, object_class = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return object_class.ravel().astype(np.int64), member.astype(np.int64)

@@ -175,13 +175,13 @@ class Pricer:
         trees = PricedTrees(paths=paths, dual=dual, value=np.zeros(count), bound=np.zeros(count))
 
         def solve_part(thread: int) -> None:
-            part = self.parts[thread]
-            for first in range(0, len(part), CHUNK):
+            chunk = self.parts[thread]
+            for first in range(0, len(chunk), CHUNK):
                 if deadline.is_over:
-                    late = part[first:]
+                    late = chunk[first:]
                     trees.bound[late] = self.loose_bound(prices.c)[late]
                     return
-                self._solve(part[first : first + CHUNK], prices, self.unlimited, trees, effort, thread)
+                self._solve(chunk[first : first + CHUNK], prices, self.unlimited, trees, effort, thread)
 
         self._run(solve_part)
         return trees
@@ -196,14 +196,14 @@ class Pricer:
 
         def solve_part(thread: int) -> None:
             # contiguous: kernels would be compiled anew for a stride
-            part = np.ascontiguousarray(selected[thread :: len(self.workspaces)])
-            self._solve(part, prices, residual, trees, effort, thread)
+            chunk = np.ascontiguousarray(selected[thread :: len(self.workspaces)])
+            self._solve(chunk, prices, residual, trees, effort, thread)
 
         self._run(solve_part)
 
     def _solve(
         self,
-        part: Ints,
+        chunk: Ints,
         prices: PerLayer,
         residual: PerLayer,
         trees: PricedTrees,
@@ -212,7 +212,7 @@ class Pricer:
     ) -> None:
         layered = self.layered
         net = self.workspaces[thread]
-        solve_trees(part, prices, residual, layered.objects, layered.network, net, trees, *effort)
+        solve_trees(chunk, prices, residual, layered.objects, layered.network, net, trees, *effort)
 
     def _run(self, solve_part: Callable[[int], None]) -> None:
         """Call the function with the number of each thread, in that thread."""

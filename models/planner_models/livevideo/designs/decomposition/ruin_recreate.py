@@ -102,8 +102,8 @@ def run_ruin_recreate(  # noqa: C901
             if size == 0:
                 continue
             for _ in range(1 + int(random.random() * max_removed)):
-                place = start + int(random.random() * size)
-                o = users.number[place] if kind == 0 else waiting.number[place]
+                position = start + int(random.random() * size)
+                o = users.number[position] if kind == 0 else waiting.number[position]
                 if state.marked[o] == 0:
                     state.marked[o] = 1
                     removed[count] = o
@@ -200,17 +200,17 @@ class FeasibleTrees:
         the deadline.
         """
         while rounds > 0 and not deadline.is_over:
-            part = min(rounds, LIST_ROUNDS)
-            rounds -= part
+            count = min(rounds, LIST_ROUNDS)
+            rounds -= count
             self.step += 1
             factor = PRICE_FACTORS[self.step // 2 % len(PRICE_FACTORS)]
             if self.step % 2 == 0:
                 max_removed = 4 + self.step % 9
                 self.value += self.ruin_recreate(
-                    solution.prices, part, max_removed, factor, temperature, deadline
+                    solution.prices, count, max_removed, factor, temperature, deadline
                 )
             else:
-                self.value += self.eject(solution, int(part * CHAIN_ROUNDS), factor, deadline)
+                self.value += self.eject(solution, int(count * CHAIN_ROUNDS), factor, deadline)
             if self.value > self.best_value:
                 self.record_best()
 
@@ -316,7 +316,7 @@ class FeasibleTrees:
             is_full = (residual < FULL_SHARE * capacity) & (capacity < 0.1 * UNLIMITED)
             parts.append(offset + np.flatnonzero(is_full))
             offset += len(capacity)
-        first = np.cumsum([0, *(len(part) for part in parts)])
+        first = np.cumsum([0, *(len(numbers) for numbers in parts)])
         return Lists(np.concatenate(parts).astype(np.int64), first.astype(np.int64))
 
     def _users(self) -> Lists:

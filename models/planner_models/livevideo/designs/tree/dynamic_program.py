@@ -76,17 +76,17 @@ def solve_dynamic_program(  # noqa: C901
         net.tree_cost[r, 0] = 0.0
         for subset in range(1, sets):
             low = subset & -subset
-            rest = subset ^ low
+            remainder = subset ^ low
             best, best_part = inf, 0
-            other = rest
+            other = remainder
             while True:
-                part = other | low
-                cost = net.part_cost[r, part] + net.tree_cost[r, subset ^ part]
+                subset_part = other | low
+                cost = net.part_cost[r, subset_part] + net.tree_cost[r, subset ^ subset_part]
                 if cost < best:
-                    best, best_part = cost, part
+                    best, best_part = cost, subset_part
                 if other == 0:
                     break
-                other = (other - 1) & rest
+                other = (other - 1) & remainder
             net.tree_cost[r, subset] = best
             net.tree_part[r, subset] = best_part
             if best + floats[at.R_PRICE, r] < floats[at.ROOT_COST, subset]:
@@ -96,17 +96,17 @@ def solve_dynamic_program(  # noqa: C901
     best_value, best_set = 0.0, 0
     for subset in range(1, sets):
         low = subset & -subset
-        rest = subset ^ low
+        remainder = subset ^ low
         best, best_part = inf, 0
-        other = rest
+        other = remainder
         while True:
-            part = other | low
-            cost = floats[at.ROOT_COST, part] + floats[at.ALL_COST, subset ^ part]
+            subset_part = other | low
+            cost = floats[at.ROOT_COST, subset_part] + floats[at.ALL_COST, subset ^ subset_part]
             if cost < best:
-                best, best_part = cost, part
+                best, best_part = cost, subset_part
             if other == 0:
                 break
-            other = (other - 1) & rest
+            other = (other - 1) & remainder
         floats[at.ALL_COST, subset] = best
         ints[at.ALL_PART, subset] = best_part
         value = -best
@@ -123,12 +123,12 @@ def solve_dynamic_program(  # noqa: C901
         best_set ^= below
         r = ints[at.ROOT_REFLECTOR, below]
         while below:
-            part = net.tree_part[r, below]
-            below ^= part
-            b = net.part_edge[r, part]
+            subset_part = net.tree_part[r, below]
+            below ^= subset_part
+            b = net.part_edge[r, subset_part]
             j = find_edge(net, b, edges)
             for i in range(k):
-                if part >> i & 1:
+                if subset_part >> i & 1:
                     for c in range(ints[at.C_FIRST, i], ints[at.C_FIRST, i + 1]):
                         if ints[at.C_EDGE, c] == j:
                             paths[i, 0] = ints[at.R_LINK, r]

@@ -60,14 +60,16 @@ def caller_of(result: types.Type) -> Any:
     @intrinsic
     def call(typing_context: Any, address: Any, arguments: Any) -> Any:  # noqa: ARG001
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            wanted = tuple(signature.args[1])
-            function_type = context.call_conv.get_function_type(result, wanted)
+            argument_types = tuple(signature.args[1])
+            function_type = context.call_conv.get_function_type(result, argument_types)
             pointer = builder.inttoptr(values[0], function_type.as_pointer())
-            unpacked = [builder.extract_value(values[1], n) for n in range(len(wanted))]
-            status, found = context.call_conv.call_function(builder, pointer, result, wanted, unpacked)
+            unpacked = [builder.extract_value(values[1], n) for n in range(len(argument_types))]
+            status, returned = context.call_conv.call_function(
+                builder, pointer, result, argument_types, unpacked
+            )
             with builder.if_then(status.is_error, likely=False):
                 context.call_conv.return_status_propagate(builder, status)
-            return found
+            return returned
 
         return result(types.int64, arguments), generate
 

@@ -49,11 +49,11 @@ def index_links_by_edge(k: int, edges: int, net: LocalNetwork) -> None:
     for i in range(k):
         for c in range(ints[at.C_FIRST, i], ints[at.C_FIRST, i + 1]):
             j = ints[at.C_EDGE, c]
-            place = ints[at.E_FIRST, j]
-            ints[at.E_C, place] = c
-            ints[at.E_REQUEST, place] = i
-            floats[at.E_PRICE, place] = floats[at.C_PRICE, c]
-            ints[at.E_FIRST, j] = place + 1
+            position = ints[at.E_FIRST, j]
+            ints[at.E_C, position] = c
+            ints[at.E_REQUEST, position] = i
+            floats[at.E_PRICE, position] = floats[at.C_PRICE, c]
+            ints[at.E_FIRST, j] = position + 1
     for j in range(edges, 0, -1):
         ints[at.E_FIRST, j] = ints[at.E_FIRST, j - 1]
     ints[at.E_FIRST, 0] = 0
@@ -82,8 +82,8 @@ def solve_relaxation(  # noqa: C901
             total += floats[at.R_PRICE, r]
     for j in range(edges):
         paid = 0.0
-        for place in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
-            more = dual[ints[at.E_REQUEST, place]] - floats[at.E_PRICE, place]
+        for position in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
+            more = dual[ints[at.E_REQUEST, position]] - floats[at.E_PRICE, position]
             if more > 0:
                 paid += more
         floats[at.EDGE_PRICE, j] = paid
@@ -109,9 +109,9 @@ def solve_relaxation(  # noqa: C901
                     count += 1
         ints[at.EDGE_USES, j] = count
         if count > 0:
-            for place in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
-                if dual[ints[at.E_REQUEST, place]] > floats[at.E_PRICE, place]:
-                    ints[at.REQUEST_USES, ints[at.E_REQUEST, place]] += count
+            for position in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
+                if dual[ints[at.E_REQUEST, position]] > floats[at.E_PRICE, position]:
+                    ints[at.REQUEST_USES, ints[at.E_REQUEST, position]] += count
     return total
 
 
@@ -126,13 +126,13 @@ def index_useful_links(edges: int, net: LocalNetwork) -> None:
     for j in range(edges):
         ints[at.U_FIRST, j] = count
         cheapest = np.inf
-        chosen = -1
+        b_used = -1
         for b in range(ints[at.B_FIRST, j], ints[at.B_FIRST, j + 1]):
             if ints[at.FIXED, ints[at.B_REFLECTOR, b]] == 1 and floats[at.B_PRICE, b] < cheapest:
                 cheapest = floats[at.B_PRICE, b]
-                chosen = b
+                b_used = b
         for b in range(ints[at.B_FIRST, j], ints[at.B_FIRST, j + 1]):
-            if b == chosen or (
+            if b == b_used or (
                 ints[at.FIXED, ints[at.B_REFLECTOR, b]] == 0 and floats[at.B_PRICE, b] < cheapest
             ):
                 floats[at.U_PRICE, count] = floats[at.B_PRICE, b]

@@ -93,8 +93,8 @@ def assign_requests(k: int, edges: int, reflectors: int, net: LocalNetwork) -> f
                 continue
             if ints[at.OPEN_EDGE, j] == 1:
                 gain = floats[at.EDGE_PRICE, j]
-                for place in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
-                    c, i = ints[at.E_C, place], ints[at.E_REQUEST, place]
+                for position in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
+                    c, i = ints[at.E_C, position], ints[at.E_REQUEST, position]
                     if ints[at.REQUEST_LINK, i] != c:
                         continue
                     instead = floats[at.VALUE, i]
@@ -110,8 +110,8 @@ def assign_requests(k: int, edges: int, reflectors: int, net: LocalNetwork) -> f
                         break
             else:
                 gain = -floats[at.EDGE_PRICE, j]
-                for place in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
-                    c, i = ints[at.E_C, place], ints[at.E_REQUEST, place]
+                for position in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
+                    c, i = ints[at.E_C, position], ints[at.E_REQUEST, position]
                     current = floats[at.VALUE, i]
                     if ints[at.REQUEST_LINK, i] >= 0:
                         current = floats[at.C_PRICE, ints[at.REQUEST_LINK, i]]
@@ -120,8 +120,8 @@ def assign_requests(k: int, edges: int, reflectors: int, net: LocalNetwork) -> f
             if gain > EPS:
                 has_changed = True
                 ints[at.OPEN_EDGE, j] = 1 - ints[at.OPEN_EDGE, j]
-                for place in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
-                    assign_request(ints[at.E_REQUEST, place], net)
+                for position in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
+                    assign_request(ints[at.E_REQUEST, position], net)
         if not has_changed:
             break
     return tree_cost(k, edges, reflectors, net)
@@ -136,9 +136,9 @@ def exchange_edges(edges: int, net: LocalNetwork) -> bool:  # noqa: C901
         if ints[at.OPEN_EDGE, j] == 1 or ints[at.EDGE_LINK, j] < 0:
             continue
         gain = -floats[at.EDGE_PRICE, j]
-        for place in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
-            c, i = ints[at.E_C, place], ints[at.E_REQUEST, place]
-            ints[at.PREVIOUS_LINK, place] = ints[at.REQUEST_LINK, i]
+        for position in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
+            c, i = ints[at.E_C, position], ints[at.E_REQUEST, position]
+            ints[at.PREVIOUS_LINK, position] = ints[at.REQUEST_LINK, i]
             current = floats[at.VALUE, i]
             if ints[at.REQUEST_LINK, i] >= 0:
                 current = floats[at.C_PRICE, ints[at.REQUEST_LINK, i]]
@@ -147,10 +147,10 @@ def exchange_edges(edges: int, net: LocalNetwork) -> bool:  # noqa: C901
                 ints[at.REQUEST_LINK, i] = c
         ints[at.OPEN_EDGE, j] = 1
         closed, best_saving = -1, EPS - gain
-        for place in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
-            if ints[at.PREVIOUS_LINK, place] < 0:
+        for position in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
+            if ints[at.PREVIOUS_LINK, position] < 0:
                 continue
-            other = ints[at.C_EDGE, ints[at.PREVIOUS_LINK, place]]
+            other = ints[at.C_EDGE, ints[at.PREVIOUS_LINK, position]]
             if other == closed or floats[at.EDGE_PRICE, other] <= best_saving:
                 continue
             saving = floats[at.EDGE_PRICE, other]
@@ -173,15 +173,15 @@ def exchange_edges(edges: int, net: LocalNetwork) -> bool:  # noqa: C901
                 closed, best_saving = other, saving
         if closed < 0 and gain <= EPS:
             ints[at.OPEN_EDGE, j] = 0
-            for place in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
-                ints[at.REQUEST_LINK, ints[at.E_REQUEST, place]] = ints[at.PREVIOUS_LINK, place]
+            for position in range(ints[at.E_FIRST, j], ints[at.E_FIRST, j + 1]):
+                ints[at.REQUEST_LINK, ints[at.E_REQUEST, position]] = ints[at.PREVIOUS_LINK, position]
             continue
         has_changed = True
         if closed < 0:
             continue
         ints[at.OPEN_EDGE, closed] = 0
-        for place in range(ints[at.E_FIRST, closed], ints[at.E_FIRST, closed + 1]):
-            assign_request(ints[at.E_REQUEST, place], net)
+        for position in range(ints[at.E_FIRST, closed], ints[at.E_FIRST, closed + 1]):
+            assign_request(ints[at.E_REQUEST, position], net)
     return has_changed
 
 
@@ -287,7 +287,7 @@ def build_tree(k: int, edges: int, reflectors: int, net: LocalNetwork, cost: flo
     for r in range(reflectors):
         ints[at.BASE_REFLECTOR, r] = 0
     while True:
-        chosen = -1
+        r_used = -1
         for r in range(reflectors):
             if ints[at.BASE_REFLECTOR, r] == 1:
                 continue
@@ -295,7 +295,7 @@ def build_tree(k: int, edges: int, reflectors: int, net: LocalNetwork, cost: flo
             if other < cost - EPS:
                 best = record_best(k, edges, net, other, best)
                 cost = other
-                chosen = r
-        if chosen < 0:
+                r_used = r
+        if r_used < 0:
             return best
-        ints[at.BASE_REFLECTOR, chosen] = 1
+        ints[at.BASE_REFLECTOR, r_used] = 1

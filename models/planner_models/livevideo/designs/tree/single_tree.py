@@ -38,14 +38,14 @@ def create_workspace(
     """Return a workspace for `solve_tree`; arguments as of `local_network.create_arrays`."""
     net = create_arrays(requests, degree, edges, reflectors, edge_degree)
     dual, paths = np.zeros(1), np.zeros((1, 3), dtype=np.int64)
-    one = (1, 1, 1, net)  # requests, edges and reflectors
+    single = (1, 1, 1, net)  # requests, edges and reflectors
     addresses = Addresses(
-        solve_dynamic_program=address_of(solve_dynamic_program, *one, paths),
-        solve_with_bound=address_of(lagrangian.solve_with_bound, *one, paths, dual, 1, 1),
-        assign_requests=address_of(local_search.assign_requests, *one),
-        build_tree=address_of(local_search.build_tree, *one, 1.0, 1.0),
-        improve_tree=address_of(local_search.improve_tree, *one, 1.0, 1.0),
-        maximize_bound=address_of(lagrangian.maximize_bound, *one, dual, 1, 1.0, 1.0),
-        branch_on_reflectors=address_of(lagrangian.branch_on_reflectors, *one, dual, 1, 1, 1.0, 1.0, 1.0),
+        solve_dynamic_program=address_of(solve_dynamic_program, *single, paths),
+        solve_with_bound=address_of(lagrangian.solve_with_bound, *single, paths, dual, 1, 1),
+        assign_requests=address_of(local_search.assign_requests, *single),
+        build_tree=address_of(local_search.build_tree, *single, 1.0, 1.0),
+        improve_tree=address_of(local_search.improve_tree, *single, 1.0, 1.0),
+        maximize_bound=address_of(lagrangian.maximize_bound, *single, dual, 1, 1.0, 1.0),
+        branch_on_reflectors=address_of(lagrangian.branch_on_reflectors, *single, dual, 1, 1, 1.0, 1.0, 1.0),
     )
     return net._replace(at=addresses)

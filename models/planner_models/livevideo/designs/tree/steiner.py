@@ -47,15 +47,15 @@ def find_reachable(
     The search ends at clusters that have the object.
     """
     number = np.full(len(first) - 1, -1, dtype=np.int64)
-    found = np.empty(len(first) - 1, dtype=np.int64)
+    reachable = np.empty(len(first) - 1, dtype=np.int64)
     count = 0
     for group in groups:
         number[group] = count
-        found[count] = group
+        reachable[count] = group
         count += 1
     visited = 0
     while visited < count:  # breadth first is tier by tier, as every link joins neighbouring tiers
-        cluster = found[visited]
+        cluster = reachable[visited]
         visited += 1
         if has_object[cluster]:
             continue
@@ -63,9 +63,9 @@ def find_reachable(
             up = tail[into[n]]
             if usable[into[n]] and number[up] < 0:
                 number[up] = count
-                found[count] = up
+                reachable[count] = up
                 count += 1
-    return found[:count].copy(), number
+    return reachable[:count].copy(), number
 
 
 @run_small_in_python(max_elements=5_000)
@@ -96,12 +96,12 @@ def solve_tree(  # noqa: C901
         best[i, 1 << i] = 0.0
     for v in range(count + 1):
         for subset in range(1, sets):
-            part = (subset - 1) & subset
-            while part > subset ^ part:
-                both = best[v, part] + best[v, subset ^ part]
+            piece = (subset - 1) & subset
+            while piece > subset ^ piece:
+                both = best[v, piece] + best[v, subset ^ piece]
                 if both < best[v, subset] - 1e-12:
-                    best[v, subset], link[v, subset] = both, -2 - part
-                part = (part - 1) & subset
+                    best[v, subset], link[v, subset] = both, -2 - piece
+                piece = (piece - 1) & subset
         if v == count:
             break
         cluster = clusters[v]
@@ -135,11 +135,11 @@ def solve_tree(  # noqa: C901
         if subset == 0 or (v < len(groups) and subset == 1 << v):
             continue
         if link[v, subset] <= -2:
-            part = -2 - link[v, subset]
+            piece = -2 - link[v, subset]
             open_clusters.append(v)
-            open_sets.append(part)
+            open_sets.append(piece)
             open_clusters.append(v)
-            open_sets.append(subset ^ part)
+            open_sets.append(subset ^ piece)
             continue
         below = down[v, subset]
         if link[v, subset] >= 0 and parent[below] < 0:
