@@ -1,4 +1,4 @@
-"""Bounds that hold for every cache whose entries keep the actions of their packets.
+"""Bounds that hold for every cache with entries that keep the actions of their packets.
 
 Two headers are incompatible where the smallest cube that holds both also holds a header of another action,
 the witness: no correct entry serves both. Headers that are pairwise incompatible need an entry each.
@@ -34,16 +34,16 @@ def find_incompatible(
     """
     actions = classify(headers.words, problem.entries)
     order = np.argsort(-specific, kind="stable")
-    chosen, recent = np.zeros(len(order), np.int64), np.zeros(len(order), np.int64)
+    selected, recent = np.zeros(len(order), np.int64), np.zeros(len(order), np.int64)
     forced = np.zeros_like(headers.words)
     used, rules = problem.used_mask, problem.entries
     count = 0
     for begin in range(0, len(order), HEADERS_AT_A_TIME):
         if begin and deadline.is_over:
             break
-        part = order[begin : begin + HEADERS_AT_A_TIME]
-        count = _add_incompatible(headers.words, actions, part, used, rules, chosen, recent, forced, count)
-    return chosen[:count]
+        chunk = order[begin : begin + HEADERS_AT_A_TIME]
+        count = _add_incompatible(headers.words, actions, chunk, used, rules, selected, recent, forced, count)
+    return selected[:count]
 
 
 def find_witness(problem: FlowTables, first: Words, second: Words) -> Words | None:
@@ -60,8 +60,8 @@ def find_witness(problem: FlowTables, first: Words, second: Words) -> Words | No
             witness[word] ^= bits[word] & (~bits[word] + np.uint64(1))  # the last of these bits
             return witness
     near = np.zeros(len(rules.action) + 1, np.int64), np.zeros(len(rules.start), np.int64)
-    found = is_incompatible(first, second, actions[0], actions[1], rules, witness, *near)
-    return witness if found else None
+    is_found = is_incompatible(first, second, actions[0], actions[1], rules, witness, *near)
+    return witness if is_found else None
 
 
 @inner
@@ -134,18 +134,18 @@ def find_action_near(header: Any, rules: Any, near: Any, near_start: Any) -> Any
     """Return the final action of a header (words,) in the cube of `find_near`."""
     table, action = 0, 0
     while table >= 0:
-        found = -1
+        index = -1
         for k in range(near_start[table], near_start[table + 1]):
             i = near[k]
             differs = np.uint64(0)
             for w in range(len(header)):
                 differs |= (header[w] ^ rules.value[i, w]) & rules.mask[i, w]
             if differs == 0:
-                found = i
+                index = i
                 break
-        if found < 0:
+        if index < 0:
             return 0
-        action, table = rules.action[found], rules.next[found]
+        action, table = rules.action[index], rules.next[index]
     return action
 
 
@@ -174,8 +174,8 @@ def is_mixed(
         for _ in range(MIXTURES_OF_ENTRY):
             state = mix(header, mask, state, witness)
             for w in range(words):
-                own = rules.mask[i, w]
-                witness[w] = (rules.value[i, w] & own) | (witness[w] & ~own)
+                own_mask = rules.mask[i, w]
+                witness[w] = (rules.value[i, w] & own_mask) | (witness[w] & ~own_mask)
             if find_action_near(witness, rules, near, near_start) != action:
                 return True
         tried += 1
@@ -210,14 +210,14 @@ def _add_incompatible(
     order: Any,
     used: Any,
     rules: Any,
-    chosen: Any,
+    selected: Any,
     recent: Any,
     forced: Any,
     count: Any,
 ) -> Any:
-    """Add rows of headers that are incompatible with all before; return how many there are then.
+    """Add rows of headers that are incompatible with all before; return their number then.
 
-    chosen  (n,) rows found, `count` of them; recent  (n,) the same, those that ruled others out first
+    selected  (n,) rows found, `count` of them; recent  (n,) the same, those that ruled others out first
     forced  (n, words) bits of these that change the action where flipped: a header that differs in one of
             them is incompatible, as the flipped header is in the smallest cube with it
     """
@@ -242,7 +242,7 @@ def _add_incompatible(
                 recent[0] = s
                 break
         if is_apart:
-            chosen[count] = h
+            selected[count] = h
             recent[count] = h
             forced[h] = find_forced(headers[h : h + 1], actions[h : h + 1], used, rules)[0]
             count += 1

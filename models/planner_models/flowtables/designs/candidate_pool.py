@@ -80,16 +80,16 @@ class Relaxed(NamedTuple):
     lookup_us: Floats
 
 
-def list_candidates(search: PoolSearch, planned: Words, least: Words, most: int) -> Candidates:
+def list_candidates(search: PoolSearch, planned: Words, smallest: Words, limit: int) -> Candidates:
     """Return at most so many masks, planned ones first: half from local search, and least specific ones.
 
-    least  a mask for each header; those of many headers are taken first
+    smallest  a mask for each header; those of many headers are taken first
     """
-    masks, count = np.unique(least, axis=0, return_counts=True)
-    wanted = [masks[row] for row in np.argsort(-count, kind="stable")]
+    masks, count = np.unique(smallest, axis=0, return_counts=True)
+    by_use = [masks[row] for row in np.argsort(-count, kind="stable")]
     tried = search.list_tried()[::-1]
-    others = max(most - len(planned), 0)
-    ordered = [*planned, *wanted[: max(others // 2, others - len(tried))], *tried, *wanted]
+    others = max(limit - len(planned), 0)
+    ordered = [*planned, *by_use[: max(others // 2, others - len(tried))], *tried, *by_use]
     distinct = {mask.tobytes(): mask for mask in ordered}
     parts: list[tuple[Ints32, Ints, Ints32]] = []
     held = 0
@@ -104,9 +104,9 @@ def list_candidates(search: PoolSearch, planned: Words, least: Words, most: int)
         masks=np.ascontiguousarray(np.array(list(distinct.values())[: len(parts)])),
         rows=np.concatenate(shared),
         start=_add_up(np.concatenate(sizes)),
-        first=_add_up([len(one) for one in sizes]),
+        first=_add_up([len(size_list) for size_list in sizes]),
         alone=np.concatenate(alone),
-        alone_start=_add_up([len(one) for one in alone]),
+        alone_start=_add_up([len(group) for group in alone]),
     )
 
 
@@ -156,26 +156,26 @@ def find_gains(candidates: Any, price: Any, weight: Any, lookup_us: Any, entry_u
 
 @kernel
 def count_served(candidates: Any, price: Any, weight: Any, masks: Any, lookup_us: Any, entry_us: Any) -> Any:
-    """Return how many entries with a gain serve each header, (n,).
+    """Return the number of entries with a gain that serve each header, (n,).
 
     masks, lookup_us  (k,) masks, and the time of the lookups until the place of each
     """
     served = np.zeros(len(price))
-    for place in range(len(masks)):
-        m = masks[place]
+    for index in range(len(masks)):
+        m = masks[index]
         for k in range(candidates.alone_start[m], candidates.alone_start[m + 1]):
             h = candidates.alone[k]
-            served[h] += price[h] > weight[h] * lookup_us[place] + entry_us
+            served[h] += price[h] > weight[h] * lookup_us[index] + entry_us
         for e in range(candidates.first[m], candidates.first[m + 1]):
             gain = find_gain(
                 candidates.rows, candidates.start[e], candidates.start[e + 1], price, weight,
-                lookup_us[place], entry_us,
+                lookup_us[index], entry_us,
             )  # fmt: skip
             if gain <= 0:
                 continue
             for k in range(candidates.start[e], candidates.start[e + 1]):
                 h = candidates.rows[k]
-                served[h] += price[h] > weight[h] * lookup_us[place]
+                served[h] += price[h] > weight[h] * lookup_us[index]
     return served
 
 
@@ -222,30 +222,30 @@ class CandidateSearch:
         bounds = np.zeros(self.most + 1)
         prices: dict[int, Floats] = {}
         self._raise(bounds, price, np.inf)
-        least = self.time_us * (1 - RISE)
-        first = [min(max(int(part * len(self.pool)), 1), self.most) for part in FIRST_PARTS]
+        lower = self.time_us * (1 - RISE)
+        first = [min(max(int(fraction * len(self.pool)), 1), self.most) for fraction in FIRST_PARTS]
         while True:
             masks = first.pop() if first else int(np.argmin(bounds[1:])) + 1
             is_late = deadline.is_over
-            if is_late or (not first and bounds[1:].min() >= least):
+            if is_late or (not first and bounds[1:].min() >= lower):
                 return float(bounds[1:].min())
             if masks == self.most < len(self.candidates.masks) and masks in prices:
                 # more masks than so many: some further numbers each have a bound of their own
                 self.most = min(2 * masks, len(self.candidates.masks))
                 bounds = np.append(bounds[:-1], np.zeros(self.most + 1 - masks))
-                self._raise(bounds, prices.pop(masks), least)
+                self._raise(bounds, prices.pop(masks), lower)
                 continue
-            nearest = min(prices, key=lambda one: abs(one - masks), default=None)
+            nearest = min(prices, key=lambda count: abs(count - masks), default=None)
             start = price if nearest is None else prices[nearest]
-            bound, prices[masks] = self.ascend(start, masks, STEPS, deadline, enough_us=least)
+            bound, prices[masks] = self.ascend(start, masks, STEPS, deadline, enough_us=lower)
             bounds[masks] = max(bounds[masks], bound)
-            if bounds[masks] < least and (masks < self.most or masks == len(self.candidates.masks)):
-                least = (1 - NEARLY) * bounds[masks]
-            self._raise(bounds, prices[masks], least)
+            if bounds[masks] < lower and (masks < self.most or masks == len(self.candidates.masks)):
+                lower = (1 - NEARLY) * bounds[masks]
+            self._raise(bounds, prices[masks], lower)
 
-    def _raise(self, bounds: Floats, price: Floats, most: float) -> None:
-        """Raise those of the bounds of each number of masks, (most + 1,), that are below `most`."""
-        for masks in (np.flatnonzero(bounds[1:] < most) + 1).tolist():
+    def _raise(self, bounds: Floats, price: Floats, limit: float) -> None:
+        """Raise those of the bounds of each number of masks, (most + 1,), that are below `limit`."""
+        for masks in (np.flatnonzero(bounds[1:] < limit) + 1).tolist():
             bounds[masks] = max(bounds[masks], self.relax(price, masks).bound)
 
     def relax(self, price: Floats, masks: int) -> Relaxed:
@@ -281,22 +281,24 @@ class CandidateSearch:
         for step in range(steps):
             if step and deadline.is_over:
                 break
-            found = self.relax(price, masks)
+            relaxation = self.relax(price, masks)
             if try_pool is not None and step % POOLS_EVERY == 0:
-                try_pool(self.candidates.masks[found.masks])
-            is_stalled = ascent.tell(found.bound, price, progress=RISE * self.time_us)
+                try_pool(self.candidates.masks[relaxation.masks])
+            is_stalled = ascent.tell(relaxation.bound, price, progress=RISE * self.time_us)
             if ascent.best >= min(self.time_us, enough_us) or ascent.factor < LEAST_LENGTH:
                 break
             if is_stalled:
                 price = ascent.go_back()
-                found, direction = self.relax(price, masks), np.zeros(len(price))
-            served = count_served(self.candidates, price, self.weight, found.masks, found.lookup_us, entry_us)
+                relaxation, direction = self.relax(price, masks), np.zeros(len(price))
+            served = count_served(
+                self.candidates, price, self.weight, relaxation.masks, relaxation.lookup_us, entry_us
+            )
             old = SMOOTHING if direction.any() else 0.0
             direction = old * direction + (1 - old) * (1 - served)
             size = float((direction**2).sum())
             if size == 0:
                 break
-            price = np.maximum(price + ascent.length(self.time_us - found.bound, size) * direction, 0.0)
+            price = np.maximum(price + ascent.length(self.time_us - relaxation.bound, size) * direction, 0.0)
         return ascent.best, ascent.best_point
 
     def _list_times(self, masks: int) -> tuple[Floats, float]:
@@ -306,14 +308,14 @@ class CandidateSearch:
     def _share_time(self) -> Floats:
         """Return the time of each header in the pool, us: its lookups, and its part of a miss."""
         words, choice = self.search.headers.words, self.search.choose(self.pool)
-        place = np.empty(len(self.pool))
-        place[np.argsort(-choice.hits, kind="stable")] = np.arange(1, len(self.pool) + 1)
+        rank = np.empty(len(self.pool))
+        rank[np.argsort(-choice.hits, kind="stable")] = np.arange(1, len(self.pool) + 1)
         _, miss_us = self._list_times(len(self.pool))
         key = np.column_stack([words & self.pool[choice.mask], choice.mask.astype(np.uint64)])
         _, entry = np.unique(key, axis=0, return_inverse=True)
         entry = entry.reshape(-1)
         held = np.bincount(entry, weights=self.weight)[entry]
-        return np.asarray(self.weight * (self.probe_us * place[choice.mask] + miss_us / held))
+        return np.asarray(self.weight * (self.probe_us * rank[choice.mask] + miss_us / held))
 
     def _try(self, masks: Words) -> None:
         """Keep a pool that takes less time than the best so far."""
@@ -327,10 +329,10 @@ class CandidateSearch:
     def _change(self, near: Words, random: np.random.Generator) -> Words:
         """Return the pool without one mask, with another candidate, or both."""
         kind = random.choice(MOVES, p=MOVE_SHARES)
-        kept = (
+        masks_left = (
             self.pool if kind == "add" else np.delete(self.pool, int(random.integers(len(self.pool))), axis=0)
         )
         if kind == "drop":
-            return kept
+            return masks_left
         added = near[int(random.integers(len(near)))]
-        return np.ascontiguousarray(np.unique(np.vstack([kept, added[None, :]]), axis=0))
+        return np.ascontiguousarray(np.unique(np.vstack([masks_left, added[None, :]]), axis=0))

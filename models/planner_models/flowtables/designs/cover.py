@@ -57,24 +57,24 @@ def number_entries(
         for w in range(words.shape[1]):
             key = (key ^ (words[h, w] & mask[w])) * np.uint64(0xBF58476D1CE4E5B9)
             key ^= key >> np.uint64(29)
-        place = np.int64(key >> np.uint64(7)) & last
+        slot = np.int64(key >> np.uint64(7)) & last
         while True:
-            if stamp[place] != generation:
-                stamp[place] = generation
-                slots[place] = k
+            if stamp[slot] != generation:
+                stamp[slot] = generation
+                slots[slot] = k
                 number[k] = count
                 count += 1
                 break
-            other = rows[slots[place]]
+            other = rows[slots[slot]]
             same = True
             for w in range(words.shape[1]):
                 if (words[h, w] ^ words[other, w]) & mask[w]:
                     same = False
                     break
             if same:
-                number[k] = number[slots[place]]
+                number[k] = number[slots[slot]]
                 break
-            place = (place + 1) & last
+            slot = (slot + 1) & last
     return count
 
 
@@ -91,12 +91,12 @@ class Members(NamedTuple):
 
 @run_small_in_python(max_elements=1_000)
 @kernel
-def find_members(words: Any, mask: Any, known: Any, rules: Any, index: Any) -> Any:
-    """Return the headers (n, words) whose action a mask keeps, entry by entry, and the first of each entry.
+def find_members(words: Any, mask: Any, verdicts: Any, rules: Any, index: Any) -> Any:
+    """Return the headers (n, words) with an action that a mask keeps, by entry, and the first of each entry.
 
     Headers that agree on the mask have the same verdict, so that one of them is tested.
 
-    known  (n,) 1 where the mask is known to keep a header's action, 0 where it does not, -1 for unknown
+    verdicts  (n,) 1 where the mask is known to keep a header's action, 0 where it does not, -1 for unknown
     """
     count = len(words)
     slots, stamp = make_slots(count)
@@ -107,27 +107,27 @@ def find_members(words: Any, mask: Any, known: Any, rules: Any, index: Any) -> A
     size = np.zeros(made, np.int32)
     for h in range(count):
         size[number[h]] += 1
-        if known[h] >= 0:
-            verdict[number[h]] = known[h]
+        if verdicts[h] >= 0:
+            verdict[number[h]] = verdicts[h]
     for h in range(count):
         if verdict[number[h]] < 0:
             verdict[number[h]] = np.int64(keeps_action(words[h], mask, index, rules, scratch))
-    place = np.zeros(made, np.int32)
+    next_slot = np.zeros(made, np.int32)
     start = np.zeros(made + 1, np.int32)
     entries, total = 0, 0
     for e in range(made):
         if verdict[e] > 0:
-            place[e] = total
+            next_slot[e] = total
             total += size[e]
             entries += 1
             start[entries] = total
-    found = np.zeros(total, np.int32)
+    members = np.zeros(total, np.int32)
     for h in range(count):
         e = number[h]
         if verdict[e] > 0:
-            found[place[e]] = h
-            place[e] += 1
-    return found, start[: entries + 1].copy()
+            members[next_slot[e]] = h
+            next_slot[e] += 1
+    return members, start[: entries + 1].copy()
 
 
 @run_small_in_python(max_elements=5_000)
@@ -151,30 +151,30 @@ def cover(rows: Any, start: Any, mask_of: Any, weight: Any, sets: Any) -> Any:
     for e in range(entries - 1, -1, -1):
         following[e] = first[start[e + 1] - start[e]]
         first[start[e + 1] - start[e]] = e
-    chosen = np.full(len(weight), -1, np.int64)
+    mask_of_header = np.full(len(weight), -1, np.int64)
     hits, taken = np.zeros(sets), np.zeros(sets, np.int64)
     for level in range(largest, 0, -1):
         while first[level] >= 0:
             e = first[level]
             first[level] = following[e]
-            left = 0
+            uncovered = 0
             for k in range(start[e], start[e + 1]):
-                left += chosen[rows[k]] < 0
-            if left < level:
-                following[e] = first[left]
-                first[left] = e
+                uncovered += mask_of_header[rows[k]] < 0
+            if uncovered < level:
+                following[e] = first[uncovered]
+                first[uncovered] = e
                 continue
             taken[mask_of[e]] += 1
             for k in range(start[e], start[e + 1]):
-                if chosen[rows[k]] < 0:
-                    chosen[rows[k]] = mask_of[e]
+                if mask_of_header[rows[k]] < 0:
+                    mask_of_header[rows[k]] = mask_of[e]
                     hits[mask_of[e]] += weight[rows[k]]
-    return chosen, taken, hits
+    return mask_of_header, taken, hits
 
 
 @run_small_in_python(max_elements=1_000)
 @kernel
-def merge_masks(words: Any, masks: Any, chosen: Any, most_tried: Any) -> Any:  # noqa: C901
+def merge_masks(words: Any, masks: Any, mask_of: Any, most_tried: Any) -> Any:  # noqa: C901
     """Merge masks two by two into their unions, down to one; return the two of each step and its entries.
 
     A union is valid wherever one of its parts is. The mask with the fewest headers is merged into the one
@@ -185,30 +185,30 @@ def merge_masks(words: Any, masks: Any, chosen: Any, most_tried: Any) -> Any:  #
     slots, stamp = make_slots(len(words))
     number, generation = np.zeros(len(words), np.int64), 0
     sets = len(masks)
-    union, chosen = masks.copy(), chosen.copy()
-    headers, own = np.zeros(sets, np.int64), np.zeros(sets, np.int64)
+    union, mask_of = masks.copy(), mask_of.copy()
+    headers, sizes = np.zeros(sets, np.int64), np.zeros(sets, np.int64)
     for m in range(sets):
-        rows = np.flatnonzero(chosen == m)
+        rows = np.flatnonzero(mask_of == m)
         headers[m] = len(rows)
-        own[m] = number_entries(words, rows, union[m], slots, stamp, generation, number)
+        sizes[m] = number_entries(words, rows, union[m], slots, stamp, generation, number)
         generation += 1
     is_there = np.ones(sets, np.bool_)
     merged, into = np.zeros(sets - 1, np.int64), np.zeros(sets - 1, np.int64)
     entries = np.zeros(sets, np.int64)
-    entries[0] = own.sum()
+    entries[0] = sizes.sum()
     distance = np.zeros(sets)
     both = np.zeros(words.shape[1], np.uint64)
     for step in range(sets - 1):
-        least = -1
+        smallest = -1
         for m in range(sets):
-            if is_there[m] and (least < 0 or headers[m] < headers[least]):
-                least = m
+            if is_there[m] and (smallest < 0 or headers[m] < headers[smallest]):
+                smallest = m
         for m in range(sets):
             distance[m] = np.inf
-            if is_there[m] and m != least:
+            if is_there[m] and m != smallest:
                 apart = 0
                 for w in range(words.shape[1]):
-                    x = union[m, w] ^ union[least, w]
+                    x = union[m, w] ^ union[smallest, w]
                     while x:
                         x &= x - np.uint64(1)
                         apart += 1
@@ -218,26 +218,26 @@ def merge_masks(words: Any, masks: Any, chosen: Any, most_tried: Any) -> Any:  #
             if not np.isfinite(distance[m]):
                 break
             for w in range(words.shape[1]):
-                both[w] = union[m, w] | union[least, w]
-            rows = np.flatnonzero((chosen == m) | (chosen == least))
+                both[w] = union[m, w] | union[smallest, w]
+            rows = np.flatnonzero((mask_of == m) | (mask_of == smallest))
             made = number_entries(words, rows, both, slots, stamp, generation, number)
             generation += 1
-            if made - own[m] - own[least] < growth:
-                best, growth, best_count = m, made - own[m] - own[least], made
+            if made - sizes[m] - sizes[smallest] < growth:
+                best, growth, best_count = m, made - sizes[m] - sizes[smallest], made
         for h in range(len(words)):
-            if chosen[h] == least:
-                chosen[h] = best
+            if mask_of[h] == smallest:
+                mask_of[h] = best
         for w in range(words.shape[1]):
-            union[best, w] |= union[least, w]
-        headers[best] += headers[least]
-        own[best] = best_count
-        is_there[least] = False
-        merged[step], into[step] = least, best
+            union[best, w] |= union[smallest, w]
+        headers[best] += headers[smallest]
+        sizes[best] = best_count
+        is_there[smallest] = False
+        merged[step], into[step] = smallest, best
         entries[step + 1] = entries[step] + np.int64(growth)
     return merged, into, entries
 
 
-def use_masks(masks: Words, chosen: Ints) -> tuple[Words, Ints32]:
+def use_masks(masks: Words, mask_of: Ints) -> tuple[Words, Ints32]:
     """Return the masks that headers use, and the place of each header's mask among them."""
-    used, place = np.unique(chosen, return_inverse=True)
-    return masks[used], place.reshape(-1).astype(np.int32)
+    used, inverse = np.unique(mask_of, return_inverse=True)
+    return masks[used], inverse.reshape(-1).astype(np.int32)

@@ -44,9 +44,9 @@ def cover_trace(problem: FlowTables, *, rounds: Rounds = 0, options: Options = O
     """Serve all connections by few entries, with as many masks as these take."""
     deadline = Deadline.of(options).share(0.5)
     headers = group_headers(problem)
-    least = [make_least_masks(problem, by_entropy)(headers.words) for by_entropy in (True, False)]
-    table, is_cut = _cover_greedily(problem, headers, np.vstack(least), deadline)
-    bound = len(find_incompatible(problem, headers, count_bits(least[0]), deadline))
+    minimal_masks = [make_least_masks(problem, by_entropy)(headers.words) for by_entropy in (True, False)]
+    table, is_cut = _cover_greedily(problem, headers, np.vstack(minimal_masks), deadline)
+    bound = len(find_incompatible(problem, headers, count_bits(minimal_masks[0]), deadline))
     backend = BACKEND
     if rounds and 0 < len(problem.entries.action) <= MOST_ROWS and len(headers.words) > bound:
         # compiled only where entries are packed
@@ -55,40 +55,40 @@ def cover_trace(problem: FlowTables, *, rounds: Rounds = 0, options: Options = O
         some = min(int(np.sqrt(MOST_PACKED)), len(headers.words))
         rows = np.linspace(0, len(headers.words) - 1, some).astype(np.int64)
         words = np.ascontiguousarray(headers.words[rows])
-        found = pack(problem, words, rounds, deadline)
-        bound = max(bound, int(np.ceil(found.bound - 1e-6)))
-        if some == len(headers.words) and len(found.header) < table.counts[0]:
-            table, backend = _make_table(words[found.header], found.mask), COLUMNS
+        cubes = pack(problem, words, rounds, deadline)
+        bound = max(bound, int(np.ceil(cubes.bound - 1e-6)))
+        if some == len(headers.words) and len(cubes.header) < table.counts[0]:
+            table, backend = _make_table(words[cubes.header], cubes.mask), COLUMNS
     decision = decide(problem, table, options=options, bound=float(bound), metric=METRIC, backend=backend)
     return replace(decision, proof=replace(decision.proof, is_cut=True)) if is_cut else decision
 
 
 def _cover_greedily(
-    problem: FlowTables, headers: Headers, least: Words, deadline: Deadline
+    problem: FlowTables, headers: Headers, minimal: Words, deadline: Deadline
 ) -> tuple[Table, bool]:
     """Return entries of the masks of most headers, and of one of all bits that rules match.
 
     In large problems fewer masks are candidates. So are they at a time limit, but a few in any case; the
     second value is whether that is so.
     """
-    masks, count = np.unique(least, axis=0, return_counts=True)
+    masks, count = np.unique(minimal, axis=0, return_counts=True)
     tests = len(headers.words) * max(len(problem.entries.action), 1)
-    kept = np.argsort(-count, kind="stable")[: max(MOST_TESTS // tests, 1)]
-    search, tried = PoolSearch(problem, headers), len(kept)
+    rows = np.argsort(-count, kind="stable")[: max(MOST_TESTS // tests, 1)]
+    search, tried = PoolSearch(problem, headers), len(rows)
     if not deadline.is_never:
         tried = 0
-        while tried < len(kept) and (tried < LEAST_CANDIDATES or not deadline.is_over):
-            search.find_members(masks[kept[tried]])  # which the search keeps
+        while tried < len(rows) and (tried < LEAST_CANDIDATES or not deadline.is_over):
+            search.find_members(masks[rows[tried]])  # which the search keeps
             tried += 1
-    candidates = np.unique(np.vstack([masks[kept[:tried]], problem.used_mask]), axis=0)
-    return search.make_table(np.ascontiguousarray(candidates)), tried < len(kept)
+    candidates = np.unique(np.vstack([masks[rows[:tried]], problem.used_mask]), axis=0)
+    return search.make_table(np.ascontiguousarray(candidates)), tried < len(rows)
 
 
 def _make_table(words: Words, mask: Words) -> Table:
     """Return the entries of headers, each with a mask (n, words)."""
-    used, place = np.unique(mask, axis=0, return_inverse=True)
+    used, inverse = np.unique(mask, axis=0, return_inverse=True)
     table = make_table(words.shape[1], len(words), len(used))
     table.masks[: len(used)] = used
     table.counts[1] = len(used)
-    insert_all(table, np.ascontiguousarray(words), place.reshape(-1).astype(np.int32))
+    insert_all(table, np.ascontiguousarray(words), inverse.reshape(-1).astype(np.int32))
     return table

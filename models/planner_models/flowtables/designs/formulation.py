@@ -55,7 +55,7 @@ def formulation(problem: FlowTables, *, most_masks: int = 3) -> pyo.ConcreteMode
         if valid[m, h]
     }
     entries = sorted(set(entry.values()))
-    number = {one: place for place, one in enumerate(entries)}
+    number = {item: index for index, item in enumerate(entries)}
     probe, upcall = problem.probe_us, problem.cost("upcall_us")
     m_ = pyo.ConcreteModel("entries of a cache")
     m_.S, m_.M = pyo.RangeSet(1, most_masks), pyo.RangeSet(0, len(masks) - 1)
@@ -101,10 +101,10 @@ def formulation(problem: FlowTables, *, most_masks: int = 3) -> pyo.ConcreteMode
 def list_masks(problem: FlowTables) -> Words:
     """Return all masks of the bits that rules match, (m, words); raises InputError for more than 6 bits."""
     used = problem.layout.to_numbers(problem.used_mask[None, :])[0]
-    bits = [1 << place for place in range(used.bit_length()) if used >> place & 1]
+    bits = [1 << bit for bit in range(used.bit_length()) if used >> bit & 1]
     if len(bits) > MOST_BITS:
         raise InputError(f"formulation: rules match {len(bits)} bits, must be at most {MOST_BITS}")
     numbers = [
-        sum(bit for place, bit in enumerate(bits) if chosen >> place & 1) for chosen in range(1 << len(bits))
+        sum(bit for index, bit in enumerate(bits) if subset >> index & 1) for subset in range(1 << len(bits))
     ]
     return problem.layout.to_words(numbers)

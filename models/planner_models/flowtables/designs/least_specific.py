@@ -40,54 +40,54 @@ def clear(words: Any, row: Any, start: Any, end: Any) -> Any:
 
 @inner
 def hit_all(
-    header: Any, mask: Any, index: Any, rest: Any, start: Any, end: Any, chosen: Any, bound: Any
+    header: Any, mask: Any, index: Any, unhit: Any, start: Any, end: Any, selected: Any, bound: Any
 ) -> Any:
-    """Choose bits that hit all entries of `rest`, the most entries for the weight first, and clear `rest`.
+    """Choose bits that hit all entries of `unhit`, the most entries for the weight first, and clear `unhit`.
 
     Counts only fall as entries are hit, so that a bit is counted again only where it may be the next one.
 
     mask    (words,) bits that are matched already, and hit none of these entries
-    chosen  (B,) is set for the bits chosen
+    selected  (B,) is set for the bits chosen
     returns the weight of the bits chosen
     """
     bits = len(index.bit)
-    chosen[:] = False
-    left = np.int64(0)
+    selected[:] = False
+    remaining = np.int64(0)
     for w in range(start, end):
-        left += np.int64(count_bits(rest[w]))
+        remaining += np.int64(count_bits(unhit[w]))
     for b in range(bits):
-        bound[b] = left
+        bound[b] = remaining
         if has_bit(mask, index.bit[b]):
             bound[b] = 0
     weight = 0.0
     is_exact = np.zeros(bits, np.bool_)
-    while left > 0:
+    while remaining > 0:
         best, ratio = -1, 0.0
         for b in range(bits):
             if bound[b] > 0 and bound[b] / index.weight[b] > ratio:
                 best, ratio = b, bound[b] / index.weight[b]
         row = index.differs[best, has_bit(header, index.bit[best])]
         if not is_exact[best]:
-            bound[best] = count_common(rest, row, start, end)
+            bound[best] = count_common(unhit, row, start, end)
             is_exact[best] = True
             continue
-        clear(rest, row, start, end)
-        left -= bound[best]
+        clear(unhit, row, start, end)
+        remaining -= bound[best]
         bound[best] = 0
-        chosen[best] = True
+        selected[best] = True
         weight += index.weight[best]
         is_exact[:] = False
     return weight
 
 
 @inner
-def find_twice(header: Any, index: Any, start: Any, end: Any, chosen: Any, once: Any, twice: Any) -> Any:
+def find_twice(header: Any, index: Any, start: Any, end: Any, selected: Any, once: Any, twice: Any) -> Any:
     """Set the bits of entries that one chosen bit hits at least, and that two hit."""
     once, twice = once[start:end], twice[start:end]
     once[:] = 0
     twice[:] = 0
-    for b in range(len(chosen)):
-        if chosen[b]:
+    for b in range(len(selected)):
+        if selected[b]:
             row = index.differs[b, has_bit(header, index.bit[b])][start:end]
             for w in range(len(row)):
                 twice[w] |= once[w] & row[w]
@@ -96,7 +96,7 @@ def find_twice(header: Any, index: Any, start: Any, end: Any, chosen: Any, once:
 
 @inner
 def drop_bits(
-    header: Any, index: Any, all_rest: Any, start: Any, end: Any, chosen: Any, once: Any, twice: Any
+    header: Any, index: Any, all_rest: Any, start: Any, end: Any, selected: Any, once: Any, twice: Any
 ) -> Any:
     """Take back chosen bits that others make needless, the heaviest first; return their weight.
 
@@ -106,12 +106,12 @@ def drop_bits(
     once, twice  scratch
     """
     saved = 0.0
-    is_tried = np.zeros(len(chosen), np.bool_)
-    find_twice(header, index, start, end, chosen, once, twice)
+    is_tried = np.zeros(len(selected), np.bool_)
+    find_twice(header, index, start, end, selected, once, twice)
     while True:
         heaviest = -1
-        for b in range(len(chosen)):
-            if chosen[b] and not is_tried[b] and (heaviest < 0 or index.weight[b] > index.weight[heaviest]):
+        for b in range(len(selected)):
+            if selected[b] and not is_tried[b] and (heaviest < 0 or index.weight[b] > index.weight[heaviest]):
                 heaviest = b
         if heaviest < 0:
             return saved
@@ -121,9 +121,9 @@ def drop_bits(
         for w in range(start, end):
             needed |= all_rest[w] & row[w] & ~twice[w]
         if needed == 0:
-            chosen[heaviest] = False
+            selected[heaviest] = False
             saved += index.weight[heaviest]
-            find_twice(header, index, start, end, chosen, once, twice)
+            find_twice(header, index, start, end, selected, once, twice)
 
 
 @inner
@@ -145,11 +145,11 @@ def find_least_masks(headers: Any, needed: Any, rules: Any, index: Any) -> Any: 
     masks = needed.copy()
     all_bits = np.full(words, ~np.uint64(0))
     size = index.differs.shape[2]
-    rest, all_rest = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+    unhit, all_rest = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
     matches, twice = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
     others, others_of = np.zeros((KEPT_ACTIONS, size), np.uint64), np.full(KEPT_ACTIONS, -1)
     bound = np.zeros(len(index.bit), np.int64)
-    chosen, best_bits = np.zeros(len(index.bit), np.bool_), np.zeros(len(index.bit), np.bool_)
+    selected, best_bits = np.zeros(len(index.bit), np.bool_), np.zeros(len(index.bit), np.bool_)
     start_mask, best_mask = np.zeros(words, np.uint64), np.zeros(words, np.uint64)
     for h in range(count):
         header, table = headers[h], 0
@@ -157,7 +157,7 @@ def find_least_masks(headers: Any, needed: Any, rules: Any, index: Any) -> Any: 
             first, last = rules.start[table], rules.start[table + 1]
             action = np.int32(-1)
             following = -1
-            least = np.inf
+            smallest = np.inf
             anchors = 0
             low, high = first >> 6, (last + 63) >> 6
             if last > first:
@@ -193,7 +193,7 @@ def find_least_masks(headers: Any, needed: Any, rules: Any, index: Any) -> Any: 
                 for b in range(len(index.bit)):
                     if has_bit(start_mask, index.bit[b]) and not has_bit(masks[h], index.bit[b]):
                         weight += index.weight[b]
-                if weight >= least:
+                if weight >= smallest:
                     continue
                 end = (i + 63) >> 6
                 slot = action % KEPT_ACTIONS
@@ -204,24 +204,24 @@ def find_least_masks(headers: Any, needed: Any, rules: Any, index: Any) -> Any: 
                         if rules.action[j] != action:
                             others[slot, j >> 6] |= np.uint64(1) << np.uint64(j & 63)
                 for w in range(low, end):
-                    rest[w] = others[slot, w]
+                    unhit[w] = others[slot, w]
                 if end > low:
-                    keep_range(rest, first, i)
+                    keep_range(unhit, first, i)
                 for b in range(len(index.bit)):
                     if has_bit(start_mask, index.bit[b]):
-                        clear(rest, index.differs[b, has_bit(header, index.bit[b])], low, end)
+                        clear(unhit, index.differs[b, has_bit(header, index.bit[b])], low, end)
                 for w in range(low, end):
-                    all_rest[w] = rest[w]
-                weight += hit_all(header, start_mask, index, rest, low, end, chosen, bound)
-                weight -= drop_bits(header, index, all_rest, low, end, chosen, rest, twice)
-                if weight < least:
-                    least = weight
+                    all_rest[w] = unhit[w]
+                weight += hit_all(header, start_mask, index, unhit, low, end, selected, bound)
+                weight -= drop_bits(header, index, all_rest, low, end, selected, unhit, twice)
+                if weight < smallest:
+                    smallest = weight
                     best_mask[:] = start_mask
-                    best_bits[:] = chosen
+                    best_bits[:] = selected
             masks[h] = best_mask
             for b in range(len(index.bit)):
                 if best_bits[b]:
-                    at = index.bit[b]
-                    masks[h, at >> 6] |= np.uint64(1) << np.uint64(63 - (at & 63))
+                    bit_index = index.bit[b]
+                    masks[h, bit_index >> 6] |= np.uint64(1) << np.uint64(63 - (bit_index & 63))
             table = following
     return masks

@@ -142,8 +142,8 @@ def find_groups(problem: FlowTables, headers: Headers, incompatible: Ints) -> Gr
                   where few headers of others are incompatible to them by no witness, and are then left out
     """
     bits = max(int(np.bitwise_count(problem.used_mask).sum()), 1)
-    most = max(MOST_TESTS // (bits * max(len(problem.entries.action), 1)), 1)
-    rows = np.linspace(0, len(headers.words) - 1, min(most, len(headers.words))).astype(np.int64)
+    limit = max(MOST_TESTS // (bits * max(len(problem.entries.action), 1)), 1)
+    rows = np.linspace(0, len(headers.words) - 1, min(limit, len(headers.words))).astype(np.int64)
     rows = np.unique(np.concatenate([rows, incompatible]))
     words, weight = np.ascontiguousarray(headers.words[rows]), headers.weight[rows]
     actions = classify(words, problem.entries)
@@ -158,17 +158,19 @@ def find_groups(problem: FlowTables, headers: Headers, incompatible: Ints) -> Gr
     is_kept = np.zeros(len(words), dtype=bool)
     is_kept[by_group] = _keep_apart(words[by_group], forced[first], actions[first], start, order)
     alone = np.searchsorted(rows, incompatible)
-    most = MOST_TESTS // max(len(problem.entries.action), 1)
-    _add_alone(words, actions, forced, group, alone, is_kept, problem.entries, most)
-    kept = np.flatnonzero(is_kept)
-    chosen, number = np.unique(group[kept], return_inverse=True)
+    limit = MOST_TESTS // max(len(problem.entries.action), 1)
+    _add_alone(words, actions, forced, group, alone, is_kept, problem.entries, limit)
+    selected_rows = np.flatnonzero(is_kept)
+    groups_used, number = np.unique(group[selected_rows], return_inverse=True)
     number = number.reshape(-1)
     return Groups(
-        np.ascontiguousarray(words[kept]),
+        np.ascontiguousarray(words[selected_rows]),
         number,
-        weight[kept],
-        np.ascontiguousarray(forced[first[chosen]]),
-        np.asarray(np.bincount(number, weights=weight[kept], minlength=len(chosen)), dtype=np.float64),
+        weight[selected_rows],
+        np.ascontiguousarray(forced[first[groups_used]]),
+        np.asarray(
+            np.bincount(number, weights=weight[selected_rows], minlength=len(groups_used)), dtype=np.float64
+        ),
     )
 
 
@@ -184,7 +186,7 @@ def _is_inside(header: Any, value: Any, mask: Any) -> Any:
 @run_small_in_python(max_elements=1_000)
 @kernel
 def _keep_apart(words: Any, forced: Any, actions: Any, start: Any, order: Any) -> Any:  # noqa: C901
-    """Return which headers are kept, so that groups are pairwise apart; groups before in the order keep more.
+    """Return the mask of retained headers, such that groups are pairwise distinct; earlier groups keep more.
 
     An entry that serves headers of two groups has the forced bits of both: each of the two headers then
     agrees with the other group in that group's forced bits. If no header of one group does, there is none.
@@ -192,45 +194,45 @@ def _keep_apart(words: Any, forced: Any, actions: Any, start: Any, order: Any) -
     words   (n, words) of groups one after another, that of g from start[g]
     forced  (groups, words), actions (groups,)
     """
-    kept = np.zeros(len(words), np.bool_)
-    chosen = np.zeros(len(order), np.int64)
+    is_kept = np.zeros(len(words), np.bool_)
+    selected = np.zeros(len(order), np.int64)
     count = 0
     for g in order:
-        left = start[g + 1] - start[g]
-        kept[start[g] : start[g + 1]] = True
+        remaining = start[g + 1] - start[g]
+        is_kept[start[g] : start[g + 1]] = True
         for k in range(count):
-            s = chosen[k]
+            s = selected[k]
             if actions[s] != actions[g]:
                 continue
             meets = False
             for h in range(start[s], start[s + 1]):
-                if kept[h] and _is_inside(words[h], words[start[g]], forced[g]):
+                if is_kept[h] and _is_inside(words[h], words[start[g]], forced[g]):
                     meets = True
                     break
             if not meets:
                 continue
             for h in range(start[g], start[g + 1]):
-                if kept[h] and _is_inside(words[h], words[start[s]], forced[s]):
-                    kept[h] = False
-                    left -= 1
-            if left == 0:
+                if is_kept[h] and _is_inside(words[h], words[start[s]], forced[s]):
+                    is_kept[h] = False
+                    remaining -= 1
+            if remaining == 0:
                 break
-        if left:
-            chosen[count] = g
+        if remaining:
+            selected[count] = g
             count += 1
-    return kept
+    return is_kept
 
 
 @run_small_in_python(max_elements=2_000)
 @kernel
 def _add_alone(  # noqa: C901
-    words: Any, actions: Any, forced: Any, group: Any, alone: Any, is_kept: Any, rules: Any, most: Any
+    words: Any, actions: Any, forced: Any, group: Any, alone: Any, is_kept: Any, rules: Any, budget: Any
 ) -> None:
     """Keep a header of each further group, and drop headers of others that are not apart from it, if few.
 
     alone    rows of headers that are pairwise incompatible
     is_kept  (n,) whether a header is kept; changed in place
-    most     searches for a witness
+    budget     searches for a witness
     """
     count = np.zeros(group.max() + 1, np.int64)  # headers kept of each group
     for h in range(len(words)):
@@ -241,9 +243,9 @@ def _add_alone(  # noqa: C901
     for row in alone:
         if count[group[row]]:
             continue
-        if most <= 0:
+        if budget <= 0:
             break
-        found = 0
+        near_count = 0
         is_cheap = True
         for h in range(len(words)):
             if not is_kept[h] or actions[h] != actions[row]:
@@ -252,18 +254,18 @@ def _add_alone(  # noqa: C901
                 _is_inside(words[row], words[h], forced[h]) and _is_inside(words[row], words[h], forced[row])
             ):
                 continue
-            most -= 1
+            budget -= 1
             if is_incompatible(
                 words[h], words[row], actions[h], actions[row], rules, witness, memory, memory_start
             ):
                 continue
-            near[found] = h
-            found += 1
+            near[near_count] = h
+            near_count += 1
             lost[group[h]] += 1
             if lost[group[h]] * MOST_LOST > count[group[h]]:
                 is_cheap = False
                 break
-        for k in range(found):
+        for k in range(near_count):
             lost[group[near[k]]] = 0
             if is_cheap:
                 is_kept[near[k]] = False
@@ -281,7 +283,7 @@ def _divide(words: Any, group: Any, weight: Any, mask: Any) -> Any:
     while size < 2 * len(words):
         size *= 2
     slots = np.full(size, -1, np.int64)
-    part = np.zeros(len(words), np.int64)  # of the header in a slot
+    piece_of = np.zeros(len(words), np.int64)  # of the header in a slot
     owner, inside = np.zeros(len(words), np.int64), np.zeros(len(words))
     count = 0
     for h in range(len(words)):
@@ -289,43 +291,45 @@ def _divide(words: Any, group: Any, weight: Any, mask: Any) -> Any:
         for w in range(words.shape[1]):
             key = (key ^ (words[h, w] & mask[w])) * np.uint64(0xBF58476D1CE4E5B9)
             key ^= key >> np.uint64(29)
-        place = np.int64(key >> np.uint64(7)) & (size - 1)
-        while slots[place] >= 0:
-            other = slots[place]
+        slot = np.int64(key >> np.uint64(7)) & (size - 1)
+        while slots[slot] >= 0:
+            other = slots[slot]
             same = group[other] == group[h]
             for w in range(words.shape[1]):
                 same &= ((words[other, w] ^ words[h, w]) & mask[w]) == 0
             if same:
                 break
-            place = (place + 1) & (size - 1)
-        if slots[place] < 0:
-            slots[place] = h
-            part[h] = count
+            slot = (slot + 1) & (size - 1)
+        if slots[slot] < 0:
+            slots[slot] = h
+            piece_of[h] = count
             owner[count] = group[h]
             count += 1
-        inside[part[slots[place]]] += weight[h]
+        inside[piece_of[slots[slot]]] += weight[h]
     return owner[:count], inside[:count]
 
 
 class _Search:
     """Prices of groups, and the leaves of the tree that bounds the gains of masks."""
 
-    def __init__(self, problem: FlowTables, groups: Groups, least: float) -> None:
-        self.problem, self.groups, self.least = problem, groups, least
+    def __init__(self, problem: FlowTables, groups: Groups, lower: float) -> None:
+        self.problem, self.groups, self.least = problem, groups, lower
         self.highest = np.minimum(groups.total, PRICES[-1])
         raised = np.argsort(-groups.total, kind="stable")
         raised = raised[groups.total[raised] > 1]
         types, of_group = np.unique(groups.forced[raised], axis=0, return_inverse=True)
         of_group = of_group.reshape(-1)
         value = np.bincount(of_group, weights=np.minimum(self.highest[raised], 4.0), minlength=len(types))
-        kept = np.argsort(-value, kind="stable")[:MOST_TYPES]
+        types_used = np.argsort(-value, kind="stable")[:MOST_TYPES]
         # types of many bits first: the groups of a mask are then divided by the bits of its first type
-        kept = kept[np.argsort(-np.bitwise_count(types[kept]).sum(axis=1, dtype=np.int64), kind="stable")]
-        place = np.full(len(types), -1)
-        place[kept] = np.arange(len(kept))
-        self.types = np.ascontiguousarray(types[kept])
+        types_used = types_used[
+            np.argsort(-np.bitwise_count(types[types_used]).sum(axis=1, dtype=np.int64), kind="stable")
+        ]
+        index_of = np.full(len(types), -1)
+        index_of[types_used] = np.arange(len(types_used))
+        self.types = np.ascontiguousarray(types[types_used])
         self.type_of = np.full(len(groups.total), -1)
-        self.type_of[raised] = place[of_group]
+        self.type_of[raised] = index_of[of_group]
         rows = np.flatnonzero(self.type_of[groups.group] >= 0)
         self._inside = (np.ascontiguousarray(groups.words[rows]), groups.group[rows], groups.weight[rows])
         # a column for each rise of a price to the next one of PRICES
@@ -344,11 +348,11 @@ class _Search:
         group, inside = _divide(*self._inside, mask)
         share = inside / self.groups.total[group]
         kinds = self.type_of[group]
-        kept = np.isin(kinds, members)
+        is_member = np.isin(kinds, members)
         if not is_closed:
-            kept |= kinds > members[-1]
-        kept &= share * self.highest[group] > 1
-        group, share = group[kept], share[kept]
+            is_member |= kinds > members[-1]
+        is_member &= share * self.highest[group] > 1
+        group, share = group[is_member], share[is_member]
         if not np.isin(members, self.type_of[group]).all():
             return None
         order = np.argsort(group, kind="stable")
@@ -384,25 +388,25 @@ class _Search:
 
     def _find_prices(self, masks: int, most_masks: int) -> Floats | None:
         """Find prices with the highest bound for a number of masks, and add the line they give."""
-        places = PLACES[: int(np.searchsorted(PLACES, most_masks, side="right"))]
-        width = np.clip(masks + 1 - places, 0, np.append(np.diff(places), 1 << 40)).astype(float)
-        lookups = self.problem.probe_us / miss_us(self.problem, most_masks) * (places - 1)
+        steps = PLACES[: int(np.searchsorted(PLACES, most_masks, side="right"))]
+        width = np.clip(masks + 1 - steps, 0, np.append(np.diff(steps), 1 << 40)).astype(float)
+        lookups = self.problem.probe_us / miss_us(self.problem, most_masks) * (steps - 1)
         matrix = self._build_rows(lookups)
         program = LinearProgram.build(
             cost=np.concatenate([-self.rise, np.maximum(width, 1e-3)]),
             rows=[Rows("gain", matrix, upper=0.0)],
-            upper=np.concatenate([np.ones(len(self.rise)), np.full(len(places), np.inf)]),
+            upper=np.concatenate([np.ones(len(self.rise)), np.full(len(steps), np.inf)]),
         )
-        found = backends.solve(program, Options(time_limit_s=TIME_LIMIT_S, threads=1))
-        if found.x is None:
+        prices_found = backends.solve(program, Options(time_limit_s=TIME_LIMIT_S, threads=1))
+        if prices_found.x is None:
             return None
-        risen = self.rise * np.clip(found.x[: len(self.rise)], 0, 1)
+        risen = self.rise * np.clip(prices_found.x[: len(self.rise)], 0, 1)
         price: Floats = np.ones(len(self.steps))
         np.add.at(price, self.owner, risen)
         gains = np.array([self._add_gains(leaf, price, lookups) for leaf in self.leaves])
-        most = np.zeros(len(PLACES))
-        most[: len(places)] = gains.max(axis=0)
-        self.lines.append(Line(most_masks, float(price.sum()), most))
+        largest_gain = np.zeros(len(PLACES))
+        largest_gain[: len(steps)] = gains.max(axis=0)
+        self.lines.append(Line(most_masks, float(price.sum()), largest_gain))
         return np.asarray(gains / np.maximum(gains.max(axis=0), 1e-9))
 
     def _add_gains(self, leaf: Leaf, price: Floats, lookups: Floats) -> Floats:
@@ -422,17 +426,17 @@ class _Search:
         values: list[Floats] = []
         width = len(self.rise)
         for leaf in self.leaves:
-            own, start = np.unique(leaf.group, return_index=True)
+            groups_used, start = np.unique(leaf.group, return_index=True)
             weight = leaf.share * self.groups.total[leaf.group]
-            for place, lookup in enumerate(lookups.tolist()):
+            for index, lookup in enumerate(lookups.tolist()):
                 earned = np.maximum(PRICES[:, None] * leaf.share - 1 - lookup * weight, 0.0)
                 slope = np.diff(np.add.reduceat(earned, start, axis=1), axis=0).T  # (own, rises)
-                is_there = (np.arange(slope.shape[1]) < self.steps[own, None]) & (slope > 0)
+                is_there = (np.arange(slope.shape[1]) < self.steps[groups_used, None]) & (slope > 0)
                 which, step = np.nonzero(is_there)
                 if not len(which):
                     continue
                 rows.append(np.full(len(which) + 1, count))
-                columns.append(np.append(self.first[own[which]] + step, width + place))
+                columns.append(np.append(self.first[groups_used[which]] + step, width + index))
                 values.append(np.append(slope[which, step], -1.0))
                 count += 1
         shape = (count, width + len(lookups))
@@ -445,24 +449,26 @@ class _Search:
         """Divide the leaves of the largest gains by the next type with a gain; False for none."""
         can_divide = np.array([not leaf.is_closed for leaf in self.leaves])
         nearest = np.where(can_divide, gains.max(axis=1), 0.0)
-        chosen = np.argsort(-nearest, kind="stable")[:DIVIDED]
-        chosen = chosen[nearest[chosen] > 0.9]
-        if not len(chosen) or len(self.leaves) > MOST_LEAVES:
+        selected = np.argsort(-nearest, kind="stable")[:DIVIDED]
+        selected = selected[nearest[selected] > 0.9]
+        if not len(selected) or len(self.leaves) > MOST_LEAVES:
             return False
         made: list[Leaf] = []
-        for place in chosen.tolist():
-            made += self._divide_leaf(self.leaves[place])
+        for index in selected.tolist():
+            made += self._divide_leaf(self.leaves[index])
         is_kept: Bools = np.ones(len(self.leaves), dtype=bool)
-        is_kept[chosen] = False
-        self.leaves = [leaf for leaf, kept in zip(self.leaves, is_kept.tolist(), strict=True) if kept] + made
+        is_kept[selected] = False
+        self.leaves = [
+            leaf for leaf, is_retained in zip(self.leaves, is_kept.tolist(), strict=True) if is_retained
+        ] + made
         return True
 
     def _divide_leaf(self, leaf: Leaf) -> list[Leaf]:
         """Return the leaves of masks without a gain on a further type, and with one on each, as the next."""
         kinds = np.unique(self.type_of[leaf.group])
-        found = [self._make_leaf(leaf.mask, leaf.members, True)]
-        found += [
+        leaves_made = [self._make_leaf(leaf.mask, leaf.members, True)]
+        leaves_made += [
             self._make_leaf(leaf.mask | self.types[kind], (*leaf.members, kind), False)
             for kind in kinds[kinds > leaf.members[-1]].tolist()
         ]
-        return [one for one in found if one is not None]
+        return [leaf_made for leaf_made in leaves_made if leaf_made is not None]

@@ -53,24 +53,24 @@ def plan_pool(
     """
     deadline = Deadline.of(options)
     headers = group_headers(problem)
-    least = make_least_masks(problem, by_entropy=True)(headers.words)
+    minimal_masks = make_least_masks(problem, by_entropy=True)(headers.words)
     search = PoolSearch(problem, headers)
-    start = search.merge(least)
+    start = search.merge(minimal_masks)
     if previous is not None and previous.plan is not None:
         start = min(start, search.take_masks(previous.plan), key=search.cost_of_masks)
     random = np.random.default_rng(options.seed or 0)
-    best = search.improve(start, least, trials, random, deadline.share(0.4))
+    best = search.improve(start, minimal_masks, trials, random, deadline.share(0.4))
     if candidates:
         # compiled only for candidates
         from planner_models.flowtables.designs.candidate_pool import CandidateSearch, list_candidates
 
-        listed = list_candidates(search, best, least, candidates)
-        chosen = CandidateSearch(problem, headers, search, listed, best)
-        price = chosen.improve(trials, random, deadline.share(0.6))
-        bound = chosen.bound_us(price, deadline.share(0.9)) if prove else None
+        listed = list_candidates(search, best, minimal_masks, candidates)
+        search_of_candidates = CandidateSearch(problem, headers, search, listed, best)
+        price = search_of_candidates.improve(trials, random, deadline.share(0.6))
+        bound = search_of_candidates.bound_us(price, deadline.share(0.9)) if prove else None
         return decide(
             problem,
-            search.make_table(chosen.pool),
+            search.make_table(search_of_candidates.pool),
             options=options,
             bound=None if bound is None else bound / len(problem.flows),
             scope=CANDIDATE_SCOPE.format(len(listed.masks)),
@@ -82,6 +82,6 @@ def plan_pool(
     # compiled only for proofs
     from planner_models.flowtables.designs.mask_bound import bound_time
 
-    incompatible = find_incompatible(problem, headers, count_bits(least), deadline.share(0.7))
+    incompatible = find_incompatible(problem, headers, count_bits(minimal_masks), deadline.share(0.7))
     bound_us = bound_time(problem, headers, incompatible, deadline.share(0.9))
     return decide(problem, table, options=options, bound=bound_us, backend=BACKEND)

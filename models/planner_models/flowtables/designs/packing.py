@@ -72,8 +72,8 @@ def pack(problem: FlowTables, words: Words, rounds: int, deadline: Deadline) -> 
         bound = max(bound, allowed)
         if is_last:
             break
-    chosen = search.choose(deadline)
-    return Cubes(search.header[chosen], search.mask[chosen], bound)
+    selected = search.choose(deadline)
+    return Cubes(search.header[selected], search.mask[selected], bound)
 
 
 class _Search:
@@ -98,16 +98,16 @@ class _Search:
         """Add cubes around headers, extended by further ones in the order of their priority."""
         extended = extend(self.words, header, mask, priority, self.shares, self.rules, self.index)
         keys = np.hstack([extended, self.words[header] & extended])
-        kept = []
+        rows_added = []
         for row, key in enumerate(keys):
             if key.tobytes() not in self._known:
                 self._known.add(key.tobytes())
-                kept.append(row)
-        for row in kept:
+                rows_added.append(row)
+        for row in rows_added:
             inside = ((self.words ^ self.words[header[row]]) & extended[row] == 0).all(axis=1)
             self.rows.append(np.flatnonzero(inside))
-        self.header = np.concatenate([self.header, header[kept]])
-        self.mask = np.vstack([self.mask, extended[kept]])
+        self.header = np.concatenate([self.header, header[rows_added]])
+        self.mask = np.vstack([self.mask, extended[rows_added]])
 
     def _make_matrix(self) -> sp.csc_array:
         start = np.cumsum([0, *(len(rows) for rows in self.rows)])
@@ -118,28 +118,36 @@ class _Search:
         """Return the dual price of each header in the cover by cubes so far, (n,); None for unknown."""
         matrix = self._make_matrix()
         program = LinearProgram.build(cost=np.ones(matrix.shape[1]), rows=[Rows("cover", matrix, lower=1.0)])
-        found = backends.solve(program, Options(threads=1))
-        if found.row_duals is None or found.x is None:
+        solution = backends.solve(program, Options(threads=1))
+        if solution.row_duals is None or solution.x is None:
             return None
-        self.price: Floats = np.maximum(found.row_duals, 0.0)
-        self.x: Floats = found.x
+        self.price: Floats = np.maximum(solution.row_duals, 0.0)
+        self.x: Floats = solution.x
         return self.price
 
     def generate(self, price: Floats, deadline: Deadline) -> tuple[float, bool]:
-        """Add cubes whose prices add up to more than 1; return the bound, and whether there are none."""
+        """Add cubes with prices that add up to more than 1; return the bound, and whether there are none."""
         priced = np.flatnonzero(price > LEAST_PRICE)
         priced = priced[np.argsort(-price[priced], kind="stable")]
         bound, headers, masks = 0.0, [], []
         for begin in range(0, len(priced), PRICED_AT_A_TIME):
             if begin and deadline.is_over:
                 break  # headers without a largest sum have no price in the bound
-            part = priced[begin : begin + PRICED_AT_A_TIME]
-            most, best, mask = find_heaviest(
-                part, priced, self.words, price, self.actions, self.shares, self.rules, self.index, MOST_NODES
+            chunk = priced[begin : begin + PRICED_AT_A_TIME]
+            upper, best, mask = find_heaviest(
+                chunk,
+                priced,
+                self.words,
+                price,
+                self.actions,
+                self.shares,
+                self.rules,
+                self.index,
+                MOST_NODES,
             )
-            bound += float((price[part] / most).sum())
+            bound += float((price[chunk] / upper).sum())
             is_new = best > 1 + ENOUGH
-            headers.append(part[is_new])
+            headers.append(chunk[is_new])
             masks.append(mask[is_new] & self.used)
         header = np.concatenate(headers) if headers else np.zeros(0, dtype=np.int64)
         if len(header):
@@ -155,20 +163,20 @@ class _Search:
         is_whole: Bools = self.x > 1 - ENOUGH
         open_rows = np.flatnonzero(~(matrix[:, is_whole].sum(axis=1) > 0))
         columns = np.flatnonzero(~is_whole & (reduced < MOST_REDUCED_COST))
-        part = sp.csr_array(matrix[:, columns])[open_rows]
+        block = sp.csr_array(matrix[:, columns])[open_rows]
         left_s = min(max(deadline.left_s, 1.0), ROUNDING_S)
-        rest = np.zeros(0, dtype=np.int64)
+        fractional = np.zeros(0, dtype=np.int64)
         if len(open_rows):
             program = LinearProgram.build(
                 cost=np.ones(len(columns)),
-                rows=[Rows("cover", part, lower=1.0)],
+                rows=[Rows("cover", block, lower=1.0)],
                 upper=np.ones(len(columns)),
                 integer=np.ones(len(columns), dtype=bool),
             )
-            found = backends.solve(program, Options(threads=1, time_limit_s=left_s, gap=ROUNDING_GAP))
-            is_taken = np.ones(len(columns), dtype=bool) if found.x is None else found.x > 0.5
-            rest = columns[is_taken]
-        return np.concatenate([np.flatnonzero(is_whole), rest])
+            solution = backends.solve(program, Options(threads=1, time_limit_s=left_s, gap=ROUNDING_GAP))
+            is_taken = np.ones(len(columns), dtype=bool) if solution.x is None else solution.x > 0.5
+            fractional = columns[is_taken]
+        return np.concatenate([np.flatnonzero(is_whole), fractional])
 
 
 @inner
@@ -239,35 +247,35 @@ def extend(words: Any, header: Any, masks: Any, priority: Any, shares: Any, rule
 
 
 @inner
-def colour(left: Any, together: Any, price: Any, order: Any, most: Any) -> Any:
-    """List numbers, with the most price that those up to each one have in one cube; return how many.
+def colour(remaining: Any, together: Any, price: Any, order: Any, upper: Any) -> Any:
+    """List numbers, with the most price that those up to each one have in one cube; return their number.
 
     Numbers of one colour are in no cube together: of each colour, a cube has the price of one.
 
-    left         set of numbers, of falling price; it is emptied
+    remaining         set of numbers, of falling price; it is emptied
     together     (k, words) sets of numbers that may be in a cube with each one
     order, most  (k,) the list, and the price of cubes of the numbers up to each one
     """
     count, total = 0, 0.0
-    free = np.zeros_like(left)
+    free = np.zeros_like(remaining)
     while True:
         is_empty = True
-        for w in range(len(left)):
-            free[w] = left[w]
-            is_empty &= left[w] == 0
+        for w in range(len(remaining)):
+            free[w] = remaining[w]
+            is_empty &= remaining[w] == 0
         if is_empty:
             return count
         largest = 0.0
-        for w in range(len(left)):
+        for w in range(len(remaining)):
             while free[w]:
                 lowest = free[w] & (~free[w] + np.uint64(1))
                 v = np.int64(w) * 64 + np.int64(count_bits(lowest - np.uint64(1)))
-                left[w] ^= lowest
+                remaining[w] ^= lowest
                 free[w] ^= lowest
-                for x in range(w, len(left)):
+                for x in range(w, len(remaining)):
                     free[x] &= ~together[v, x]
                 largest = max(largest, price[v])
-                order[count], most[count] = v, total + largest
+                order[count], upper[count] = v, total + largest
                 count += 1
         total += largest
 
@@ -284,13 +292,13 @@ def find_heaviest(
     most_nodes  of branch and bound around each; the limit is larger where it ends early
     """
     count, width = len(headers), words.shape[1]
-    most, best = np.zeros(count), np.zeros(count)
+    upper, best = np.zeros(count), np.zeros(count)
     masks = np.zeros((count, width), np.uint64)
     for row in range(count):
-        most[row], best[row] = search_around(
+        upper[row], best[row] = search_around(
             headers[row], priced, words, price, actions, shares, rules, index, most_nodes, masks[row]
         )
-    return most, best, masks
+    return upper, best, masks
 
 
 @inner
@@ -311,8 +319,8 @@ def find_together(
             if not has(shares[members[a]], members[b]):
                 continue
             for w in range(width):
-                own = words[root, w]
-                mask[w] = ~((own ^ words[members[a], w]) | (own ^ words[members[b], w]))
+                root_word = words[root, w]
+                mask[w] = ~((root_word ^ words[members[a], w]) | (root_word ^ words[members[b], w]))
             if keeps_action(words[root], mask, index, rules, scratch) or not is_mixed(
                 words[root], mask, action, rules, witness, near, near_start
             ):
@@ -328,8 +336,8 @@ def search_around(  # noqa: C901
 ) -> Any:  # fmt: skip
     """Return a limit on the prices of a valid cube around a header, at least 1, and those of the best found.
 
-    A node is the smallest cube with the headers taken so far. It takes one more of `left`, whose colours
-    limit what they can add; then this one is out. Cubes that hold a header that is out are known already.
+    A node is the smallest cube with the headers taken so far. It takes one more of `candidates`, whose
+    colours limit what they can add; then this one is out. Cubes that hold a header that is out are known.
     Cubes in which no header of another action is found count for the limit; only valid ones are returned.
     """
     width = words.shape[1]
@@ -340,38 +348,38 @@ def search_around(  # noqa: C901
     scratch, witness = np.zeros(BLOCK, np.uint64), np.zeros(width, np.uint64)
     near, near_start = make_near(rules)
     depths = 64 * width + 2  # each header that is taken takes a bit from the mask
-    left, inside = np.zeros((depths, size), np.uint64), np.zeros((depths, size), np.uint64)
+    candidates, inside = np.zeros((depths, size), np.uint64), np.zeros((depths, size), np.uint64)
     mask, total = np.zeros((depths, width), np.uint64), np.zeros(depths)
-    order, most = np.zeros((depths, count), np.int64), np.zeros((depths, count))
-    open_, rest = np.zeros(depths, np.int64), np.zeros(size, np.uint64)
+    order, upper = np.zeros((depths, count), np.int64), np.zeros((depths, count))
+    open_, remaining = np.zeros(depths, np.int64), np.zeros(size, np.uint64)
     mask[0] = ~np.uint64(0)
     best_mask[:] = mask[0]
     for a in range(count):
-        put(left[0], a)
+        put(candidates[0], a)
     total[0] = best = best_valid = price[root]
     depth, nodes, is_new = 0, 0, True
     while depth >= 0:
         if is_new:
             is_new = False
             nodes += 1
-            rest[:] = left[depth]
-            open_[depth] = colour(rest, together, value, order[depth], most[depth])
+            remaining[:] = candidates[depth]
+            open_[depth] = colour(remaining, together, value, order[depth], upper[depth])
             if nodes > most_nodes:
                 limit = max(best, 1.0)
                 for d in range(depth + 1):
                     if open_[d] > 0:
-                        limit = max(limit, total[d] + most[d, open_[d] - 1])
+                        limit = max(limit, total[d] + upper[d, open_[d] - 1])
                 return limit, best_valid
         open_[depth] -= 1
         c = open_[depth]
-        if c < 0 or total[depth] + most[depth, c] <= max(best, 1.0) + 1e-9:
+        if c < 0 or total[depth] + upper[depth, c] <= max(best, 1.0) + 1e-9:
             depth -= 1
             continue
         v = order[depth, c]
-        if not has(left[depth], v):
+        if not has(candidates[depth], v):
             continue
         below = depth + 1
-        left[depth, v >> 6] ^= np.uint64(1) << np.uint64(v & 63)
+        candidates[depth, v >> 6] ^= np.uint64(1) << np.uint64(v & 63)
         for w in range(width):
             mask[below, w] = mask[depth, w] & ~(words[root, w] ^ words[members[v], w])
         inside[below] = 0
@@ -383,7 +391,7 @@ def search_around(  # noqa: C901
                 differs |= (words[root, w] ^ words[members[a], w]) & mask[below, w]
             if differs:
                 continue
-            if a != v and not has(inside[depth], a) and not has(left[depth], a):
+            if a != v and not has(inside[depth], a) and not has(candidates[depth], a):
                 is_known = True
                 break
             put(inside[below], a)
@@ -396,11 +404,11 @@ def search_around(  # noqa: C901
         ):
             continue
         for w in range(size):
-            left[below, w] = left[depth, w] & ~inside[below, w]
+            candidates[below, w] = candidates[depth, w] & ~inside[below, w]
         for a in range(count):
             if has(inside[below], a) and not has(inside[depth], a):
                 for w in range(size):
-                    left[below, w] &= together[a, w]
+                    candidates[below, w] &= together[a, w]
         best = max(best, total[below])
         if is_valid and total[below] > best_valid:
             best_valid = total[below]

@@ -70,54 +70,56 @@ class PoolSearch:
         self._members: dict[bytes, Members] = {}
 
     def list_tried(self) -> list[Words]:
-        """Return the masks whose headers are kept, the last one that was tried last."""
+        """Return the masks with stored headers, the last one that was tried last."""
         return [np.frombuffer(key, dtype=np.uint64) for key in self._members]
 
     def find_members(self, mask: Words) -> Members:
-        """Return the headers whose action a mask keeps, entry by entry; those of the last masks are kept."""
+        """Return the headers with an action that a mask keeps, by entry; caches those of the last masks."""
         key = mask.tobytes()
-        found = self._members.pop(key, None)
-        if found is None:
-            known = self._find_known(mask)
-            found = Members(*find_members(self.headers.words, mask, known, self.problem.entries, self._index))
+        members = self._members.pop(key, None)
+        if members is None:
+            verdicts = self._find_known(mask)
+            members = Members(
+                *find_members(self.headers.words, mask, verdicts, self.problem.entries, self._index)
+            )
             if len(self._members) >= self._most_kept:
                 del self._members[next(iter(self._members))]
-        self._members[key] = found
-        return found
+        self._members[key] = members
+        return members
 
     def _find_known(self, mask: Words) -> np.ndarray:
         """Return whether a mask keeps each header's action, (n,), where others tell: 1 or 0; -1 for unknown.
 
         A mask keeps the action wherever one with fewer bits does.
         """
-        known = np.full(len(self.headers.words), -1, dtype=np.int8)
+        verdicts = np.full(len(self.headers.words), -1, dtype=np.int8)
         if not self._members:
-            return known
+            return verdicts
         masks = np.frombuffer(b"".join(self._members), dtype=mask.dtype).reshape(-1, len(mask))
         is_over = np.asarray((masks & ~mask).any(axis=1))
         is_under = np.asarray((mask & ~masks).any(axis=1))
         for row, members in enumerate(self._members.values()):
             if not is_over[row]:
-                known[members.rows] = 1
+                verdicts[members.rows] = 1
             elif not is_under[row]:
-                is_kept = np.zeros(len(known), dtype=bool)
+                is_kept = np.zeros(len(verdicts), dtype=bool)
                 is_kept[members.rows] = True
-                known[~is_kept] = 0
-        return known
+                verdicts[~is_kept] = 0
+        return verdicts
 
     def choose(self, masks: Words) -> Choice:
         """Return a mask for each header, with few entries."""
         of_mask = [self.find_members(mask) for mask in masks]
-        first = np.cumsum([0, *(len(one.rows) for one in of_mask)])
-        start = [one.start[1:] + begin for one, begin in zip(of_mask, first, strict=False)]
-        chosen, entries, hits = cover(
-            np.concatenate([one.rows for one in of_mask]),
+        first = np.cumsum([0, *(len(members.rows) for members in of_mask)])
+        start = [members.start[1:] + begin for members, begin in zip(of_mask, first, strict=False)]
+        mask_of, entries, hits = cover(
+            np.concatenate([members.rows for members in of_mask]),
             np.concatenate([[0], *start]).astype(np.int64),
-            np.repeat(np.arange(len(masks)), [len(one.start) - 1 for one in of_mask]),
+            np.repeat(np.arange(len(masks)), [len(members.start) - 1 for members in of_mask]),
             self.headers.weight,
             len(masks),
         )
-        return Choice(chosen, entries, hits)
+        return Choice(mask_of, entries, hits)
 
     def cost(self, masks: Words, choice: Choice) -> float:
         """Return the CPU time of all connections by the mask of each header, us; inf where one has none."""
@@ -145,19 +147,19 @@ class PoolSearch:
         masks = read_content(self.problem, plan).masks & self.problem.used_mask
         return np.ascontiguousarray(np.unique(np.vstack([masks, self.problem.used_mask]), axis=0))
 
-    def merge(self, wanted: Words) -> Words:
-        """Return the masks at the step of merging with the least cost; `wanted` is a mask for each header."""
-        masks, chosen = np.unique(wanted, axis=0, return_inverse=True)
-        masks, chosen = np.ascontiguousarray(masks), chosen.reshape(-1).astype(np.int64)
-        merged, into, entries = merge_masks(self.headers.words, masks, chosen, MOST_TRIED)
-        hits = np.bincount(chosen, weights=self.headers.weight, minlength=len(masks))
-        best, least = 0, self._add_up(int(entries[0]), hits)
+    def merge(self, minimal: Words) -> Words:
+        """Return the masks at the cheapest step of merging; `minimal` has a mask for each header."""
+        masks, mask_of = np.unique(minimal, axis=0, return_inverse=True)
+        masks, mask_of = np.ascontiguousarray(masks), mask_of.reshape(-1).astype(np.int64)
+        merged, into, entries = merge_masks(self.headers.words, masks, mask_of, MOST_TRIED)
+        hits = np.bincount(mask_of, weights=self.headers.weight, minlength=len(masks))
+        best, lowest = 0, self._add_up(int(entries[0]), hits)
         for step in range(len(merged)):
             hits[into[step]] += hits[merged[step]]
             hits[merged[step]] = 0
             cost = self._add_up(int(entries[step + 1]), hits)
-            if cost < least:
-                best, least = step + 1, cost
+            if cost < lowest:
+                best, lowest = step + 1, cost
         union, is_there = masks.copy(), np.ones(len(masks), dtype=bool)
         for step in range(best):
             union[into[step]] |= union[merged[step]]
@@ -167,28 +169,28 @@ class PoolSearch:
     def improve(
         self,
         masks: Words,
-        wanted: Words,
+        minimal: Words,
         trials: int,
         random: np.random.Generator,
         deadline: Deadline = NEVER,
     ) -> Words:
         """Return masks of no more cost: masks dropped, changed or added.
 
-        wanted  a mask for each header, of which some are added
+        minimal  a mask for each header, of which some are added
         deadline  at which the search ends
         """
         cost = self.cost_of_masks(masks)
         for _ in range(trials):
             if deadline.is_over:
                 break
-            tried = self._change(masks, wanted, random)
+            tried = self._change(masks, minimal, random)
             choice = self.choose(tried)
             new = self.cost(tried, choice)
             if new < cost:
                 masks, cost = np.ascontiguousarray(tried[choice.hits > 0]), new
         return masks
 
-    def _change(self, masks: Words, wanted: Words, random: np.random.Generator) -> Words:
+    def _change(self, masks: Words, minimal: Words, random: np.random.Generator) -> Words:
         """Return masks with one dropped, or one changed, in its place or beside it."""
         row, other = random.integers(len(masks), size=2).tolist()
         kind = random.choice(MOVES, p=MOVE_SHARES)
@@ -199,15 +201,15 @@ class PoolSearch:
         elif kind == "common":
             changed = masks[row] & masks[other]
         elif kind == "wanted":
-            changed = wanted[int(random.integers(len(wanted)))]
+            changed = minimal[int(random.integers(len(minimal)))]
         elif kind == "bit" and len(self._bits):
             changed = masks[row] ^ self._bits[int(random.integers(len(self._bits)))]
         else:
             changed = self._change_field(masks[row], random)
             if random.random() < TWO_FIELDS:
                 changed = self._change_field(changed, random)
-        kept = np.delete(masks, row, axis=0) if random.random() < 0.5 else masks
-        return np.ascontiguousarray(np.unique(np.vstack([kept, changed[None, :]]), axis=0))
+        others = np.delete(masks, row, axis=0) if random.random() < 0.5 else masks
+        return np.ascontiguousarray(np.unique(np.vstack([others, changed[None, :]]), axis=0))
 
     def _change_field(self, mask: Words, random: np.random.Generator) -> Words:
         """Return a mask with another prefix in a field, half of the time of nearly as many bits."""
@@ -221,9 +223,9 @@ class PoolSearch:
 
     def make_table(self, masks: Words) -> Table:
         """Return the entries of masks for all headers."""
-        used, place = use_masks(masks, self.choose(masks).mask)
-        table = make_table(used.shape[1], len(place), len(used))
+        used, mask_of = use_masks(masks, self.choose(masks).mask)
+        table = make_table(used.shape[1], len(mask_of), len(used))
         table.masks[: len(used)] = used
         table.counts[1] = len(used)
-        insert_all(table, self.headers.words, place)
+        insert_all(table, self.headers.words, mask_of)
         return table

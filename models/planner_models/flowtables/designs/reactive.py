@@ -52,7 +52,7 @@ def look_up_in_stages(problem: FlowTables, *, options: Options = Options()) -> D
 
 
 def track_prefixes(problem: FlowTables, *, options: Options = Options()) -> Decision[Cache]:
-    """Skip tuples whose prefix cannot match, by a trie for each field."""
+    """Skip tuples with a prefix that cannot match, by a trie for each field."""
     return _search(problem, "prefix", options)
 
 
@@ -139,16 +139,16 @@ def fill_by_misses(
             start += int(install_all(table, headers[start:], none, problem.entries, index, weight, True))
             if start == len(headers):
                 return table
-            one = headers[start : start + 1]
-            install_all(table, one, make_masks(one), problem.entries, index, weight, True)
+            header = headers[start : start + 1]
+            install_all(table, header, make_masks(header), problem.entries, index, weight, True)
             start += 1
     for start in range(0, len(headers), CHUNK):
         chunk = headers[start : start + CHUNK]
         entry, _ = find_all(table, chunk)
         missed = np.flatnonzero(entry < 0)
-        wanted = np.zeros_like(chunk)
-        wanted[missed] = make_masks(chunk[missed])
-        install_all(table, chunk, wanted, problem.entries, index, weight, False)
+        masks = np.zeros_like(chunk)
+        masks[missed] = make_masks(chunk[missed])
+        install_all(table, chunk, masks, problem.entries, index, weight, False)
     return table
 
 

@@ -60,21 +60,23 @@ def plan_again(problem: FlowTables, *, first: First = FIRST, options: Options = 
     table = make_table(words, count, 2 * count + 1)  # a plan has at most a mask for each connection so far
     index = make_bit_index(problem)
     planned, expected = problem.used_mask[None, :], np.zeros(1)
-    known = 0
-    while known < count:
-        if known and deadline.is_over:
+    served = 0
+    while served < count:
+        if served and deadline.is_over:
             is_cut = True
-        elif known:
-            past = problem.with_flows(problem.flows.iloc[:known])
+        elif served:
+            past = problem.with_flows(problem.flows.iloc[:served])
             planned, expected = _plan(past, planned, table, options, deadline)
-        following = min(max(2 * known, first), count)
+        following = min(max(2 * served, first), count)
         counted = make_table(words, min(following * len(planned), MOST_COUNTED), len(planned))
         counted.masks[:] = planned
         counts = np.zeros(len(counted.value), dtype=np.int64)
-        count_all(counted, counts, headers[:known])
-        place = add_masks(table, planned)
-        serve_all(table, headers[known:following], problem.entries, index, counted, counts, place, expected)
-        known = following
+        count_all(counted, counts, headers[:served])
+        mask_rows = add_masks(table, planned)
+        serve_all(
+            table, headers[served:following], problem.entries, index, counted, counts, mask_rows, expected
+        )
+        served = following
     decision = decide(problem, table, options=options)
     return replace(decision, proof=replace(decision.proof, is_cut=True)) if is_cut else decision
 
@@ -82,16 +84,16 @@ def plan_again(problem: FlowTables, *, first: First = FIRST, options: Options = 
 def _plan(
     past: FlowTables, planned: Words, table: Table, options: Options, deadline: Deadline
 ) -> tuple[Words, Floats]:
-    """Return masks for past connections, and what each entry of one is expected to hold at its first.
+    """Return masks for past connections, and the expected hits of each entry at its first.
 
     deadline  at which the local search ends
     """
     headers = group_headers(past)
     in_use = table.masks[: int(table.counts[1])]
     search = PoolSearch(past, headers, in_use)
-    least = make_least_masks(past, by_entropy=True)(headers.words)
-    start = min(search.merge(least), planned, key=search.cost_of_masks)
-    masks = search.improve(start, least, TRIALS, np.random.default_rng(options.seed or 0), deadline)
+    minimal_masks = make_least_masks(past, by_entropy=True)(headers.words)
+    start = min(search.merge(minimal_masks), planned, key=search.cost_of_masks)
+    masks = search.improve(start, minimal_masks, TRIALS, np.random.default_rng(options.seed or 0), deadline)
     choice = search.choose(masks)
     expected = UNSEEN * choice.hits / np.maximum(choice.entries, 1)
     if (masks == past.used_mask).all(axis=1).any():
@@ -124,24 +126,24 @@ def count_all(counted: Any, counts: Any, headers: Any) -> None:
 @run_small_in_python(max_elements=5_000)
 @kernel
 def serve_all(
-    table: Any, headers: Any, rules: Any, index: Any, counted: Any, counts: Any, place: Any, expected: Any
+    table: Any, headers: Any, rules: Any, index: Any, counted: Any, counts: Any, positions: Any, expected: Any
 ) -> None:
     """Serve headers (n, words) in order; one without an entry gets that of the most headers so far.
 
     counted   table of planned masks, with the headers of each entry so far in `counts`
-    place     (m,) number of each planned mask in `table`; expected (m,) see `_plan`
+    positions     (m,) number of each planned mask in `table`; expected (m,) see `_plan`
     """
-    found = np.zeros(BLOCK, np.uint64)
+    buffer = np.zeros(BLOCK, np.uint64)
     for h in range(len(headers)):
         entry, searched = find_entry(table, headers[h])
         position = searched - 1
         if entry < 0:
-            best, most = np.int64(-1), -1.0
-            for mask in range(len(place)):
-                own = find_place(counted, headers[h], mask)
-                value = expected[mask] + (counts[own] if own >= 0 else 0)
-                if value > most and keeps_action(headers[h], counted.masks[mask], index, rules, found):
-                    best, most = place[mask], value
+            best, highest = np.int64(-1), -1.0
+            for mask in range(len(positions)):
+                slot = find_place(counted, headers[h], mask)
+                value = expected[mask] + (counts[slot] if slot >= 0 else 0)
+                if value > highest and keeps_action(headers[h], counted.masks[mask], index, rules, buffer):
+                    best, highest = positions[mask], value
             insert(table, headers[h], best)
             position = 0
             while table.order[position] != best:

@@ -86,9 +86,9 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
     highest = np.full(len(unique), -1, dtype=np.int64)
     np.maximum.at(highest, group, searched.priority)
     by_priority = np.lexsort((-highest, unique[:, 0]))
-    place = np.empty(len(unique), dtype=np.int64)
-    place[by_priority] = np.arange(len(unique))
-    entry = np.argsort(place[group], kind="stable")
+    rank = np.empty(len(unique), dtype=np.int64)
+    rank[by_priority] = np.arange(len(unique))
+    entry = np.argsort(rank[group], kind="stable")
     fields = list_tracked(layout)
     mask, early, direct = (
         np.ascontiguousarray(unique[by_priority, 1 + row * words : 1 + (row + 1) * words]) for row in range(3)
@@ -101,7 +101,7 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
         ],
         dtype=np.int64,
     ).reshape(len(mask), len(fields))
-    own_length = length[place[group]]
+    own_length = length[rank[group]]
     word = np.array([field.word for field in fields], dtype=np.int64)
     offset = np.array([field.offset for field in fields], dtype=np.int64)
     root = np.zeros((len(searched.start) - 1, len(fields)), dtype=np.int64)
@@ -110,23 +110,23 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
         first, last = int(searched.start[row]), int(searched.start[row + 1])
         for column, field in enumerate(fields):
             root[row, column] = row * len(fields) + column
-            own = np.zeros(words, dtype=np.uint64)
-            own[: layout.words] = layout.to_words([layout.full_mask([field.name])])[0]
+            field_mask = np.zeros(words, dtype=np.uint64)
+            field_mask[: layout.words] = layout.to_words([layout.full_mask([field.name])])[0]
             prefixes = np.column_stack(
-                [searched.value[first:last] & own, own_length[first:last, column].astype(np.uint64)]
+                [searched.value[first:last] & field_mask, own_length[first:last, column].astype(np.uint64)]
             )
-            _, at = np.unique(prefixes, axis=0, return_index=True)
-            at = at[own_length[first:last, column][at] > 0] + first
-            values.append(searched.value[at])
-            lengths.append(own_length[at, column])
-            tries.append(np.full(len(at), root[row, column]))
+            _, first_rows = np.unique(prefixes, axis=0, return_index=True)
+            first_rows = first_rows[own_length[first:last, column][first_rows] > 0] + first
+            values.append(searched.value[first_rows])
+            lengths.append(own_length[first_rows, column])
+            tries.append(np.full(len(first_rows), root[row, column]))
             alike = list_alike(searched, layout, field, first, last)
             values.append(alike[0])
             lengths.append(alike[1])
             tries.append(np.full(len(alike[1]), root[row, column]))
     stages = np.full((len(STAGES), words), ~np.uint64(0))
     for stage in range(len(STAGES)):
-        names = [one.name for one in layout.fields if one.stage <= stage]
+        names = [field_.name for field_ in layout.fields if field_.stage <= stage]
         stages[stage, : layout.words] = layout.to_words([layout.full_mask(names)])[0]
         stages[stage, layout.words :] = (1 << HIDDEN_BITS * (stage + 1)) - 1
     stages = stages if is_staged else stages[-1:]
@@ -136,7 +136,7 @@ def make_tuple_space(problem: FlowTables, *, is_staged: bool) -> TupleSpace:
         np.concatenate(values), np.concatenate([none, *lengths]), np.concatenate([none, *tries]), root.size,
         word, offset,
     )  # fmt: skip
-    start = np.searchsorted(place[group][entry], np.arange(len(unique) + 1)).astype(np.int64)
+    start = np.searchsorted(rank[group][entry], np.arange(len(unique) + 1)).astype(np.int64)
     before = np.concatenate([np.zeros_like(stage_mask[:, :1]), stage_mask[:, :-1]], axis=1)
     has_bits = (stage_mask & ~before).any(axis=2)
     slots, slot_of = hash_stages(searched.value, stage_mask, has_bits, entry, start)
@@ -182,11 +182,11 @@ def list_alike(searched: Searched, layout: Layout, field: Field, first: int, las
     words = layout.words
     values = layout.to_numbers(np.ascontiguousarray(searched.value[first:last, :words]))
     masks = layout.to_numbers(np.ascontiguousarray(searched.direct[first:last, :words]))
-    found = {
+    groups = {
         ((value >> shift) & ((1 << field.bits) - 1), count_prefix(mask >> shift, field.bits))
         for value, mask in zip(values, masks, strict=True)
     }
-    prefixes = sorted(one for one in found if one[1])
+    prefixes = sorted(group for group in groups if group[1])
     made = np.zeros((len(prefixes), searched.value.shape[1]), np.uint64)
     if prefixes:
         made[:, :words] = layout.to_words([value << layout.shift[field.name] for value, _ in prefixes])
@@ -195,8 +195,8 @@ def list_alike(searched: Searched, layout: Layout, field: Field, first: int, las
 
 def count_prefix(mask: int, bits: int) -> int:
     """Return the length of the prefix that a mask of a field is; 0 for another mask."""
-    own = mask & ((1 << bits) - 1)
-    return own.bit_count() if is_prefix(own, bits) else 0
+    field_mask = mask & ((1 << bits) - 1)
+    return field_mask.bit_count() if is_prefix(field_mask, bits) else 0
 
 
 def search(
@@ -206,12 +206,12 @@ def search(
     words = headers.shape[1]
     wide = np.zeros((len(headers), space.mask.shape[1]), dtype=np.uint64)
     wide[:, :words] = headers
-    found = consult(wide, space, find_relevant(problem.layout, headers), by_priority, by_prefix)
-    return np.ascontiguousarray(np.asarray(found)[:, :words])
+    masks = consult(wide, space, find_relevant(problem.layout, headers), by_priority, by_prefix)
+    return np.ascontiguousarray(np.asarray(masks)[:, :words])
 
 
 def find_relevant(layout: Layout, headers: Words) -> Bools:
-    """Return which fields with a trie the packets of each header (n, words) have, (n, P)."""
+    """Return the fields with a trie in the packets of each header (n, words), a mask (n, P)."""
     fields = list_tracked(layout)
     relevant = np.ones((len(headers), len(fields)), dtype=bool)
     kind = layout.by_name.get("eth_type")
@@ -240,8 +240,8 @@ def make_tries(value: Any, length: Any, trie: Any, count: Any, word: Any, offset
     value, length, trie  (q, words), (q,), (q,) of each prefix: its bits, how many, and its trie's number,
                          which is that of its field modulo the number of fields
     """
-    most = count + length.sum()
-    child, is_prefix = np.full((most, 2), -1, np.int32), np.zeros(most, np.bool_)
+    node_limit = count + length.sum()
+    child, is_prefix = np.full((node_limit, 2), -1, np.int32), np.zeros(node_limit, np.bool_)
     used = count
     for q in range(len(length)):
         node, p = trie[q], trie[q] % len(word)
@@ -264,14 +264,14 @@ def make_port_tries(value: Any, mask: Any, entry: Any, start: Any, port_bits: An
     """
     tuples = len(mask)
     root, length = np.full(tuples, -1, np.int64), np.zeros(tuples, np.int64)
-    most = 1
+    node_limit = 1
     for k in range(tuples):
         for b in range(len(port_bits)):
             if get_bit(mask[k], port_bits[b] >> 6, port_bits[b] & 63):
                 length[k] = b + 1
         if length[k]:
-            most += 1 + length[k] * (start[k + 1] - start[k])
-    child = np.full((most, 2), -1, np.int32)
+            node_limit += 1 + length[k] * (start[k + 1] - start[k])
+    child = np.full((node_limit, 2), -1, np.int32)
     used = 0
     for k in range(tuples):
         if length[k] == 0:
@@ -281,8 +281,8 @@ def make_port_tries(value: Any, mask: Any, entry: Any, start: Any, port_bits: An
         for e in range(start[k], start[k + 1]):
             node = root[k]
             for b in range(length[k]):
-                word, at = port_bits[b] >> 6, port_bits[b] & 63
-                bit = get_bit(value[entry[e]], word, at) & get_bit(mask[k], word, at)
+                word, offset = port_bits[b] >> 6, port_bits[b] & 63
+                bit = get_bit(value[entry[e]], word, offset) & get_bit(mask[k], word, offset)
                 if child[node, bit] < 0:
                     child[node, bit] = used
                     used += 1
@@ -291,21 +291,21 @@ def make_port_tries(value: Any, mask: Any, entry: Any, start: Any, port_bits: An
 
 
 @inner
-def add_ports(header: Any, own: Any, root: Any, child: Any, port_bits: Any, mask: Any) -> Any:
+def add_ports(header: Any, entry_mask: Any, root: Any, child: Any, port_bits: Any, mask: Any) -> Any:
     """Add the bits to a mask that tell a header's ports from those of all entries of a tuple.
 
-    own      (words,) mask of the tuple
+    entry_mask      (words,) mask of the tuple
     returns  whether they do; else all its bits of ports are added
     """
     node = root
     for b in range(len(port_bits)):
         if child[node, 0] < 0 and child[node, 1] < 0:
             return False
-        word, at = port_bits[b] >> 6, port_bits[b] & 63
-        is_matched = get_bit(own, word, at)
+        word, offset = port_bits[b] >> 6, port_bits[b] & 63
+        is_matched = get_bit(entry_mask, word, offset)
         if is_matched:
-            mask[word] |= np.uint64(1) << np.uint64(63 - at)
-        node = np.int64(child[node, get_bit(header, word, at) & is_matched])
+            mask[word] |= np.uint64(1) << np.uint64(63 - offset)
+        node = np.int64(child[node, get_bit(header, word, offset) & is_matched])
         if node < 0:
             return True
     return False
@@ -320,18 +320,18 @@ def find_stage(header: Any, value: Any, stage_mask: Any, slots: Any, slot_of: An
         key = (key ^ (header[w] & stage_mask[k, stage, w])) * np.uint64(0xBF58476D1CE4E5B9)
         key ^= key >> np.uint64(29)
     last = np.int64(len(slots) - 1)
-    place = np.int64(key >> np.uint64(7)) & last
-    while slots[place] >= 0:
-        same = slot_of[place] == number
+    slot = np.int64(key >> np.uint64(7)) & last
+    while slots[slot] >= 0:
+        same = slot_of[slot] == number
         if same:
             for w in range(len(header)):
-                if (header[w] ^ value[slots[place], w]) & stage_mask[k, stage, w]:
+                if (header[w] ^ value[slots[slot], w]) & stage_mask[k, stage, w]:
                     same = False
                     break
         if same:
             break
-        place = (place + 1) & last
-    return place
+        slot = (slot + 1) & last
+    return slot
 
 
 @run_small_in_python(max_elements=2_000)
@@ -347,10 +347,10 @@ def hash_stages(value: Any, stage_mask: Any, has_bits: Any, entry: Any, start: A
             if not has_bits[k, stage]:
                 continue
             for e in range(start[k], start[k + 1]):
-                place = find_stage(value[entry[e]], value, stage_mask, slots, slot_of, k, stage)
-                if slots[place] < 0:
-                    slots[place] = entry[e]
-                    slot_of[place] = k * stage_mask.shape[1] + stage
+                slot = find_stage(value[entry[e]], value, stage_mask, slots, slot_of, k, stage)
+                if slots[slot] < 0:
+                    slots[slot] = entry[e]
+                    slot_of[slot] = k * stage_mask.shape[1] + stage
     return slots, slot_of
 
 
@@ -402,27 +402,27 @@ def has_prefix(mask: Any, length: Any, word: Any, offset: Any) -> Any:
 
 @inner
 def count_stages(
-    header: Any, value: Any, stage_mask: Any, has_bits: Any, slots: Any, slot_of: Any, k: Any, most: Any,
+    header: Any, value: Any, stage_mask: Any, has_bits: Any, slots: Any, slot_of: Any, k: Any, limit: Any,
     first: Any,
 ) -> Any:  # fmt: skip
-    """Return how many of `most` stages of tuple k match before one does not, and the first match of all.
+    """Return how many of `limit` stages of tuple k match before one does not, and the first match of all.
 
     first  the first entry of the tuple, which matches where no stage has bits
     """
-    found = first
-    for stage in range(most):
+    entry_found = first
+    for stage in range(limit):
         if not has_bits[k, stage]:
             continue
-        place = find_stage(header, value, stage_mask, slots, slot_of, k, stage)
-        found = np.int64(slots[place])
-        if found < 0:
-            return stage, found
-    return most, found
+        slot = find_stage(header, value, stage_mask, slots, slot_of, k, stage)
+        entry_found = np.int64(slots[slot])
+        if entry_found < 0:
+            return stage, entry_found
+    return limit, entry_found
 
 
 @inner
 def find_ruled_out(space: Any, k: Any, is_possible: Any, needed: Any, mask: Any) -> Any:
-    """Return the field of the first stage whose trie rules tuple k out, -1 for none.
+    """Return the field of the first stage with a trie that rules tuple k out, -1 for none.
 
     It does so where no prefix is possible, and tells it by bits that the tuple matches, or that are in the
     mask already.
@@ -449,7 +449,7 @@ def consult(headers: Any, space: Any, relevant: Any, by_priority: Any, by_prefix
     count, words = headers.shape
     masks = np.zeros((count, words), np.uint64)
     # plain arrays: a call with the whole space takes longer than a lookup
-    value, own, stage_mask, has_bits = space.value, space.mask, space.stage_mask, space.has_bits
+    value, entry_mask, stage_mask, has_bits = space.value, space.mask, space.stage_mask, space.has_bits
     slots, slot_of, stage = space.slots, space.slot_of, space.stage
     word, offset, entry, start, highest = space.word, space.offset, space.entry, space.start, space.highest
     port_root, port_child, port_bits = space.port_root, space.port_child, space.port_bits
@@ -467,25 +467,25 @@ def consult(headers: Any, space: Any, relevant: Any, by_priority: Any, by_prefix
                     break
                 # a tuple that a trie rules out is looked up in the stages before the trie's field
                 skipped = find_ruled_out(space, k, is_possible, needed, mask) if by_prefix else -1
-                most = stage[skipped] if skipped >= 0 else stages
-                passed, found = count_stages(
-                    header, value, stage_mask, has_bits, slots, slot_of, k, most,
+                limit = stage[skipped] if skipped >= 0 else stages
+                passed, entry_found = count_stages(
+                    header, value, stage_mask, has_bits, slots, slot_of, k, limit,
                     np.int64(entry[start[k]]),
                 )  # fmt: skip
                 last = min(passed, stages - 1)
                 if skipped >= 0:
-                    found = np.int64(-1)
-                if skipped >= 0 and passed == most:
+                    entry_found = np.int64(-1)
+                if skipped >= 0 and passed == limit:
                     add_prefix(mask, needed[skipped], word[skipped], offset[skipped])
-                    last = most - 1
+                    last = limit - 1
                 elif by_prefix and skipped < 0 and passed == stages - 1 and port_root[k] >= 0:
                     # ports are of the last stage, in which no entry matches
-                    is_told = add_ports(header, own[k], port_root[k], port_child, port_bits, mask)
+                    is_told = add_ports(header, entry_mask[k], port_root[k], port_child, port_bits, mask)
                     last = passed - 1 if is_told else passed
                 if last >= 0:
                     for w in range(words):
                         mask[w] |= stage_mask[k, last, w]
-                if found >= 0 and (best < 0 or found < best):
-                    best = found
+                if entry_found >= 0 and (best < 0 or entry_found < best):
+                    best = entry_found
             table = space.next[best] if best >= 0 else -1
     return masks

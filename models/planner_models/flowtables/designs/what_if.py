@@ -1,4 +1,4 @@
-"""Explanation of a cache: where its time goes, which rules force bits into masks, and what they cost."""
+"""Explanation of a cache: the use of its time, the rules that force bits into masks, and their cost."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ def explain(
 def sample_headers(problem: FlowTables) -> Headers:
     """Return the most frequent headers that rules can tell apart, up to 500."""
     headers = group_headers(problem)
-    kept = np.sort(np.argsort(-headers.weight, kind="stable")[:MOST_HEADERS])
-    return Headers(words=np.ascontiguousarray(headers.words[kept]), weight=headers.weight[kept])
+    rows = np.sort(np.argsort(-headers.weight, kind="stable")[:MOST_HEADERS])
+    return Headers(words=np.ascontiguousarray(headers.words[rows]), weight=headers.weight[rows])
 
 
 def count_forced(problem: FlowTables, headers: Headers) -> Floats:
-    """Return for each rule the connections whose least specific mask has a bit for this rule alone, (rules,).
+    """Return for each rule the connections with a least specific mask that has a bit for it alone, (rules,).
 
     Such a bit is the only one of the mask in which the header differs from an entry of the rule.
     """
@@ -120,14 +120,14 @@ def find_forcing(problem: FlowTables, header: Words, mask: Words) -> list[int]:
     entries = problem.entries
     differs = (header ^ entries.value) & entries.mask & mask
     single = np.flatnonzero(np.bitwise_count(differs).sum(axis=1) == 1)
-    found = []
+    rules = []
     for entry in single.tolist():
         wider = mask & ~differs[entry]
         if match_any(header & wider, entries.value[entry][None], entries.mask[entry][None] & wider)[0]:
             settled = follow(problem, header & wider, wider)
             if settled is None and entries.rule[entry] >= 0:
-                found.append(int(entries.rule[entry]))
-    return sorted(set(found))
+                rules.append(int(entries.rule[entry]))
+    return sorted(set(rules))
 
 
 def _us(metrics: dict[str, float | None]) -> str:
@@ -139,7 +139,7 @@ def _counts(measured: dict[str, float | None]) -> dict[str, int]:
 
 
 def _say_time(problem: FlowTables, now: dict[str, float | None]) -> str:
-    """Return what a connection takes, in lookups and in misses."""
+    """Return the time of a connection, in lookups and in misses."""
     misses, masks = now["misses"] or 0.0, now["masks"] or 0.0
     per_miss = problem.cost("upcall_us") + problem.probe_us * masks
     lost = misses * per_miss / len(problem.flows)
@@ -158,22 +158,24 @@ def _tabulate_masks(problem: FlowTables, plan: Cache) -> Section:
     frame = plan.masks.sort_values("position", kind="stable").head(MOST_ROWS).reset_index(drop=True)
     share = 100 * frame["connections"] / len(problem.flows)
     frame = frame.assign(mask=frame["mask"].replace("", "all packets"), connections=share)
-    rest = len(plan.masks) - len(frame)
+    remaining = len(plan.masks) - len(frame)
     return Section(
         title="Masks in the order of the search",
         frame=frame,
         units={"connections": "%"},
-        note=f"and {rest:,} more" if rest else "",
+        note=f"and {remaining:,} more" if remaining else "",
     )
 
 
 def _tabulate_sizes(problem: FlowTables, plan: Cache, connections_per_s: float) -> tuple[str, Section]:
-    """Return which size of the cache takes the least time, and misses and time by size."""
+    """Return the size of the cache with the least time, and misses and time by size."""
     curve = find_size_curve(problem, plan, connections_per_s=connections_per_s)
-    best, most = curve.best, len(curve.misses) - 1
+    best, largest = curve.best, len(curve.misses) - 1
     total = curve.connection_us + curve.revalidate_us
-    shown = [size for size in np.geomspace(1, most, MOST_ROWS).round().astype(int).tolist() if size != best]
-    rows = sorted({*shown[:-1], best, most})
+    shown = [
+        size for size in np.geomspace(1, largest, MOST_ROWS).round().astype(int).tolist() if size != best
+    ]
+    rows = sorted({*shown[:-1], best, largest})
     frame = pd.DataFrame(
         {
             "entries": np.array(rows, dtype=float),
@@ -184,10 +186,10 @@ def _tabulate_sizes(problem: FlowTables, plan: Cache, connections_per_s: float) 
         }
     )
     sentence = (
-        f"A cache of {best:,} of its {most:,} entries takes the least time with checks of entries, at "
+        f"A cache of {best:,} of its {largest:,} entries takes the least time with checks of entries, at "
         f"{connections_per_s:,.10g} connections/s: {total[best]:.4g} us"
     )
-    sentence += f"; all entries take {total[most]:.4g} us." if best < most else "."
+    sentence += f"; all entries take {total[largest]:.4g} us." if best < largest else "."
     return sentence, Section(
         title="Size of the cache, where a miss replaces the least recently used entry",
         frame=frame,
@@ -197,7 +199,7 @@ def _tabulate_sizes(problem: FlowTables, plan: Cache, connections_per_s: float) 
 
 
 def _say_merging(problem: FlowTables) -> str:
-    """Return which flow tables the plan merges, and their entries before and after."""
+    """Return the flow tables that the plan merges, and their entries before and after."""
     count, merging = len(problem.table_numbers), choose_merging(problem)
     if not problem.is_plain:
         return (
@@ -216,23 +218,23 @@ def _say_merging(problem: FlowTables) -> str:
 def _tabulate_mergings(problem: FlowTables) -> Section:
     """Return the entries of the switch's own tables, where neighbours are merged into fewer."""
     numbers = problem.table_numbers
-    found = find_mergings(problem)
+    mergings = find_mergings(problem)
     rows = [
         (
-            float(one.lookups),
-            float(sum(one.entries)),
+            float(merging.lookups),
+            float(sum(merging.entries)),
             " ".join(
                 f"{numbers[first]}-{numbers[last]}" if last > first else str(numbers[first])
-                for first, last in one.groups
+                for first, last in merging.groups
             ),
         )
-        for one in found[:MOST_ROWS]
+        for merging in mergings[:MOST_ROWS]
     ]
     return Section(
         title="Flow tables merged into fewer, with the fewest entries",
         frame=pd.DataFrame(rows, columns=["tables", "entries", "groups"]),
         note="tables that a miss is looked up in, and entries of all of them, where neighbours are one table"
-        + (f"; and {len(found) - MOST_ROWS} more" if len(found) > MOST_ROWS else ""),
+        + (f"; and {len(mergings) - MOST_ROWS} more" if len(mergings) > MOST_ROWS else ""),
     )
 
 
@@ -250,13 +252,13 @@ def move_last(problem: FlowTables, rule: int) -> FlowTables | None:
     None where it is there already. The priorities of its table are numbered again.
     """
     rules = problem.rules.reset_index(drop=True)
-    own = np.flatnonzero(rules["table"].to_numpy() == rules["table"].iloc[rule])
-    order = own[np.argsort(-rules["priority"].to_numpy(float)[own], kind="stable")].tolist()
+    table_rules = np.flatnonzero(rules["table"].to_numpy() == rules["table"].iloc[rule])
+    order = table_rules[np.argsort(-rules["priority"].to_numpy(float)[table_rules], kind="stable")].tolist()
     others = [row for row in order if row != rule]
-    specific = [place for place, row in enumerate(others) if problem.matches[row]]
-    place = specific[-1] + 1 if specific else 0
-    moved = [*others[:place], rule, *others[place:]]
-    if place <= order.index(rule) or not problem.matches[rule]:
+    specific = [index for index, row in enumerate(others) if problem.matches[row]]
+    position = specific[-1] + 1 if specific else 0
+    moved = [*others[:position], rule, *others[position:]]
+    if position <= order.index(rule) or not problem.matches[rule]:
         return None
     priority = rules["priority"].to_numpy(float).copy()
     priority[moved] = np.arange(len(moved), 0, -1)

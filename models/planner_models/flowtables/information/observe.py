@@ -38,19 +38,19 @@ def observe_trace(
     if age_s == 0 and sampling <= 1 and least_packets == 0:
         return problem
     random = np.random.default_rng(seed)
-    kept = np.arange(len(problem.flows))
+    rows = np.arange(len(problem.flows))
     if sampling > 1:
-        kept = kept[random.random(len(kept)) < 1 / sampling]
-    kept = kept[problem.packets[kept] >= least_packets]
-    kept = kept if len(kept) else np.zeros(1, dtype=np.int64)
-    flows = problem.flows.iloc[kept].reset_index(drop=True)
+        rows = rows[random.random(len(rows)) < 1 / sampling]
+    rows = rows[problem.packets[rows] >= least_packets]
+    rows = rows if len(rows) else np.zeros(1, dtype=np.int64)
+    flows = problem.flows.iloc[rows].reset_index(drop=True)
     if age_s > 0:
-        words = problem.headers[kept].copy()
-        is_changed = random.random(len(kept)) >= np.exp(-age_s / MEMORY_S)
+        words = problem.headers[rows].copy()
+        is_changed = random.random(len(rows)) >= np.exp(-age_s / MEMORY_S)
         for field in problem.layout.fields:
-            own = problem.layout.to_words([problem.layout.full_mask([field.name])])[0]
+            field_mask = problem.layout.to_words([problem.layout.full_mask([field.name])])[0]
             donor = words[random.permutation(len(words))]
-            words[is_changed] = (words[is_changed] & ~own) | (donor[is_changed] & own)
+            words[is_changed] = (words[is_changed] & ~field_mask) | (donor[is_changed] & field_mask)
         full = problem.layout.full_mask(problem.layout.by_name)
         numbers = problem.layout.to_numbers(words)
         flows = flows.assign(header=[problem.layout.format_match(number, full) for number in numbers])

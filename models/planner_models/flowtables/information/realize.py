@@ -27,13 +27,13 @@ def realize(truth: FlowTables, observed: FlowTables, plan: Cache) -> Cache:
     table.masks[: len(masks)] = masks
     table.counts[1] = len(masks)
     entries_of = np.bincount(content.mask_of, minlength=len(masks))
-    found = service.searched[service.entry >= 0] - 1
-    table.weight[: len(masks)] = entries_of / np.maximum(np.bincount(found, minlength=len(masks)), 0.5)
-    wanted = np.broadcast_to(truth.used_mask, headers.shape).copy()
+    hit_masks = service.searched[service.entry >= 0] - 1
+    table.weight[: len(masks)] = entries_of / np.maximum(np.bincount(hit_masks, minlength=len(masks)), 0.5)
+    used_masks = np.broadcast_to(truth.used_mask, headers.shape).copy()
     install_all(
         table,
         headers,
-        wanted,
+        used_masks,
         truth.entries,
         make_bit_index(truth),
         np.full(64 * headers.shape[1], HEAVY),

@@ -76,26 +76,26 @@ def has_bit(words: Any, bit: Any) -> Any:
 
 
 @inner
-def find_meeting(header: Any, mask: Any, index: Any, start: Any, end: Any, found: Any) -> Any:
+def find_meeting(header: Any, mask: Any, index: Any, start: Any, end: Any, words: Any) -> Any:
     """Set the bits of entries that meet the cube of a header and a mask, from word `start` to `end`."""
-    found = found[: end - start]
-    found[:] = 0
+    words = words[: end - start]
+    words[:] = 0
     for b in range(len(index.bit)):
         if has_bit(mask, index.bit[b]):
             row = index.differs[b, has_bit(header, index.bit[b])][start:end]
             for w in range(len(row)):
-                found[w] |= row[w]
-    for w in range(len(found)):
-        found[w] = ~found[w]
+                words[w] |= row[w]
+    for w in range(len(words)):
+        words[w] = ~words[w]
 
 
 @inner
-def keeps_action(header: Any, mask: Any, index: Any, rules: Any, found: Any) -> Any:
+def keeps_action(header: Any, mask: Any, index: Any, rules: Any, buffer: Any) -> Any:
     """Return whether an entry with a mask may serve a header: all that it holds get the same action.
 
     It is what `classification.is_valid` returns, by the index.
 
-    found  (BLOCK,) scratch
+    buffer  (BLOCK,) scratch
     """
     table = 0
     final = np.int32(0)
@@ -107,12 +107,12 @@ def keeps_action(header: Any, mask: Any, index: Any, rules: Any, found: Any) -> 
         begin = first >> 6
         while begin << 6 < last and not is_held:
             end = min(begin + BLOCK, (last + 63) >> 6)
-            find_meeting(header, mask, index, begin, end, found)
+            find_meeting(header, mask, index, begin, end, buffer)
             for w in range(begin, end):
-                left = found[w - begin]
-                while left and not is_held:
-                    lowest = left & (~left + np.uint64(1))
-                    left ^= lowest
+                remaining = buffer[w - begin]
+                while remaining and not is_held:
+                    lowest = remaining & (~remaining + np.uint64(1))
+                    remaining ^= lowest
                     i = np.int64(w) * 64 + np.int64(count_bits(lowest - np.uint64(1)))
                     if i < first or i >= last:
                         continue

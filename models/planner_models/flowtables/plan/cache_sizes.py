@@ -47,15 +47,15 @@ def find_size_curve(problem: FlowTables, plan: Cache, *, connections_per_s: floa
     """
     content, service = read_plan(problem, plan)
     misses = count_misses(service.entry, len(content.value))
-    found = service.entry >= 0
-    lookups_us = problem.probe_us * float(service.searched[found].sum())
+    is_hit = service.entry >= 0
+    lookups_us = problem.probe_us * float(service.searched[is_hit].sum())
     punts_us = problem.cost("upcall_us") * float(find_punts(problem).sum())
     miss_us = problem.cost("upcall_us") + problem.probe_us * len(content.masks)
     sizes = np.arange(len(misses), dtype=np.float64)
     each_us = problem.cost("revalidate_us") / (problem.cost("revalidate_s") * connections_per_s)
     return SizeCurve(
         misses=misses,
-        connection_us=(lookups_us + punts_us + misses * miss_us) / len(found),
+        connection_us=(lookups_us + punts_us + misses * miss_us) / len(is_hit),
         revalidate_us=np.asarray(sizes * each_us, dtype=np.float64),
     )
 
@@ -81,22 +81,22 @@ def count_distances(entry: Any, entries: Any) -> Any:
     tree = np.zeros(2 * entries + 2, np.int64)
     last = np.zeros(entries, np.int64)  # place of the last reference, from 1; 0 before the first
     hits = np.zeros(entries + 1, np.int64)
-    place, live = 0, 0
+    time, live = 0, 0
     for r in range(len(entry)):
         e = entry[r]
         if e < 0:
             continue
-        if place == len(tree) - 1:
-            place = number_again(tree, last)
-        place += 1
+        if time == len(tree) - 1:
+            time = number_again(tree, last)
+        time += 1
         if last[e] > 0:
             hits[live - count_before(tree, last[e])] += 1
             add(tree, last[e], -1)
         else:
             live += 1
             hits[0] += 1
-        last[e] = place
-        add(tree, place, 1)
+        last[e] = time
+        add(tree, time, 1)
     return hits
 
 
@@ -109,9 +109,9 @@ def add(tree: Any, place: Any, amount: Any) -> Any:
 
 
 @inner
-def count_before(tree: Any, place: Any) -> Any:
+def count_before(tree: Any, position: Any) -> Any:
     """Return the count at all places before one."""
-    count, i = 0, place - 1
+    count, i = 0, position - 1
     while i > 0:
         count += tree[i]
         i -= i & -i
@@ -125,11 +125,11 @@ def number_again(tree: Any, last: Any) -> Any:
     for e in range(len(last)):
         if last[e] > 0:
             owner[last[e]] = e
-    place = 0
+    position = 0
     tree[:] = 0
     for i in range(1, len(tree)):
         if owner[i] >= 0:
-            place += 1
-            last[owner[i]] = place
-            add(tree, place, 1)
-    return place
+            position += 1
+            last[owner[i]] = position
+            add(tree, position, 1)
+    return position

@@ -51,24 +51,24 @@ def check(problem: FlowTables, plan: Cache) -> Violations:
     layout = problem.layout
     matches = plan.megaflows["match"].fillna("").astype(str).tolist()
     wrong: dict[str, list[tuple[str, float]]] = {"action": [], "matched": [], "undecided": []}
-    left = MOST_PARTS_OF_PLAN
+    remaining = MOST_PARTS_OF_PLAN
     values, masks = layout.to_numbers(content.value), layout.to_numbers(content.masks)
     for row, (value, mask_of) in enumerate(zip(values, content.mask_of.tolist(), strict=True)):
         name = f"entry '{matches[row]}'"
         mask, action = masks[mask_of], content.action[row]
         try:
-            found, parts = divide_cube(
-                problem, content.value[row], content.masks[mask_of], action, min(MOST_PARTS, left)
+            cube, parts = divide_cube(
+                problem, content.value[row], content.masks[mask_of], action, min(MOST_PARTS, remaining)
             )
-            left -= parts
+            remaining -= parts
         except UndecidedError:
-            left = max(left - MOST_PARTS, 0)
+            remaining = max(remaining - MOST_PARTS, 0)
             wrong["undecided"].append((name, 1.0))
             continue
-        if found is not None:
-            example = layout.format_match(*found)
+        if cube is not None:
+            example = layout.format_match(*cube)
             example = example if len(example) <= SHOWN else example[: SHOWN - 3] + "..."
-            free = layout.full_mask(layout.by_name) & ~found[1]
+            free = layout.full_mask(layout.by_name) & ~cube[1]
             wrong["action"].append((f"{name}, headers '{example}'", 2.0 ** free.bit_count()))
             continue
         missing = find_missing(problem, (value, mask), action)
@@ -82,10 +82,10 @@ def check(problem: FlowTables, plan: Cache) -> Violations:
         amount = [count for _, count in wrong[limit]]
         violations += Violations.of(limit, where=where, amount=amount, allowed=allowed, unit=unit)
     entries = len(content.value)
-    most = problem.cost("flow_limit")
-    if entries > most:
+    upper = problem.cost("flow_limit")
+    if entries > upper:
         violations += Violations.of(
-            "flow_limit", where=["cache"], amount=[entries], allowed=most, unit="entries"
+            "flow_limit", where=["cache"], amount=[entries], allowed=upper, unit="entries"
         )
     time_s, most_s = entries * problem.cost("revalidate_us") / 1e6, problem.cost("revalidate_s")
     if exceeds(time_s, most_s, relative=EXACT):
@@ -119,13 +119,13 @@ def divide_cube(
         parts += 1
         if parts > most_parts:
             raise UndecidedError
-        for following, final, part in _divide(problem, table, cube):
+        for following, final, piece in _divide(problem, table, cube):
             if following >= 0:
-                waiting.append((following, part))
+                waiting.append((following, piece))
             elif following == AGAIN:
-                waiting.append((table, part))
+                waiting.append((table, piece))
             elif problem.actions[final] != action:
-                return part, parts
+                return piece, parts
     return None, parts
 
 
@@ -195,7 +195,7 @@ def follow(problem: FlowTables, value: Words, mask: Words) -> int | None:
 
 def classify_headers(problem: FlowTables, headers: Words) -> Ints:
     """Return the final action of each header (n, words), shape (n,), rule by rule without compiled code."""
-    found = np.zeros(len(headers), dtype=np.int64)
+    actions = np.zeros(len(headers), dtype=np.int64)
     for row, header in enumerate(headers):
         table = 0
         while table >= 0:
@@ -203,9 +203,9 @@ def classify_headers(problem: FlowTables, headers: Words) -> Ints:
             rules = problem.entries
             matches = match_any(header, rules.value[start:end], rules.mask[start:end])
             if not matches.any():
-                found[row] = 0
+                actions[row] = 0
                 break
             first = int(start) + int(np.argmax(matches))
-            found[row] = rules.action[first]
+            actions[row] = rules.action[first]
             table = int(rules.next[first])
-    return found
+    return actions

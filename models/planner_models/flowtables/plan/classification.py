@@ -35,17 +35,17 @@ def find_first(header: Any, value: Any, mask: Any, start: Any, end: Any) -> Any:
 @kernel
 def classify(headers: Any, rules: Any) -> Any:
     """Return the final action of each header (n, words), shape (n,)."""
-    found = np.zeros(len(headers), np.int32)
+    actions = np.zeros(len(headers), np.int32)
     for h in range(len(headers)):
         table = 0
         while table >= 0:
             i = find_first(headers[h], rules.value, rules.mask, rules.start[table], rules.start[table + 1])
             if i < 0:
-                found[h] = 0
+                actions[h] = 0
                 break
-            found[h] = rules.action[i]
+            actions[h] = rules.action[i]
             table = rules.next[i]
-    return found
+    return actions
 
 
 @inner
@@ -91,10 +91,10 @@ def add_needed(header: Any, mask: Any, action: Any, rules: Any) -> None:
 @kernel
 def find_needed(headers: Any, actions: Any, rules: Any) -> Any:
     """Return the bits that an entry for each header (n, words) with its final action (n,) must match."""
-    found = np.zeros_like(headers)
+    needed = np.zeros_like(headers)
     for h in range(len(headers)):
-        add_needed(headers[h], found[h], actions[h], rules)
-    return found
+        add_needed(headers[h], needed[h], actions[h], rules)
+    return needed
 
 
 @inner
@@ -139,21 +139,21 @@ def is_valid(header: Any, mask: Any, rules: Any) -> Any:
 
 @kernel
 def find_valid(headers: Any, masks: Any, rules: Any) -> Any:
-    """Return which masks (k, words) keep the action of which headers (n, words), shape (k, n)."""
-    found = np.zeros((len(masks), len(headers)), np.bool_)
+    """Return the mask of the masks (k, words) that keep the action of headers (n, words), shape (k, n)."""
+    valid = np.zeros((len(masks), len(headers)), np.bool_)
     for m in range(len(masks)):
         for h in range(len(headers)):
-            found[m, h] = is_valid(headers[h], masks[m], rules)
-    return found
+            valid[m, h] = is_valid(headers[h], masks[m], rules)
+    return valid
 
 
 @kernel
 def find_right(value: Any, mask_of: Any, masks: Any, action: Any, now: Any, rules: Any) -> Any:
-    """Return which entries (n,) the rules still give their action, all headers alike.
+    """Return the mask (n,) of entries with their current action by the rules, all headers alike.
 
     value, now  (n, words) value of each entry, and the action that the rules give this header now
     """
-    found = np.zeros(len(value), np.bool_)
+    right = np.zeros(len(value), np.bool_)
     for e in range(len(value)):
-        found[e] = now[e] == action[e] and is_valid(value[e], masks[mask_of[e]], rules)
-    return found
+        right[e] = now[e] == action[e] and is_valid(value[e], masks[mask_of[e]], rules)
+    return right

@@ -40,6 +40,6 @@ def _draw_misses(problem: FlowTables, plan: Cache) -> Curve:
 def _draw_shares(title: str, what: str, served: np.ndarray, count: int) -> Curve:
     """Return the curve of the share that the first of something serve together, in percent."""
     share = np.concatenate([[0.0], 100 * np.cumsum(served) / count])
-    places = np.unique(np.linspace(0, len(served), MOST_POINTS).astype(np.int64))
-    frame = pd.DataFrame({what: places.astype(float), "connections": share[places]})
+    sizes = np.unique(np.linspace(0, len(served), MOST_POINTS).astype(np.int64))
+    frame = pd.DataFrame({what: sizes.astype(float), "connections": share[sizes]})
     return Curve(title=title, frame=frame, units={"connections": "%"})

@@ -31,7 +31,7 @@ LAYOUT: Final = Table(
 
 
 def make_layout(problem: FlowTables) -> pd.DataFrame:
-    """Return the table `layout`: the fewest tables whose entries keep the limit of the switch."""
+    """Return the table `layout`: the fewest tables with entries within the limit of the switch."""
     numbers = np.array(problem.table_numbers, dtype=float)
     merging = choose_merging(problem)
     first, last = np.array(merging.groups).T
@@ -49,34 +49,34 @@ def read_groups(problem: FlowTables, layout: pd.DataFrame) -> list[Group]:
 
     raises  PlanRejected where groups are not all flow tables in order, or their entries are not those counted
     """
-    place = {float(number): row for row, number in enumerate(problem.table_numbers)}
+    index_of = {float(number): row for row, number in enumerate(problem.table_numbers)}
     frame = layout.sort_values("first_table", kind="stable")
     paths = Paths(problem) if problem.is_plain else None
     sizes = () if problem.is_plain else count_rules(problem)
     groups: list[Group] = []
     following = 0
-    for row, one in frame.iterrows():
+    for row, group in frame.iterrows():
         where = f"layout row {int(str(row)) + 1}"
         for column in ("first_table", "last_table"):
-            if one[column] not in place:
-                raise PlanRejected(f"{where}: {column} is {one[column]:g}, the switch has no such table")
-        first, last = place[one["first_table"]], place[one["last_table"]]
+            if group[column] not in index_of:
+                raise PlanRejected(f"{where}: {column} is {group[column]:g}, the switch has no such table")
+        first, last = index_of[group["first_table"]], index_of[group["last_table"]]
         if first != following or last < first:
             raise PlanRejected(
-                f"{where}: tables {one['first_table']:g} to {one['last_table']:g}, must start at table "
-                f"{problem.table_numbers[min(following, len(place) - 1)]} and end at it or after it"
+                f"{where}: tables {group['first_table']:g} to {group['last_table']:g}, must start at table "
+                f"{problem.table_numbers[min(following, len(index_of) - 1)]} and end at it or after it"
             )
         if paths is None and first != last:
             raise PlanRejected(
-                f"{where}: merges tables {one['first_table']:g} to {one['last_table']:g}, each must stay "
+                f"{where}: merges tables {group['first_table']:g} to {group['last_table']:g}, each must stay "
                 "alone: rules write registers or headers, or packets come back"
             )
         entries = sizes[first] if paths is None else paths.count(first, last)
-        if entries != one["entries"]:
+        if entries != group["entries"]:
             counted = "too many" if entries is None else f"{entries:,}"
-            raise PlanRejected(f"{where}: entries is {one['entries']:g}, the merged table has {counted}")
+            raise PlanRejected(f"{where}: entries is {group['entries']:g}, the merged table has {counted}")
         groups.append((first, last))
         following = last + 1
-    if following < len(place):
+    if following < len(index_of):
         raise PlanRejected(f"layout: table {problem.table_numbers[following]} is in no row")
     return groups

@@ -15,7 +15,7 @@ MOST_ROUNDS = 50  # of ordering masks by their hits
 
 
 class Table(NamedTuple):
-    """Entries of a cache, and their places in a hash table; arrays may be longer than what is used.
+    """Entries of a cache, and their positions in a hash table; arrays may be longer than the used part.
 
     counts   (2,) number of entries and of masks
     value    (n, words) value of each entry, 0 outside of its mask
@@ -70,11 +70,11 @@ def find_place(table: Any, header: Any, mask: Any) -> Any:
         key = (key ^ (header[w] & table.masks[mask, w])) * np.uint64(0xBF58476D1CE4E5B9)
         key ^= key >> np.uint64(29)
     last = np.int64(len(table.slots) - 1)
-    place = np.int64(key >> np.uint64(7)) & last
+    slot = np.int64(key >> np.uint64(7)) & last
     while True:
-        entry = table.slots[place]
+        entry = table.slots[slot]
         if entry < 0:
-            return -1 - place
+            return -1 - slot
         if table.mask_of[entry] == mask:
             same = True
             for w in range(words):
@@ -83,20 +83,20 @@ def find_place(table: Any, header: Any, mask: Any) -> Any:
                     break
             if same:
                 return np.int64(entry)
-        place = (place + 1) & last
+        slot = (slot + 1) & last
 
 
 @inner
 def insert(table: Any, header: Any, mask: Any) -> Any:
     """Add the entry of a mask for a header, and return it."""
-    place = find_place(table, header, mask)
-    if place >= 0:
-        return place
+    slot = find_place(table, header, mask)
+    if slot >= 0:
+        return slot
     entry = table.counts[0]
     for w in range(len(header)):
         table.value[entry, w] = header[w] & table.masks[mask, w]
     table.mask_of[entry] = mask
-    table.slots[-1 - place] = entry
+    table.slots[-1 - slot] = entry
     table.counts[0] += 1
     return entry
 
@@ -131,22 +131,22 @@ def find_all(table: Any, headers: Any) -> Any:
 
 
 @inner
-def find_reusable(table: Any, header: Any, rules: Any, index: Any, found: Any) -> Any:
+def find_reusable(table: Any, header: Any, rules: Any, index: Any, buffer: Any) -> Any:
     """Return the place in the search of the lightest mask that keeps a header's action, -1 for none.
 
-    found  (BLOCK,) scratch
+    buffer  (BLOCK,) scratch
     """
     weight, tried = -np.inf, np.int64(-1)  # of the last mask that was tried, and its place
     while True:
-        best, least = np.int64(-1), np.inf
+        best, smallest = np.int64(-1), np.inf
         for position in range(table.counts[1]):
-            own = table.weight[table.order[position]]
-            is_next = own > weight or (own == weight and position > tried)
-            if is_next and (best < 0 or own < least):
-                best, least = np.int64(position), own
-        if best < 0 or keeps_action(header, table.masks[table.order[best]], index, rules, found):
+            mask_weight = table.weight[table.order[position]]
+            is_next = mask_weight > weight or (mask_weight == weight and position > tried)
+            if is_next and (best < 0 or mask_weight < smallest):
+                best, smallest = np.int64(position), mask_weight
+        if best < 0 or keeps_action(header, table.masks[table.order[best]], index, rules, buffer):
             return best
-        weight, tried = least, best
+        weight, tried = smallest, best
 
 
 @inner
@@ -176,37 +176,37 @@ def add_mask(table: Any, mask: Any, bit_weight: Any) -> Any:
 @inner
 def count_hit(table: Any, position: Any) -> None:
     """Count a header that the mask at a place of the search serves; masks stay in the order of their hits."""
-    chosen = table.order[position]
-    table.hits[chosen] += 1
-    while position > 0 and table.hits[table.order[position - 1]] < table.hits[chosen]:
+    mask = table.order[position]
+    table.hits[mask] += 1
+    while position > 0 and table.hits[table.order[position - 1]] < table.hits[mask]:
         table.order[position] = table.order[position - 1]
-        table.order[position - 1] = chosen
+        table.order[position - 1] = mask
         position -= 1
 
 
 @run_small_in_python(max_elements=5_000)
 @kernel
 def install_all(
-    table: Any, headers: Any, wanted: Any, rules: Any, index: Any, bit_weight: Any, reuse: Any
+    table: Any, headers: Any, masks: Any, rules: Any, index: Any, bit_weight: Any, reuse: Any
 ) -> Any:
     """Serve headers (n, words) in order; one without an entry gets one with its wanted mask (n, words).
 
-    wanted      (n, words), or (0, words): the first header that needs a mask of its own is the end
+    masks      (n, words), or (0, words): the first header that needs a mask of its own is the end
     index       of the rules, see `bit_index`
     bit_weight  (64 words,) of which the weight of a new mask is the sum
     reuse       whether the lightest mask in use that keeps the header's action is taken before the wanted one
     returns     how many headers are served
     """
-    found = np.zeros(BLOCK, np.uint64)
+    buffer = np.zeros(BLOCK, np.uint64)
     for h in range(len(headers)):
         entry, searched = find_entry(table, headers[h])
         position = searched - 1
         if entry < 0:
-            position = find_reusable(table, headers[h], rules, index, found) if reuse else -1
-            if position < 0 and len(wanted) == 0:
+            position = find_reusable(table, headers[h], rules, index, buffer) if reuse else -1
+            if position < 0 and len(masks) == 0:
                 return h
             if position < 0:
-                position = add_mask(table, wanted[h], bit_weight)
+                position = add_mask(table, masks[h], bit_weight)
             insert(table, headers[h], table.order[position])
         count_hit(table, position)
     return len(headers)
@@ -222,15 +222,15 @@ def order_masks(value: Words, mask_of: Ints32, masks: Words, headers: Words, wei
     order = np.arange(len(masks), dtype=np.int64)
     best, fewest = order, np.inf
     for _ in range(MOST_ROUNDS):
-        place = np.empty(len(masks), dtype=np.int32)
-        place[order] = np.arange(len(masks), dtype=np.int32)
-        table = fill_table(value, place[mask_of], masks[order])
+        rank = np.empty(len(masks), dtype=np.int32)
+        rank[order] = np.arange(len(masks), dtype=np.int32)
+        table = fill_table(value, rank[mask_of], masks[order])
         entry, searched = find_all(table, headers)
-        found = entry >= 0
+        is_hit = entry >= 0
         lookups = float((searched * weight).sum())
         if lookups >= fewest:
             break
         best, fewest = order, lookups
-        hits = np.bincount(searched[found] - 1, weights=weight[found], minlength=len(masks))
+        hits = np.bincount(searched[is_hit] - 1, weights=weight[is_hit], minlength=len(masks))
         order = order[np.argsort(-hits, kind="stable")]
     return best

@@ -83,18 +83,18 @@ def measure(
     Each entry has one miss, as userspace installs it at the first packet that needs it.
     """
     content, service = read_plan(problem, plan)
-    found = service.entry >= 0
+    is_hit = service.entry >= 0
     entries, masks = len(content.value), len(content.masks)
-    uncached = int((~found).sum())
+    uncached = int((~is_hit).sum())
     misses = entries + uncached
-    probes = float(service.searched[found].sum())
-    connections = len(found)
+    probes = float(service.searched[is_hit].sum())
+    connections = len(is_hit)
     is_punt = find_punts(problem)
     time_us = problem.probe_us * probes + misses * (problem.cost("upcall_us") + problem.probe_us * masks)
     time_us += float(is_punt.sum()) * problem.cost("upcall_us")
     packets = problem.packets
     total = float(packets.sum())
-    hits = float(packets[found & ~is_punt].sum())
+    hits = float(packets[is_hit & ~is_punt].sum())
     # the first packet of an entry misses; those to the controller are upcalls all
     hits -= sum(CONTROLLER not in action.split() for action in content.action)
     return {
@@ -102,7 +102,7 @@ def measure(
         "misses": float(misses),
         "megaflows": float(entries),
         "masks": float(masks),
-        "probes_per_connection": probes / found.sum() if found.any() else None,
+        "probes_per_connection": probes / is_hit.sum() if is_hit.any() else None,
         "probes_per_packet": float((service.searched * packets).sum()) / total,
         "hit_rate": 100 * max(hits, 0.0) / total,
         "to_controller": float(is_punt.sum()),
@@ -116,18 +116,18 @@ def measure(
 
 
 def find_punts(problem: FlowTables) -> Bools:
-    """Return which connections (F,) have packets that go to the controller: each of them is an upcall."""
+    """Return the connections (F,) with packets that go to the controller: each of them is an upcall."""
     if not problem.is_punt.any():
         return np.zeros(len(problem.flows), dtype=bool)
     return np.asarray(problem.is_punt[classify(problem.headers, problem.entries)])
 
 
 def count_stale(problem: FlowTables, previous: Cache) -> int:
-    """Return how many entries of a cache hold packets that the rules of a problem give another action."""
+    """Return the number of entries of a cache with packets that rules now give another action."""
     content = read_content(problem, previous)
     if not len(content.value):
         return 0
-    number = {name: place for place, name in enumerate(problem.actions)}
+    number = {name: index for index, name in enumerate(problem.actions)}
     action = np.array([number.get(name, -1) for name in content.action], dtype=np.int32)
     now = classify(content.value, problem.entries)
     is_right = find_right(content.value, content.mask_of, content.masks, action, now, problem.entries)

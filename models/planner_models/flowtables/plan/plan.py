@@ -102,17 +102,17 @@ def make_plan(problem: FlowTables, value: Words, mask_of: Ints32, masks: Words, 
     if len(value) > problem.most_entries:
         entry = _search(content, headers).entry
         uses = np.bincount(entry[entry >= 0], minlength=len(value))
-        kept = np.sort(np.argsort(-uses, kind="stable")[: problem.most_entries])
-        chosen = [content.action[row] for row in kept.tolist()]
-        value, mask_of = content.value[kept], content.mask_of[kept]
+        rows = np.sort(np.argsort(-uses, kind="stable")[: problem.most_entries])
+        actions = [content.action[row] for row in rows.tolist()]
+        value, mask_of = content.value[rows], content.mask_of[rows]
         order = order_masks(value, mask_of, content.masks, headers, weight)
-        content = _arrange(value, mask_of, content.masks, chosen, order)
+        content = _arrange(value, mask_of, content.masks, actions, order)
     service = _search(content, headers)
     layout = problem.layout
     masks_as_numbers = layout.to_numbers(content.masks)
     values = layout.to_numbers(content.value)
-    found = service.entry >= 0
-    hits = np.bincount(service.entry[found], minlength=len(values)).astype(float)
+    is_hit = service.entry >= 0
+    hits = np.bincount(service.entry[is_hit], minlength=len(values)).astype(float)
     megaflows = pd.DataFrame(
         {
             "match": [
@@ -141,18 +141,18 @@ def _arrange(value: Words, mask_of: Ints32, masks: Words, action: list[str], ord
     used = np.zeros(len(masks), dtype=bool)
     used[mask_of] = True
     order = order[used[order]]
-    place = np.full(len(masks), -1, dtype=np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
+    index_of = np.full(len(masks), -1, dtype=np.int32)
+    index_of[order] = np.arange(len(order), dtype=np.int32)
     return Content(
         value=np.ascontiguousarray(value),
-        mask_of=place[mask_of].astype(np.int32),
+        mask_of=index_of[mask_of].astype(np.int32),
         masks=np.ascontiguousarray(masks[order]),
         action=action,
     )
 
 
 def _search(content: Content, headers: Words) -> Service:
-    """Return what the search finds for each header."""
+    """Return the result of the search for each header."""
     table = fill_table(content.value, content.mask_of, content.masks)
     return Service(*find_all(table, headers))
 
@@ -178,10 +178,10 @@ def from_tables(problem: FlowTables, tables: Mapping[str, pd.DataFrame]) -> Cach
 
 
 def read_plan(problem: FlowTables, plan: Cache) -> tuple[Content, Service]:
-    """Return the arrays of a plan and what its search does; raises PlanRejected where it is no plan."""
-    kept = getattr(plan, "_kept", None)
-    if kept is not None and kept[0] is problem:
-        return kept[1], kept[2]
+    """Return the arrays of a plan and the result of its search; raises PlanRejected for no plan."""
+    cached = getattr(plan, "_kept", None)
+    if cached is not None and cached[0] is problem:
+        return cached[1], cached[2]
     content = read_content(problem, plan)
     service = _search(content, problem.headers)
     _require_counts(plan, content, service)
@@ -196,12 +196,12 @@ def read_content(problem: FlowTables, plan: Cache) -> Content:
     positions = frame["position"].to_numpy(float)
     if not np.array_equal(positions, np.arange(1, len(positions) + 1)):
         raise PlanRejected(f"masks: positions must be 1 to {len(positions)}, each once")
-    place: dict[int, int] = {}
+    index_of: dict[int, int] = {}
     for text in frame["mask"].fillna("").astype(str):
         mask = parse_mask(problem, text)
-        if mask in place:
+        if mask in index_of:
             raise PlanRejected(f"masks: mask '{text}' is there twice")
-        place[mask] = len(place)
+        index_of[mask] = len(index_of)
     values, mask_of = [], []
     for row, text in enumerate(plan.megaflows["match"].fillna("").astype(str)):
         try:
@@ -213,18 +213,18 @@ def read_content(problem: FlowTables, plan: Cache) -> Content:
                 f"megaflows row {row + 1}: match '{text}' is a range, must be one value and mask"
             )
         value, mask = cubes[0]
-        if mask not in place:
+        if mask not in index_of:
             raise PlanRejected(
                 f"megaflows row {row + 1}: its mask '{layout.format_mask(mask)}' is not in masks"
             )
         values.append(value)
-        mask_of.append(place[mask])
-    places = np.array(mask_of, dtype=np.int32)
+        mask_of.append(index_of[mask])
+    indices = np.array(mask_of, dtype=np.int32)
     actions = plan.megaflows["action"].astype(str).tolist()
     words = layout.to_words(values)
-    if len({(place, value) for place, value in zip(mask_of, values, strict=True)}) < len(values):
+    if len({(index, value) for index, value in zip(mask_of, values, strict=True)}) < len(values):
         raise PlanRejected("megaflows: an entry is there twice")
-    return Content(value=words, mask_of=places, masks=layout.to_words(list(place)), action=actions)
+    return Content(value=words, mask_of=indices, masks=layout.to_words(list(index_of)), action=actions)
 
 
 def parse_mask(problem: FlowTables, text: str) -> int:
@@ -233,17 +233,17 @@ def parse_mask(problem: FlowTables, text: str) -> int:
     for token in text.split():
         name, slash, bits = token.partition("/")
         try:
-            [(_, own)] = problem.layout.parse(f"{name}=0{slash}{bits}")
+            [(_, field_mask)] = problem.layout.parse(f"{name}=0{slash}{bits}")
         except (BadMatch, ValueError) as error:
             raise PlanRejected(f"masks: mask '{text}': {error}") from None
-        mask |= own
+        mask |= field_mask
     return mask
 
 
 def _require_counts(plan: Cache, content: Content, service: Service) -> None:
     """Raise PlanRejected where counts in the tables are not those of the search."""
-    found = service.entry >= 0
-    hits = np.bincount(service.entry[found], minlength=len(content.value))
+    is_hit = service.entry >= 0
+    hits = np.bincount(service.entry[is_hit], minlength=len(content.value))
     order = np.argsort(plan.masks["position"].to_numpy(float), kind="stable")
     masks = len(content.masks)
     for table, column, counts, rows in (
@@ -251,12 +251,12 @@ def _require_counts(plan: Cache, content: Content, service: Service) -> None:
         ("masks", "megaflows", np.bincount(content.mask_of, minlength=masks), order),
         ("masks", "connections", np.bincount(content.mask_of, weights=hits, minlength=masks), order),
     ):
-        given = getattr(plan, table)[column].to_numpy(float)[rows]
-        wrong = np.flatnonzero(given != counts[: len(given)])
+        stated = getattr(plan, table)[column].to_numpy(float)[rows]
+        wrong = np.flatnonzero(stated != counts[: len(stated)])
         if len(wrong):
             row = int(wrong[0])
             raise PlanRejected(
-                f"{table} row {int(rows[row]) + 1}: {column} is {given[row]:g}, the search finds "
+                f"{table} row {int(rows[row]) + 1}: {column} is {stated[row]:g}, the search finds "
                 f"{int(counts[row])}"
             )
 

@@ -1,4 +1,4 @@
-"""Actions of rules as steps: what a packet's header and registers become, where it goes, and what is output.
+"""Actions of rules as steps: changes of a packet's header and registers, its next table, and its outputs.
 
 An action is text, steps between blanks:
 
@@ -50,7 +50,7 @@ SUBFIELD: Final = re.compile(r"(\w+)(?:\[(\d+)(?:\.\.(\d+))?\])?")
 
 
 class Bits(NamedTuple):
-    """Some bits of a field in whole headers: the place of the lowest, and how many; no bits where absent."""
+    """Some bits of a field in headers: the position of the lowest, and their number; no bits if absent."""
 
     text: str
     shift: int
@@ -73,7 +73,7 @@ class Show(NamedTuple):
 
 
 class Output(NamedTuple):
-    """An output to the port whose number is in a field."""
+    """An output to the port with the number in a field."""
 
     port: Bits
 
@@ -129,21 +129,21 @@ def read_steps(action: str, layout: Layout) -> list[Step]:  # noqa: C901
     """
     require_short_numbers(action)
     steps: list[Step] = []
-    for part in action.split() or [action]:
-        kind, _, value = part.partition(":")
-        if part in (DROP, ""):
-            if part == "":
+    for step_text in action.split() or [action]:
+        kind, _, value = step_text.partition(":")
+        if step_text in (DROP, ""):
+            if step_text == "":
                 raise BadMatch("is no action", near=(action, ACTIONS))
-        elif part == CONTROLLER:
-            steps.append(Show(part))
-        elif part == "exit":
+        elif step_text == CONTROLLER:
+            steps.append(Show(step_text))
+        elif step_text == "exit":
             steps.append(Exit())
         elif kind in NAMED and not value:
             raise BadMatch(f"must name {NAMED[kind]}")
         elif kind == "out" and value.endswith("]"):
             steps.append(Output(find_bits(value, layout)))
         elif kind in NAMED:
-            steps.append(Show(part, _reads_of_output(part, layout)))
+            steps.append(Show(step_text, _reads_of_output(step_text, layout)))
         elif kind == "goto":
             steps.append(_read_goto(value))
         elif kind == "copy":
@@ -157,7 +157,7 @@ def read_steps(action: str, layout: Layout) -> list[Step]:  # noqa: C901
         elif kind == "set":
             steps += read_change(value, layout)
         else:
-            raise BadMatch("is no action", near=(part, ACTIONS))
+            raise BadMatch("is no action", near=(step_text, ACTIONS))
     return steps
 
 
@@ -168,15 +168,15 @@ def _read_goto(value: str) -> Goto:
     return Goto(int(table), int(port) if port else None)
 
 
-def _reads_of_output(part: str, layout: Layout) -> int:
+def _reads_of_output(step_text: str, layout: Layout) -> int:
     """Return the mask of the bits that an output reads: those of NORMAL."""
-    if part.upper() != NORMAL.upper():
+    if step_text.upper() != NORMAL.upper():
         return 0
-    found = 0
+    bits_read = 0
     for name, low, count in NORMAL_READS:
         if name in layout.by_name:
-            found |= ((1 << count) - 1) << layout.shift[name] + low
-    return found
+            bits_read |= ((1 << count) - 1) << layout.shift[name] + low
+    return bits_read
 
 
 def find_bits(text: str, layout: Layout) -> Bits:
@@ -261,11 +261,11 @@ def _read_plain_change(name: str, layout: Layout) -> list[Step]:
 
 def list_unknown(action: str, layout: Layout) -> list[str]:
     """Return the fields of a packet that an action changes or reads and that a layout does not have."""
-    found = []
-    for part in action.split():
-        kind, _, value = part.partition(":")
+    names_unknown = []
+    for step_text in action.split():
+        kind, _, value = step_text.partition(":")
         names: list[str] = []
-        if part.upper() == NORMAL.upper():
+        if step_text.upper() == NORMAL.upper():
             names = [name for name, _, _ in NORMAL_READS]
         elif kind == "set":
             name = value.partition("=")[0].partition("[")[0]
@@ -274,5 +274,5 @@ def list_unknown(action: str, layout: Layout) -> list[str]:
             names = [SUBFIELD.match(text)[1] for text in value.split("->") if SUBFIELD.match(text)]  # type: ignore[index]
         elif kind == "out" and value.endswith("]"):
             names = [value.partition("[")[0]]
-        found += [name for name in names if name not in layout.by_name]
-    return found
+        names_unknown += [name for name in names if name not in layout.by_name]
+    return names_unknown

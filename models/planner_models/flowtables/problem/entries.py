@@ -105,7 +105,7 @@ def make_pipeline(
         rule=rule,
         priority=priority[np.array(rule, dtype=np.int64)].tolist(),
         start=np.searchsorted(of_table, np.arange(len(numbers) + 1)).tolist(),
-        places={number: place for place, number in enumerate(numbers)},
+        places={number: index for index, number in enumerate(numbers)},
         steps=steps,
         where=_Where(rules),
     )
@@ -128,17 +128,21 @@ def is_plain(layout: Layout, tables: Sequence[int], steps: Sequence[list[Step]])
     """Return whether each rule ends a packet's way, or sends it on to a later table and does nothing else."""
     if any(field.role == REGISTER for field in layout.fields):
         return False
-    for table, own in zip(tables, steps, strict=True):
-        if len(own) == 1 and isinstance(own[0], Goto):
-            if own[0].port is not None or own[0].table <= table:
+    for table, table_steps in zip(tables, steps, strict=True):
+        if len(table_steps) == 1 and isinstance(table_steps[0], Goto):
+            if table_steps[0].port is not None or table_steps[0].table <= table:
                 return False
-        elif not all(isinstance(step, Show | Set) for step in own):
+        elif not all(isinstance(step, Show | Set) for step in table_steps):
             return False
     return True
 
 
 def compile_rules(
-    rules: pd.DataFrame, packet: Layout, whole: Layout, steps: Sequence[list[Step]], numbers: Sequence[int]
+    rules: pd.DataFrame,
+    packet: Layout,
+    full_layout: Layout,
+    steps: Sequence[list[Step]],
+    numbers: Sequence[int],
 ) -> Compiled:
     """Return the entries of rules.
 
@@ -146,12 +150,12 @@ def compile_rules(
     steps          of each rule; numbers: of the tables, the first one is 0
     raises         InputError where packets loop, or too many entries are needed
     """
-    pipeline = make_pipeline(rules, whole, steps, numbers)
-    if is_plain(whole, rules["table"].astype(int).tolist(), steps):
+    pipeline = make_pipeline(rules, full_layout, steps, numbers)
+    if is_plain(full_layout, rules["table"].astype(int).tolist(), steps):
         return _compile_plain(rules, packet, pipeline)
-    registers = whole.full_mask(field.name for field in whole.fields if field.role == REGISTER)
-    made = translate(pipeline, whole, registers)
-    shift = WORD * (whole.words - packet.words)
+    registers = full_layout.full_mask(field.name for field in full_layout.fields if field.role == REGISTER)
+    made = translate(pipeline, full_layout, registers)
+    shift = WORD * (full_layout.words - packet.words)
     row = np.array(made.row, dtype=np.int64)
     rule = np.array([*pipeline.rule, -1], dtype=np.int32)[row]
     priority = np.array([*pipeline.priority, -1], dtype=np.int64)[row]
@@ -177,7 +181,7 @@ def _compile_plain(rules: pd.DataFrame, layout: Layout, pipeline: Pipeline) -> C
     """Return the entries of rules that each end a packet's way, or send it on."""
     named = rules["action"].astype(str).tolist()
     names = [DROP, *(name for name in dict.fromkeys(named) if name != DROP)]
-    number = {name: place for place, name in enumerate(names)}
+    number = {name: index for index, name in enumerate(names)}
     needs = [0] * len(names)
     for name, steps in zip(named, pipeline.steps, strict=True):
         for step in steps:
@@ -223,31 +227,31 @@ def _find_kinds(layout: Layout) -> dict[str, Words]:
 class _Hidden:
     """Numbers of the bits of registers and changed fields that tuples match, stage by stage in one word."""
 
-    def __init__(self, whole: Layout) -> None:
+    def __init__(self, full_layout: Layout) -> None:
         self._stages = [
-            whole.full_mask(field.name for field in whole.fields if field.stage == stage)
+            full_layout.full_mask(field.name for field in full_layout.fields if field.stage == stage)
             for stage in range(len(STAGES))
         ]
         self._codes: list[dict[int, int]] = [{0: 0} for _ in STAGES]
 
     def find_mask(self, bits: int) -> int:
         """Return the mask for some bits of whole headers: another one for other bits of a stage."""
-        found = 0
-        for stage, (own, codes) in enumerate(zip(self._stages, self._codes, strict=True)):
-            number = min(codes.setdefault(bits & own, len(codes)), (1 << HIDDEN_BITS) - 1)
-            found |= number << HIDDEN_BITS * stage
-        return found
+        hidden = 0
+        for stage, (stage_mask, codes) in enumerate(zip(self._stages, self._codes, strict=True)):
+            number = min(codes.setdefault(bits & stage_mask, len(codes)), (1 << HIDDEN_BITS) - 1)
+            hidden |= number << HIDDEN_BITS * stage
+        return hidden
 
     def find_value(self, mask: int, differs: int) -> int:
         """Return a value under a mask that is not 0 in the stages in which a header differs from a rule."""
-        found = 0
-        for stage, own in enumerate(self._stages):
-            part = mask & ((1 << HIDDEN_BITS) - 1) << HIDDEN_BITS * stage
-            found |= part & -part if differs & own else 0
-        return found
+        value_bits = 0
+        for stage, stage_mask in enumerate(self._stages):
+            stage_bits = mask & ((1 << HIDDEN_BITS) - 1) << HIDDEN_BITS * stage
+            value_bits |= stage_bits & -stage_bits if differs & stage_mask else 0
+        return value_bits
 
 
-def list_searched(compiled: Compiled, packet: Layout, whole: Layout) -> Searched:
+def list_searched(compiled: Compiled, packet: Layout, full_layout: Layout) -> Searched:
     """Return the entries as a search of the switch meets them.
 
     Rules that registers or changed fields rule out have no entry in a lookup, but they are in the tuples that
@@ -259,32 +263,32 @@ def list_searched(compiled: Compiled, packet: Layout, whole: Layout) -> Searched
         none = np.zeros_like(rules.mask)
         return Searched(rules.value, rules.mask, none, rules.mask, rules.priority, rules.next, rules.start)
     pipeline = compiled.pipeline
-    shift = WORD * (whole.words - packet.words)
-    hidden = _Hidden(whole)
+    shift = WORD * (full_layout.words - packet.words)
+    hidden = _Hidden(full_layout)
     cubes: list[Cube] = []
     extra: list[Cube] = []
     parts: list[Cube] = []  # early and direct mask of each entry
     priority, following, start = [], [], [0]
-    for place, lookup in enumerate(made.lookup):
-        rows = range(made.start[place], made.start[place + 1])
-        looked = find_looked(lookup, whole)
+    for index, lookup in enumerate(made.lookup):
+        rows = range(made.start[index], made.start[index + 1])
+        looked = find_looked(lookup, full_layout)
         fixed = looked.mask | looked.copied_mask()
         for row in rows:
-            own = made.row[row]
+            cube_row = made.row[row]
             cubes.append(made.cube[row])
-            extra.append((0, hidden.find_mask(pipeline.cube[own][1] & fixed if own >= 0 else 0)))
-            early = find_sources(pipeline.cube[own][1] if own >= 0 else 0, looked)
-            parts.append((early, pipeline.cube[own][1] & ~fixed if own >= 0 else made.cube[row][1]))
+            extra.append((0, hidden.find_mask(pipeline.cube[cube_row][1] & fixed if cube_row >= 0 else 0)))
+            early = find_sources(pipeline.cube[cube_row][1] if cube_row >= 0 else 0, looked)
+            parts.append((early, pipeline.cube[cube_row][1] & ~fixed if cube_row >= 0 else made.cube[row][1]))
             following.append(made.next[row])
             # entries that tell times to live apart have no priority of a rule: they are in order
             priority.append(rows.stop - row if lookup.ttl else int(rules.priority[row]))
         if not lookup.ttl and len(cubes) < MOST_SEARCHED:
             last = max((made.row[row] for row in rows), default=-1)
-            for own in range(*pipeline.start[lookup.table : lookup.table + 2]):
-                value, mask = pipeline.cube[own]
+            for cube_row in range(*pipeline.start[lookup.table : lookup.table + 2]):
+                value, mask = pipeline.cube[cube_row]
                 differs = (value ^ looked.value) & mask & looked.mask
                 is_out = bool(differs)
-                if not is_out and own <= last:
+                if not is_out and cube_row <= last:
                     continue  # an entry of the lookup
                 # ruled out by registers, or behind a rule for all packets: then it goes on as that one does
                 early, bits = find_sources(mask, looked), hidden.find_mask(mask & fixed)
@@ -292,7 +296,7 @@ def list_searched(compiled: Compiled, packet: Layout, whole: Layout) -> Searched
                 extra.append((hidden.find_value(bits, differs), bits))
                 parts.append((early, mask & ~fixed))
                 following.append(LAST if is_out else made.next[rows.stop - 1])
-                priority.append(pipeline.priority[own])
+                priority.append(pipeline.priority[cube_row])
         start.append(len(cubes))
     order = np.concatenate(
         [
@@ -305,12 +309,12 @@ def list_searched(compiled: Compiled, packet: Layout, whole: Layout) -> Searched
         np.ascontiguousarray(
             np.column_stack(
                 [
-                    packet.to_words([cube[side] >> shift for cube in chosen]),
+                    packet.to_words([cube[side] >> shift for cube in pairs]),
                     np.array([cube[side] for cube in added], dtype=np.uint64),
                 ]
             )[order]
         )
-        for chosen, added in ((cubes, extra), (parts, nothing))
+        for pairs, added in ((cubes, extra), (parts, nothing))
         for side in (0, 1)
     )
     return Searched(

@@ -103,7 +103,7 @@ class Layout:
         """Return headers in words, (n, words), as whole numbers."""
         size = 8 * self.words
         data = np.ascontiguousarray(words).astype(">u8").tobytes()
-        return [int.from_bytes(data[at : at + size], "big") for at in range(0, len(data), size)]
+        return [int.from_bytes(data[start : start + size], "big") for start in range(0, len(data), size)]
 
     # --- parsing --------------------------------------------------------------------------
 
@@ -114,14 +114,14 @@ class Layout:
         """
         require_short_numbers(text)
         parts: dict[str, list[Cube]] = {}
-        given: dict[str, str] = {}  # part of the text that each field is from
+        origin: dict[str, str] = {}  # part of the text that each field is from
         for token in text.replace(",", " ").split():
             if token not in self._cubes:
                 self._cubes[token] = self._parse_token(token)
             for name, cubes in self._cubes[token]:
                 if name in parts and parts[name] != cubes:
-                    raise BadMatch(f"'{given[name]}' and '{token}' have different values of {name}")
-                parts[name], given[name] = cubes, token
+                    raise BadMatch(f"'{origin[name]}' and '{token}' have different values of {name}")
+                parts[name], origin[name] = cubes, token
         if len(parts) == 0:
             return [(0, 0)]
         if len(parts) == 1:
@@ -135,8 +135,8 @@ class Layout:
         if count > MOST_CUBES:  # before they are made: a few ranges have more than memory holds
             raise BadMatch(f"its ranges make {count:,} entries, must be at most {MOST_CUBES:,}")
         return [
-            (sum(cube[0] for cube in chosen), sum(cube[1] for cube in chosen))
-            for chosen in product(*parts.values())
+            (sum(cube[0] for cube in combination), sum(cube[1] for cube in combination))
+            for combination in product(*parts.values())
         ]
 
     def drop_unused(self, text: str) -> tuple[str, list[str]]:
@@ -147,17 +147,17 @@ class Layout:
         if all(token.partition("=")[0] in self.by_name or "=" not in token for token in text.split()):
             return text, []
 
-        kept, dropped = [], []
+        used, dropped = [], []
         for token in text.replace(",", " ").split():
             name = token.partition("=")[0]
             is_port = re.fullmatch(r"(tcp|udp|sctp)_(src|dst)", name) and "tp_src" in self.by_name
             if name in self.by_name or "=" not in token or is_port or name_field(name) not in FIELDS:
-                kept.append(token)
+                used.append(token)
             elif name_field(name) in self.by_name:
-                kept.append(f"{name_field(name)}={token.partition('=')[2]}")
+                used.append(f"{name_field(name)}={token.partition('=')[2]}")
             else:
                 dropped.append(name)
-        return " ".join(kept), dropped
+        return " ".join(used), dropped
 
     def parse_header(self, text: str) -> int:
         """Return a header; fields that are not there are 0.
@@ -194,8 +194,8 @@ class Layout:
     def find_no_prefix(self, mask: int) -> str:
         """Return the rule that a mask violates where a field that is matched by prefixes has another mask."""
         for field in self.fields:
-            own = (mask >> self.shift[field.name]) & ((1 << field.bits) - 1)
-            if field.prefix and not is_prefix(own, field.bits):
+            field_mask = (mask >> self.shift[field.name]) & ((1 << field.bits) - 1)
+            if field.prefix and not is_prefix(field_mask, field.bits):
                 return f"field {field.name} is matched by prefixes, must have a prefix as its mask"
         return ""
 
@@ -221,11 +221,11 @@ class Layout:
         if "eth_type" not in names:
             return [Kind(0, 0, self.full_mask(names))]
         mask, shift = self.full_mask(["eth_type"]), self.shift["eth_type"]
-        found = []
+        kinds = []
         for kind in (IPV4, IPV6, ARP, None):
             always = [name for name in names if _has_field(name, kind or 0, None)]
-            found.append(Kind((kind or 0) << shift, mask if kind is not None else 0, self.full_mask(always)))
-        return found
+            kinds.append(Kind((kind or 0) << shift, mask if kind is not None else 0, self.full_mask(always)))
+        return kinds
 
     def always_of(self, header: int) -> int:
         """Return the mask of the fields that every entry of a header's packets matches."""
@@ -254,42 +254,42 @@ class Layout:
         """Return the cubes of `ip`, `arp` or a protocol."""
         number = PROTOCOLS.get(word) if number is None else number
         if word not in ("ip", "arp") and number is None:
-            known = [*self.by_name, *PROTOCOLS, "ip", "arp"]
-            raise BadMatch(f"'{word}' is no field with a value, and no protocol", near=(word, known))
-        found = []
+            names = [*self.by_name, *PROTOCOLS, "ip", "arp"]
+            raise BadMatch(f"'{word}' is no field with a value, and no protocol", near=(word, names))
+        cubes = []
         if "eth_type" in self.by_name:
-            found += self._parse_token(f"eth_type={ARP if word == 'arp' else IPV4}")
+            cubes += self._parse_token(f"eth_type={ARP if word == 'arp' else IPV4}")
         elif word == "arp":
             raise BadMatch("'arp' needs a field eth_type")
         if number is not None:
             if "ip_proto" not in self.by_name:
                 raise BadMatch(f"'{word}' needs a field ip_proto")
-            found += self._parse_token(f"ip_proto={number}")
-        return found
+            cubes += self._parse_token(f"ip_proto={number}")
+        return cubes
 
     # --- formatting -----------------------------------------------------------------------
 
     def format_match(self, value: int, mask: int) -> str:
         """Return a cube as text that `parse` reads."""
         return " ".join(
-            f"{field.name}={format_value(field, own_value, own)}"
-            for field, own_value, own in self._split(value, mask)
+            f"{field.name}={format_value(field, own_value, own_mask)}"
+            for field, own_value, own_mask in self._split(value, mask)
         )
 
     def format_mask(self, mask: int) -> str:
         """Return a mask as text: `ip_src/24 tp_dst`, where a field without a length is matched in full."""
         return " ".join(
-            field.name + ("" if own == (1 << field.bits) - 1 else f"/{format_mask(field, own)}")
-            for field, _, own in self._split(0, mask)
+            field.name + ("" if own_mask == (1 << field.bits) - 1 else f"/{format_mask(field, own_mask)}")
+            for field, _, own_mask in self._split(0, mask)
         )
 
     def _split(self, value: int, mask: int) -> Iterable[tuple[Field, int, int]]:
         """Yield each field that a mask has bits of, with its own value and mask."""
         for field in self.fields:
             full = (1 << field.bits) - 1
-            own = (mask >> self.shift[field.name]) & full
-            if own:
-                yield field, (value >> self.shift[field.name]) & full, own
+            own_mask = (mask >> self.shift[field.name]) & full
+            if own_mask:
+                yield field, (value >> self.shift[field.name]) & full, own_mask
 
 
 def make_layout(fields: pd.DataFrame | None, *, with_registers: bool = False) -> Layout:

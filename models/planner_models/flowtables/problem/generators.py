@@ -175,12 +175,12 @@ def draw_modules(
     value, length = _draw_prefixes(lengths, sites, 4 * routes, random)
     prefixes = pd.DataFrame({"value": value, "length": length}).drop_duplicates().head(routes)
     matches = [
-        f"ip_dst={ipaddress.IPv4Address(int(own))}/{int(bits)}"
-        for own, bits in prefixes.itertuples(index=False)
+        f"ip_dst={ipaddress.IPv4Address(int(prefix))}/{int(bits)}"
+        for prefix, bits in prefixes.itertuples(index=False)
     ]
     if same_field:
-        known = random.choice(prefixes["value"].to_numpy(), size=4 * monitored + 1)
-        addresses = pd.unique(known | random.integers(0, 256, size=len(known)))[:monitored]
+        destinations = random.choice(prefixes["value"].to_numpy(), size=4 * monitored + 1)
+        addresses = pd.unique(destinations | random.integers(0, 256, size=len(destinations)))[:monitored]
         counted = [f"ip_dst={ipaddress.IPv4Address(int(address))}" for address in addresses]
     else:
         counted = [f"tcp tp_dst={port}" for port in random.choice(65_535, size=monitored, replace=False) + 1]
@@ -199,12 +199,12 @@ def _meet(
 ) -> pd.DataFrame:
     """Return connections of which half meet a rule of the monitor, by Zipf's law."""
     popular = (random.permutation(len(monitor)) + 1.0) ** -skew
-    chosen = random.choice(len(monitor), p=popular / popular.sum(), size=len(flows))
+    monitors = random.choice(len(monitor), p=popular / popular.sum(), size=len(flows))
     is_met = random.random(len(flows)) < 0.5
     cubes = [layout.parse(text)[0] for text in monitor["match"]]
     full = layout.full_mask(layout.by_name)
     headers = []
-    for text, met, row in zip(flows["header"], is_met.tolist(), chosen.tolist(), strict=True):
+    for text, met, row in zip(flows["header"], is_met.tolist(), monitors.tolist(), strict=True):
         value, mask = cubes[row] if met else (0, 0)
         headers.append(layout.format_match((layout.parse_header(text) & ~mask) | value, full))
     return flows.assign(header=headers)
@@ -228,8 +228,8 @@ def changing_rules(
     pool = draw_rules(KINDS[kind], rules + count, accept, random)
     count = min(count, len(pool) - 1)
     order = random.permutation(len(pool))
-    added, kept = pool.iloc[order[:count]], pool.iloc[np.sort(order[count:])].reset_index(drop=True)
-    removed = kept.iloc[random.permutation(len(kept))[:count]]
+    added, initial = pool.iloc[order[:count]], pool.iloc[np.sort(order[count:])].reset_index(drop=True)
+    removed = initial.iloc[random.permutation(len(initial))[:count]]
     times = (
         np.arange(min(len(removed), len(added))) + random.random(min(len(removed), len(added)))
     ) * change_s
@@ -240,11 +240,11 @@ def changing_rules(
         ],
         ignore_index=True,
     )
-    flows = draw_flows(kept, connections, skew, random)
+    flows = draw_flows(initial, connections, skew, random)
     flows["start_s"] = np.arange(connections) / connections_per_s
     columns = ["time_s", "change", "priority", "match", "action", "table"]
     changes = changes.sort_values("time_s", kind="stable", ignore_index=True)[columns]
-    return FlowTables(rules=kept, flows=flows, changes=changes)
+    return FlowTables(rules=initial, flows=flows, changes=changes)
 
 
 def small(*, seed: Seed = 0) -> FlowTables:
@@ -291,7 +291,9 @@ def draw_rules(kind: Kind, rules: int, accept: float, random: np.random.Generato
         ]
         parts += [protocol[row]] if protocol[row] else ["icmp"] if is_icmp[row] else []
         parts += [
-            f"{name}={own[row]}" for name, own in zip(("tp_src", "tp_dst"), ports, strict=True) if own[row]
+            f"{name}={port_texts[row]}"
+            for name, port_texts in zip(("tp_src", "tp_dst"), ports, strict=True)
+            if port_texts[row]
         ]
         matches.append(" ".join(parts))
     actions = np.where(random.random(rules) < accept, "out:1", "drop")
@@ -318,8 +320,8 @@ def _draw_ports(
     count = len(has_ports)
     popular = 1 / np.arange(1, len(SERVICES) + 1)
     service = random.choice([str(port) for port in SERVICES], p=popular / popular.sum(), size=count)
-    chosen = random.choice(3, p=np.array(shares) / sum(shares), size=count)
-    drawn = np.where(chosen == 0, "", np.where(chosen == 1, service, random.choice(RANGES, size=count)))
+    kinds = random.choice(3, p=np.array(shares) / sum(shares), size=count)
+    drawn = np.where(kinds == 0, "", np.where(kinds == 1, service, random.choice(RANGES, size=count)))
     return np.where(has_ports, drawn, "").astype(object)
 
 
@@ -344,11 +346,11 @@ def draw_flows(
     if rank is None:
         rank = np.asarray(random.permutation(len(rules)) + 1.0, dtype=np.float64)
     popular = rank**-skew
-    chosen = random.choice(len(rules), p=popular / popular.sum(), size=connections)
-    layout, whole = made.layout, made.whole_layout
-    registers = WORD * (whole.words - layout.words)
+    rule_of = random.choice(len(rules), p=popular / popular.sum(), size=connections)
+    layout, full_layout = made.layout, made.whole_layout
+    registers = WORD * (full_layout.words - layout.words)
     cubes = [
-        [(value >> registers, mask >> registers) for value, mask in whole.parse(text)]
+        [(value >> registers, mask >> registers) for value, mask in full_layout.parse(text)]
         for text in made.matches
     ]
     free = {
@@ -358,15 +360,15 @@ def draw_flows(
         "tp_src": random.integers(1024, 65536, size=connections),
         "tp_dst": random.choice([*SERVICES, *range(1024, 1100)], size=connections),
     }
-    place = random.random(connections)
+    drawn = random.random(connections)
     free = {name: values for name, values in free.items() if name in layout.by_name}
     if "eth_type" in layout.by_name:
         free["eth_type"] = np.full(connections, IPV4)
     others = layout.full_mask(name for name in layout.by_name if name not in free)
     donor = random.integers(len(rules), size=connections) if others else np.zeros(connections, np.int64)
     headers = []
-    for row, rule in enumerate(chosen.tolist()):
-        value, mask = cubes[rule][int(place[row] * len(cubes[rule]))]
+    for row, rule in enumerate(rule_of.tolist()):
+        value, mask = cubes[rule][int(drawn[row] * len(cubes[rule]))]
         number = sum(int(free[name][row]) << layout.shift[name] for name in free)
         number |= cubes[donor[row]][0][0] & others
         number = (number & ~mask) | value

@@ -48,29 +48,30 @@ def pipeline(
     has_acl[random.permutation(datapaths)[: round(with_acls * datapaths)]] = True
     subnets = [ipaddress.IPv4Address(0x0A000000 + 256 * datapath) for datapath in range(datapaths)]
     for datapath in range(datapaths):
-        own = f"metadata={datapath + 1}"
-        rows.append((0.0, 10.0, own, "goto:1"))
+        match = f"metadata={datapath + 1}"
+        rows.append((0.0, 10.0, match, "goto:1"))
         if has_acl[datapath]:
-            rows += _draw_acl(own, last, random)
+            rows += _draw_acl(match, last, random)
         for host in range(hosts):
             address = subnets[datapath] + 1 + host
-            rows.append((last - 1.0, 10.0, f"{own} ip_dst={address}", f"out:{datapath * hosts + host + 1}"))
-        rows.append((last - 1.0, 1.0, own, f"goto:{last}"))
+            rows.append((last - 1.0, 10.0, f"{match} ip_dst={address}", f"out:{datapath * hosts + host + 1}"))
+        rows.append((last - 1.0, 1.0, match, f"goto:{last}"))
     rows += [(float(table), 0.0, "", f"goto:{table + 1}") for table in range(1, last - 1)]
     rows.append((float(last), 0.0, "", "drop"))
     rules = pd.DataFrame(rows, columns=["table", "priority", "match", "action"])
     rank = np.arange(1, datapaths + 1) ** -skew
-    chosen = random.choice(datapaths, p=rank / rank.sum(), size=connections)
+    datapath_of = random.choice(datapaths, p=rank / rank.sum(), size=connections)
     source, target = (random.integers(1, hosts + 1, size=connections) for _ in range(2))
     ports = random.integers(1024, 65_536, size=connections)
     services = random.choice(PORTS, size=connections)
     flows = pd.DataFrame(
         {
             "header": [
-                f"metadata={own + 1} tcp ip_src={subnets[own] + one} ip_dst={subnets[own] + other} "
+                f"metadata={datapath + 1} tcp ip_src={subnets[datapath] + source_host} "
+                f"ip_dst={subnets[datapath] + other} "
                 f"tp_src={port} tp_dst={service}"
-                for own, one, other, port, service in zip(
-                    chosen.tolist(), source.tolist(), target.tolist(), ports.tolist(), services.tolist(),
+                for datapath, source_host, other, port, service in zip(
+                    datapath_of.tolist(), source.tolist(), target.tolist(), ports.tolist(), services.tolist(),
                     strict=True,
                 )
             ],
@@ -80,12 +81,12 @@ def pipeline(
     return FlowTables(rules=rules, fields=fields, flows=flows)
 
 
-def _draw_acl(own: str, last: int, random: np.random.Generator) -> Rows:
+def _draw_acl(match: str, last: int, random: np.random.Generator) -> Rows:
     """Return rules of a logical datapath in two tables between the first and the last but one."""
     first = int(random.integers(1, last - 1))
     second = int(random.integers(1, last - 1))
     dropped = random.choice(PORTS, size=2, replace=False)
-    rows: Rows = [(float(first), 20.0, f"{own} tcp tp_dst={port}", "drop") for port in dropped.tolist()]
+    rows: Rows = [(float(first), 20.0, f"{match} tcp tp_dst={port}", "drop") for port in dropped.tolist()]
     source = ipaddress.IPv4Address(0x0A000000) + int(random.integers(0, 2**16))
-    rows.append((float(second), 30.0, f"{own} ip_src={source}", "drop"))
+    rows.append((float(second), 30.0, f"{match} ip_src={source}", "drop"))
     return rows

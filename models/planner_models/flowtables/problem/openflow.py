@@ -79,8 +79,8 @@ def read_rules(text: str, where: str, headers: Iterable[str] = ()) -> ReadRules:
             for _, mask in everything.parse(match):
                 used |= mask
                 for name in TRIES:
-                    own = (mask >> everything.shift[name]) & ((1 << FIELDS[name][0]) - 1)
-                    is_prefixed[name] &= is_prefix(own, FIELDS[name][0])
+                    field_mask = (mask >> everything.shift[name]) & ((1 << FIELDS[name][0]) - 1)
+                    is_prefixed[name] &= is_prefix(field_mask, FIELDS[name][0])
         except BadMatch as error:
             describe_first(faults, f"{where} row {line + 1}: ", error)
             continue
@@ -116,22 +116,22 @@ def read_rules(text: str, where: str, headers: Iterable[str] = ()) -> ReadRules:
 def _list_read(rules: pd.DataFrame) -> set[str]:
     """Return the fields that actions change or read; for those of IP the protocol, too."""
     nothing = Layout([("none", 1, "l4", False)])
-    found = {
+    fields_read = {
         name
         for action in set(rules["action"].astype(str))
         for name in list_unknown(action, nothing)
         if name in FIELDS
     }
-    return found | ({"ip_proto"} if found & set(OF_IP) else set())
+    return fields_read | ({"ip_proto"} if fields_read & set(OF_IP) else set())
 
 
 def _complete_tables(rules: pd.DataFrame, where: str) -> pd.DataFrame:
     """Return rules with one that drops in each table without rules that others go to, and say so."""
     targets = {
-        int(part.partition(":")[2].partition("@")[0])
+        int(step_text.partition(":")[2].partition("@")[0])
         for action in rules["action"].astype(str)
-        for part in action.split()
-        if part.startswith("goto:")
+        for step_text in action.split()
+        if step_text.startswith("goto:")
     }
     empty = sorted(targets - set(rules["table"].astype(int)))
     if empty:
@@ -156,17 +156,17 @@ def _complete_tables(rules: pd.DataFrame, where: str) -> pd.DataFrame:
 
 def _read_line(content: str) -> tuple[int, int, str, str]:
     """Return table, priority, match and action of a line."""
-    match, found, actions = content.partition("actions=")
-    if not found:
+    match, separator, actions = content.partition("actions=")
+    if not separator:
         raise BadMatch("has no 'actions=', must be a line of ovs-ofctl dump-flows")
     numbers = {"table": 0, "priority": DEFAULT_PRIORITY}
     text, others = translate_match(match)
     for name, value in others.items():
         if name in numbers:
-            most = MOST_TABLE if name == "table" else MOST_PRIORITY
-            if not value.isdecimal() or int(value) > most:
+            limit = MOST_TABLE if name == "table" else MOST_PRIORITY
+            if not value.isdecimal() or int(value) > limit:
                 hint = f"; {NO_NAMES}" if name == "table" and not value.isdecimal() else ""
-                raise BadMatch(f"{name} is '{value}', must be a number from 0 to {most}{hint}")
+                raise BadMatch(f"{name} is '{value}', must be a number from 0 to {limit}{hint}")
             numbers[name] = int(value)
         elif name not in NOT_MATCHED and name not in FLAGS:
             raise _refuse(name, value)
@@ -176,10 +176,10 @@ def _read_line(content: str) -> tuple[int, int, str, str]:
 def _refuse(name: str, value: str) -> BadMatch:
     """Return the error that a word of a match is no field and no protocol that is read."""
     if not value:
-        known = [*KEYWORDS, *FLAGS]
-        return BadMatch(f"'{name}' is no protocol that is read", near=(name, known))
-    known = [*FIELDS, *OTHER_NAMES, *PARTS, *WIDE, *NOT_MODELLED]
-    return BadMatch(f"there is no field '{name}' that is read", near=(name, known))
+        names = [*KEYWORDS, *FLAGS]
+        return BadMatch(f"'{name}' is no protocol that is read", near=(name, names))
+    names = [*FIELDS, *OTHER_NAMES, *PARTS, *WIDE, *NOT_MODELLED]
+    return BadMatch(f"there is no field '{name}' that is read", near=(name, names))
 
 
 def translate_header(text: str) -> str:
@@ -253,19 +253,19 @@ def format_cube(layout: Layout, value: int, mask: int) -> list[str]:
         number, slash, bits = text.partition("/")
         if slash and bits.isdecimal() and name not in ADDRESSES and "_frag" not in name:
             size = layout.by_name[name].bits  # OpenFlow has lengths for addresses of IP only
-            own = ((1 << size) - 1) ^ (((1 << size) - 1) >> int(bits))
-            text = f"{number}/{own:#x}" if size != 48 else f"{number}/{_format_mac(own)}"
+            mask_bits = ((1 << size) - 1) ^ (((1 << size) - 1) >> int(bits))
+            text = f"{number}/{mask_bits:#x}" if size != 48 else f"{number}/{_format_mac(mask_bits)}"
         elif slash and name in ("eth_src", "eth_dst", "arp_sha", "arp_tha"):
             text = f"{number}/{_format_mac(int(bits, 16))}"
         elif slash and name in ("ip_src", "ip_dst", "arp_spa", "arp_tpa") and not bits.isdecimal():
             text = f"{number}/{'.'.join(str(octet) for octet in int(bits, 16).to_bytes(4, 'big'))}"
         elif name in ("nw_frag", "ipv6_frag"):
-            wanted = (int(number, 0), int(bits, 0) if slash and not bits.isdecimal() else 3)
-            text = next((word for word, cube in FRAGMENTS.items() if cube == wanted), "no")
+            target = (int(number, 0), int(bits, 0) if slash and not bits.isdecimal() else 3)
+            text = next((word for word, cube in FRAGMENTS.items() if cube == target), "no")
             name = "nw_frag"
         parts.append(f"{names.get(name, name)}={text}")
     # the kind of a packet before what only such packets have
-    return sorted(parts, key=lambda part: 0 if part.startswith("dl_type") else 1 if "proto" in part else 2)
+    return sorted(parts, key=lambda item: 0 if item.startswith("dl_type") else 1 if "proto" in item else 2)
 
 
 def _format_mac(number: int) -> str:
@@ -274,23 +274,23 @@ def _format_mac(number: int) -> str:
 
 def _format_actions(action: str) -> str:
     """Return actions of the table `rules` in OpenFlow."""
-    found = []
-    for part in action.split():
-        kind, _, value = part.partition(":")
+    texts = []
+    for step_text in action.split():
+        kind, _, value = step_text.partition(":")
         if kind == "goto":
             table, _, port = value.partition("@")
-            found.append(f"resubmit({port},{table})")
+            texts.append(f"resubmit({port},{table})")
         elif kind == "out":
-            found.append(f"output:{value}" if value.isdecimal() or "[" in value else value)
+            texts.append(f"output:{value}" if value.isdecimal() or "[" in value else value)
         elif kind == "set":
-            found.append(_format_change(value))
+            texts.append(_format_change(value))
         elif kind == "copy":
-            found.append(f"move:{value}")
+            texts.append(f"move:{value}")
         elif kind in ("meter", "queue"):
-            found.append(f"{'meter' if kind == 'meter' else 'set_queue'}:{value}")
-        elif part in ("controller", "exit"):
-            found.append(part)
-    return ",".join(found) or "drop"
+            texts.append(f"{'meter' if kind == 'meter' else 'set_queue'}:{value}")
+        elif step_text in ("controller", "exit"):
+            texts.append(step_text)
+    return ",".join(texts) or "drop"
 
 
 def _format_change(text: str) -> str:
@@ -319,10 +319,10 @@ def read_megaflow(text: str, layout: Layout) -> Megaflow:
 
     raises  InputError where the output has no entry
     """
-    found = {
+    sections = {
         name: re.search(rf"^{name}: *(.*)$", text, re.MULTILINE) for name in ("Megaflow", "Datapath actions")
     }
-    cube, actions = found["Megaflow"], found["Datapath actions"]
+    cube, actions = sections["Megaflow"], sections["Datapath actions"]
     if cube is None or actions is None:
         raise InputError("ofproto/trace: has no line 'Megaflow' with 'Datapath actions'")
     tokens = list(_translate(cube[1].split(","), layout))
@@ -332,6 +332,8 @@ def read_megaflow(text: str, layout: Layout) -> Megaflow:
 
 def _translate(tokens: Iterable[str], layout: Layout) -> Iterable[str]:
     """Yield the matches of an entry on the fields of a layout."""
-    kept = [token for token in tokens if token.partition("=")[0] not in ("recirc_id", "eth", "skb_priority")]
-    text, _ = translate_match(" ".join(kept))
+    tokens_used = [
+        token for token in tokens if token.partition("=")[0] not in ("recirc_id", "eth", "skb_priority")
+    ]
+    text, _ = translate_match(" ".join(tokens_used))
     yield from (token for token in text.split() if token.partition("=")[0] in layout.by_name)

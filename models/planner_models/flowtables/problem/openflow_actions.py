@@ -65,13 +65,13 @@ SUPPORTED: Final = (
 
 def split_actions(text: str) -> list[str]:
     """Return the actions of a list between commas, outside of parentheses."""
-    found, depth, start = [], 0, 0
-    for place, letter in enumerate(text):
+    pieces, depth, start = [], 0, 0
+    for index, letter in enumerate(text):
         depth += (letter in "([{") - (letter in ")]}")
         if letter == "," and depth == 0:
-            found.append(text[start:place])
-            start = place + 1
-    return [part.strip() for part in [*found, text[start:]] if part.strip()]
+            pieces.append(text[start:index])
+            start = index + 1
+    return [piece.strip() for piece in [*pieces, text[start:]] if piece.strip()]
 
 
 def read_actions(text: str) -> str:
@@ -79,23 +79,23 @@ def read_actions(text: str) -> str:
 
     raises  BadMatch for an action that is not modelled, by its name
     """
-    found: list[str] = []
+    steps: list[str] = []
     stacked: list[int] = []  # sizes of what `push` has put on the stack
     for action in split_actions(text):
         name, _, value = action.partition(":")
         if name in ("push", "pop") and value:
-            found += _read_stack(name, value, stacked)
+            steps += _read_stack(name, value, stacked)
         else:
-            found += _read_action(action)
+            steps += _read_action(action)
     if stacked:
         raise BadMatch("leaves values on the stack for other rules, which is not modelled: push without pop")
-    return " ".join(found) or "drop"
+    return " ".join(steps) or "drop"
 
 
 def _read_stack(name: str, target: str, stacked: list[int]) -> list[str]:
-    """Return the steps of `push` or `pop`; what is on the stack has a register for itself."""
+    """Return the steps of `push` or `pop`; each value on the stack has a register of its own."""
     parts = read_subfields(target)
-    bits = sum(part.bits for part in parts)
+    bits = sum(subfield.bits for subfield in parts)
     if name == "push":
         if len(stacked) == MOST_STACKED:
             raise BadMatch(f"puts more than {MOST_STACKED} values on the stack, which is not modelled")
@@ -148,8 +148,8 @@ def _read_action(action: str) -> list[str]:  # noqa: C901
         return ["exit"]
     change = _read_change(lower, inner, value, action)
     if change is None:
-        known = ["output", "goto_table", "resubmit", *MODIFIED, *NOT_MODELLED, "set_field", "load", "move"]
-        raise BadMatch(f"action '{action}' is not supported; these are: {SUPPORTED}", near=(name, known))
+        names = ["output", "goto_table", "resubmit", *MODIFIED, *NOT_MODELLED, "set_field", "load", "move"]
+        raise BadMatch(f"action '{action}' is not supported; these are: {SUPPORTED}", near=(name, names))
     return change
 
 
@@ -212,7 +212,7 @@ def _read_output(inner: str | None, value: str) -> str:
     """Return the step of an output: to a port, or to the number in a field."""
     port = value
     if inner is not None:
-        options = dict(part.partition("=")[::2] for part in inner.split(","))
+        options = dict(option.partition("=")[::2] for option in inner.split(","))
         port = options.get("port", inner.split(",")[0])
     port = port.strip().strip('"')
     if port.upper() in PORTS:
@@ -229,8 +229,8 @@ def _read_output(inner: str | None, value: str) -> str:
     return f"out:{port}"
 
 
-def _show(part: Subfield) -> str:
-    return f"{part.name}[{part.low}..{part.low + part.bits - 1}]"
+def _show(subfield: Subfield) -> str:
+    return f"{subfield.name}[{subfield.low}..{subfield.low + subfield.bits - 1}]"
 
 
 def _write(target: str, text: str, *, by_bits: bool = False) -> list[str]:
@@ -239,29 +239,39 @@ def _write(target: str, text: str, *, by_bits: bool = False) -> list[str]:
     by_bits  whether the bits that are written are named, which are matched then, not the whole field
     """
     parts = read_subfields(target)
-    bits = sum(part.bits for part in parts)
+    bits = sum(subfield.bits for subfield in parts)
     value_text, slash, mask_text = text.partition("/")
     name = parts[0].name if len(parts) == 1 else target
     full = (1 << bits) - 1
-    whole = name if len(parts) == 1 and parts[0].bits == FIELDS[name][0] else ""
-    value = read_number(whole, value_text, bits)
-    mask = read_number(whole, mask_text, bits) if slash else full
-    found = []
-    for part in parts:
-        bits -= part.bits
-        own = (1 << part.bits) - 1
-        own_value, own_mask = (value >> bits & own) << part.low, (mask >> bits & own) << part.low
+    full_name = name if len(parts) == 1 and parts[0].bits == FIELDS[name][0] else ""
+    value = read_number(full_name, value_text, bits)
+    mask = read_number(full_name, mask_text, bits) if slash else full
+    steps = []
+    for subfield in parts:
+        bits -= subfield.bits
+        full_mask = (1 << subfield.bits) - 1
+        own_value, own_mask = (
+            (value >> bits & full_mask) << subfield.low,
+            (mask >> bits & full_mask) << subfield.low,
+        )
         if not own_mask:
             continue
-        size = FIELDS[part.name][0]
-        if part.name == "vlan_tci" and target.lower().endswith(("vlan_pcp", "vlan_vid", "dl_vlan")):
+        size = FIELDS[subfield.name][0]
+        if subfield.name == "vlan_tci" and target.lower().endswith(("vlan_pcp", "vlan_vid", "dl_vlan")):
             own_value, own_mask = own_value | 0x1000, own_mask | 0x1000
-        if by_bits and part.bits < size and part.name != "vlan_tci" and FIELDS[part.name][2] != REGISTER:
-            found.append(f"set:{_show(part)}={own_value >> part.low:#x}")
+        if (
+            by_bits
+            and subfield.bits < size
+            and subfield.name != "vlan_tci"
+            and FIELDS[subfield.name][2] != REGISTER
+        ):
+            steps.append(f"set:{_show(subfield)}={own_value >> subfield.low:#x}")
             continue
-        shown = format_number(part.name, own_value & own_mask)
-        found.append(f"set:{part.name}={shown}" + ("" if own_mask == (1 << size) - 1 else f"/{own_mask:#x}"))
-    return found
+        shown = format_number(subfield.name, own_value & own_mask)
+        steps.append(
+            f"set:{subfield.name}={shown}" + ("" if own_mask == (1 << size) - 1 else f"/{own_mask:#x}")
+        )
+    return steps
 
 
 def format_number(name: str, value: int) -> str:
@@ -276,19 +286,19 @@ def format_number(name: str, value: int) -> str:
 
 def _copy(source: list[Subfield], target: list[Subfield], action: str) -> list[str]:
     """Return the steps that copy some bits to as many others."""
-    bits, others = (sum(part.bits for part in parts) for parts in (source, target))
+    bits, others = (sum(share.bits for share in parts) for parts in (source, target))
     if bits != others:
         raise BadMatch(f"action '{action}' copies {bits} bits to {others}")
-    found, first, second = [], list(source), list(target)
+    steps, first, second = [], list(source), list(target)
     while first:
         count = min(first[0].bits, second[0].bits)
         pair = []
         for parts in (first, second):  # the highest bits of each
-            part = parts[0]
-            pair.append(Subfield(part.name, part.low + part.bits - count, count))
-            if part.bits == count:
+            subfield = parts[0]
+            pair.append(Subfield(subfield.name, subfield.low + subfield.bits - count, count))
+            if subfield.bits == count:
                 del parts[0]
             else:
-                parts[0] = Subfield(part.name, part.low, part.bits - count)
-        found.append(f"copy:{_show(pair[0])}->{_show(pair[1])}")
-    return found
+                parts[0] = Subfield(subfield.name, subfield.low, subfield.bits - count)
+        steps.append(f"copy:{_show(pair[0])}->{_show(pair[1])}")
+    return steps

@@ -172,7 +172,7 @@ SUBFIELD: Final = re.compile(r"(\w+?)(?:\[(?:(\d+)(?:\.\.(\d+))?)?\])?")
 
 
 class Subfield(NamedTuple):
-    """Some bits of a field: the lowest one, and how many."""
+    """Some bits of a field: the lowest one, and their number."""
 
     name: str
     low: int
@@ -196,8 +196,8 @@ def refuse_field(name: str) -> BadMatch:
         return BadMatch(f"field '{name}' is not modelled ({NOT_MODELLED[name]}): leave these rules out")
     if name.startswith("tun_metadata"):
         return BadMatch(f"field '{name}' is not modelled (options of tunnels): leave these rules out")
-    known = [*FIELDS, *OTHER_NAMES, *PARTS, *WIDE]
-    return BadMatch(f"there is no field '{name}' that is read", near=(name, known))
+    names = [*FIELDS, *OTHER_NAMES, *PARTS, *WIDE]
+    return BadMatch(f"there is no field '{name}' that is read", near=(name, names))
 
 
 def read_subfields(text: str) -> list[Subfield]:
@@ -231,13 +231,13 @@ def _split_wide(name: str, low: int, bits: int) -> list[Subfield]:
         return [Subfield(name, low, bits)]
     count = WIDE[name]
     start = count * int(name.lstrip("xreg"))
-    found = []
-    for place in range(count):
-        own = 32 * (count - 1 - place)  # lowest bit of this register within the wide one
-        first, last = max(low, own), min(low + bits, own + 32)
+    subfields = []
+    for index in range(count):
+        lowest_bit = 32 * (count - 1 - index)  # lowest bit of this register within the wide one
+        first, last = max(low, lowest_bit), min(low + bits, lowest_bit + 32)
         if first < last:
-            found.append(Subfield(f"reg{start + place}", first - own, last - first))
-    return found
+            subfields.append(Subfield(f"reg{start + index}", first - lowest_bit, last - first))
+    return subfields
 
 
 def read_number(name: str, text: str, bits: int) -> int:
@@ -254,7 +254,7 @@ def read_number(name: str, text: str, bits: int) -> int:
 
 
 def translate_match(text: str) -> tuple[str, dict[str, str]]:  # noqa: C901
-    """Return a match in the names of this module, and what of it is no match, such as `priority`, by name.
+    """Return a match in the names of this module, and other parts, such as `priority`, by name.
 
     raises  BadMatch for fields that are not there, or not modelled
     """
@@ -268,7 +268,7 @@ def translate_match(text: str) -> tuple[str, dict[str, str]]:  # noqa: C901
         or re.fullmatch(r"(dl|eth)_type=0x0*86dd", token.lower())
         for token in tokens
     )
-    found: list[str] = []
+    translated: list[str] = []
     cubes: dict[str, Cube] = {}
     others: dict[str, str] = {}
     for token in tokens:
@@ -277,7 +277,7 @@ def translate_match(text: str) -> tuple[str, dict[str, str]]:  # noqa: C901
             if name not in KEYWORDS:
                 others[name] = ""
             else:
-                found += KEYWORDS[name].split()
+                translated += KEYWORDS[name].split()
             continue
         name = name_field(name, is_arp=is_arp)
         if name in ("nw_frag", "ipv6_frag") and is_ipv6:
@@ -292,13 +292,13 @@ def translate_match(text: str) -> tuple[str, dict[str, str]]:  # noqa: C901
                     raise BadMatch(f"'{token}' contradicts another value of {field}")
                 cubes[field] = (before[0] | own_value, before[1] | own_mask)
         elif name in FIELDS:
-            found.append(f"{name}={_read_value(name, value)}")
+            translated.append(f"{name}={_read_value(name, value)}")
         elif name in NOT_MODELLED or name.startswith("tun_metadata"):
             raise refuse_field(name)
         else:
             others[name] = value
-    found += [f"{name}={value:#x}/{mask:#x}" for name, (value, mask) in cubes.items()]
-    return " ".join(found), others
+    translated += [f"{name}={value:#x}/{mask:#x}" for name, (value, mask) in cubes.items()]
+    return " ".join(translated), others
 
 
 def _read_parts(name: str, text: str) -> Iterable[tuple[str, int, int]]:
@@ -318,7 +318,7 @@ def _read_parts(name: str, text: str) -> Iterable[tuple[str, int, int]]:
         yield _read_vlan(number_text)
         return
     parts = read_subfields(name) if name not in BITS_BY_NAME else [Subfield(name, 0, FIELDS[name][0])]
-    bits = sum(part.bits for part in parts)
+    bits = sum(subfield.bits for subfield in parts)
     if name in BITS_BY_NAME and not number_text[:1].isdigit():
         value, _ = _read_flags(name, "".join(f"+{flag}" for flag in number_text.split("|")))
         mask = (1 << bits) - 1
@@ -326,12 +326,12 @@ def _read_parts(name: str, text: str) -> Iterable[tuple[str, int, int]]:
         value = read_number(name, number_text, bits)
         mask = read_number(name, mask_text, bits) if slash else (1 << bits) - 1
     value &= mask
-    for part in parts:
-        bits -= part.bits
-        full = (1 << part.bits) - 1
+    for subfield in parts:
+        bits -= subfield.bits
+        full = (1 << subfield.bits) - 1
         own_value, own_mask = (value >> bits) & full, (mask >> bits) & full
         if own_mask:
-            yield part.name, own_value << part.low, own_mask << part.low
+            yield subfield.name, own_value << subfield.low, own_mask << subfield.low
     if name == "dl_vlan_pcp":
         yield "vlan_tci", 0x1000, 0x1000
 
@@ -343,8 +343,8 @@ def _read_flags(name: str, text: str) -> Cube:
         raise BadMatch(f"'{text}' is no value of {name}, such as +{next(iter(BITS_BY_NAME[name]))}")
     for sign, flag in re.findall(r"([+-])(\w+)", text):
         if flag not in BITS_BY_NAME[name]:
-            known = BITS_BY_NAME[name]
-            raise BadMatch(f"{name} has no flag '{flag}'", near=(flag, known))
+            bit_of_flag = BITS_BY_NAME[name]
+            raise BadMatch(f"{name} has no flag '{flag}'", near=(flag, bit_of_flag))
         mask |= BITS_BY_NAME[name][flag]
         value |= BITS_BY_NAME[name][flag] if sign == "+" else 0
     return value, mask

@@ -54,12 +54,12 @@ def make_stage(value: Words, mask: Words) -> Stage:
     """Return the table of some entries (N, words), with one for all other packets where there is none."""
     if len(mask) and not mask.any(axis=1).all():
         return Stage(value, mask)
-    rest = np.zeros((1, mask.shape[1]), dtype=np.uint64)
-    return Stage(np.concatenate([value, rest]), np.concatenate([mask, rest]))
+    catch_all = np.zeros((1, mask.shape[1]), dtype=np.uint64)
+    return Stage(np.concatenate([value, catch_all]), np.concatenate([mask, catch_all]))
 
 
-def count_joint_cubes(stages: Sequence[Stage], *, most: int | None = None) -> int | None:
-    """Return the entries of one table in place of some; None where there are more than `most`.
+def count_joint_cubes(stages: Sequence[Stage], *, limit: int | None = None) -> int | None:
+    """Return the entries of one table in place of some; None where there are more than `limit`.
 
     Partial joint cubes that agree on the bits of later tables are counted together: tables on different
     fields cost the sum of their entries, not the product.
@@ -67,13 +67,13 @@ def count_joint_cubes(stages: Sequence[Stage], *, most: int | None = None) -> in
     words = stages[0].mask.shape[1]
     value, mask = np.zeros((1, words), dtype=np.uint64), np.zeros((1, words), dtype=np.uint64)
     times: Ints = np.ones(1, dtype=np.int64)
-    for place, stage in enumerate(stages):
+    for index, stage in enumerate(stages):
         later = np.zeros(words, dtype=np.uint64)
-        for following in stages[place + 1 :]:
+        for following in stages[index + 1 :]:
             later |= np.bitwise_or.reduce(following.mask, axis=0)
         value, mask, times = _join(value, mask, times, stage, later)
         # each table has an entry that meets every cube, so that later tables lower no count
-        if most is not None and int(times.sum()) > most:
+        if limit is not None and int(times.sum()) > limit:
             return None
     return int(times.sum())
 
@@ -82,27 +82,27 @@ def _join(value: Words, mask: Words, times: Ints, stage: Stage, later: Words) ->
     """Return the joint cubes with one table more, on the bits `later` (words,), and the number of each."""
     words = mask.shape[1]
     added = np.concatenate([stage.value & later, stage.mask & later], axis=1)
-    found = []
+    blocks = []
     rows = max(1, CHUNK // len(stage.mask))
     for start in range(0, len(mask), rows):
-        own = slice(start, start + rows)
-        differs = np.zeros((len(mask[own]), len(stage.mask)), dtype=bool)
+        rows_of = slice(start, start + rows)
+        differs = np.zeros((len(mask[rows_of]), len(stage.mask)), dtype=bool)
         for w in range(words):
-            either = mask[own, None, w] & stage.mask[None, :, w]
-            differs |= ((value[own, None, w] ^ stage.value[None, :, w]) & either) != 0
+            either = mask[rows_of, None, w] & stage.mask[None, :, w]
+            differs |= ((value[rows_of, None, w] ^ stage.value[None, :, w]) & either) != 0
         first, second = np.nonzero(~differs)
-        kept = np.concatenate([value[own] & later, mask[own] & later], axis=1)
-        joint = kept[first] | added[second]
-        found.append(_collapse(joint, times[own][first]))
-    joint, counts = _collapse(*(np.concatenate(part) for part in zip(*found, strict=True)))
+        carried_bits = np.concatenate([value[rows_of] & later, mask[rows_of] & later], axis=1)
+        joint = carried_bits[first] | added[second]
+        blocks.append(_collapse(joint, times[rows_of][first]))
+    joint, counts = _collapse(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
     return joint[:, :words], joint[:, words:], counts
 
 
 def _collapse(cubes: Words, times: Ints) -> tuple[Words, Ints]:
     """Return the different rows (k, 2 words) of cubes, and the sum of their counts."""
-    different, place = np.unique(cubes, axis=0, return_inverse=True)
+    different, inverse = np.unique(cubes, axis=0, return_inverse=True)
     totals = np.zeros(len(different), dtype=np.int64)
-    np.add.at(totals, place.reshape(-1), times)
+    np.add.at(totals, inverse.reshape(-1), times)
     return different, totals
 
 
@@ -113,7 +113,7 @@ def merge_tables(stages: Sequence[Stage], *, memory: int | None = None) -> list[
     """
 
     def count_entries(first: int, last: int) -> int | None:
-        return count_joint_cubes(stages[first : last + 1], most=memory)
+        return count_joint_cubes(stages[first : last + 1], limit=memory)
 
     return choose_groups(len(stages), count_entries, memory=memory)
 
@@ -135,7 +135,7 @@ def choose_groups(
                 break
             size[first, last] = entries
     best: dict[int, Merging] = {0: Merging(groups=(), entries=())}  # by the end of the last group
-    found = []
+    groups = []
     for _ in range(count):
         following: dict[int, Merging] = {}
         for end, merging in best.items():
@@ -147,5 +147,5 @@ def choose_groups(
                     following[last + 1] = Merging(groups=(*merging.groups, (end, last)), entries=sizes)
         best = following
         if count in best and (memory is None or sum(best[count].entries) <= memory):
-            found.append(best[count])
-    return found
+            groups.append(best[count])
+    return groups

@@ -53,7 +53,7 @@ REST: Final = Entry(0, 0, ())
 
 
 def compile_rules(modules: pd.DataFrame, policies: pd.DataFrame | None, layout: Layout) -> pd.DataFrame:
-    """Return the table `rules` that does what the last policy does; with one module alone, what it does.
+    """Return the table `rules` with the effect of the last policy; with one module alone, of that module.
 
     modules   module, priority, match, action
     policies  policy, operator, first, second; a policy may name modules, and policies before it
@@ -61,29 +61,29 @@ def compile_rules(modules: pd.DataFrame, policies: pd.DataFrame | None, layout: 
               without policies, and policies of more than 1,000,000 entries
     """
     entries = _compose(*_read(modules, policies, layout), layout)
-    kept: dict[tuple[int, int], Entry] = {}
+    distinct: dict[tuple[int, int], Entry] = {}
     for entry in entries:  # the first of two equal cubes gives the actions
-        kept.setdefault((entry.value, entry.mask), entry)
-    if len(kept) and not (last := next(reversed(kept.values()))).mask and not last.actions:
-        del kept[last.value, last.mask]  # packets without a match are dropped anyway
+        distinct.setdefault((entry.value, entry.mask), entry)
+    if len(distinct) and not (last := next(reversed(distinct.values()))).mask and not last.actions:
+        del distinct[last.value, last.mask]  # packets without a match are dropped anyway
     return pd.DataFrame(
         {
-            "priority": np.arange(len(kept), 0.0, -1),
-            "match": [layout.format_match(entry.value, entry.mask) for entry in kept.values()],
-            "action": [_format(entry.actions) for entry in kept.values()],
+            "priority": np.arange(len(distinct), 0.0, -1),
+            "match": [layout.format_match(entry.value, entry.mask) for entry in distinct.values()],
+            "action": [_format(entry.actions) for entry in distinct.values()],
         }
     )
 
 
 def find_bad_action(parts: Sequence[str], layout: Layout) -> str:
     """Return the rule that the actions of a module violate."""
-    for part in parts:
-        if part.startswith(("set:", "copy:")):
+    for action in parts:
+        if action.startswith(("set:", "copy:")):
             return "changes headers, which modules cannot: modules after it would see others"
-        if part.startswith("goto:") or part == "exit":
+        if action.startswith("goto:") or action == "exit":
             return "is no action of a module, which has one table"
         try:
-            read_steps(part, layout)
+            read_steps(action, layout)
         except BadMatch as error:
             return str(error)
     return ""
@@ -92,7 +92,7 @@ def find_bad_action(parts: Sequence[str], layout: Layout) -> str:
 def merge_modules(
     modules: pd.DataFrame, policies: pd.DataFrame | None, layout: Layout, *, memory: int | None = None
 ) -> list[Merging]:
-    """Return how the modules of a policy may share tables, which packets pass one after another.
+    """Return the sharing of tables by the modules of a policy that packets pass one after another.
 
     The parts of the last policy that are in parallel are the tables of a pipeline: each adds its actions. For
     each number of lookups, the groups of neighbours with the fewest entries; see `merge_tables`.
@@ -111,40 +111,40 @@ def merge_modules(
 def join_parallel(first: Sequence[Entry], second: Sequence[Entry]) -> Entries:
     """Return the policy that gives packets the actions of both."""
     return [
-        Entry(one.value | other.value, one.mask | other.mask, _union(one.actions, other.actions))
-        for one in _complete(first)
+        Entry(entry.value | other.value, entry.mask | other.mask, _union(entry.actions, other.actions))
+        for entry in _complete(first)
         for other in _complete(second)
-        if (one.value ^ other.value) & one.mask & other.mask == 0
+        if (entry.value ^ other.value) & entry.mask & other.mask == 0
     ]
 
 
 def join_sequential(first: Sequence[Entry], second: Sequence[Entry]) -> Entries:
     """Return the policy that gives the first's actions and then the second's, where neither drops."""
-    found: Entries = []
-    for one in _complete(first):
-        if not one.actions:
-            found.append(one)
+    entries: Entries = []
+    for entry in _complete(first):
+        if not entry.actions:
+            entries.append(entry)
             continue
-        found += [
+        entries += [
             Entry(
-                one.value | other.value,
-                one.mask | other.mask,
-                _union(one.actions, other.actions) if other.actions else (),
+                entry.value | other.value,
+                entry.mask | other.mask,
+                _union(entry.actions, other.actions) if other.actions else (),
             )
             for other in _complete(second)
-            if (one.value ^ other.value) & one.mask & other.mask == 0
+            if (entry.value ^ other.value) & entry.mask & other.mask == 0
         ]
-    return found
+    return entries
 
 
 def _complete(entries: Sequence[Entry]) -> list[Entry]:
     """Return entries up to the first that holds all packets, or with one that drops all others."""
-    kept: list[Entry] = []
+    distinct: list[Entry] = []
     for entry in entries:
-        kept.append(entry)
+        distinct.append(entry)
         if not entry.mask:
-            return kept
-    return [*kept, REST]
+            return distinct
+    return [*distinct, REST]
 
 
 def _union(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
@@ -178,16 +178,16 @@ def _read(
         except BadMatch as error:
             faults.append(f"{row_name(frame, 'modules', row)}: match '{text}': {error}")
             continue
-        actions = tuple(part for part in str(action).split() if part != DROP)
-        rule = find_bad_action([part for part in actions if part != PASS], layout)
+        actions = tuple(action_text for action_text in str(action).split() if action_text != DROP)
+        rule = find_bad_action([action_text for action_text in actions if action_text != PASS], layout)
         if rule:
             faults.append(f"{row_name(frame, 'modules', row)}: action '{action}' {rule}")
         parts[str(name)] += [Entry(value, mask, actions) for value, mask in cubes]
     rows: list[Row] = []
     if policies is not None:
-        own = validate(POLICIES, policies, where=file_name(policies, "policies"))
-        own.attrs = dict(policies.attrs)
-        faults += _read_policies(own, parts, rows, layout)
+        table = validate(POLICIES, policies, where=file_name(policies, "policies"))
+        table.attrs = dict(policies.attrs)
+        faults += _read_policies(table, parts, rows, layout)
     elif len(parts) > 1:
         faults.append(f"policies: is missing; it says how the {len(parts)} modules are composed")
     if faults:
@@ -199,18 +199,18 @@ def _read_policies(
     frame: pd.DataFrame, parts: dict[str, Entries], rows: list[Row], layout: Layout
 ) -> list[str]:
     """Add the rows of policies to `rows`, and filters to `parts`; return all faults."""
-    faults, known = [], list(parts)
+    faults, names = [], list(parts)
     for row, (name, operator, first, second) in enumerate(
         zip(*(frame[column].astype(str) for column in POLICIES.columns), strict=True)
     ):
         where = row_name(frame, "policies", row)
-        if name in known:
+        if name in names:
             faults.append(f"{where}: policy '{name}' is the name of a module or policy before it")
-        for column, part in (("first", first), ("second", second)):
-            if part not in known and not (operator == RESTRICT and column == "second"):
+        for column, module in (("first", first), ("second", second)):
+            if module not in names and not (operator == RESTRICT and column == "second"):
                 faults.append(
-                    f"{where}: {column} '{part}' is no module, and no policy before it"
-                    + did_you_mean(part, known)
+                    f"{where}: {column} '{module}' is no module, and no policy before it"
+                    + did_you_mean(module, names)
                 )
         if operator == RESTRICT:
             filter_name = f"{name}: {second}"
@@ -220,23 +220,23 @@ def _read_policies(
                 faults.append(f"{where}: second '{second}': {error}")
             first, second = filter_name, first
         rows.append((name, operator, first, second))
-        known.append(name)
+        names.append(name)
     return faults
 
 
 def _compose(parts: Mapping[str, Entries], rows: Sequence[Row], layout: Layout, name: str = "") -> Entries:
     """Return the entries of a policy, or module; default: of the last one."""
-    found = dict(parts)
+    composed = dict(parts)
     for policy, operator, first, second in rows:
-        stages = [_make_stage(found[part], layout) for part in (first, second)]
-        if count_joint_cubes(stages, most=MOST_ENTRIES) is None:
+        stages = [_make_stage(composed[operand], layout) for operand in (first, second)]
+        if count_joint_cubes(stages, limit=MOST_ENTRIES) is None:
             raise InputError(
                 f"policies: {policy} needs more than {MOST_ENTRIES:,} entries in one table; modules in "
                 "parallel may have tables of their own"
             )
         join = join_parallel if operator == PARALLEL else join_sequential
-        found[policy] = join(found[first], found[second])
-    return found[name or (rows[-1][0] if rows else next(iter(parts)))]
+        composed[policy] = join(composed[first], composed[second])
+    return composed[name or (rows[-1][0] if rows else next(iter(parts)))]
 
 
 def _find_parallel(rows: Sequence[Row], name: str) -> list[str]:
@@ -249,10 +249,10 @@ def _find_parallel(rows: Sequence[Row], name: str) -> list[str]:
 
 def _rows_of(rows: Sequence[Row], name: str) -> list[Row]:
     """Return the rows that a policy needs, in their order; none for a module."""
-    own = [row for row in rows if row[0] == name]
-    if not own:
+    row_of = [row for row in rows if row[0] == name]
+    if not row_of:
         return []
-    needed = [*_rows_of(rows, own[0][2]), *_rows_of(rows, own[0][3]), *own]
+    needed = [*_rows_of(rows, row_of[0][2]), *_rows_of(rows, row_of[0][3]), *row_of]
     return [row for row in rows if row in needed]
 
 

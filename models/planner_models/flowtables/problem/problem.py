@@ -100,6 +100,6 @@ class FlowTables(SwitchTables):
 
 
 def match_any(words: Words, value: Words, mask: Words) -> Bools:
-    """Return which of some entries (N, words) match a header (words,)."""
-    found: Bools = (((words ^ value) & mask) == 0).all(axis=1)
-    return found
+    """Return the mask of some entries (N, words) that match a header (words,)."""
+    matches: Bools = (((words ^ value) & mask) == 0).all(axis=1)
+    return matches

@@ -68,18 +68,18 @@ def read_openflow(
 
 def _translate_headers(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the table of connections with headers in the names that are used here."""
-    known: dict[str, str] = {}
+    translated: dict[str, str] = {}
     faults: list[str] = []
     for row, text in enumerate(frame["header"].astype(str)):
-        if text not in known:
+        if text not in translated:
             try:
-                known[text] = translate_header(text)
+                translated[text] = translate_header(text)
             except BadMatch as error:
-                known[text] = text
+                translated[text] = text
                 describe_first(faults, f"{row_name(frame, 'flows', row)}: header '{text}': ", error)
     if faults:
         raise InputError(*shorten_faults(faults, file_name(frame, "flows"), "with a bad header"))
-    made = frame.assign(header=[known[text] for text in frame["header"].astype(str)])
+    made = frame.assign(header=[translated[text] for text in frame["header"].astype(str)])
     made.attrs |= frame.attrs
     return made
 
@@ -90,15 +90,15 @@ def _assume_fields(frame: pd.DataFrame, rules: pd.DataFrame, fields: pd.DataFram
     The time to live is 64. Where NORMAL learns by addresses of Ethernet, each connection has another one.
     """
     where = file_name(frame, "flows")
-    given = {token.partition("=")[0] for text in set(frame["header"]) for token in text.split()}
-    absent = [name for name in fields["field"].tolist() if name not in given]
+    fields_used = {token.partition("=")[0] for text in set(frame["header"]) for token in text.split()}
+    absent = [name for name in fields["field"].tolist() if name not in fields_used]
     headers = frame["header"].tolist()
     actions = [str(action).split() for action in rules["action"]]
     if "nw_ttl" in absent and any("set:dec_ttl" in parts for parts in actions):
         add_note(f"assumed: no header of {where} has nw_ttl, which dec_ttl reads; all have 64")
         headers = [f"{text} nw_ttl=64" for text in headers]
     macs = [name for name in ("eth_src", "eth_dst") if name in absent]
-    is_normal = any(part.upper() == NORMAL.upper() for parts in actions for part in parts)
+    is_normal = any(action_text.upper() == NORMAL.upper() for parts in actions for action_text in parts)
     if macs and is_normal:
         before = len(set(headers))
         headers = [
@@ -115,7 +115,9 @@ def _assume_fields(frame: pd.DataFrame, rules: pd.DataFrame, fields: pd.DataFram
             add_note(f"assumed: no header of {where} has {name}, which every entry matches; all have 0")
     read = {"eth_src", "eth_dst"} & set(macs) if not is_normal else set()
     written = sorted(
-        name for name in read if any(f"set:{name}=" in part for parts in actions for part in parts)
+        name
+        for name in read
+        if any(f"set:{name}=" in action_text for parts in actions for action_text in parts)
     )
     if written:
         add_note(
@@ -133,26 +135,26 @@ def _draw_macs(
     """Return drawn connections with addresses of Ethernet and a time to live where actions read them."""
     layout = make_layout(fields)
     matched = 0
-    whole = make_layout(fields, with_registers=True)
+    full_layout = make_layout(fields, with_registers=True)
     for text in rules["match"]:
-        for _, mask in whole.parse(text):
+        for _, mask in full_layout.parse(text):
             matched |= mask
     full = layout.full_mask(layout.by_name)
     drawn = [
         name
         for name in ("eth_src", "eth_dst")
-        if name in layout.by_name and not matched & whole.full_mask([name])
+        if name in layout.by_name and not matched & full_layout.full_mask([name])
     ]
-    if not matched & whole.full_mask(["in_port"]):
+    if not matched & full_layout.full_mask(["in_port"]):
         add_note("assumed: connections come from one port, as rules name none; every entry matches it")
-    lives = "nw_ttl" in layout.by_name and not matched & whole.full_mask(["nw_ttl"])
+    lives = "nw_ttl" in layout.by_name and not matched & full_layout.full_mask(["nw_ttl"])
     if not drawn and not lives:
         return frame
     hosts = random.integers(1, HOSTS + 1, size=(len(frame), len(drawn)))
     headers = []
-    for text, own in zip(frame["header"], hosts.tolist(), strict=True):
+    for text, row_hosts in zip(frame["header"], hosts.tolist(), strict=True):
         number = layout.parse_header(text)
-        for name, host in zip(drawn, own, strict=True):
+        for name, host in zip(drawn, row_hosts, strict=True):
             number |= (MAC + host) << layout.shift[name]
         if lives:
             number |= TTL << layout.shift["nw_ttl"]
@@ -251,16 +253,16 @@ def _read_filter(text: str) -> list[str]:  # noqa: C901
             "protocol; and optionally flags"
         )
     tokens = []
-    for name, part in zip(("ip_src", "ip_dst"), parts[:2], strict=True):
+    for name, prefix in zip(("ip_src", "ip_dst"), parts[:2], strict=True):
         try:
-            network = ipaddress.IPv4Network(part, strict=False)
+            network = ipaddress.IPv4Network(prefix, strict=False)
         except ValueError:
-            raise ValueError(f"'{part}' is no prefix of IPv4, such as 10.0.0.0/8") from None
+            raise ValueError(f"'{prefix}' is no prefix of IPv4, such as 10.0.0.0/8") from None
         if network.prefixlen:
             tokens.append(f"{name}={network}")
     ports = []
-    for name, part in zip(("tp_src", "tp_dst"), parts[2:4], strict=True):
-        first, last = _read_range(part)
+    for name, range_text in zip(("tp_src", "tp_dst"), parts[2:4], strict=True):
+        first, last = _read_range(range_text)
         if (first, last) != ANY_PORT:
             ports.append(f"{name}={first}:{last}")
     protocol = _read_protocol(parts[4])
@@ -276,8 +278,8 @@ def _read_filter(text: str) -> list[str]:  # noqa: C901
             else [" ".join(tokens)]
         )
     if ports and protocol not in WITH_PORTS:
-        known = ", ".join(f"{number} ({name})" for number, name in WITH_PORTS.items())
-        raise ValueError(f"matches ports of protocol {protocol}, must be one with ports: {known}")
+        protocols = ", ".join(f"{number} ({name})" for number, name in WITH_PORTS.items())
+        raise ValueError(f"matches ports of protocol {protocol}, must be one with ports: {protocols}")
     return [" ".join([*tokens, f"ip_proto={protocol}", *ports])]
 
 
@@ -296,7 +298,7 @@ def _read_range(text: str) -> tuple[int, int]:
 def _read_protocol(text: str) -> int | None:
     """Return the number of a protocol; None for any."""
     try:
-        number, mask = (int(part, 16) for part in text.split("/"))
+        number, mask = (int(number_text, 16) for number_text in text.split("/"))
     except ValueError:
         raise ValueError(f"'{text}' is no protocol with a mask, such as 0x06/0xFF") from None
     if mask not in (0, 0xFF) or not 0 <= number <= 0xFF:
@@ -307,7 +309,7 @@ def _read_protocol(text: str) -> int | None:
 def _read_flags(text: str) -> str:
     """Return the match of flags of TCP; empty for any."""
     try:
-        value, mask = (int(part, 16) for part in text.split("/"))
+        value, mask = (int(number_text, 16) for number_text in text.split("/"))
     except ValueError:
         raise ValueError(f"'{text}' are no flags with a mask, such as 0x0200/0x0200") from None
     if not 0 <= value < 1 << FLAG_BITS or not 0 <= mask < 1 << FLAG_BITS:
@@ -333,14 +335,15 @@ def _read_trace(path: Path, layout: Layout) -> pd.DataFrame:
         # flags stand between the protocol and the number of the filter
         read = [*names, "tcp_flags"] if has_flags and len(parts) > len(names) + 1 else names
         without += has_flags and read is names
-        for name, part in zip(read, parts, strict=False):
+        for name, value_text in zip(read, parts, strict=False):
             bits = layout.by_name[name].bits
-            if not part.isdecimal() or int(part) >= 1 << bits:
+            if not value_text.isdecimal() or int(value_text) >= 1 << bits:
                 faults.append(
-                    f"{path.name} row {line + 1}: {name} is '{part}', must be a number below {1 << bits:,}"
+                    f"{path.name} row {line + 1}: {name} is '{value_text}', must be a number below "
+                    f"{1 << bits:,}"
                 )
                 break
-            number |= int(part) << layout.shift[name]
+            number |= int(value_text) << layout.shift[name]
         headers.append(layout.format_match(number, full))
     if not headers and not faults:
         faults.append(f"{path.name}: has no headers, must have at least 1")

@@ -72,8 +72,8 @@ def day(
     fresh = order[rules:]
     for _ in range(hours - 1):
         new, fresh = fresh[:count], fresh[count:]
-        kept = random.permutation(active[-1])[len(new) :]
-        active.append(np.sort(np.concatenate([kept, new])))
+        continued = random.permutation(active[-1])[len(new) :]
+        active.append(np.sort(np.concatenate([continued, new])))
     busy = NIGHT + (1 - NIGHT) * (1 - np.cos(2 * np.pi * np.arange(hours) / HOURS)) / 2
     return Day(
         rules=made,

@@ -53,8 +53,10 @@ class SwitchTables:
     @cached_property
     def steps(self) -> list[list[Step]]:
         """The steps of each rule's action."""
-        known = {name: read_steps(name, self.whole_layout) for name in set(self.rules["action"].astype(str))}
-        return [known[name] for name in self.rules["action"].astype(str)]
+        steps_of = {
+            name: read_steps(name, self.whole_layout) for name in set(self.rules["action"].astype(str))
+        }
+        return [steps_of[name] for name in self.rules["action"].astype(str)]
 
     @cached_property
     def table_numbers(self) -> list[int]:
@@ -94,13 +96,13 @@ class SwitchTables:
     @cached_property
     def headers(self) -> Words:
         """(F, words) header of each connection."""
-        known: dict[str, int] = {}
+        cube_of: dict[str, int] = {}
         parse = self.layout.parse_header
         numbers = []
         for text in self.flows["header"]:
-            if text not in known:
-                known[text] = parse(self.layout.drop_unused(text)[0])
-            numbers.append(known[text])
+            if text not in cube_of:
+                cube_of[text] = parse(self.layout.drop_unused(text)[0])
+            numbers.append(cube_of[text])
         return self.layout.to_words(numbers)
 
     @cached_property

@@ -72,7 +72,7 @@ class Waiting(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """A lookup: its flow table, what is known, what waits, and the steps so far that are shown.
+    """A lookup: its flow table, the known bits, the waiting steps, and the steps so far that are shown.
 
     port   of input in this lookup; -1 for the packet's own
     ttl    where the time to live is looked up before a rule goes on, instead of a flow table
@@ -157,7 +157,7 @@ class _Translation:
         self.read_by_rule, self.read_by_table = find_read(pipeline)
 
     def _forget(self, lookup: Lookup) -> Lookup:
-        """Return a lookup without the values of bits that neither it nor what follows reads.
+        """Return a lookup without the values of bits that neither it nor later steps read.
 
         Lookups that differ in such bits alone are one.
         """
@@ -214,7 +214,7 @@ class _Translation:
         """Return cube, place in the pipeline, action and following lookup of a lookup's entries, in order."""
         if lookup.ttl:
             return self._split_by_ttl(lookup, depth)
-        found = []
+        entries = []
         state, looked = lookup.state, find_looked(lookup, self.layout)
         for row in self._list_candidates(lookup.table, looked):
             rule = self.pipeline.rule[row]
@@ -222,13 +222,13 @@ class _Translation:
             if cube is None:
                 continue
             ends = self._go_on(rule, 0, lookup, state, depth)
-            found.append((cube, row, *ends))
+            entries.append((cube, row, *ends))
             if not cube[1]:
-                return found
+                return entries
         # packets that no rule matches go back to what waits
         if lookup.waiting or lookup.shown or lookup.reads:
-            found.append(((0, 0), -1, *self._return(lookup, state, lookup.shown, lookup.reads, depth)))
-        return found
+            entries.append(((0, 0), -1, *self._return(lookup, state, lookup.shown, lookup.reads, depth)))
+        return entries
 
     def _list_candidates(self, table: int, state: State) -> list[int]:
         """Return the cubes of a flow table that the constants of a header do not rule out."""
@@ -273,32 +273,32 @@ class _Translation:
         """Return the action and the following lookup of packets that reach a step of a rule."""
         shown, reads = lookup.shown, lookup.reads
         steps = self.pipeline.steps[rule]
-        for place in range(step, len(steps)):
-            one = steps[place]
-            if isinstance(one, Goto):
-                return self._look_up(one, rule, place + 1, lookup, state, shown, reads, depth)
-            if isinstance(one, Exit):
+        for index in range(step, len(steps)):
+            current = steps[index]
+            if isinstance(current, Goto):
+                return self._look_up(current, rule, index + 1, lookup, state, shown, reads, depth)
+            if isinstance(current, Exit):
                 return self._finish(shown, reads), -1
-            if isinstance(one, Decrement):
+            if isinstance(current, Decrement):
                 following = lookup._replace(
-                    state=state, shown=shown, reads=reads | self._find_needs(state, one.reads),
-                    ttl=True, port=-1, waiting=(*lookup.waiting, Waiting(rule, place)),
+                    state=state, shown=shown, reads=reads | self._find_needs(state, current.reads),
+                    ttl=True, port=-1, waiting=(*lookup.waiting, Waiting(rule, index)),
                 )  # fmt: skip
                 number = self._visit(following, depth + 1, rule)
                 return self._number_goto(number), number
-            if isinstance(one, Show):
-                shown, reads = (*shown, one.text), reads | self._find_needs(state, one.reads)
-            elif isinstance(one, Output):
-                shown, reads = self._output(one, state, shown, reads)
-            elif isinstance(one, Set):
-                reads |= self._find_needs(state, one.reads)
-                state = state.write(one.value, one.mask)
-                if one.mask & ~self.registers:
-                    shown = (*shown, one.text)
-                if one.mask & self.ttl_mask:
+            if isinstance(current, Show):
+                shown, reads = (*shown, current.text), reads | self._find_needs(state, current.reads)
+            elif isinstance(current, Output):
+                shown, reads = self._output(current, state, shown, reads)
+            elif isinstance(current, Set):
+                reads |= self._find_needs(state, current.reads)
+                state = state.write(current.value, current.mask)
+                if current.mask & ~self.registers:
+                    shown = (*shown, current.text)
+                if current.mask & self.ttl_mask:
                     state = state._replace(lowered=0)
             else:
-                state, shown, reads = self._copy(one, state, shown, reads, rule)
+                state, shown, reads = self._copy(current, state, shown, reads, rule)
         return self._return(lookup, state, shown, reads, depth)
 
     def _look_up(
@@ -311,9 +311,9 @@ class _Translation:
         waiting = lookup.waiting
         if step < len(self.pipeline.steps[rule]):
             waiting = (*waiting, Waiting(rule, step))
-        place = self.pipeline.places[goto.table]
+        table_index = self.pipeline.places[goto.table]
         port = -1 if goto.port is None else goto.port
-        number = self._visit(Lookup(place, state, waiting, shown, reads, port), depth + 1, rule)
+        number = self._visit(Lookup(table_index, state, waiting, shown, reads, port), depth + 1, rule)
         return self._number_goto(number), number
 
     def _return(
@@ -323,8 +323,8 @@ class _Translation:
         if not lookup.waiting:
             return self._finish(shown, reads), -1
         back = lookup.waiting[-1]
-        rest = lookup._replace(waiting=lookup.waiting[:-1], shown=shown, reads=reads, ttl=False, port=-1)
-        return self._go_on(back.rule, back.step, rest, state, depth)
+        popped = lookup._replace(waiting=lookup.waiting[:-1], shown=shown, reads=reads, ttl=False, port=-1)
+        return self._go_on(back.rule, back.step, popped, state, depth)
 
     def _finish(self, shown: tuple[str, ...], reads: int) -> int:
         """Return the number of a final action."""
@@ -351,7 +351,7 @@ class _Translation:
     def _output(
         self, step: Output, state: State, shown: tuple[str, ...], reads: int
     ) -> tuple[tuple[str, ...], int]:
-        """Return what is shown and read after an output to the port in a field."""
+        """Return the shown and the read bits after an output to the port in a field."""
         mask = step.port.mask
         if step.port.size and state.mask & mask == mask:
             number = (state.value & mask) >> step.port.shift
@@ -364,7 +364,7 @@ class _Translation:
     def _copy(
         self, step: Copy, state: State, shown: tuple[str, ...], reads: int, rule: int
     ) -> tuple[State, tuple[str, ...], int]:
-        """Return what is known, shown and read after bits are copied."""
+        """Return the known, shown and read bits after bits are copied."""
         source, target = step.source, step.target
         if not source.size or not target.size:
             return state, (*shown, f"copy:{source.text}->{target.text}"), reads
@@ -401,25 +401,25 @@ class _Translation:
 
     def _show_source(self, bits: Bits, state: State) -> str:
         """Return the bits of the packet as it came that some bits of the header are, as text."""
-        found = []
+        names = []
         for low, count, source in _list_pieces(bits, bits, state):
             field = next(
-                one
-                for one in self.layout.fields
-                if self.layout.shift[one.name] <= source < self.layout.shift[one.name] + one.bits
+                field_
+                for field_ in self.layout.fields
+                if self.layout.shift[field_.name] <= source < self.layout.shift[field_.name] + field_.bits
             )
             first = source - self.layout.shift[field.name]
-            found.append(f"{field.name}[{first}..{first + count - 1}]")
+            names.append(f"{field.name}[{first}..{first + count - 1}]")
             del low
-        return "+".join(found) or bits.text
+        return "+".join(names) or bits.text
 
     def _split_by_ttl(self, lookup: Lookup, depth: int) -> list[tuple[Cube, int, int, int]]:
         """Return the entries where the time to live is lowered: too small ones go to the controller."""
         back, state = lookup.waiting[-1], lookup.state
-        rest = lookup._replace(waiting=lookup.waiting[:-1], ttl=False)
+        popped = lookup._replace(waiting=lookup.waiting[:-1], ttl=False)
         shown = (*lookup.shown, "set:dec_ttl")
         expired = self._finish((*lookup.shown, CONTROLLER), lookup.reads)
-        found: list[tuple[Cube, int, int, int]] = []
+        entries: list[tuple[Cube, int, int, int]] = []
         if state.mask & self.ttl_mask == self.ttl_mask:
             number = (state.value & self.ttl_mask) >> self.ttl
             if number <= 1:
@@ -432,36 +432,36 @@ class _Translation:
                     "which is not modelled"
                 )
             for value, mask in split_range(0, 1 + state.lowered, TTL_BITS):
-                found.append(((value << self.ttl, mask << self.ttl), -1, expired, -1))
+                entries.append(((value << self.ttl, mask << self.ttl), -1, expired, -1))
             lowered = state._replace(lowered=state.lowered + 1)
-        following = rest._replace(shown=shown)
-        found.append(((0, 0), -1, *self._go_on(back.rule, back.step + 1, following, lowered, depth)))
-        return found
+        following = popped._replace(shown=shown)
+        entries.append(((0, 0), -1, *self._go_on(back.rule, back.step + 1, following, lowered, depth)))
+        return entries
 
     def _require_no_loop(self, made: Translated) -> None:
         """Raise InputError where a lookup is reached from itself."""
         count = len(made.start) - 1
         into = [0] * count
         after: list[set[int]] = [set() for _ in range(count)]
-        for place in range(count):
-            for row in range(made.start[place], made.start[place + 1]):
+        for lookup_index in range(count):
+            for row in range(made.start[lookup_index], made.start[lookup_index + 1]):
                 if made.next[row] >= 0:
-                    after[place].add(made.next[row])
+                    after[lookup_index].add(made.next[row])
         for targets in after:
             for target in targets:
                 into[target] += 1
-        ready = [place for place in range(count) if not into[place]]
+        ready = [index for index in range(count) if not into[index]]
         seen = 0
         while ready:
-            place = ready.pop()
+            lookup_index = ready.pop()
             seen += 1
-            for target in after[place]:
+            for target in after[lookup_index]:
                 into[target] -= 1
                 if not into[target]:
                     ready.append(target)
         if seen < count:
-            looping = next(place for place in range(count) if into[place])
-            numbers = {place: number for number, place in self.pipeline.places.items()}
+            looping = next(index for index in range(count) if into[index])
+            numbers = {table_index: number for number, table_index in self.pipeline.places.items()}
             raise InputError(
                 f"rules: packets loop through table {numbers[made.lookup[looping].table]}, must come to an "
                 "end"
@@ -469,14 +469,14 @@ class _Translation:
 
 
 def find_read(pipeline: Pipeline) -> tuple[list[int], list[int]]:  # noqa: C901
-    """Return the masks of the bits that each rule reads, in what follows it too, and each table."""
+    """Return the masks of the bits that each rule reads, also in later steps, and each table."""
     table_of = {}
     matched = [0] * (len(pipeline.start) - 1)
     for table in range(len(matched)):
         for row in range(*pipeline.start[table : table + 2]):
             matched[table] |= pipeline.cube[row][1]
             table_of[pipeline.rule[row]] = table
-    own, targets = [], []
+    reads, targets = [], []
     for steps in pipeline.steps:
         read = 0
         for step in steps:
@@ -486,7 +486,7 @@ def find_read(pipeline: Pipeline) -> tuple[list[int], list[int]]:  # noqa: C901
                 read |= step.source.mask
             elif isinstance(step, Decrement):
                 read |= step.ttl.mask
-        own.append(read)
+        reads.append(read)
         targets.append(
             {
                 pipeline.places[step.table]
@@ -499,13 +499,13 @@ def find_read(pipeline: Pipeline) -> tuple[list[int], list[int]]:  # noqa: C901
     while is_changed:
         is_changed = False
         for rule, table in table_of.items():
-            read = by_table[table] | own[rule]
+            read = by_table[table] | reads[rule]
             for target in targets[rule]:
                 read |= by_table[target]
             is_changed |= read != by_table[table]
             by_table[table] = read
     by_rule = []
-    for rule, read in enumerate(own):
+    for rule, read in enumerate(reads):
         for target in targets[rule]:
             read |= by_table[target]
         by_rule.append(read)
@@ -513,7 +513,7 @@ def find_read(pipeline: Pipeline) -> tuple[list[int], list[int]]:  # noqa: C901
 
 
 def find_looked(lookup: Lookup, layout: Layout) -> State:
-    """Return what is known of the header of a lookup, with its own port of input where it has one."""
+    """Return the known bits of the header of a lookup, with its own port of input if it has one."""
     if lookup.port < 0 or "in_port" not in layout.by_name:
         return lookup.state
     mask = layout.full_mask(["in_port"])
@@ -522,32 +522,32 @@ def find_looked(lookup: Lookup, layout: Layout) -> State:
 
 def find_sources(mask: int, state: State) -> int:
     """Return the bits of the packet as it came that some bits of a header are copies of."""
-    found = 0
+    sources = 0
     for low, count, source in state.copies:
-        found |= ((mask >> low) & ((1 << count) - 1)) << source
-    return found
+        sources |= ((mask >> low) & ((1 << count) - 1)) << source
+    return sources
 
 
 def _cut(copies: tuple[tuple[int, int, int], ...], mask: int) -> tuple[tuple[int, int, int], ...]:
     """Return copied bits without those of a mask."""
-    found = []
+    pieces = []
     for low, count, source in copies:
         if not ((mask >> low) & ((1 << count) - 1)):
-            found.append((low, count, source))
+            pieces.append((low, count, source))
             continue
-        found += _join([(low + i, source + i) for i in range(count) if not mask >> (low + i) & 1])
-    return tuple(sorted(found))
+        pieces += _join([(low + i, source + i) for i in range(count) if not mask >> (low + i) & 1])
+    return tuple(sorted(pieces))
 
 
 def _join(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
     """Return runs of bits that are copied together, of pairs of target and source."""
-    found: list[tuple[int, int, int]] = []
+    runs: list[tuple[int, int, int]] = []
     for target, source in pairs:
-        if found and found[-1][0] + found[-1][1] == target and found[-1][2] + found[-1][1] == source:
-            found[-1] = (found[-1][0], found[-1][1] + 1, found[-1][2])
+        if runs and runs[-1][0] + runs[-1][1] == target and runs[-1][2] + runs[-1][1] == source:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1, runs[-1][2])
         else:
-            found.append((target, 1, source))
-    return found
+            runs.append((target, 1, source))
+    return runs
 
 
 def _list_pieces(source: Bits, target: Bits, state: State) -> list[tuple[int, int, int]]:

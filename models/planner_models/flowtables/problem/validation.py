@@ -46,10 +46,10 @@ def find_faults(problem: SwitchTables) -> list[str]:
 def _find_bad_sizes(problem: SwitchTables) -> Iterable[str]:
     for name in ("costs", "fields"):
         frame = getattr(problem, name)
-        most = 1 if name == "costs" else MOST_FIELDS
-        if frame is not None and not 1 <= len(frame) <= most:
+        limit = 1 if name == "costs" else MOST_FIELDS
+        if frame is not None and not 1 <= len(frame) <= limit:
             yield f"{file_name(frame, name)}: has {len(frame)} rows, must have 1" + (
-                f" to {most}" if most > 1 else ""
+                f" to {limit}" if limit > 1 else ""
             )
     if problem.fields is not None:
         roles = problem.fields.get("role")
@@ -66,7 +66,7 @@ def _find_bad_sizes(problem: SwitchTables) -> Iterable[str]:
 
 
 def _find_bad_matches(problem: SwitchTables) -> list[str]:
-    """Return a fault for each rule whose match has no meaning, lacks a protocol, or has too many entries."""
+    """Return an error for each rule with a match of no meaning, no protocol, or too many entries."""
     layout, entries = problem.whole_layout, 0
     faults: list[str] = []
     for row, text in enumerate(problem.matches):
@@ -88,15 +88,16 @@ def _find_bad_matches(problem: SwitchTables) -> list[str]:
 def _find_bad_actions(problem: SwitchTables) -> list[str]:
     """Return a fault for each action that is unknown, or goes to a table without rules."""
     tables = problem.rules["table"].astype(int).tolist()
-    layout, known = problem.whole_layout, set(tables)
+    layout, table_numbers = problem.whole_layout, set(tables)
     faults: list[str] = []
     for row, (action, table) in enumerate(zip(problem.rules["action"].astype(str), tables, strict=True)):
         try:
             steps = read_steps(action, layout)
             for step in steps:
-                if isinstance(step, Goto) and step.table not in known:
+                if isinstance(step, Goto) and step.table not in table_numbers:
                     raise BadMatch(
-                        "goes to a table without rules", near=(str(step.table), map(str, sorted(known)))
+                        "goes to a table without rules",
+                        near=(str(step.table), map(str, sorted(table_numbers))),
                     )
                 if isinstance(step, Goto) and step.table == table and len(steps) == 1 and step.port is None:
                     raise BadMatch("goes to its own table with the same packet, so that it would loop")
@@ -106,7 +107,7 @@ def _find_bad_actions(problem: SwitchTables) -> list[str]:
 
 
 def note_unknown_fields(problem: SwitchTables) -> None:
-    """Say which fields actions change or read that are no fields of the problem: no entry matches them."""
+    """Report the fields of actions that are no fields of the problem: no entry matches them."""
     unknown = {
         name
         for action in set(problem.rules["action"].astype(str))
@@ -121,15 +122,15 @@ def note_unknown_fields(problem: SwitchTables) -> None:
 
 def _find_bad_headers(problem: SwitchTables) -> list[str]:
     """Return a fault for each connection without a header."""
-    layout, faults, count, known = problem.layout, [], 0, set()
+    layout, faults, count, seen = problem.layout, [], 0, set()
     unused: dict[str, None] = {}
     for row, text in enumerate(problem.flows["header"]):
-        if text in known:
+        if text in seen:
             continue
         try:
-            kept, dropped = layout.drop_unused(text)
-            layout.parse_header(kept)
-            known.add(text)
+            used, dropped = layout.drop_unused(text)
+            layout.parse_header(used)
+            seen.add(text)
             unused.update(dict.fromkeys(dropped))
         except BadMatch as error:
             count += 1
@@ -181,7 +182,7 @@ def apply_change(rules: pd.DataFrame, change: pd.Series[Any]) -> pd.DataFrame:
 
 
 def _find_rule(rules: pd.DataFrame, change: pd.Series[Any]) -> Bools:
-    """Return which rules (R,) have the table, priority and match of a change."""
+    """Return the rules (R,) with the table, priority and match of a change."""
     same = (rules["table"] == change["table"]) & (rules["priority"] == change["priority"])
     return np.asarray(same & (rules["match"].map(_text) == _text(change["match"])), dtype=bool)
 
@@ -220,9 +221,9 @@ def _find_overlaps(problem: SwitchTables) -> list[str]:
 
 @run_small_in_python(max_elements=1_000)
 @kernel
-def find_overlaps(value: Any, mask: Any, action: Any, priority: Any, table: Any, most: Any) -> Any:
-    """Return up to `most` pairs (k, 2) of entries of one table and priority that meet and act differently."""
-    pairs = np.zeros((most, 2), np.int64)
+def find_overlaps(value: Any, mask: Any, action: Any, priority: Any, table: Any, limit: Any) -> Any:
+    """Return up to `limit` pairs (k, 2) of entries of a table and priority that meet and act differently."""
+    pairs = np.zeros((limit, 2), np.int64)
     count = 0
     for i in range(len(action)):
         for j in range(i + 1, len(action)):
@@ -238,6 +239,6 @@ def find_overlaps(value: Any, mask: Any, action: Any, priority: Any, table: Any,
             if meets:
                 pairs[count] = i, j
                 count += 1
-                if count == most:
+                if count == limit:
                     return pairs
     return pairs[:count]

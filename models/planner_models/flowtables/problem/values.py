@@ -55,7 +55,7 @@ def require_short_numbers(text: str) -> None:
 
 
 class Kind(NamedTuple):
-    """Packets of some types of Ethernet: value and mask of their headers, and what all entries match."""
+    """Packets of some types of Ethernet: value and mask of their headers, and the match of all entries."""
 
     value: int
     mask: int
@@ -80,8 +80,8 @@ class Field:
 
 def is_prefix(mask: int, bits: int) -> bool:
     """Return whether a mask of a field has all its ones before its zeros."""
-    rest = mask ^ ((1 << bits) - 1)
-    return rest & (rest + 1) == 0
+    inverse = mask ^ ((1 << bits) - 1)
+    return inverse & (inverse + 1) == 0
 
 
 def parse_value(field: Field, text: str) -> list[Cube]:

@@ -1,1 +1,1 @@
-"""Published values of Pfaff et al. 2015, and how ours are found."""
+"""Published values of Pfaff et al. 2015, and the functions that find ours."""

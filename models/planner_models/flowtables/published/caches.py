@@ -100,14 +100,14 @@ def find_table_1(study: Study) -> TargetValues:
     metrics = _run(QUICK_CONNECTIONS if study.quick else CONNECTIONS)
     values: dict[str, float | bool | None] = {}
     longest, shortest = 1 / DISABLED_KTPS, 1 / ALL_KTPS
-    for row, found in metrics.items():
-        missed = found["missed"]
+    for row, metric in metrics.items():
+        missed = metric["missed"]
         ktps = 1 / (shortest + (longest - shortest) * missed)
         of_miss = DISABLED_KERNEL / DISABLED_KTPS - ALL_KERNEL / ALL_KTPS
         values |= {
             f"flow_t1_{row}_tps": ktps,
-            f"flow_t1_{row}_flows": found["misses"],
-            f"flow_t1_{row}_masks": found["masks"],
+            f"flow_t1_{row}_flows": metric["misses"],
+            f"flow_t1_{row}_masks": metric["masks"],
             f"flow_t1_{row}_user": ktps * missed * DISABLED_USER / DISABLED_KTPS,
             f"flow_t1_{row}_kernel": ktps * (ALL_KERNEL / ALL_KTPS + of_miss * missed),
         }
@@ -127,10 +127,10 @@ def find_table_2(study: Study) -> TargetValues:
     metrics = _run(count, ("none", "all"))
     values: dict[str, float | bool | None] = {}
     for row, name in (("on", "all"), ("off", "none")):
-        found = metrics[name]
-        values[f"flow_t2_off_{row}_tuples"] = found["searched"]
-        values[f"flow_t2_on_{row}_tuples"] = 1 + (found["searched"] - 1) / found["packets"]
-    rows = [f"flow_t2_{row}_{one}" for row in TABLE_2 for one in ("tps", "user", "kernel")]
+        metric = metrics[name]
+        values[f"flow_t2_off_{row}_tuples"] = metric["searched"]
+        values[f"flow_t2_on_{row}_tuples"] = 1 + (metric["searched"] - 1) / metric["packets"]
+    rows = [f"flow_t2_{row}_{quantity}" for row in TABLE_2 for quantity in ("tps", "user", "kernel")]
     notes: dict[str, str] = dict.fromkeys(rows, PATH)
     notes["flow_t2_off_off_tuples"] = notes["flow_t2_on_off_tuples"] = (
         "one mask holds all packets of our trace without optimizations; the paper's switch had three"
@@ -151,18 +151,18 @@ def _run(connections: int, rows: tuple[str, ...] = tuple(ROWS)) -> dict[str, dic
     problem = table_1(connections=connections, seed=1)
     problem = problem.with_costs(flow_limit=float(MOST_ENTRIES), revalidate_us=0.0)
     mean_packets = float(problem.packets.mean())
-    found = {}
+    result = {}
     for row in rows:
         design = next(design for design in DESIGNS if design.name == ROWS[row])
         plan = design.run(problem).plan
         assert plan is not None
         metrics = measure(problem, plan, None)
         misses = metrics["misses"] or 0.0
-        found[row] = {
+        result[row] = {
             "misses": misses,
             "missed": misses / connections,
             "masks": metrics["masks"] or 0.0,
             "searched": metrics["probes_per_packet"] or 0.0,
             "packets": mean_packets,
         }
-    return found
+    return result

@@ -129,13 +129,13 @@ def find_tries(study: Study) -> TargetValues:  # noqa: ARG001
     skipped = _match_bits(FIVE_PREFIXES, "10.1.6.1")
     return TargetValues(
         values={
-            **{name: float(-(-found // OCTET) * OCTET) for name, found in bits.items()},
+            **{name: float(-(-count // OCTET) * OCTET) for name, count in bits.items()},
             # a tuple is searched in full where its prefix may match
             "flow_trie_5": float(longer + (skipped == 4 * OCTET)),
             "flow_trie_none": float(_match_bits(TWO_PREFIXES, "10.5.6.7", by_prefix=False)),
         },
         notes={
-            **{name: ON_BITS.format(found) for name, found in bits.items() if found % OCTET},
+            **{name: ON_BITS.format(count) for name, count in bits.items() if count % OCTET},
             "flow_trie_5": f"{skipped} bits tell that no longer prefix matches",
         },
     )

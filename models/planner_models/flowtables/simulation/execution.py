@@ -121,15 +121,15 @@ class CacheExecution:
 
     def _forward(self, until_s: float) -> None:
         last = int(np.searchsorted(self._packets.time_s, until_s, side="left"))
-        part = slice(self._done, last)
+        chunk = slice(self._done, last)
         if last > self._done:
             self._make_space()
             forward(
-                self._packets.header[part], self._packets.time_s[part], self._headers, self._action,
+                self._packets.header[chunk], self._packets.time_s[chunk], self._headers, self._action,
                 self._wanted, self._rules.entries, self._index, self._table, self._held, self._micro,
                 self._bit_weight, self._reuse, self.problem.most_entries, self.counts,
             )  # fmt: skip
-            self.punts += int(self._is_punt[self._packets.header[part]].sum())
+            self.punts += int(self._is_punt[self._packets.header[chunk]].sum())
         self._done = last
         self.most_entries = max(self.most_entries, int(self._table.counts[0]))
 
@@ -186,43 +186,43 @@ class CacheExecution:
         ):
             self._rebuild(np.arange(int(self._table.counts[0])))
 
-    def _rebuild(self, kept: Ints) -> None:
+    def _rebuild(self, retained: Ints) -> None:
         """Make the table anew with some entries, the planned masks, and space for each header."""
         old, held = self._table, self._held
-        used = np.unique(old.mask_of[kept])
+        used = np.unique(old.mask_of[retained])
         masks = [tuple(mask) for mask in self._planned.tolist()]
-        place: dict[tuple[int, ...], int] = {}
+        index_of: dict[tuple[int, ...], int] = {}
         for row, mask in enumerate(masks):
-            place.setdefault(mask, row)
+            index_of.setdefault(mask, row)
         by_hits = used[np.argsort(-old.hits[used], kind="stable")]
         for mask in map(tuple, old.masks[by_hits].tolist()):
-            if mask not in place:
-                place[mask] = len(masks)
+            if mask not in index_of:
+                index_of[mask] = len(masks)
                 masks.append(mask)
         new_place = np.array(
-            [place[tuple(mask)] for mask in old.masks[old.mask_of[kept]].tolist()], dtype=np.int32
+            [index_of[tuple(mask)] for mask in old.masks[old.mask_of[retained]].tolist()], dtype=np.int32
         )
         size = len(self._headers) + 1
-        table = make_table(self._headers.shape[1], len(kept) + 2 * size, len(masks) + 2 * size)
+        table = make_table(self._headers.shape[1], len(retained) + 2 * size, len(masks) + 2 * size)
         if masks:
             table.masks[: len(masks)] = np.array(masks, dtype=np.uint64)
         table.counts[1] = len(masks)
         table.weight[: len(masks)] = self._weigh(table.masks[: len(masks)])
         table.weight[: len(self._planned)] = self._planned_weight
         for mask in by_hits.tolist():
-            table.hits[place[tuple(old.masks[mask].tolist())]] += old.hits[mask]
+            table.hits[index_of[tuple(old.masks[mask].tolist())]] += old.hits[mask]
         table.order[: len(masks)] = np.argsort(-table.hits[: len(masks)], kind="stable")
-        insert_all(table, np.ascontiguousarray(old.value[kept]), new_place)
+        insert_all(table, np.ascontiguousarray(old.value[retained]), new_place)
         length = len(table.mask_of)
         self._held = Held(np.zeros(length, np.int32), np.zeros(length), np.zeros(length))
         for name in Held._fields:
-            getattr(self._held, name)[: len(kept)] = getattr(held, name)[kept]
+            getattr(self._held, name)[: len(retained)] = getattr(held, name)[retained]
         number = np.full(max(int(old.counts[0]), 1), -1, dtype=np.int64)
-        number[kept] = np.arange(len(kept))
+        number[retained] = np.arange(len(retained))
         if len(self._micro.header):
-            found = np.where(self._micro.header >= 0, number[self._micro.entry], -1)
-            self._micro.header[found < 0] = -1
-            self._micro.entry[:] = np.maximum(found, 0)
+            entries = np.where(self._micro.header >= 0, number[self._micro.entry], -1)
+            self._micro.header[entries < 0] = -1
+            self._micro.entry[:] = np.maximum(entries, 0)
         self._table = table
 
     def _weigh(self, masks: Words) -> Floats:

@@ -39,7 +39,7 @@ and packets with another action than that of the rules."""
 
 @kernel
 def forward(
-    packet: Any, time_s: Any, headers: Any, action: Any, wanted: Any, rules: Any, index: Any, table: Any,
+    packet: Any, time_s: Any, headers: Any, action: Any, requested: Any, rules: Any, index: Any, table: Any,
     held: Any, micro: Any, bit_weight: Any, reuse: Any, most_entries: Any, counts: Any,
 ) -> Any:  # fmt: skip
     """Forward packets in the order of time.
@@ -47,22 +47,22 @@ def forward(
     packet, time_s  (n,) header of each packet, and its time
     headers         (H, words)
     action          (H,) by the rules as they are
-    wanted          (H, words) mask of a new entry
+    requested          (H, words) mask of a new entry
     reuse           whether a mask in use that keeps the action is taken before, the lightest first
     counts          (6,) is increased
     """
-    found = np.zeros(BLOCK, np.uint64)
+    buffer = np.zeros(BLOCK, np.uint64)
     for i in range(len(packet)):
         h = packet[i]
         counts[PACKETS] += 1
-        place = np.int64(-1)
+        slot = np.int64(-1)
         if len(micro.header):
             counts[PROBES] += 1
-            place = np.int64((np.uint64(h) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) % len(
+            slot = np.int64((np.uint64(h) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) % len(
                 micro.header
             )
-            if micro.header[place] == h:
-                e = micro.entry[place]
+            if micro.header[slot] == h:
+                e = micro.entry[slot]
                 counts[MICROFLOW_HITS] += 1
                 counts[WRONG] += held.action[e] != action[h]
                 held.last_s[e] = time_s[i]
@@ -75,15 +75,15 @@ def forward(
             if table.counts[0] >= most_entries:
                 counts[UNCACHED] += 1
                 continue
-            position = find_reusable(table, headers[h], rules, index, found) if reuse else -1
+            position = find_reusable(table, headers[h], rules, index, buffer) if reuse else -1
             if position < 0:
-                position = add_mask(table, wanted[h], bit_weight)
+                position = add_mask(table, requested[h], bit_weight)
             entry = insert(table, headers[h], table.order[position])
             held.action[entry] = action[h]
             held.since_s[entry] = time_s[i]
         counts[WRONG] += held.action[entry] != action[h]
         held.last_s[entry] = time_s[i]
-        if place >= 0:
-            micro.header[place] = h
-            micro.entry[place] = entry
+        if slot >= 0:
+            micro.header[slot] = h
+            micro.entry[slot] = entry
         count_hit(table, position)
