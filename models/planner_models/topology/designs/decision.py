@@ -135,5 +135,5 @@ def _prove_ranks(
     stretch = evaluate(problem, plan).stretch
     if bound is None or bound > objective or least_transit is None or stretch is None:
         return ()
-    least = min(1 + max(least_transit, 0.0) / float(problem.demand_mbps.sum()), stretch)
-    return RankProof("demand_scale", objective, bound), RankProof("stretch", stretch, least)
+    lower = min(1 + max(least_transit, 0.0) / float(problem.demand_mbps.sum()), stretch)
+    return RankProof("demand_scale", objective, bound), RankProof("stretch", stretch, lower)

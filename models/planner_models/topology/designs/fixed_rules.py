@@ -49,9 +49,9 @@ def match_heaviest(problem: Fabric) -> Ints:
     A link carries up to its rate each way. Without demand that is left, links go to the blocks with the most
     demand for each link.
     """
-    one, other = pairs_of(problem)
-    rate = problem.link_mbps[one, other]
-    both = problem.demand_mbps[one, other], problem.demand_mbps[other, one]
+    first, other = pairs_of(problem)
+    rate = problem.link_mbps[first, other]
+    both = problem.demand_mbps[first, other], problem.demand_mbps[other, first]
     free = problem.ports.copy()
     links: Ints = np.zeros((len(free), len(free)), dtype=np.int64)
     total = both[0] + both[1]
@@ -65,7 +65,7 @@ def match_heaviest(problem: Fabric) -> Ints:
     heapq.heapify(queue)
     while queue:
         _, _, pair = heapq.heappop(queue)
-        a, b = int(one[pair]), int(other[pair])
+        a, b = int(first[pair]), int(other[pair])
         if free[a] <= 0 or free[b] <= 0:
             continue
         links[a, b] += 1

@@ -23,10 +23,10 @@ def formulation(problem: Fabric) -> pyo.ConcreteModel:
 
     m = pyo.ConcreteModel("topology engineering")
     count = len(problem.blocks)
-    one, other = (ends.tolist() for ends in pairs_of(problem))
+    first, other = (ends.tolist() for ends in pairs_of(problem))
     demand, rate = problem.demand_mbps, problem.link_mbps
     m.B = pyo.RangeSet(0, count - 1)
-    m.P = pyo.Set(initialize=list(zip(one, other, strict=True)))
+    m.P = pyo.Set(initialize=list(zip(first, other, strict=True)))
     m.A = pyo.Set(initialize=[(i, j) for i in range(count) for j in range(count) if i != j])
     m.D = pyo.Set(initialize=[(i, j) for i, j in m.A if demand[i, j] > 0])
     m.T = pyo.Set(initialize=[(i, k, j) for i, j in m.D for k in range(count) if k not in (i, j)])

@@ -106,21 +106,21 @@ class JointProgram:
         return pairs_of(self.problem)
 
     def build(self, paths: Paths, *, integer: bool = False) -> LinearProgram:
-        """Return the program over some transit paths; what they do not carry goes direct."""
+        """Return the program over some transit paths; the remaining traffic goes direct."""
         count = len(self.demand)
-        one, other = self.pairs
-        pairs = len(one)
+        first, other = self.pairs
+        pairs = len(first)
         tail, head = np.nonzero(~np.eye(count, dtype=bool))
         arcs = len(tail)
         arc = np.full((count, count), -1)
         arc[tail, head] = np.arange(arcs)
         pair = np.full((count, count), -1)
-        pair[one, other] = pair[other, one] = np.arange(pairs)
+        pair[first, other] = pair[other, first] = np.arange(pairs)
         direct = arc[paths.source, paths.target]
         demands, row = np.unique(direct, return_inverse=True)
         demand = self.demand[tail, head][:, None]
-        largest = np.minimum(self.problem.ports[one], self.problem.ports[other]) if integer else np.inf
-        fixed = None if self.links is None else self.links[one, other]
+        largest = np.minimum(self.problem.ports[first], self.problem.ports[other]) if integer else np.inf
+        fixed = None if self.links is None else self.links[first, other]
         lower, upper = (0.0, largest) if fixed is None else (fixed, fixed)
 
         m = ProgramBuilder(sense="maximize", name="topology and routing")
@@ -140,12 +140,12 @@ class JointProgram:
 
     def _limit_topology(self, m: ProgramBuilder, links: Variables, made: Variables) -> None:
         """Add the limits of ports, and of moves."""
-        one, other = self.pairs
+        item, other = self.pairs
         count = len(self.demand)
-        m.constrain("ports", links.sum_by(one, count) + links.sum_by(other, count), upper=self.problem.ports)
+        m.constrain("ports", links.sum_by(item, count) + links.sum_by(other, count), upper=self.problem.ports)
         present, limit = self.problem.present, self.problem.move_limit
         if present is not None and limit is not None:
-            m.constrain("made", links - made, upper=present[one, other])
+            m.constrain("made", links - made, upper=present[item, other])
             m.constrain("moves", made.sum(), upper=limit)
 
     def best_topology(self, gain: Floats, options: Options) -> float | None:
@@ -170,20 +170,20 @@ class JointProgram:
         gain = (self.rate * (price + price.T))[self.pairs]
         if cost <= 0:
             return None, transit
-        most = self.best_topology(gain, options)
-        return (None if most is None else most / cost), transit
+        max_capacity = self.best_topology(gain, options)
+        return (None if max_capacity is None else max_capacity / cost), transit
 
     def read(self, solution: Solution, paths: Paths) -> tuple[Floats, Floats]:
         """Return the (n, n) links and (n, n, n) shares of a solution."""
-        count, (one, other) = len(self.demand), self.pairs
+        count, (first, other) = len(self.demand), self.pairs
         x = solution.x
         assert x is not None
         links = np.zeros((count, count))
-        links[one, other] = links[other, one] = np.maximum(x[1 : 1 + len(one)], 0.0)
+        links[first, other] = links[other, first] = np.maximum(x[1 : 1 + len(first)], 0.0)
         shares = np.zeros((count, count, count))
         amount = np.maximum(x[len(x) - len(paths.via) :], 0.0) if len(paths.via) else np.zeros(0)
-        wanted = self.demand * float(x[0])
-        total = wanted[paths.source, paths.target]
+        scaled_demand = self.demand * float(x[0])
+        total = scaled_demand[paths.source, paths.target]
         some = total > 0
         shares[paths.source[some], paths.target[some], paths.via[some]] = amount[some] / total[some]
         over = np.maximum(shares.sum(axis=2), 1.0)
@@ -199,15 +199,15 @@ def every_path(problem: Fabric) -> Paths:
     """Return all transit paths of demands."""
     count = len(problem.blocks)
     source, via, target = np.indices((count, count, count)).reshape(3, -1).astype(np.int64)
-    kept = (source != via) & (via != target) & (problem.demand_mbps[source, target] > 0)
-    return Paths(source[kept], via[kept], target[kept])
+    is_useful = (source != via) & (via != target) & (problem.demand_mbps[source, target] > 0)
+    return Paths(source[is_useful], via[is_useful], target[is_useful])
 
 
-def used_paths(shares: Floats, least: float = 1e-2) -> Paths:
+def used_paths(shares: Floats, min_share: float = 1e-2) -> Paths:
     """Return the transit paths of (n, n, n) shares that carry at least a share of their demand."""
-    source, target, via = np.nonzero(shares >= least)
-    kept = source != via
-    return Paths(source[kept], via[kept], target[kept])
+    source, target, via = np.nonzero(shares >= min_share)
+    is_transit = source != via
+    return Paths(source[is_transit], via[is_transit], target[is_transit])
 
 
 def solve(
@@ -221,19 +221,19 @@ def solve(
     problem, unit = program.problem, program.unit
     count = len(problem.blocks)
     deadline = Deadline.of(options)
-    known = np.zeros((count, count, count), dtype=bool)  # [i, k, j]
-    known[seeds.source, seeds.via, seeds.target] = True
-    paths, bound = Paths(*np.nonzero(known)), np.inf
+    is_path = np.zeros((count, count, count), dtype=bool)  # [i, k, j]
+    is_path[seeds.source, seeds.via, seeds.target] = True
+    paths, bound = Paths(*np.nonzero(is_path)), np.inf
     best: tuple[float, Floats, Floats] | None = None
     backend = None
     for _ in range(most_rounds):
         if deadline.is_over:
             break
-        own = replace(deadline.options(options), service="best")
+        limited = replace(deadline.options(options), service="best")
         model = program.build(paths)
-        if own.backend == "highs" and own.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
-            own = replace(own, algorithm="interior-point")
-        solution = backends.solve(model, own)
+        if limited.backend == "highs" and limited.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
+            limited = replace(limited, algorithm="interior-point")
+        solution = backends.solve(model, limited)
         if solution.x is None or solution.row_duals is None:
             break
         backend, value = solution.backend, float(solution.x[0])
@@ -246,18 +246,18 @@ def solve(
         if len(paths.via):
             own_pairs = np.unique(paths.source * count + paths.target)
             direct[own_pairs // count, own_pairs % count] = duals[len(tail) : len(tail) + len(own_pairs)]
-        proven, transit = program.bound_at(price, replace(own, algorithm="auto"))
+        proven, transit = program.bound_at(price, replace(limited, algorithm="auto"))
         bound = min(bound, np.inf if proven is None else proven)
         if np.isfinite(bound) and bound - best[0] <= gap * max(bound, 1e-12):
             break
         gains = (price - direct)[:, None, :] - transit
-        gains[known] = -np.inf
+        gains[is_path] = -np.inf
         gains[np.broadcast_to((program.demand <= 0)[:, None, :], gains.shape)] = -np.inf
         added = _choose_paths(gains, LEAST_GAIN * float(price.max()))
         if not len(added.via):
             break
-        known[added.source, added.via, added.target] = True
-        paths = Paths(*np.nonzero(known))
+        is_path[added.source, added.via, added.target] = True
+        paths = Paths(*np.nonzero(is_path))
     return Relaxed(
         scale=None if best is None else best[0] * unit,
         bound=None if not np.isfinite(bound) else bound * unit,
@@ -267,12 +267,12 @@ def solve(
     )
 
 
-def _choose_paths(gains: Floats, least: float) -> Paths:
+def _choose_paths(gains: Floats, min_gain: float) -> Paths:
     """Return the paths of the largest gains (n, n, n) by source, transit block and target."""
-    most = min(PATHS_PER_DEMAND, gains.shape[1] - 1)
-    via = np.argpartition(-gains, most, axis=1)[:, :most, :]
+    limit = min(PATHS_PER_DEMAND, gains.shape[1] - 1)
+    via = np.argpartition(-gains, limit, axis=1)[:, :limit, :]
     source, _, target = np.indices(via.shape)
     gain = gains[source, via, target]
-    kept = np.flatnonzero(gain.ravel() > least)
-    kept = kept[np.argsort(-gain.ravel()[kept], kind="stable")][:PATHS_PER_ROUND]
-    return Paths(source.ravel()[kept], via.ravel()[kept], target.ravel()[kept])
+    rows = np.flatnonzero(gain.ravel() > min_gain)
+    rows = rows[np.argsort(-gain.ravel()[rows], kind="stable")][:PATHS_PER_ROUND]
+    return Paths(source.ravel()[rows], via.ravel()[rows], target.ravel()[rows])

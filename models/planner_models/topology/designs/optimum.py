@@ -83,9 +83,9 @@ def plan(
     bound = port_bound(problem)
     if bound <= 0:
         return decide(problem, approach(problem, mesh(problem.ports)), options=options, bound=0.0)
-    wanted = _spread(problem)
+    spread = _spread(problem)
     best = _Incumbent.choose(
-        problem, [approach(problem, round_links(problem, wanted))], deadline.share(FIRST_SHARE)
+        problem, [approach(problem, round_links(problem, spread))], deadline.share(FIRST_SHARE)
     )
     if not deadline.share(RULES_SHARE).is_over:
         best = best.improve_by(_Incumbent.choose(problem, _rules(problem), deadline.share(RULES_SHARE)))
@@ -93,7 +93,7 @@ def plan(
     if not best.reaches(bound, options):
         if not deadline.share(RULES_SHARE).is_over:
             fraction = balance(
-                problem.demand_mbps, wanted * problem.link_mbps, deadline=deadline.share(PATHS_SHARE)
+                problem.demand_mbps, spread * problem.link_mbps, deadline=deadline.share(PATHS_SHARE)
             )
             relaxed = solve(
                 JointProgram(problem=problem), used_paths(fraction.shares), rest(), gap=RELAXATION_GAP
@@ -174,8 +174,10 @@ class _Incumbent:
         """Return the better of the two, by the ranks of the headline."""
         if abs(other.scale - self.scale) > SAME_RANK * max(other.scale, self.scale):
             return other if other.scale > self.scale else self
-        own, others = (transit_of(self.problem, one.shortest.shares) for one in (self, other))
-        return other if others < own else self
+        current_transit, others = (
+            transit_of(self.problem, incumbent.shortest.shares) for incumbent in (self, other)
+        )
+        return other if others < current_transit else self
 
     def reaches(self, bound: float, options: Options, within: float = EQUAL) -> bool:
         """Return whether the incumbent is within the gap that is wanted."""
@@ -205,17 +207,17 @@ def _round_relaxation(problem: Fabric, best: _Incumbent, relaxed: Relaxed, deadl
     """Return the better of the incumbent and the relaxation's links, rounded."""
     if relaxed.scale is None:
         return best
-    whole = round_links(problem, relaxed.links)
-    routing = route(problem, whole, start=relaxed.shares, deadline=deadline)
-    best = best.improve_by(_Incumbent.of(problem, whole, routing))
-    return best.improve_by(_Incumbent.choose(problem, [whole], deadline))
+    rounded = round_links(problem, relaxed.links)
+    routing = route(problem, rounded, start=relaxed.shares, deadline=deadline)
+    best = best.improve_by(_Incumbent.of(problem, rounded, routing))
+    return best.improve_by(_Incumbent.choose(problem, [rounded], deadline))
 
 
 def _exchange(
     problem: Fabric,
     best: _Incumbent,
     bound: Callable[[], float],
-    rest: Callable[[], Options],
+    remaining_options: Callable[[], Options],
     options: Options,
 ) -> _Incumbent:
     """Return the incumbent after exchanges of links that make its largest utilization smaller.
@@ -225,15 +227,17 @@ def _exchange(
     """
     size = MOST_EXCHANGED
     for _ in range(EXCHANGES):
-        left = rest().time_limit_s
-        if best.reaches(bound(), options) or size < 1 or (left is not None and left <= 0.01):
+        remaining_s = remaining_options().time_limit_s
+        if best.reaches(bound(), options) or size < 1 or (remaining_s is not None and remaining_s <= 0.01):
             break
         links = _swap(problem, best, size)
         if links is None:
             size //= 2
             continue
         tried = _Incumbent.of(
-            problem, links, route(problem, links, start=best.routing.shares, deadline=Deadline.after(left))
+            problem,
+            links,
+            route(problem, links, start=best.routing.shares, deadline=Deadline.after(remaining_s)),
         )
         if tried.scale > best.scale * (1 + 1e-9):
             best = tried
@@ -256,16 +260,16 @@ def _swap(problem: Fabric, best: _Incumbent, size: int) -> Ints | None:
     for pair in np.argsort(-want, kind="stable").tolist():
         if made == size:
             break
-        chosen = moves.find_removals(pair, anyone, spare) if direct[pair] > 0 else None
-        if chosen is None or (chosen and spare[chosen].sum() <= 0):
+        removals = moves.find_removals(pair, anyone, spare) if direct[pair] > 0 else None
+        if removals is None or (removals and spare[removals].sum() <= 0):
             continue
-        for place, links in [*((place, -1) for place in chosen), (pair, 1)]:
-            moves.change(place, links)
+        for pair_index, links in [*((moved_pair, -1) for moved_pair in removals), (pair, 1)]:
+            moves.change(pair_index, links)
         if count_made(problem, moves.to_matrix()) > limit:
-            for place, links in [*((place, 1) for place in chosen), (pair, -1)]:
-                moves.change(place, links)
+            for pair_index, links in [*((moved_pair, 1) for moved_pair in removals), (pair, -1)]:
+                moves.change(pair_index, links)
             continue
-        spare[chosen] -= 1
+        spare[removals] -= 1
         made += 1
     return moves.to_matrix() if made else None
 

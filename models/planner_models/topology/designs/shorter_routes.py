@@ -85,11 +85,11 @@ def transit_of(problem: Fabric, shares: Floats) -> float:
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True, error_model="numpy")
-def _go_direct(flow: Floats, residual: Floats, passes: int, least: float) -> None:
+def _go_direct(flow: Floats, residual: Floats, passes: int, min_move: float) -> None:
     """Move (n, n, n) flows in place from transit paths to direct links, as far as those have capacity left.
 
     residual  (n, n) capacity left from row to column; changed in place
-    least     a pass that moves less is the last
+    min_move     a pass that moves less is the last
     """
     count = len(residual)
     for _ in range(passes):
@@ -110,5 +110,5 @@ def _go_direct(flow: Floats, residual: Floats, passes: int, least: float) -> Non
                     moved += amount
                     if residual[i, j] <= 0.0:
                         break
-        if moved <= least:
+        if moved <= min_move:
             break

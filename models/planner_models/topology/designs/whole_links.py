@@ -15,12 +15,12 @@ SCALING_ROUNDS: Final = 300
 WHOLE: Final = ROUNDING
 
 
-def fill_ports(problem: Fabric, wanted: Floats) -> Floats:
-    """Return (n, n) fractional links in the proportions of symmetric `wanted` that use the blocks' ports.
+def fill_ports(problem: Fabric, fractional: Floats) -> Floats:
+    """Return (n, n) fractional links in the proportions of symmetric `fractional` that use the blocks' ports.
 
     source  Sinkhorn and Knopp 1967, for a symmetric matrix; blocks that cannot use all ports keep the rest
     """
-    weight = np.maximum(wanted, 0.0)
+    weight = np.maximum(fractional, 0.0)
     factor = np.ones(len(weight))
     for _ in range(SCALING_ROUNDS):
         line = weight @ factor
@@ -59,11 +59,11 @@ def round_links(problem: Fabric, links: Floats) -> Ints:
             give(pair)
     while True:
         is_open = (moves.free[moves.one] > 0) & (moves.free[moves.other] > 0)
-        part = (moves.links + 1) / np.maximum(want, 1e-12)
-        given = 0
-        for pair in np.argsort(part, kind="stable").tolist():
-            given += int(is_open[pair] and give(pair))
-        if not given:
+        ratio = (moves.links + 1) / np.maximum(want, 1e-12)
+        added = 0
+        for pair in np.argsort(ratio, kind="stable").tolist():
+            added += int(is_open[pair] and give(pair))
+        if not added:
             return moves.to_matrix()
 
 
@@ -82,10 +82,10 @@ def approach(problem: Fabric, goal: Ints) -> Ints:
         missing = want - moves.links
         rank = -missing / np.maximum(moves.links, 1)
         for pair in np.argsort(-missing / np.maximum(want, 1), kind="stable").tolist():
-            chosen = moves.find_removals(pair, missing < 0, rank) if missing[pair] > 0 else None
-            if chosen is not None:
-                for place in chosen:
-                    moves.change(place, -1)
+            removals = moves.find_removals(pair, missing < 0, rank) if missing[pair] > 0 else None
+            if removals is not None:
+                for other_pair in removals:
+                    moves.change(other_pair, -1)
                 moves.change(pair, 1)
                 break
         else:
@@ -94,5 +94,5 @@ def approach(problem: Fabric, goal: Ints) -> Ints:
 
 
 def count_made(problem: Fabric, links: Ints) -> int:
-    """Return how many of (n, n) links are made anew; 0 without links of today."""
+    """Return the number of (n, n) new links; 0 without links of today."""
     return 0 if problem.present is None else int(np.maximum(links - problem.present, 0).sum()) // 2

@@ -65,21 +65,21 @@ def balance(
     flow = np.zeros((count, count, count))
     if start is not None:
         flow = start * (demand / unit)[:, :, None]
-    wanted = demand / unit
-    routable = _place(wanted, capacity / unit, flow)
+    scaled = demand / unit
+    routable = _place(scaled, capacity / unit, flow)
     if enough <= 0 or not (flow > 0).any():
-        return Routing(shares=_share(flow), scale=_scale_of(flow, wanted, capacity / unit, routable))
+        return Routing(shares=_share(flow), scale=_scale_of(flow, scaled, capacity / unit, routable))
     for sharpness in STAGES if start is None else WARM_STAGES:
         if deadline.is_over:
             break
         top = _descend(
-            wanted, capacity / unit, flow, sharpness, MAX_PASSES, 1 / enough if enough < np.inf else 0.0
+            scaled, capacity / unit, flow, sharpness, MAX_PASSES, 1 / enough if enough < np.inf else 0.0
         )
         if top <= 1 / enough:
             break
     shares = _share(flow)
     return Routing(
-        shares=shares, scale=_scale_of(shares * wanted[:, :, None], wanted, capacity / unit, routable)
+        shares=shares, scale=_scale_of(shares * scaled[:, :, None], scaled, capacity / unit, routable)
     )
 
 
@@ -101,8 +101,8 @@ def scale_of(load: Floats, capacity: Floats) -> float:
     return float((capacity[used] / load[used]).min(initial=np.inf))
 
 
-def _scale_of(flow: Floats, wanted: Floats, capacity: Floats, routable: Bools) -> float:
-    if (wanted[~routable] > 0).any():
+def _scale_of(flow: Floats, demand: Floats, capacity: Floats, routable: Bools) -> float:
+    if (demand[~routable] > 0).any():
         return 0.0
     return scale_of(loads_of(flow), capacity)
 
@@ -113,22 +113,22 @@ def _share(flow: Floats) -> Floats:
     shares = np.divide(flow, total, out=np.zeros_like(flow), where=total > 0)
     shares[shares < LEAST_SHARE] = 0.0
     total = shares.sum(axis=2, keepdims=True)
-    whole: Floats = np.divide(shares, total, out=shares, where=total > 0)
-    return whole
+    normalized: Floats = np.divide(shares, total, out=shares, where=total > 0)
+    return normalized
 
 
 @run_small_in_python(max_elements=500)
 @njit(cache=True, error_model="numpy")
-def _place(wanted: Floats, capacity: Floats, flow: Floats) -> Bools:  # noqa: C901
-    """Move the flow of paths without links, and what is not placed yet, to the widest path of each demand.
+def _place(demand: Floats, capacity: Floats, flow: Floats) -> Bools:  # noqa: C901
+    """Move the flow of paths without links, and the missing flow, to the widest path of each demand.
 
     Flows are changed in place. Returns (n, n) whether there is a path.
     """
-    count = len(wanted)
+    count = len(demand)
     routable = np.ones((count, count), np.bool_)
     for i in range(count):
         for j in range(count):
-            kept, best, widest = 0.0, -1, 0.0
+            placed, best, widest = 0.0, -1, 0.0
             for k in range(count):
                 if k == j:
                     width = 0.0
@@ -138,34 +138,34 @@ def _place(wanted: Floats, capacity: Floats, flow: Floats) -> Bools:  # noqa: C9
                     width = min(capacity[i, k], capacity[k, j])
                 if width <= 0:
                     flow[i, j, k] = 0.0
-                kept += flow[i, j, k]
+                placed += flow[i, j, k]
                 if width > 0 and (width > widest or k == i) and best != i:
                     best, widest = k, width
-            if i == j or wanted[i, j] <= 0:
+            if i == j or demand[i, j] <= 0:
                 flow[i, j] = 0.0
             elif best < 0:
                 routable[i, j] = False
-            elif kept < wanted[i, j]:
-                flow[i, j, best] += wanted[i, j] - kept
+            elif placed < demand[i, j]:
+                flow[i, j, best] += demand[i, j] - placed
     return routable
 
 
 @njit(error_model="numpy", inline="always")
 def _price(load: float, capacity: float, rise: float, top: float) -> float:
-    """Return what a little more traffic on a link costs."""
+    """Return the marginal cost of traffic on a link."""
     price: float = np.exp(rise * (load / capacity - top)) / capacity
     return price
 
 
 @njit(cache=True, error_model="numpy")
 def _descend(  # noqa: C901
-    wanted: Floats, capacity: Floats, flow: Floats, sharpness: float, passes: int, enough: float
+    demand: Floats, capacity: Floats, flow: Floats, sharpness: float, passes: int, enough: float
 ) -> float:
     """Lower the penalty of (n, n, n) flows in place; return the largest utilization.
 
     enough  utilization at which it stops
     """
-    count = len(wanted)
+    count = len(demand)
     load, price = np.zeros((count, count)), np.full((count, count), np.inf)
     for i in range(count):
         for j in range(count):
@@ -192,7 +192,7 @@ def _descend(  # noqa: C901
                     price[i, j] = _price(load[i, j], capacity[i, j], rise, top)
         for i in range(count):
             for j in range(count):
-                if wanted[i, j] <= 0:
+                if demand[i, j] <= 0:
                     continue
                 cheap, dear, low, high = -1, -1, np.inf, -1.0
                 for k in range(count):
@@ -205,8 +205,8 @@ def _descend(  # noqa: C901
                         high, dear = cost, k
                 if cheap < 0 or dear < 0 or cheap == dear or high - low <= 1e-9 * high:
                     continue
-                least, most = 0.0, flow[i, j, dear]
-                amount = most
+                lower, upper = 0.0, flow[i, j, dear]
+                amount = upper
                 for _ in range(BISECTIONS):
                     old = new = 0.0
                     if dear == i:
@@ -220,19 +220,19 @@ def _descend(  # noqa: C901
                         new = _price(load[i, cheap] + amount, capacity[i, cheap], rise, top)
                         new += _price(load[cheap, j] + amount, capacity[cheap, j], rise, top)
                     if old >= new:
-                        least = amount
-                        if amount == most:
+                        lower = amount
+                        if amount == upper:
                             break
                     else:
-                        most = amount
-                    amount = 0.5 * (least + most)
-                if least <= 0:
+                        upper = amount
+                    amount = 0.5 * (lower + upper)
+                if lower <= 0:
                     continue
-                flow[i, j, dear] -= least
-                flow[i, j, cheap] += least
-                for place in range(2):
-                    k = dear if place == 0 else cheap
-                    change = -least if place == 0 else least
+                flow[i, j, dear] -= lower
+                flow[i, j, cheap] += lower
+                for turn in range(2):
+                    k = dear if turn == 0 else cheap
+                    change = -lower if turn == 0 else lower
                     if k == i:
                         load[i, j] += change
                         price[i, j] = _price(load[i, j], capacity[i, j], rise, top)

@@ -82,8 +82,8 @@ class Evaluation:
             return []
         now = present.copy()
         for change in self.changes:
-            left = now + np.minimum(change, 0)
-            scales.append(1.0 if servable is None else min(1.0, carried_scale(servable, left)))
+            remaining = now + np.minimum(change, 0)
+            scales.append(1.0 if servable is None else min(1.0, carried_scale(servable, remaining)))
             now = now + change
         return scales
 
@@ -101,7 +101,7 @@ def derive_scale(problem: Fabric, plan: Topology) -> float:
 
 
 def evaluate(problem: Fabric, plan: Topology) -> Evaluation:
-    """Return what the plan says; raises PlanRejected where it is none.
+    """Return the arrays of the plan; raises PlanRejected if it is none.
 
     That is where a table names a block that is none, has links that are no whole numbers at least 0 or shares
     that are no shares, or where the steps do not lead from today's links to those of the plan.
@@ -134,7 +134,7 @@ def evaluate(problem: Fabric, plan: Topology) -> Evaluation:
     np.add.at(load, (source[~blank], via[~blank]), sent[~blank])
     np.add.at(load, (via[~blank], target[~blank]), sent[~blank])
     if exceeds(routed, 1.0).any():
-        i, j = (int(place[0]) for place in np.nonzero(exceeds(routed, 1.0)))
+        i, j = (int(cell[0]) for cell in np.nonzero(exceeds(routed, 1.0)))
         raise PlanRejected(
             f"routes: shares from '{problem.names[i]}' to '{problem.names[j]}' add up to {routed[i, j]:.9g}, "
             "must be at most 1"
@@ -160,21 +160,21 @@ def _read_steps(problem: Fabric, plan: Topology, links: Ints) -> list[Ints] | No
     if frame is None:
         raise PlanRejected("plan: has no table 'steps'")
     numbers = frame["step"].to_numpy(float)
-    wanted = np.unique(numbers)
-    if not np.array_equal(wanted, np.arange(1, len(wanted) + 1)):
+    expected = np.unique(numbers)
+    if not np.array_equal(expected, np.arange(1, len(expected) + 1)):
         raise PlanRejected("steps: step must be 1, 2, 3 and so on, without a gap")
-    changes = [read_links(problem, frame[numbers == number], "steps") for number in wanted]
+    changes = [read_links(problem, frame[numbers == number], "steps") for number in expected]
     now = present.copy()
     for number, change in enumerate(changes, start=1):
         now = now + change
         if (now < 0).any():
-            i, j = (int(place[0]) for place in np.nonzero(now < 0))
+            i, j = (int(cell[0]) for cell in np.nonzero(now < 0))
             raise PlanRejected(
                 f"steps: step {number} removes more links of '{problem.names[i]}' and '{problem.names[j]}' "
                 "than there are"
             )
     if (now != links).any():
-        i, j = (int(place[0]) for place in np.nonzero(now != links))
+        i, j = (int(cell[0]) for cell in np.nonzero(now != links))
         raise PlanRejected(
             f"steps: lead to {now[i, j]} links of '{problem.names[i]}' and '{problem.names[j]}', topology "
             f"has {links[i, j]}"
@@ -193,24 +193,24 @@ def check(problem: Fabric, plan: Topology) -> Violations:
 
     PlanRejected where it is no plan: see `evaluate`.
     """
-    done = evaluate(problem, plan)
-    found = _check_ports(problem, "", done.links)
+    evaluation = evaluate(problem, plan)
+    violations = _check_ports(problem, "", evaluation.links)
     present = problem.present
     if present is not None and problem.move_limit is not None:
-        made = int(np.maximum(done.links - present, 0).sum()) // 2
+        made = int(np.maximum(evaluation.links - present, 0).sum()) // 2
         if made > problem.move_limit:
-            found += Violations.of(
+            violations += Violations.of(
                 "moves", where=["links made anew"], amount=[made], allowed=problem.move_limit, unit="links"
             )
-    source, target = np.nonzero(falls_short(done.routed, 1.0) & (problem.servable_mbps > 0))
-    found += Violations.of(
+    source, target = np.nonzero(falls_short(evaluation.routed, 1.0) & (problem.servable_mbps > 0))
+    violations += Violations.of(
         "routes",
         where=[f"{problem.names[i]}->{problem.names[j]}" for i, j in zip(source, target, strict=True)],
-        amount=done.routed[source, target],
+        amount=evaluation.routed[source, target],
         allowed=1.0,
         unit="of the demand",
     )
-    return found + _check_steps(problem, done)
+    return violations + _check_steps(problem, evaluation)
 
 
 def _check_ports(problem: Fabric, when: str, links: Ints) -> Violations:
@@ -226,28 +226,28 @@ def _check_ports(problem: Fabric, when: str, links: Ints) -> Violations:
     )
 
 
-def _check_steps(problem: Fabric, done: Evaluation) -> Violations:
+def _check_steps(problem: Fabric, evaluation: Evaluation) -> Violations:
     """Return the steps that move too many links, need too many ports, or do not carry the demand."""
-    found, present = Violations(), problem.present
-    if present is None or not done.changes:
-        return found
+    violations, present = Violations(), problem.present
+    if present is None or not evaluation.changes:
+        return violations
     now, limit = present.copy(), problem.step_limit
-    for number, change in enumerate(done.changes, start=1):
+    for number, change in enumerate(evaluation.changes, start=1):
         now = now + change
-        if number < len(done.changes):
-            found += _check_ports(problem, f" after step {number}", now)
+        if number < len(evaluation.changes):
+            violations += _check_ports(problem, f" after step {number}", now)
         moved = max(int(np.maximum(change, 0).sum()), int(np.maximum(-change, 0).sum())) // 2
         if limit is not None and moved > limit:
-            found += Violations.of(
+            violations += Violations.of(
                 "steps", where=[f"step {number}"], amount=[moved], allowed=limit, unit="links"
             )
-    if not done.fits_before_and_after:  # then no order of steps carries all demand
-        return found
-    scales = np.array(done.step_scales)
+    if not evaluation.fits_before_and_after:  # then no order of steps carries all demand
+        return violations
+    scales = np.array(evaluation.step_scales)
     short = np.flatnonzero(falls_short(scales, 1.0))
-    return found + Violations.of(
+    return violations + Violations.of(
         "drain",
-        where=[f"step {place + 1}" for place in short],
+        where=[f"step {index + 1}" for index in short],
         amount=scales[short],
         allowed=1.0,
         unit="times the demand",

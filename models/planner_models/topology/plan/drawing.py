@@ -15,14 +15,16 @@ from planner_models.topology.problem.problem import Fabric
 
 
 def draw(problem: Fabric, plan: Topology) -> Sequence[Drawing]:
-    """Draw the links of the plan, and how much of the demand fits in each step of the change."""
-    done = evaluate(problem, plan)
-    drawings: list[Drawing] = [draw_fabric(problem, "Links by utilization", done.links, done.load)]
-    if done.step_scales:
+    """Draw the links of the plan, and the served share of the demand in each step of the change."""
+    evaluation = evaluate(problem, plan)
+    drawings: list[Drawing] = [
+        draw_fabric(problem, "Links by utilization", evaluation.links, evaluation.load)
+    ]
+    if evaluation.step_scales:
         frame = pd.DataFrame(
             {
-                "step": np.arange(1.0, len(done.step_scales) + 1),
-                "demand_that_fits": 100 * np.array(done.step_scales),
+                "step": np.arange(1.0, len(evaluation.step_scales) + 1),
+                "demand_that_fits": 100 * np.array(evaluation.step_scales),
             }
         )
         title = "Demand that fits on the links in service in each step"

@@ -1,4 +1,4 @@
-"""Blocks of a plan: what can be done to one, and what a plan does with it."""
+"""Blocks of a plan: their actions, and their use by a plan."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ def describe_block(
     """Return ports, demand and transit traffic of a block, and its links to other blocks."""
     row = problem.names.index(BLOCKS.require(problem, name))
     plan: Topology = decided.decision.plan  # type: ignore[assignment]
-    done = evaluate(problem, plan)
+    evaluation = evaluate(problem, plan)
     sent, received = problem.demand_mbps[row], problem.demand_mbps[:, row]
-    rate = float(done.load[row].sum())
+    rate = float(evaluation.load[row].sum())
     facts = (
         Fact(label="Ports", value=float(problem.ports[row])),
-        Fact(label="Links", value=float(done.links[row].sum())),
+        Fact(label="Links", value=float(evaluation.links[row].sum())),
         Fact(label="Sent", value=float(sent.sum()), unit="Mbit/s"),
         Fact(label="Received", value=float(received.sum()), unit="Mbit/s"),
         Fact(label="In transit", value=max(rate - float(sent.sum()), 0.0), unit="Mbit/s"),
     )
-    others = np.flatnonzero((done.links[row] > 0) | (sent > 0) | (received > 0))
+    others = np.flatnonzero((evaluation.links[row] > 0) | (sent > 0) | (received > 0))
     present = problem.present
-    full = done.capacity[row, others]
+    full = evaluation.capacity[row, others]
     use = np.full(len(others), np.nan)
-    load = np.maximum(done.load[row, others], done.load[others, row])
+    load = np.maximum(evaluation.load[row, others], evaluation.load[others, row])
     np.divide(100 * load, full, out=use, where=full > 0)
     frame = pd.DataFrame(
         {
             "other_block": [problem.names[other] for other in others.tolist()],
-            "links": done.links[row, others],
+            "links": evaluation.links[row, others],
             **({} if present is None else {"today": present[row, others]}),
             "sent": sent[others],
             "received": received[others],

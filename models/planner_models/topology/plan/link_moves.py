@@ -33,11 +33,11 @@ class LinkMoves:
         for end in (int(self.one[pair]), int(self.other[pair])):
             if self.free[end] > 0:
                 continue
-            mine = self._pairs[end]
-            mine = mine[may_go[mine] & (self.links[mine] > 0) & (mine != pair)]
-            if not len(mine):
+            candidates = self._pairs[end]
+            candidates = candidates[may_go[candidates] & (self.links[candidates] > 0) & (candidates != pair)]
+            if not len(candidates):
                 return None
-            removed.append(int(mine[np.argmax(rank[mine])]))
+            removed.append(int(candidates[np.argmax(rank[candidates])]))
         return removed
 
     def change(self, pair: int, links: int) -> None:

@@ -105,21 +105,21 @@ def measure(
     previous: Topology | None,  # noqa: ARG001 - the signature of `measure`
 ) -> dict[str, float | None]:
     """Return a value for every metric."""
-    done = evaluate(problem, plan)
-    offered, scale = float(problem.demand_mbps.sum()), done.scale
-    delivered = done.delivered_mbps
-    present, changes = problem.present, done.changes
-    moved = None if present is None else float(np.maximum(done.links - present, 0).sum() // 2)
+    evaluation = evaluate(problem, plan)
+    offered, scale = float(problem.demand_mbps.sum()), evaluation.scale
+    delivered = evaluation.delivered_mbps
+    present, changes = problem.present, evaluation.changes
+    moved = None if present is None else float(np.maximum(evaluation.links - present, 0).sum() // 2)
     return {
         "demand_scale": scale,
         "offered_mbps": offered,
         "delivered_mbps": delivered,
         "unserved_mbps": offered - delivered,
         "max_utilization": 1 / scale if scale > 0 else None,
-        "stretch": done.stretch,
-        "transit_share": done.transit_share,
-        "links": float(done.links.sum() // 2),
+        "stretch": evaluation.stretch,
+        "transit_share": evaluation.transit_share,
+        "links": float(evaluation.links.sum() // 2),
         "moved_links": moved,
         "steps": None if changes is None else float(len(changes)),
-        "drain_scale": min(done.step_scales) if done.step_scales else None,
+        "drain_scale": min(evaluation.step_scales) if evaluation.step_scales else None,
     }

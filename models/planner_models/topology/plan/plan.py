@@ -57,7 +57,7 @@ PLAN_TABLES: Final = (TOPOLOGY, ROUTES, STEPS)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Topology:
-    """Links between blocks, and how demands are routed over them.
+    """Links between blocks, and the routing of demands over them.
 
     topology  block, other_block, links
     routes    source, target, via, share
@@ -131,9 +131,9 @@ def require_rows(
 ) -> tuple[Ints, Ints]:
     """Return the rows of blocks that a table of a plan names; raise PlanRejected for a name that is none."""
     rows = problem.find_blocks(frame, columns)
-    for column, found in zip(columns, rows, strict=True):
-        if (found < 0).any():
-            row = int(np.argmax(found < 0))
+    for column, block_rows in zip(columns, rows, strict=True):
+        if (block_rows < 0).any():
+            row = int(np.argmax(block_rows < 0))
             raise PlanRejected(
                 f"{table} row {row + 1}: {column} '{frame[column].iloc[row]}' is no block of the fabric"
             )
@@ -148,11 +148,11 @@ def require_rows(
 
 def read_links(problem: Fabric, frame: pd.DataFrame, table: str) -> Ints:
     """Return the (n, n) links of a table of a plan; raise PlanRejected for blocks that are none."""
-    one, other = require_rows(problem, frame, table, ENDS)
+    first, other = require_rows(problem, frame, table, ENDS)
     amount = frame["links"].to_numpy(float)
     if not (np.isfinite(amount) & (amount == np.round(amount))).all():
         raise PlanRejected(f"{table}: links must be whole numbers")
     links: Ints = np.zeros((len(problem.blocks), len(problem.blocks)), dtype=np.int64)
-    np.add.at(links, (one, other), amount.astype(np.int64))
-    np.add.at(links, (other, one), amount.astype(np.int64))
+    np.add.at(links, (first, other), amount.astype(np.int64))
+    np.add.at(links, (other, first), amount.astype(np.int64))
     return links

@@ -18,7 +18,7 @@ SHORT_SHARE: Final = 0.99
 
 
 def required_scale(problem: Fabric, *topologies: Ints) -> float:
-    """Return the demand scale that steps should carry: 1, or nearly what the (n, n) topologies do."""
+    """Return the demand scale that steps should carry: 1, or nearly that of the (n, n) topologies."""
     scales = [carried_scale(problem, links) for links in topologies]
     return 1.0 if min(scales) >= 1 else SHORT_SHARE * min(scales)
 
@@ -66,18 +66,18 @@ def order_steps(problem: Fabric, links: Ints) -> list[Ints]:
 
 def _spare_one_link(problem: Fabric, now: Ints, goal: Ints, rank: Floats, need: float) -> Ints:
     """Return the removal of one link that leaves the most capacity, or the first that leaves enough."""
-    one, other = np.nonzero(np.triu(now > goal))
-    order = np.argsort(-rank[one, other], kind="stable")[:MOST_TRIED]
-    best, found = -1.0, np.zeros_like(now)
-    for place in order.tolist():
+    first, other = np.nonzero(np.triu(now > goal))
+    order = np.argsort(-rank[first, other], kind="stable")[:MOST_TRIED]
+    best, best_change = -1.0, np.zeros_like(now)
+    for index in order.tolist():
         change = np.zeros_like(now)
-        _add(change, int(one[place]), int(other[place]), -1)
+        _add(change, int(first[index]), int(other[index]), -1)
         scale = carried_scale(problem, now + change, enough=need)
         if scale > best:
-            best, found = scale, change
+            best, best_change = scale, change
         if scale >= need:
             break
-    return found
+    return best_change
 
 
 def _choose_change(problem: Fabric, now: Ints, goal: Ints, rank: Floats, size: int) -> Ints:
@@ -91,33 +91,33 @@ def _choose_change(problem: Fabric, now: Ints, goal: Ints, rank: Floats, size: i
     rank = rank[moves.one, moves.other]
     made = removed = 0
     for pair in _order_missing(start, target, size):
-        chosen = moves.find_removals(pair, moves.links > target, rank) if made < size else None
+        removals = moves.find_removals(pair, moves.links > target, rank) if made < size else None
         # a link that is made in this step is not there to be removed
-        if chosen is None or removed + len(chosen) > size:
+        if removals is None or removed + len(removals) > size:
             continue
-        for place in chosen:
-            moves.change(place, -1)
-            rank[place] -= 1
+        for other_pair in removals:
+            moves.change(other_pair, -1)
+            rank[other_pair] -= 1
         moves.change(pair, 1)
         made += 1
-        removed += len(chosen)
+        removed += len(removals)
     if (moves.links >= target).all() or (moves.links == start).all():
-        for place in np.argsort(-rank, kind="stable").tolist():
-            count = min(int(moves.links[place] - target[place]), size - removed)
+        for other_pair in np.argsort(-rank, kind="stable").tolist():
+            count = min(int(moves.links[other_pair] - target[other_pair]), size - removed)
             if count > 0:
-                moves.change(place, -count)
+                moves.change(other_pair, -count)
                 removed += count
     # a plan with more links than ports has no order: its last step makes all of the rest
     return moves.to_matrix(moves.links - start) if (moves.links != start).any() else goal - now
 
 
-def _order_missing(links: Ints, target: Ints, most: int) -> list[int]:
+def _order_missing(links: Ints, target: Ints, limit: int) -> list[int]:
     """Return a pair for each of the links that are missing, the largest part of its links first."""
-    missing = np.clip(target - links, 0, most)
+    missing = np.clip(target - links, 0, limit)
     pair = np.repeat(np.arange(len(links)), missing)
-    place = np.concatenate([np.arange(count) for count in missing[missing > 0].tolist()] or [np.zeros(0)])
-    part = (links[pair] + place) / target[pair]
-    order: list[int] = pair[np.argsort(part, kind="stable")].tolist()
+    offset = np.concatenate([np.arange(count) for count in missing[missing > 0].tolist()] or [np.zeros(0)])
+    fraction = (links[pair] + offset) / target[pair]
+    order: list[int] = pair[np.argsort(fraction, kind="stable")].tolist()
     return order
 
 
@@ -131,7 +131,7 @@ def residual_links(problem: Fabric, links: Ints) -> Floats:
     return residual
 
 
-def _add(change: Ints, one: int, other: int, links: int) -> None:
+def _add(change: Ints, first: int, other: int, links: int) -> None:
     """Change the links of two blocks in place."""
-    change[one, other] += links
-    change[other, one] += links
+    change[first, other] += links
+    change[other, first] += links

@@ -52,11 +52,11 @@ def adjust(
     if free_links:
         changed = replace(changed, links=None, fabric=None)
     limits = {"move_limit": move_limit, "step_limit": step_limit}
-    given = {name: float(value) for name, value in limits.items() if value is not None}
-    if given and changed.links is None:
-        raise InputError(f"{next(iter(given))}: the problem has no links of today that could be moved")
-    if given:
-        changed = changed.with_limits(**given)
+    changes = {name: float(value) for name, value in limits.items() if value is not None}
+    if changes and changed.links is None:
+        raise InputError(f"{next(iter(changes))}: the problem has no links of today that could be moved")
+    if changes:
+        changed = changed.with_limits(**changes)
     return fail_all_ports(changed, fail_blocks) if fail_blocks else changed
 
 

@@ -25,7 +25,7 @@ def draw(problem: Fabric) -> Sequence[Drawing]:
 
 
 def draw_blocks(problem: Fabric) -> Curve:
-    """Return the bars of what blocks send and receive, and the rate of their ports."""
+    """Return the bars of the blocks' sent and received traffic, and the rate of their ports."""
     rate = problem.ports * problem.blocks["port_mbps"].to_numpy(float)
     frame = pd.DataFrame(
         {

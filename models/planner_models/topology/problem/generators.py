@@ -131,8 +131,8 @@ def _build(
             {"source": names[source], "target": names[target], "rate_mbps": demand[source, target]}
         ),
     ).with_present(mesh(np.full(count, ports, dtype=np.int64)))
-    given = {"move_limit": move_limit, "step_limit": step_limit}
-    limits = {name: float(value) for name, value in given.items() if value is not None}
+    limit_inputs = {"move_limit": move_limit, "step_limit": step_limit}
+    limits = {name: float(value) for name, value in limit_inputs.items() if value is not None}
     return problem.with_limits(**limits) if limits else problem
 
 
@@ -145,23 +145,23 @@ def mesh(ports: Ints) -> Ints:
     equal = int(ports.min()) // (count - 1)
     links: Ints = np.full((count, count), equal, dtype=np.int64)
     np.fill_diagonal(links, 0)
-    left = ports - links.sum(axis=1)
+    free_ports = ports - links.sum(axis=1)
     while True:
-        before = left.sum()
+        before = free_ports.sum()
         for distance in range(1, count // 2 + 1):
-            for one in range(count):
-                other = (one + distance) % count
+            for block in range(count):
+                other = (block + distance) % count
                 if (
-                    one != other
-                    and left[one] > 0
-                    and left[other] > 0
-                    and (2 * distance != count or one < other)
+                    block != other
+                    and free_ports[block] > 0
+                    and free_ports[other] > 0
+                    and (2 * distance != count or block < other)
                 ):
-                    links[one, other] += 1
-                    links[other, one] += 1
-                    left[one] -= 1
-                    left[other] -= 1
-        if left.sum() == before:
+                    links[block, other] += 1
+                    links[other, block] += 1
+                    free_ports[block] -= 1
+                    free_ports[other] -= 1
+        if free_ports.sum() == before:
             return links
 
 

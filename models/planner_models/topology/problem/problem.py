@@ -104,7 +104,7 @@ OPTIONAL_TABLES: Final = ("links", "fabric")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fabric:
-    """Blocks whose ports may be linked in any way, and the demand between them.
+    """Blocks with ports that may be linked in any way, and the demand between them.
 
     blocks   one row a block: block, ports, port_mbps
     demands  one row a pair of blocks: source, target, rate_mbps
@@ -161,15 +161,15 @@ class Fabric:
 
     def require_blocks(self, parameter: str, names: Iterable[str]) -> Ints:
         """Return the rows of blocks; raise InputError for every name that is none."""
-        given = list(names)
+        requested = list(names)
         faults = [
             f"{parameter}: '{name}' is no block" + did_you_mean(name, self.block_index)
-            for name in given
+            for name in requested
             if name not in self.block_index
         ]
         if faults:
             raise InputError(*faults)
-        return self.block_index.get_indexer(pd.Index(given, dtype=object)).astype(np.int64)
+        return self.block_index.get_indexer(pd.Index(requested, dtype=object)).astype(np.int64)
 
     # --- as arrays ------------------------------------------------------------------------
 
@@ -232,8 +232,8 @@ class Fabric:
             return self
         if not self.servable_mbps.any():
             return None
-        kept = self.servable_mbps[self.find_blocks(self.demands, TARGETS)] > 0
-        return replace(self, demands=self.demands[kept].reset_index(drop=True))
+        is_servable = self.servable_mbps[self.find_blocks(self.demands, TARGETS)] > 0
+        return replace(self, demands=self.demands[is_servable].reset_index(drop=True))
 
     @cached_property
     def present(self) -> Ints | None:
@@ -241,10 +241,10 @@ class Fabric:
         if self.links is None:
             return None
         count: Ints = np.zeros((len(self.blocks), len(self.blocks)), dtype=np.int64)
-        one, other = self.find_blocks(self.links, ENDS)
+        first, other = self.find_blocks(self.links, ENDS)
         links = self.links["links"].to_numpy(float).astype(np.int64)
-        np.add.at(count, (one, other), links)
-        np.add.at(count, (other, one), links)
+        np.add.at(count, (first, other), links)
+        np.add.at(count, (other, first), links)
         return count
 
     def _limit(self, column: str) -> int | None:
@@ -295,8 +295,8 @@ class Fabric:
         frame, present = self.links, self.present
         if frame is None or present is None:
             return
-        one, other = self.find_blocks(frame, ENDS)
-        pair = pd.Series(np.minimum(one, other) * len(self.blocks) + np.maximum(one, other))
+        first, other = self.find_blocks(frame, ENDS)
+        pair = pd.Series(np.minimum(first, other) * len(self.blocks) + np.maximum(first, other))
         faults = [
             f"{row_name(frame, 'links', row)}: blocks '{frame['block'].iloc[row]}' and "
             f"'{frame['other_block'].iloc[row]}' have a row already, must have one"
@@ -314,13 +314,13 @@ class Fabric:
 def tabulate_links(problem: Fabric, links: Ints) -> pd.DataFrame:
     """Return the table of (n, n) links, one row for each two blocks that have some."""
     names = np.array(problem.names, dtype=object)
-    one, other = np.nonzero(np.triu(links))
+    first, other = np.nonzero(np.triu(links))
     return pd.DataFrame(
-        {"block": names[one], "other_block": names[other], "links": links[one, other].astype(float)}
+        {"block": names[first], "other_block": names[other], "links": links[first, other].astype(float)}
     )
 
 
 def pairs_of(problem: Fabric) -> tuple[Ints, Ints]:
     """Return the (P,) blocks at both ends of every two blocks, the first before the second."""
-    one, other = np.triu_indices(len(problem.blocks), 1)
-    return one.astype(np.int64), other.astype(np.int64)
+    first, other = np.triu_indices(len(problem.blocks), 1)
+    return first.astype(np.int64), other.astype(np.int64)
