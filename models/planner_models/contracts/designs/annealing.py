@@ -164,9 +164,9 @@ def _find_limits(region: Region, level: Floats) -> _Limits:
     windows, paid = len(region.traffic), ~region.is_mean
     mean = np.flatnonzero(region.is_mean)
     forced = paid & (region.least > level * (1 + FORCED))
-    least, most = region.level_limits
-    lowest = np.where(paid, np.maximum(least, np.minimum(region.commitment, most)), 0.0)
-    highest = np.where(paid, most, 0.0)
+    lower, upper = region.level_limits
+    lowest = np.where(paid, np.maximum(lower, np.minimum(region.commitment, upper)), 0.0)
+    highest = np.where(paid, upper, 0.0)
     is_fixed = forced.any(axis=0)  # another level would force other windows
     change = np.diff(region.traffic)
     movable = region.moved_share * np.minimum(region.traffic[:-1], region.traffic[1:])
@@ -241,12 +241,12 @@ def _start(limits, level):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _move_levels(limits, state, temperature, random):  # type: ignore[no-untyped-def]
     """Change one or two levels, unless that costs too much at the temperature."""
-    one, other, now, then = _draw_levels(limits, state.level, random)
-    if one < 0:
+    contract, other, now, then = _draw_levels(limits, state.level, random)
+    if contract < 0:
         return
-    before, before_other = state.level[one], state.level[other]
+    before, before_other = state.level[contract], state.level[other]
     carried, short, value = state.totals[0], state.totals[1], state.totals[2]
-    _set_level(limits, state, one, now, False)
+    _set_level(limits, state, contract, now, False)
     _set_level(limits, state, other, then, False)
     for window in range(len(state.excess)):
         state.fresh[window, 0], state.fresh[window, 1] = _cost_of(limits, state, window)
@@ -255,20 +255,20 @@ def _move_levels(limits, state, temperature, random):  # type: ignore[no-untyped
         state.cost[:] = state.fresh
         return
     _set_level(limits, state, other, before_other, False)
-    _set_level(limits, state, one, before, False)
+    _set_level(limits, state, contract, before, False)
     state.totals[0], state.totals[1], state.totals[2] = carried, short, value
 
 
 @njit(cache=True)
 def _move_windows(limits, state, turn, temperature, random):  # type: ignore[no-untyped-def]
     """Give a contract another free window, unless that costs too much at the temperature."""
-    one, added, removed, place, other = _draw_windows(limits, state, random)
-    if one < 0:
+    first, added, removed, slot, other = _draw_windows(limits, state, random)
+    if first < 0:
         return
-    _exchange(state.free, one, added, removed)
+    _exchange(state.free, first, added, removed)
     _exchange(state.free, other, removed, added)
     changed = 0
-    for contract in (one, other):
+    for contract in (first, other):
         for window in (added, removed):
             if contract >= 0 and window >= 0:
                 changed = _stamp_run(state, contract, window, turn, changed)
@@ -281,14 +281,14 @@ def _move_windows(limits, state, turn, temperature, random):  # type: ignore[no-
         short += state.fresh[row, 1] - state.cost[window, 1]
     _set_totals(limits, state, carried, short)
     if not _is_accepted(state.totals[2] - value, temperature, random):
-        _exchange(state.free, one, removed, added)
+        _exchange(state.free, first, removed, added)
         _exchange(state.free, other, added, removed)
         state.totals[0], state.totals[1], state.totals[2] = before[0], before[1], value
         return
     for row in range(changed):
         state.cost[state.places[row]] = state.fresh[row]
-    state.own[one, place] = added
-    state.used[one] = max(state.used[one], place + 1)
+    state.own[first, slot] = added
+    state.used[first] = max(state.used[first], slot + 1)
     if other >= 0:
         state.own[other, np.flatnonzero(state.own[other, : state.used[other]] == added)] = removed
 
@@ -309,7 +309,7 @@ def _set_totals(limits, state, carried, short):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _set_level(limits, state, contract, level, is_first):  # type: ignore[no-untyped-def]
-    """Set a contract's level, what it adds where it is free, and the traffic above the levels.
+    """Set a contract's level, its load in free windows, and the traffic above the levels.
 
     is_first  whether nothing is set for the contract yet
     """
@@ -336,17 +336,17 @@ def _load_at(limits, window, contract, level):  # type: ignore[no-untyped-def]
 def _draw_levels(limits, level, random):  # type: ignore[no-untyped-def]
     """Return two contracts and their new levels; the same contract twice for one, -1 for no move."""
     contracts = len(level)
-    one, other = int(random.random() * contracts), int(random.random() * contracts)
-    if limits.highest[one] <= limits.lowest[one]:
+    contract, other = int(random.random() * contracts), int(random.random() * contracts)
+    if limits.highest[contract] <= limits.lowest[contract]:
         return -1, -1, 0.0, 0.0
-    step = limits.highest[one] * LARGEST_STEP * (SMALLEST_STEP / LARGEST_STEP) ** random.random()
+    step = limits.highest[contract] * LARGEST_STEP * (SMALLEST_STEP / LARGEST_STEP) ** random.random()
     if random.random() < 0.5:
         step = -step
-    now = min(max(level[one] + step, limits.lowest[one]), limits.highest[one])
-    if other == one or random.random() >= AGAINST:
-        return one, one, now, now
-    then = level[other] - (now - level[one])
-    return one, other, now, min(max(then, limits.lowest[other]), limits.highest[other])
+    now = min(max(level[contract] + step, limits.lowest[contract]), limits.highest[contract])
+    if other == contract or random.random() >= AGAINST:
+        return contract, contract, now, now
+    then = level[other] - (now - level[contract])
+    return contract, other, now, min(max(then, limits.lowest[other]), limits.highest[other])
 
 
 @njit(cache=True)
@@ -357,27 +357,27 @@ def _draw_windows(limits, state, random):  # type: ignore[no-untyped-def]
     and for no move where it is the first contract.
     """
     windows, contracts = state.free.shape
-    one = int(random.random() * contracts)
-    if limits.slots[one] == 0:
+    contract = int(random.random() * contracts)
+    if limits.slots[contract] == 0:
         return -1, -1, -1, -1, -1
-    if state.used[one] > 0 and random.random() < NEAR:
+    if state.used[contract] > 0 and random.random() < NEAR:
         step = 1 if random.random() < 0.5 else -1
-        added = state.own[one, int(random.random() * state.used[one])] + step
-        while 0 <= added < windows and state.free[added, one]:
+        added = state.own[contract, int(random.random() * state.used[contract])] + step
+        while 0 <= added < windows and state.free[added, contract]:
             added += step
     else:
         added = int(random.random() * windows)
-    if not 0 <= added < windows or state.free[added, one] or state.gain[added, one] <= 0:
+    if not 0 <= added < windows or state.free[added, contract] or state.gain[added, contract] <= 0:
         return -1, -1, -1, -1, -1
-    if state.used[one] < limits.slots[one]:
-        return one, added, -1, state.used[one], -1
-    place = int(random.random() * state.used[one])
-    removed, other = state.own[one, place], -1
+    if state.used[contract] < limits.slots[contract]:
+        return contract, added, -1, state.used[contract], -1
+    slot = int(random.random() * state.used[contract])
+    removed, other = state.own[contract, slot], -1
     if random.random() < EXCHANGE:
         other = int(random.random() * contracts)
-        if other == one or not state.free[added, other] or state.free[removed, other]:
+        if other == contract or not state.free[added, other] or state.free[removed, other]:
             other = -1
-    return one, added, removed, place, other
+    return contract, added, removed, slot, other
 
 
 @njit(cache=True)
@@ -402,7 +402,7 @@ def _run_of(free, contract, window):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _stamp_run(state, contract, window, turn, changed):  # type: ignore[no-untyped-def]
-    """Add the windows of a run to `places`, those of this turn once; return how many there are then."""
+    """Add the windows of a run to `places`, those of this turn once; return their number then."""
     first, last = _run_of(state.free, contract, window)
     for row in range(first, last + 1):
         if state.stamp[row] != turn:
@@ -443,11 +443,11 @@ def _cover(limit, gain, other):  # type: ignore[no-untyped-def]
     It sorts all three arrays by the limits.
     """
     for row in range(1, len(limit)):
-        place = row
-        while place > 0 and limit[place - 1] > limit[place]:
+        position = row
+        while position > 0 and limit[position - 1] > limit[position]:
             for values in (limit, gain, other):
-                values[place - 1], values[place] = values[place], values[place - 1]
-            place -= 1
+                values[position - 1], values[position] = values[position], values[position - 1]
+            position -= 1
     total = 0.0
     for row in range(len(limit)):
         total = min(total + gain[row], limit[row])

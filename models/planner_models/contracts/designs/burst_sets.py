@@ -1,4 +1,4 @@
-"""Column generation for the free windows of one region: which contracts are free in how many windows.
+"""Column generation for the free windows of one region: sets of free contracts, and their windows.
 
 For given billed levels, windows of similar traffic form a group. A column is a set of contracts that are free
 in a window of a group; what they leave without a contract goes to contracts that are billed by the mean, in
@@ -124,9 +124,9 @@ class MasterProgram:
         if not len(short.groups):
             return short.fixed
         if self.kept is not None:
-            least = self._lagrangian_bound(short, self.kept)
-            if least >= below:
-                return least
+            lower = self._lagrangian_bound(short, self.kept)
+            if lower >= below:
+                return lower
         solved = self._solve(short)
         if solved.cost < below:
             self.kept = solved
@@ -153,7 +153,7 @@ class MasterProgram:
         return _Short(
             groups=rows,
             members=members,
-            sizes=np.array([len(one) for one in members], dtype=float),
+            sizes=np.array([len(member_list) for member_list in members], dtype=float),
             traffic=largest[rows],
             gain=gain[np.ix_(rows, may_be_free)],
             mean=(region.most - base)[np.ix_(top[rows], self.mean)],
@@ -163,15 +163,15 @@ class MasterProgram:
             fixed=sum(region.amount(row, float(level[row]) if paid[row] else 0.0) for row in range(count)),
         )
 
-    def _lagrangian_bound(self, short: _Short, known: _Master) -> float:
+    def _lagrangian_bound(self, short: _Short, master: _Master) -> float:
         """Return the least cost of the master program at known prices, as the dynamic program finds it."""
-        dual = known.dual[short.may_be_free]
-        chosen = _best_sets(short, dual, known.mean_dual, self.price)
-        load, missing = _fill_mean(short, chosen, known.mean_dual, np.arange(len(chosen)))
-        value = short.sizes @ (missing * self.price + chosen @ dual + load @ known.mean_dual)
+        dual = master.dual[short.may_be_free]
+        sets = _best_sets(short, dual, master.mean_dual, self.price)
+        load, missing = _fill_mean(short, sets, master.mean_dual, np.arange(len(sets)))
+        value = short.sizes @ (missing * self.price + sets @ dual + load @ master.mean_dual)
         value -= short.slots @ dual
         for mean_dual, (prepaid, starts, ends, prices) in zip(
-            known.mean_dual, self._volume_steps(), strict=True
+            master.mean_dual, self._volume_steps(), strict=True
         ):
             value -= mean_dual * prepaid
             gains = np.maximum(mean_dual - prices, 0.0)
@@ -183,16 +183,16 @@ class MasterProgram:
 
         Volumes are sums over the windows. Those beyond least shares and commitments are paid for.
         """
-        windows, found = len(self.region.traffic), []
+        windows, steps = len(self.region.traffic), []
         for row in self.mean.tolist():
-            least = float(self.region.least[:, row].sum())
-            prepaid = max(float(self.region.commitment[row]) * windows, least)
+            lower = float(self.region.least[:, row].sum())
+            prepaid = max(float(self.region.commitment[row]) * windows, lower)
             volumes, prices = self.region.steps[row]
             starts = np.maximum(volumes * windows, prepaid)
             ends = np.append(volumes[1:], np.inf) * windows
             used = ends > starts
-            found.append((prepaid - least, starts[used], ends[used], prices[used] / windows))
-        return found
+            steps.append((prepaid - lower, starts[used], ends[used], prices[used] / windows))
+        return steps
 
     def _solve(self, short: _Short) -> _Master:
         """Solve the master program by column generation."""
@@ -200,28 +200,30 @@ class MasterProgram:
         highs = self._build(short)
         first, rows, sets = highs.getNumCol(), np.zeros(0, dtype=np.int64), np.zeros((0, contracts), bool)
         dual, mean_dual, group_dual = np.zeros(contracts), self._least_prices(), np.full(many, np.inf)
-        at, chosen = np.arange(many), np.zeros((many, contracts), dtype=bool)
+        rows_of, set_matrix = np.arange(many), np.zeros((many, contracts), dtype=bool)
         if self.kept is not None:
-            mean_dual, own = self.kept.mean_dual, np.isin(self.kept.groups, short.groups)
-            at = np.append(at, np.searchsorted(short.groups, self.kept.groups[own]))
-            chosen = np.vstack([chosen, self.kept.sets[np.ix_(own, short.may_be_free)]])
-        known: set[bytes] = set()
+            mean_dual, is_short = self.kept.mean_dual, np.isin(self.kept.groups, short.groups)
+            rows_of = np.append(rows_of, np.searchsorted(short.groups, self.kept.groups[is_short]))
+            set_matrix = np.vstack([set_matrix, self.kept.sets[np.ix_(is_short, short.may_be_free)]])
+        seen: set[bytes] = set()
         last = np.inf
         for turn in range(MOST_ROUNDS):
             if turn:
-                at, chosen = np.arange(many), _best_sets(short, dual, mean_dual, self.price)
-            load, missing = _fill_mean(short, chosen, mean_dual, at)
-            reduced = missing * self.price + chosen @ dual + load @ mean_dual - group_dual[at]
+                rows_of, set_matrix = np.arange(many), _best_sets(short, dual, mean_dual, self.price)
+            load, missing = _fill_mean(short, set_matrix, mean_dual, rows_of)
+            reduced = missing * self.price + set_matrix @ dual + load @ mean_dual - group_dual[rows_of]
             if turn and float(-np.minimum(reduced, 0.0) @ short.sizes) <= TOLERANCE * max(last, 1e-9):
                 break
-            keys = [row.tobytes() for row in np.hstack([at[:, None], chosen, np.round(load, 6)])]
+            keys = [row.tobytes() for row in np.hstack([rows_of[:, None], set_matrix, np.round(load, 6)])]
             first_of = {keys[row]: row for row in np.flatnonzero(reduced < 0)[::-1].tolist()}
-            new = [row for key, row in first_of.items() if key not in known]
+            new = [row for key, row in first_of.items() if key not in seen]
             if not new:
                 break
-            known.update(first_of)
-            _add_columns(highs, at[new], many, np.hstack([chosen[new], load[new]]), missing[new] * self.price)
-            rows, sets = np.append(rows, at[new]), np.vstack([sets, chosen[new]])
+            seen.update(first_of)
+            _add_columns(
+                highs, rows_of[new], many, np.hstack([set_matrix[new], load[new]]), missing[new] * self.price
+            )
+            rows, sets = np.append(rows, rows_of[new]), np.vstack([sets, set_matrix[new]])
             highs.run()
             last = float(highs.getInfo().objective_function_value)
             duals = np.array(highs.getSolution().row_dual)
@@ -266,8 +268,8 @@ def choose(region: Region, level: Floats, *, groups: int) -> BurstSets:
 def _add_columns(highs: Any, rows: Ints, many: int, values: Floats, cost: Floats) -> None:
     """Add columns with a 1 in the row of their group, and (columns, n + J) values after `many` rows."""
     count = len(rows)
-    one = sp.csr_array((np.ones(count), (np.arange(count), rows)), shape=(count, many))
-    entries = sp.hstack([one, sp.csr_array(values)]).tocsr()
+    ones = sp.csr_array((np.ones(count), (np.arange(count), rows)), shape=(count, many))
+    entries = sp.hstack([ones, sp.csr_array(values)]).tocsr()
     highs.addCols(
         count, cost, np.zeros(count), np.full(count, np.inf), entries.nnz,
         entries.indptr[:-1].astype(np.int32), entries.indices.astype(np.int32), entries.data,
@@ -288,30 +290,30 @@ def _best_sets(short: _Short, dual: Floats, mean_dual: Floats, price: float) -> 
         other = np.take_along_axis(best, before, axis=1) + dual[row]
         taken[row] = (other < best - 1e-15) & (size[:, [row]] > 0)
         best = np.where(taken[row], other, best)
-    rest = np.maximum(short.traffic[:, None] - cells * unit[:, None], 0.0)
-    for place in np.argsort(mean_dual, kind="stable").tolist():
-        part = np.minimum(rest, short.mean[:, [place]])
-        best, rest = best + part * mean_dual[place], rest - part
-    at = (best + rest * price).argmin(axis=1)
-    chosen = np.zeros((many, contracts), dtype=bool)
+    remaining = np.maximum(short.traffic[:, None] - cells * unit[:, None], 0.0)
+    for index in np.argsort(mean_dual, kind="stable").tolist():
+        taken_share = np.minimum(remaining, short.mean[:, [index]])
+        best, remaining = best + taken_share * mean_dual[index], remaining - taken_share
+    best_set = (best + remaining * price).argmin(axis=1)
+    sets = np.zeros((many, contracts), dtype=bool)
     every = np.arange(many)
     for row in range(contracts - 1, -1, -1):
-        chosen[:, row] = taken[row][every, at]
-        at = np.where(chosen[:, row], np.maximum(at - size[:, row], 0), at)
-    return chosen
+        sets[:, row] = taken[row][every, best_set]
+        best_set = np.where(sets[:, row], np.maximum(best_set - size[:, row], 0), best_set)
+    return sets
 
 
-def _fill_mean(short: _Short, chosen: Bools, mean_dual: Floats, rows: Ints) -> tuple[Floats, Floats]:
-    """Return the loads of contracts billed by the mean beside sets (K, n) in groups (K,), and what remains.
+def _fill_mean(short: _Short, sets: Bools, mean_dual: Floats, rows: Ints) -> tuple[Floats, Floats]:
+    """Return the loads of contracts billed by the mean beside sets (K, n) in groups (K,), and the remainder.
 
     Shapes are (K, J) and (K,).
     """
-    rest = np.maximum(short.traffic[rows] - (short.gain[rows] * chosen).sum(axis=1), 0.0)
+    remaining = np.maximum(short.traffic[rows] - (short.gain[rows] * sets).sum(axis=1), 0.0)
     load = np.zeros((len(rows), short.mean.shape[1]))
-    for place in np.argsort(mean_dual, kind="stable").tolist():
-        load[:, place] = np.minimum(rest, short.mean[rows, place])
-        rest = rest - load[:, place]
-    return load, rest
+    for index in np.argsort(mean_dual, kind="stable").tolist():
+        load[:, index] = np.minimum(remaining, short.mean[rows, index])
+        remaining = remaining - load[:, index]
+    return load, remaining
 
 
 def _round(short: _Short, sets: list[tuple[int, Bools]], numbers: Floats, windows: int) -> Bools:
@@ -320,41 +322,43 @@ def _round(short: _Short, sets: list[tuple[int, Bools]], numbers: Floats, window
     Numbers are rounded down; windows that remain take the largest set of their group with free windows left.
     In a group, windows of more traffic take the sets that cover more.
     """
-    left = short.slots.astype(float)
-    whole = np.floor(numbers + 1e-6).astype(np.int64)
+    remaining = short.slots.astype(float)
+    rounded = np.floor(numbers + 1e-6).astype(np.int64)
     by_group: list[list[int]] = [[] for _ in short.members]
     for column, (row, members) in enumerate(sets):
         if numbers[column] > 1e-9:
             by_group[row].append(column)
-            left -= whole[column] * members
-    free = np.zeros((windows, len(left)), dtype=bool)
+            remaining -= rounded[column] * members
+    free = np.zeros((windows, len(remaining)), dtype=bool)
     for row in range(len(short.members) - 1, -1, -1):  # the groups of most traffic first
-        own = short.members[row]
+        windows_of = short.members[row]
         gains = {column: float(short.gain[row] @ sets[column][1]) for column in by_group[row]}
-        given = [column for column in by_group[row] for _ in range(int(whole[column]))][: len(own)]
-        rows = [sets[column][1] for column in given]
-        for _ in range(len(own) - len(given)):
-            able = [c for c in by_group[row] if (left[sets[c][1]] >= 1).all()]
+        assigned = [column for column in by_group[row] for _ in range(int(rounded[column]))][
+            : len(windows_of)
+        ]
+        rows = [sets[column][1] for column in assigned]
+        for _ in range(len(windows_of) - len(assigned)):
+            able = [c for c in by_group[row] if (remaining[sets[c][1]] >= 1).all()]
             if able:
-                members = sets[max(able, key=lambda c: (numbers[c] - whole[c], gains[c]))][1]
+                members = sets[max(able, key=lambda c: (numbers[c] - rounded[c], gains[c]))][1]
             else:
-                members = _smallest_cover(short, row, left)
-            left = left - members
+                members = _smallest_cover(short, row, remaining)
+            remaining = remaining - members
             rows.append(members)
         rows.sort(key=lambda members: -float(short.gain[row] @ members))
         if rows:
-            free[own] = np.array(rows)
+            free[windows_of] = np.array(rows)
     return free
 
 
-def _smallest_cover(short: _Short, row: int, left: Floats) -> Bools:
+def _smallest_cover(short: _Short, row: int, remaining: Floats) -> Bools:
     """Return contracts with free windows left that cover a group's traffic, the largest first."""
-    members = np.zeros(len(left), dtype=bool)
-    rest = float(short.traffic[row] - short.mean[row].sum())
+    members = np.zeros(len(remaining), dtype=bool)
+    missing = float(short.traffic[row] - short.mean[row].sum())
     for contract in np.argsort(-short.gain[row], kind="stable").tolist():
-        if rest <= 0:
+        if missing <= 0:
             break
-        if left[contract] >= 1 and short.gain[row, contract] > 0:
+        if remaining[contract] >= 1 and short.gain[row, contract] > 0:
             members[contract] = True
-            rest -= float(short.gain[row, contract])
+            missing -= float(short.gain[row, contract])
     return members

@@ -1,4 +1,4 @@
-"""Bound on a bill in whole cents, from a bound on what it computes to.
+"""Bound on a bill in integer cents, from a bound on its computed value.
 
 Each contract's amount is rounded to the nearest cent, half a cent up: it is less than half a cent below what
 it computes to, and exactly known where the contract cannot be billed for more than its commitment. A bill is
@@ -32,15 +32,15 @@ HALF: Final = 0.5 - 1e-5
 
 def least_bill(regions: Sequence[Region], computed: float) -> float:
     """Return a bound on the bill of regions, in whole cents, from a bound on the sum that it computes to."""
-    halves, known = 0, 0.0
+    halves, certain = 0, 0.0
     for region in regions:
         for contract in range(len(region.contracts)):
             if _is_fixed(region, contract):
                 exact = region.amount(contract, 0.0)
-                known += exact - round_to_cents(exact)
+                certain += exact - round_to_cents(exact)
             else:
                 halves += 1
-    lowest = (computed - known) / CENT - halves / 2
+    lowest = (computed - certain) / CENT - halves / 2
     accuracy = ROUNDING * max(abs(computed), 1.0) / CENT
     # amounts are less than half a cent lower, not by half a cent: so a whole number of cents is not reached
     cents = math.ceil(lowest - accuracy) if not halves else math.floor(lowest + accuracy) + 1
@@ -49,8 +49,8 @@ def least_bill(regions: Sequence[Region], computed: float) -> float:
 
 def _is_fixed(region: Region, contract: int) -> bool:
     """Return whether a contract is never billed for more than its commitment."""
-    most = region.most[:, contract]
-    largest = most.mean() if region.is_mean[contract] else most.max(initial=0.0)
+    upper = region.most[:, contract]
+    largest = upper.mean() if region.is_mean[contract] else upper.max(initial=0.0)
     return bool(largest <= region.commitment[contract]) or not region.steps[contract][1].any()
 
 
@@ -74,9 +74,9 @@ def solve_in_cents(problem: Month, options: Options) -> tuple[float | None, Floa
         if solution.x is None or load is None:
             load = None
             continue
-        own = program.repair(region, built.load.values(solution.x))
-        load[:, region.contracts] = own
-        if region.moved_share < 1 and not switching.is_within_limit(region, own):
+        repaired = program.repair(region, built.load.values(solution.x))
+        load[:, region.contracts] = repaired
+        if region.moved_share < 1 and not switching.is_within_limit(region, repaired):
             load = None
     return bound if bound is None else round(bound, 2), load
 

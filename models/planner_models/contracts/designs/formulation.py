@@ -29,15 +29,15 @@ def formulation(problem: Month) -> pyo.ConcreteModel:
 
     m = pyo.ConcreteModel("contracts")
     windows, count = problem.most_mbps.shape
-    least, most, servable = problem.least_mbps, problem.most_mbps, problem.servable_mbps
+    lower, upper, servable = problem.least_mbps, problem.most_mbps, problem.servable_mbps
     region, rules = problem.region.tolist(), problem.billing
     commitment, steps = problem.column("commitment_mbps"), problem.price_steps
-    highest = np.maximum(most.max(axis=0), commitment)
+    highest = np.maximum(upper.max(axis=0), commitment)
     wide = [np.diff(np.append(volumes, np.inf)) for volumes, _ in steps]
     m.W, m.C = pyo.RangeSet(0, windows - 1), pyo.RangeSet(0, count - 1)
     m.T = pyo.Set(initialize=[(c, t) for c in range(count) for t in range(len(wide[c]))])
     m.O = pyo.Set(initialize=[(c, t) for c in range(count) for t in range(len(wide[c]) - 1)])
-    m.x = pyo.Var(m.W, m.C, bounds=lambda _, w, c: (float(least[w, c]), float(most[w, c])))
+    m.x = pyo.Var(m.W, m.C, bounds=lambda _, w, c: (float(lower[w, c]), float(upper[w, c])))
     m.q = pyo.Var(m.C, domain=pyo.NonNegativeReals)
     m.y = pyo.Var(m.W, m.C, domain=pyo.Binary)
     m.z = pyo.Var(
@@ -46,12 +46,12 @@ def formulation(problem: Month) -> pyo.ConcreteModel:
     m.o = pyo.Var(m.O, domain=pyo.Binary)
 
     def served(m: pyo.ConcreteModel, w: int, r: int) -> Any:
-        own = [m.x[w, c] for c in range(count) if region[c] == r]
-        return sum(own) == float(servable[w, r]) if own else pyo.Constraint.Skip
+        loads = [m.x[w, c] for c in range(count) if region[c] == r]
+        return sum(loads) == float(servable[w, r]) if loads else pyo.Constraint.Skip
 
     def level(m: pyo.ConcreteModel, w: int, c: int) -> Any:
         return (
-            pyo.Constraint.Skip if rules[c] == MEAN else m.x[w, c] <= m.q[c] + float(most[w, c]) * m.y[w, c]
+            pyo.Constraint.Skip if rules[c] == MEAN else m.x[w, c] <= m.q[c] + float(upper[w, c]) * m.y[w, c]
         )
 
     def free(m: pyo.ConcreteModel, c: int) -> Any:
@@ -78,10 +78,10 @@ def formulation(problem: Month) -> pyo.ConcreteModel:
     m.lost = pyo.Constraint(m.D, rule=lambda m, w, c: m.x[w, c] - m.x[w + 1, c] <= m.d[w, c])
 
     def moved(m: pyo.ConcreteModel, w: int, r: int) -> Any:
-        own = [m.d[w, c] for c in range(count) if region[c] == r]
+        moves = [m.d[w, c] for c in range(count) if region[c] == r]
         now, after = float(servable[w, r]), float(servable[w + 1, r])
         movable = max(now - after, 0.0) + float(share[r]) * min(now, after)
-        return sum(own) <= movable if own else pyo.Constraint.Skip
+        return sum(moves) <= movable if moves else pyo.Constraint.Skip
 
     m.moved = pyo.Constraint(pyo.RangeSet(0, windows - 2), limited, rule=moved)
     short = float((problem.traffic_mbps - servable).sum()) / windows

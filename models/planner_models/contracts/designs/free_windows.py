@@ -54,23 +54,23 @@ def fill(region: Region, level: Floats, is_free: Bools, mean_load: Floats | None
     if mean_load is not None:
         load[:, region.is_mean] = mean_load[:, region.is_mean]
         allowed = np.maximum(allowed, load)
-    rest = np.maximum(region.traffic - load.sum(axis=1), 0.0)
+    remaining = np.maximum(region.traffic - load.sum(axis=1), 0.0)
     unused = allowed - load
     total = unused.sum(axis=1)
-    share = np.divide(rest, total, out=np.zeros_like(rest), where=total > 0).clip(0.0, 1.0)
+    share = np.divide(remaining, total, out=np.zeros_like(remaining), where=total > 0).clip(0.0, 1.0)
     load += share[:, None] * unused
-    rest = np.maximum(region.traffic - load.sum(axis=1), 0.0)
+    remaining = np.maximum(region.traffic - load.sum(axis=1), 0.0)
     mean = np.flatnonzero(region.is_mean)
-    windows = len(rest)
+    windows = len(remaining)
     for prepaid in (True, False):  # committed volumes first
         prices = [region.steps[row][1][0] for row in mean]
         for contract in mean[np.argsort(prices, kind="stable")]:
-            take = np.minimum(rest, region.most[:, contract] - load[:, contract])
+            take = np.minimum(remaining, region.most[:, contract] - load[:, contract])
             if prepaid:
                 committed = region.commitment[contract] * windows - load[:, contract].sum()
                 take = take * np.clip(committed / max(float(take.sum()), 1e-12), 0.0, 1.0)
             load[:, contract] += take
-            rest = np.maximum(rest - take, 0.0)
+            remaining = np.maximum(remaining - take, 0.0)
     over = np.maximum(
         load.sum(axis=1) - region.traffic, 0.0
     )  # where mean loads and least shares are too much
@@ -78,7 +78,7 @@ def fill(region: Region, level: Floats, is_free: Bools, mean_load: Floats | None
         cut = np.minimum(over, load[:, contract] - region.least[:, contract])
         load[:, contract] -= cut
         over -= cut
-    return Filling(load=load, missing=float(rest.max(initial=0.0)), cost=load_cost(region, load))
+    return Filling(load=load, missing=float(remaining.max(initial=0.0)), cost=load_cost(region, load))
 
 
 def load_cost(region: Region, load: Floats) -> float:
@@ -121,10 +121,10 @@ def complete(
             if deadline.is_over:
                 return best
             middle = (low + high) / 2
-            now, chosen = attempt(middle)
+            now, free = attempt(middle)
             if is_complete(region, now):
                 high = middle
-                best, is_free = (now, chosen) if now.cost <= best.cost else (best, is_free)
+                best, is_free = (now, free) if now.cost <= best.cost else (best, is_free)
             else:
                 low = middle
     if deadline.is_over:
@@ -150,13 +150,13 @@ def _solve_for_free_windows(
     moves = (~is_free & (region.most >= level) & (region.least <= level))[np.ix_(rows, paid)]
     fixed = np.where(moves, 0.0, allowed[rows]).sum(axis=1) + region.least[np.ix_(rows, mean)].sum(axis=1)
     prices = np.array([price_at(region, row, float(level[row])) for row in range(len(level))])
-    least, most = region.level_limits
+    min_level, max_level = region.level_limits
     # volumes beyond the commitment are paid for
     unused = region.commitment[mean] - region.least[:, mean].mean(axis=0)
 
     m = ProgramBuilder(name="levels")
-    lowest = np.maximum(least, np.minimum(region.commitment, most))[paid]
-    q = m.variables("level", len(paid), lower=lowest, upper=most[paid], cost=prices[paid])
+    lowest = np.maximum(min_level, np.minimum(region.commitment, max_level))[paid]
+    q = m.variables("level", len(paid), lower=lowest, upper=max_level[paid], cost=prices[paid])
     x = m.variables("load", (len(rows), len(mean)), upper=(region.most - region.least)[np.ix_(rows, mean)])
     v = m.variables("volume", len(mean), cost=prices[mean])
     m.constrain("served", moves @ q + x.sum(axis=1), lower=region.traffic[rows] - fixed)
@@ -168,8 +168,8 @@ def _solve_for_free_windows(
     changed[paid] = q.values(solution.x)
     mean_load = region.least.copy()
     mean_load[np.ix_(rows, mean)] += x.values(solution.x)
-    found = fill(region, changed, is_free, np.minimum(mean_load, region.most))
-    return found if is_complete(region, found) else None
+    completed = fill(region, changed, is_free, np.minimum(mean_load, region.most))
+    return completed if is_complete(region, completed) else None
 
 
 def price_at(region: Region, contract: int, volume: float) -> float:
@@ -193,8 +193,8 @@ def search(
     is_enough  function that returns whether a cost ends the search
     deadline   when the search ends
     """
-    least, most = region.level_limits
-    floor = np.maximum(least, np.minimum(region.commitment, most))
+    min_level, max_level = region.level_limits
+    floor = np.maximum(min_level, np.minimum(region.commitment, max_level))
     paid = np.flatnonzero(~region.is_mean)
     level = np.maximum(level, floor)
     master = burst_sets.MasterProgram(region, SEARCH_GROUPS)
@@ -204,8 +204,8 @@ def search(
         while is_better:
             is_better = False
             for contract in paid.tolist():
-                size = step * float(most[paid].max())
-                for changed in _changed_levels(level, contract, size, floor, most):
+                size = step * float(max_level[paid].max())
+                for changed in _changed_levels(level, contract, size, floor, max_level):
                     if is_enough(cost) or deadline.is_over:
                         return level
                     lower = cost * (1 - LEAST_CHANGE)
@@ -217,7 +217,7 @@ def search(
 
 
 def _changed_levels(
-    level: Floats, contract: int, size: float, floor: Floats, most: Floats
+    level: Floats, contract: int, size: float, floor: Floats, max_level: Floats
 ) -> Iterator[Floats]:
     """Yield levels with a contract's lower or higher by `size`, or lower and another's higher by as much."""
     lower = level.copy()
@@ -226,13 +226,13 @@ def _changed_levels(
     if change > 0:
         yield lower
     higher = level.copy()
-    higher[contract] = min(level[contract] + size, most[contract])
+    higher[contract] = min(level[contract] + size, max_level[contract])
     if higher[contract] > level[contract]:
         yield higher
     if change <= 0:
         return
     for other in range(len(level)):
-        if other != contract and level[other] < most[other]:
+        if other != contract and level[other] < max_level[other]:
             moved = lower.copy()
-            moved[other] = min(level[other] + change, most[other])
+            moved[other] = min(level[other] + change, max_level[other])
             yield moved

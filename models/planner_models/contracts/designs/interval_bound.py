@@ -32,35 +32,35 @@ class IntervalBound(NamedTuple):
 
 
 def find_bound(
-    region: Region, *, known: float, enough: float, options: Options, deadline: Deadline
+    region: Region, *, lower: float, enough: float, options: Options, deadline: Deadline
 ) -> IntervalBound:
-    """Return a bound on the bill of the region, at least `known`.
+    """Return a bound on the bill of the region, at least `lower`.
 
-    known      a bound that is proven already
+    lower      a bound that is proven already
     enough     bound at which the search stops
     deadline   when the search ends
     """
     paid = ~region.is_mean
-    least, most = (float(limit[paid].sum()) for limit in region.level_limits)
-    open_intervals: list[tuple[float, float, float, Floats | None]] = [(known, least, most, None)]
+    lowest, highest = (float(limit[paid].sum()) for limit in region.level_limits)
+    open_intervals: list[tuple[float, float, float, Floats | None]] = [(lower, lowest, highest, None)]
     for _ in range(MOST_INTERVALS):
         bound, low, high, level = open_intervals[0]
-        if bound >= enough or deadline.is_over or high - low <= 1e-6 * max(most, 1.0):
+        if bound >= enough or deadline.is_over or high - low <= 1e-6 * max(highest, 1.0):
             break
         heapq.heappop(open_intervals)
         middle = (low + high) / 2
-        for part in ((low, middle), (middle, high)):
+        for interval in ((low, middle), (middle, high)):
             entry: tuple[float, float, float, Floats | None]
-            built = program.build(region, groups=GROUPS, total=part)
+            built = program.build(region, groups=GROUPS, total=interval)
             solution = backends.solve(built.program, options)
             if solution.x is not None and solution.bound is not None:
-                entry = (max(bound, solution.bound), *part, built.level.values(solution.x))
+                entry = (max(bound, solution.bound), *interval, built.level.values(solution.x))
             elif solution.status is Status.INFEASIBLE:
                 continue
             else:
-                entry = (bound, *part, level)
+                entry = (bound, *interval, level)
             heapq.heappush(open_intervals, entry)
         if not open_intervals:
-            return IntervalBound(known, None)
+            return IntervalBound(lower, None)
     bound, _, _, level = open_intervals[0]
     return IntervalBound(bound, level)

@@ -83,9 +83,9 @@ class _Boxes:
         paid, least_price = np.flatnonzero(~region.is_mean), [prices.min() for _, prices in region.steps]
         self.paid = paid[np.argsort(region.free[paid] == 0, kind="stable")]
         self.mean = np.flatnonzero(region.is_mean)
-        least, most = region.level_limits
-        self.most = most[self.paid]
-        self.least = np.maximum(least, np.minimum(region.commitment, most))[self.paid]
+        lower, upper = region.level_limits
+        self.most = upper[self.paid]
+        self.least = np.maximum(lower, np.minimum(region.commitment, upper))[self.paid]
         self.price = np.array(least_price)[self.paid]
         self.fixed = sum(region.amount(row, float(region.least[:, row].mean())) for row in self.mean.tolist())
         self.groups = _find_groups(region, self.paid, self.mean, self.least)
@@ -97,12 +97,12 @@ class _Boxes:
         self.carrying = np.empty((0, len(self.paid)))  # levels that carry all traffic, at no more cost
 
     def cost(self, level: Floats) -> float:
-        """Return the bill of levels (n,), without what volumes billed by the mean cost beyond commitments."""
+        """Return the bill of levels (n,), without volumes billed by the mean beyond commitments."""
         pairs = zip(self.paid.tolist(), level.tolist(), strict=True)
         return self.fixed + sum(self.region.amount(row, volume) for row, volume in pairs)
 
     def find_rest(self, low: Floats, high: Floats, steps: int) -> float:
-        """Return a bound on what plans in a box cost beyond its lowest levels.
+        """Return a bound on the cost of plans in a box beyond its lowest levels.
 
         It is infinite where every plan in the box costs at least `enough`.
         """
@@ -111,36 +111,36 @@ class _Boxes:
             return np.inf
         if (self.carrying <= high).all(axis=1).any():
             return 0.0
-        rest, self.count = _find_multipliers(self.groups, high, needed, self.known, self.count, steps)
-        if rest == CARRIED:
+        remainder, self.count = _find_multipliers(self.groups, high, needed, self.known, self.count, steps)
+        if remainder == CARRIED:
             self.carrying = np.vstack([self.carrying, high])
-        return max(float(rest), 0.0)
+        return max(float(remainder), 0.0)
 
     def cut(self, low: Floats, high: Floats) -> Box | None:
         """Return a box without parts in which every plan costs `enough`; None where no part is left."""
         low, high = low.copy(), self._lower(low, high, 0.0)
-        rest = self.find_rest(low, high, STEPS)
-        if rest == np.inf:
+        remainder = self.find_rest(low, high, STEPS)
+        if remainder == np.inf:
             return None
-        high = self._lower(low, high, rest)
-        for place in range(len(low)):
-            span = high[place] - low[place]
-            if span * self.price[place] <= LEAST_RANGE * self.enough:
+        high = self._lower(low, high, remainder)
+        for index in range(len(low)):
+            span = high[index] - low[index]
+            if span * self.price[index] <= LEAST_RANGE * self.enough:
                 continue
-            for part in CUTS:
+            for fraction in CUTS:
                 below = high.copy()
-                below[place] = low[place] + part * span
+                below[index] = low[index] + fraction * span
                 if self.find_rest(low, below, CUT_STEPS) == np.inf:
-                    low[place] = below[place]
+                    low[index] = below[index]
                     break
-        bound = self.cost(low) + rest
-        return None if bound >= self.enough else Box(bound, low, self._lower(low, high, rest))
+        bound = self.cost(low) + remainder
+        return None if bound >= self.enough else Box(bound, low, self._lower(low, high, remainder))
 
-    def _lower(self, low: Floats, high: Floats, rest: float) -> Floats:
+    def _lower(self, low: Floats, high: Floats, remainder: float) -> Floats:
         """Return the highest level of each contract up to about `enough`, the others at their lowest."""
-        left = max((1 + BEYOND) * self.enough - self.cost(low) - rest, 0.0)
-        most = np.divide(left, self.price, out=np.full(len(low), np.inf), where=self.price > 0)
-        return np.asarray(np.minimum(high, low + most))
+        slack = max((1 + BEYOND) * self.enough - self.cost(low) - remainder, 0.0)
+        max_step = np.divide(slack, self.price, out=np.full(len(low), np.inf), where=self.price > 0)
+        return np.asarray(np.minimum(high, low + max_step))
 
 
 def is_suitable(region: Region) -> bool:
@@ -148,26 +148,26 @@ def is_suitable(region: Region) -> bool:
     return bool((region.free > 0).any()) and int((~region.is_mean).sum()) <= MOST_LEVELS
 
 
-def find_bound(region: Region, *, known: float, enough: float, deadline: Deadline) -> IntervalBound:
-    """Return a bound on the bill of the region, at least `known`, and the highest levels of its last box.
+def find_bound(region: Region, *, lower: float, enough: float, deadline: Deadline) -> IntervalBound:
+    """Return a bound on the bill of the region, at least `lower`, and the highest levels of its last box.
 
     The bound is raised towards `enough` by half of what is left each time, as low bills are proven soon.
 
-    known      a bound that is proven already
+    lower      a bound that is proven already
     enough     bound at which the search stops
     deadline   when the search ends
     """
     boxes, level = _Boxes(region), None
-    while known < enough and level is None and not deadline.is_over:
-        middle = (known + enough) / 2
+    while lower < enough and level is None and not deadline.is_over:
+        middle = (lower + enough) / 2
         boxes.enough = enough if enough - middle <= LAST_RAISE * enough else middle
         bound, level = _branch(boxes, deadline)
-        known = max(known, bound)
+        lower = max(lower, bound)
     if level is None:
-        return IntervalBound(known, None)
+        return IntervalBound(lower, None)
     levels = np.zeros(len(region.free))
     levels[boxes.paid] = level
-    return IntervalBound(known, levels)
+    return IntervalBound(lower, levels)
 
 
 def _branch(boxes: _Boxes, deadline: Deadline) -> tuple[float, Floats | None]:
@@ -181,32 +181,32 @@ def _branch(boxes: _Boxes, deadline: Deadline) -> tuple[float, Floats | None]:
             break
         _, _, box = heapq.heappop(heap)
         ranges = (box.high - box.low) * boxes.price
-        place = int(np.argmax(ranges))
-        if ranges[place] <= LEAST_RANGE * boxes.enough:
+        index = int(np.argmax(ranges))
+        if ranges[index] <= LEAST_RANGE * boxes.enough:
             return min(box.bound, boxes.enough), box.high
-        middle = (box.low[place] + box.high[place]) / 2
+        middle = (box.low[index] + box.high[index]) / 2
         for half in (0, 1):
-            part = (box.low.copy(), box.high.copy())
-            part[1 - half][place] = middle
-            found = boxes.cut(*part)
-            if found is not None:
-                heapq.heappush(heap, (max(found.bound, box.bound), turn + half, found))
+            bounds = (box.low.copy(), box.high.copy())
+            bounds[1 - half][index] = middle
+            child = boxes.cut(*bounds)
+            if child is not None:
+                heapq.heappush(heap, (max(child.bound, box.bound), turn + half, child))
     return min(heap[0][0], boxes.enough), heap[0][2].high
 
 
 def _find_groups(region: Region, paid: Ints, mean: Ints, level: Floats) -> _Groups:
     """Return the groups of windows that levels (n,) do not carry."""
-    least, most = region.least[:, paid], region.most[:, paid]
+    lower, upper = region.least[:, paid], region.most[:, paid]
     traffic = region.traffic - region.least[:, mean].sum(axis=1)
-    carried = np.maximum(least, np.minimum(most, level)).sum(axis=1)
+    carried = np.maximum(lower, np.minimum(upper, level)).sum(axis=1)
     active = np.flatnonzero(traffic > carried * (1 + ROUNDING))
     group = group_windows(traffic[active], GROUPS) if len(active) else np.zeros(0, dtype=np.int64)
     count = int(group.max(initial=-1)) + 1
 
     def largest(values: Floats) -> Floats:
-        found = np.zeros((count, values.shape[1]))
-        np.maximum.at(found, group, values[active])
-        return found
+        result = np.zeros((count, values.shape[1]))
+        np.maximum.at(result, group, values[active])
+        return result
 
     windows, prepaid, price = len(region.traffic), [], []
     for row in mean.tolist():
@@ -218,8 +218,8 @@ def _find_groups(region: Region, paid: Ints, mean: Ints, level: Floats) -> _Grou
     return _Groups(
         traffic=lowest,
         size=np.bincount(group, minlength=count).astype(float),
-        least=largest(least),
-        most=largest(most),
+        least=largest(lower),
+        most=largest(upper),
         mean=largest(region.most[:, mean] - region.least[:, mean]),
         slots=region.free[paid][region.free[paid] > 0].astype(float),
         prepaid=np.array(prepaid, dtype=float),
@@ -228,28 +228,28 @@ def _find_groups(region: Region, paid: Ints, mean: Ints, level: Floats) -> _Grou
 
 
 @njit(cache=True)
-def _find_multipliers(groups, level, needed, known, count, steps):  # type: ignore[no-untyped-def]
-    """Return a bound on what levels need beyond their own cost, and how many multipliers are known then.
+def _find_multipliers(groups, level, needed, initial, count, steps):  # type: ignore[no-untyped-def]
+    """Return a bound on the needs of levels beyond their own cost, and the number of stored multipliers.
 
     It is infinite where that is more than `needed`, and `CARRIED` where a choice of free windows needs
     nothing beyond those of the contracts. Multipliers that prove the former are moved to the front of
-    `known`; new ones are added.
+    `initial`; new ones are added.
     """
     slots, volumes = len(groups.slots), len(groups.prepaid)
     allowed, used = np.append(groups.slots, groups.prepaid), np.empty(slots + volumes)
-    best, dual = -np.inf, known[0].copy()
+    best, dual = -np.inf, initial[0].copy()
     for row in range(count):
-        value = _value(groups, level, known[row], used)
+        value = _value(groups, level, initial[row], used)
         if value >= needed or (value > 0 and volumes == 0):
-            _put_first(known, known[row].copy(), row)
+            _put_first(initial, initial[row].copy(), row)
             return np.inf, count
         if value > best:
-            best, dual = value, known[row].copy()
+            best, dual = value, initial[row].copy()
     for turn in range(steps):
         value = _value(groups, level, dual, used)
         if value >= needed or (value > 0 and volumes == 0):
-            count = min(count + 1, len(known))
-            _put_first(known, dual, count - 1)
+            count = min(count + 1, len(initial))
+            _put_first(initial, dual, count - 1)
             return np.inf, count
         best = max(best, value)
         change = (used - allowed) / np.maximum(np.maximum(allowed, used), 1e-9)
@@ -262,11 +262,11 @@ def _find_multipliers(groups, level, needed, known, count, steps):  # type: igno
 
 
 @njit(cache=True)
-def _put_first(known, dual, row):  # type: ignore[no-untyped-def]
+def _put_first(duals, dual, row):  # type: ignore[no-untyped-def]
     """Put multipliers first; those before `row` move on by one, over it."""
-    for place in range(row, 0, -1):
-        known[place] = known[place - 1]
-    known[0] = dual
+    for index in range(row, 0, -1):
+        duals[index] = duals[index - 1]
+    duals[0] = dual
 
 
 @njit(cache=True)
@@ -285,27 +285,27 @@ def _value(groups, level, dual, used):  # type: ignore[no-untyped-def]
         traffic = groups.traffic[group] * (1 - ROUNDING)
         load[0] = 0.0
         for row in range(len(level)):
-            most = groups.most[group, row]
-            carried = min(most, max(groups.least[group, row], level[row]))
+            upper = groups.most[group, row]
+            carried = min(upper, max(groups.least[group, row], level[row]))
             load[0] += carried
             if row < slots:
-                gain[row] = most - carried
+                gain[row] = upper - carried
         if load[0] >= traffic:
             continue
-        for chosen in range(1, len(load)):
-            load[chosen] = load[chosen - (1 << highest[chosen])] + gain[highest[chosen]]
+        for subset in range(1, len(load)):
+            load[subset] = load[subset - (1 << highest[subset])] + gain[highest[subset]]
         mean = groups.mean[group]
-        best, at = _cheapest_set(load, price, traffic, mean, order, dual[slots:])
-        if at < 0:
+        best, best_set = _cheapest_set(load, price, traffic, mean, order, dual[slots:])
+        if best_set < 0:
             return np.inf
         total += best * groups.size[group]
         for row in range(slots):
-            used[row] += groups.size[group] * ((at >> row) & 1)
-        rest = traffic - load[at]
-        for place in order:
-            part = min(max(rest, 0.0), mean[place])
-            used[slots + place] += part * groups.size[group]
-            rest -= part
+            used[row] += groups.size[group] * ((best_set >> row) & 1)
+        remaining = traffic - load[best_set]
+        for index in order:
+            amount = min(max(remaining, 0.0), mean[index])
+            used[slots + index] += amount * groups.size[group]
+            remaining -= amount
     return total - (dual[:slots] * groups.slots).sum() - (dual[slots:] * groups.prepaid).sum()
 
 
@@ -314,9 +314,9 @@ def _price_sets(dual):  # type: ignore[no-untyped-def]
     """Return the price of each set of contracts, (2^b,), by bits of its number, and its last contract."""
     price, highest = np.zeros(1 << len(dual)), np.zeros(1 << len(dual), np.int64)
     for row in range(len(dual)):
-        for chosen in range(1 << row, 1 << (row + 1)):
-            highest[chosen] = row
-            price[chosen] = price[chosen - (1 << row)] + dual[row]
+        for subset in range(1 << row, 1 << (row + 1)):
+            highest[subset] = row
+            price[subset] = price[subset - (1 << row)] + dual[row]
     return price, highest
 
 
@@ -326,16 +326,16 @@ def _cheapest_set(load, price, traffic, mean, order, mean_price):  # type: ignor
 
     Shapes are (2^b,) and (J,). What a set leaves goes to contracts billed by the mean, in `order`.
     """
-    best, at = np.inf, -1
-    for chosen in range(len(load)):
-        if price[chosen] >= best:
+    best, best_set = np.inf, -1
+    for subset in range(len(load)):
+        if price[subset] >= best:
             continue
-        cost, rest = price[chosen], traffic - load[chosen]
-        if rest > 0:
-            for place in order:
-                part = min(max(rest, 0.0), mean[place])
-                cost += part * mean_price[place]
-                rest -= part
-        if rest <= 0 and cost < best:
-            best, at = cost, chosen
-    return best, at
+        cost, remaining = price[subset], traffic - load[subset]
+        if remaining > 0:
+            for index in order:
+                amount = min(max(remaining, 0.0), mean[index])
+                cost += amount * mean_price[index]
+                remaining -= amount
+        if remaining <= 0 and cost < best:
+            best, best_set = cost, subset
+    return best, best_set

@@ -79,7 +79,7 @@ def plan(problem: Month, *, method: Method = "auto", options: Options = Options(
 
 
 def plan_by_peak(problem: Month, *, method: Method = "auto", options: Options = Options()) -> Decision[Loads]:
-    """Plan the loads with the least bill if no window were free: what a planner does that ignores the rule.
+    """Plan the loads with the least bill if no window were free: a planner that ignores the rule.
 
     returns  Decision with Loads; its objective has no bound, as it is not what is minimised
     """
@@ -92,7 +92,7 @@ def plan_by_peak(problem: Month, *, method: Method = "auto", options: Options = 
 
 
 def relaxed_bill(problem: Month, row: int, options: Options = Options()) -> float | None:
-    """Return a bound on the bill of a region, by its row, of any plan that carries what can be carried.
+    """Return a bound on the bill of a region, by its row, of any plan that carries the servable traffic.
 
     None where unknown.
     """
@@ -113,9 +113,9 @@ def build_model(problem: Month, *, method: Method = "auto", service: Service = "
     }
     joined = LinearProgram.join(programs, name="contracts")
     short_mbps = float((problem.traffic_mbps - problem.servable_mbps).sum()) / problem.windows
-    whole = replace(joined, offset=short_mbps * unserved_price(problem))
+    complete = replace(joined, offset=short_mbps * unserved_price(problem))
     about = "the bill of the month, with a price on traffic that cannot be carried"
-    return whole.describe(about, metric="objective")
+    return complete.describe(about, metric="objective")
 
 
 def _plan(problem: Month, *, method: Method, options: Options, use_free_windows: bool) -> Decision[Loads]:
@@ -129,13 +129,13 @@ def _plan(problem: Month, *, method: Method, options: Options, use_free_windows:
     for row in range(len(problem.regions)):
         region = Region.of(problem, row, use_free_windows=use_free_windows)
         share = deadline.left_s / (len(problem.regions) - row)
-        done = plan_region(region, method=method, options=options, time_limit_s=share)
-        if done.load is None:
-            proof = undecided(backend=done.backend)
+        region_decision = plan_region(region, method=method, options=options, time_limit_s=share)
+        if region_decision.load is None:
+            proof = undecided(backend=region_decision.backend)
             return Decision(plan=None, proof=proof)
-        load[:, region.contracts] = done.load
-        bound = None if bound is None or done.bound is None else bound + done.bound
-        backend = done.backend
+        load[:, region.contracts] = region_decision.load
+        bound = None if bound is None or region_decision.bound is None else bound + region_decision.bound
+        backend = region_decision.backend
     return _decide(problem, load, bound, backend, options, deadline)
 
 
@@ -156,7 +156,7 @@ def plan_region(region: Region, *, method: Method, options: Options, time_limit_
     if switching.is_within_limit(region, free.load) and not quarter.is_over:
         return free
     bounds = (switching.find_bound(region, limited), free.bound)
-    bound = max((one for one in bounds if one is not None), default=None)
+    bound = max((value for value in bounds if value is not None), default=None)
     load = switching.find_loads(
         region,
         free.load,
@@ -164,20 +164,20 @@ def plan_region(region: Region, *, method: Method, options: Options, time_limit_
         is_enough=lambda cost: bound is not None and cost <= bound * (1 + gap) + CENT,
         deadline=deadline,
     )
-    done = RegionDecision(load, free_windows.load_cost(region, load), bound, free.backend)
+    incumbent = RegionDecision(load, free_windows.load_cost(region, load), bound, free.backend)
     is_small = method == "auto" and region.most.size <= MOST_BINARIES
-    if is_small and (bound is None or (done.cost or 0.0) > bound * (1 + gap) + CENT):
-        return _best_of(region, done, _solve_exactly(region, replace(limited, gap=gap), deadline))
-    return done
+    if is_small and (bound is None or (incumbent.cost or 0.0) > bound * (1 + gap) + CENT):
+        return _best_of(region, incumbent, _solve_exactly(region, replace(limited, gap=gap), deadline))
+    return incumbent
 
 
-def _best_of(region: Region, done: RegionDecision, exact: RegionDecision) -> RegionDecision:
+def _best_of(region: Region, current: RegionDecision, exact: RegionDecision) -> RegionDecision:
     """Return the decision of less cost that keeps the limit of switching, with the larger bound."""
-    bound = max((one for one in (done.bound, exact.bound) if one is not None), default=None)
-    is_better = exact.load is not None and exact.cost is not None and exact.cost < (done.cost or np.inf)
+    bound = max((value for value in (current.bound, exact.bound) if value is not None), default=None)
+    is_better = exact.load is not None and exact.cost is not None and exact.cost < (current.cost or np.inf)
     if is_better and exact.load is not None and switching.is_within_limit(region, exact.load):
         return exact._replace(bound=bound)
-    return done._replace(bound=bound)
+    return current._replace(bound=bound)
 
 
 def _plan_freely(region: Region, *, method: Method, options: Options, time_limit_s: float) -> RegionDecision:
@@ -198,7 +198,7 @@ def _plan_freely(region: Region, *, method: Method, options: Options, time_limit
 
     if method == "auto" and region.most.size <= MOST_BINARIES and is_open() and not deadline.is_over:
         exact = _solve_exactly(region, replace(relaxed, gap=gap), deadline.share_left(0.5))
-        bound = max((one for one in (bound, exact.bound) if one is not None), default=None)
+        bound = max((value for value in (bound, exact.bound) if value is not None), default=None)
         if exact.load is not None and exact.cost is not None and exact.cost < best.cost:
             best = free_windows.Filling(exact.load, 0.0, exact.cost)
     best = _search_levels(
@@ -217,20 +217,22 @@ def _plan_freely(region: Region, *, method: Method, options: Options, time_limit
 
 
 def _raise_bound(
-    region: Region, known: float, enough: float, options: Options, deadline: Deadline
+    region: Region, lower: float, enough: float, options: Options, deadline: Deadline
 ) -> interval_bound.IntervalBound:
-    """Return a bound on the bill, at least `known`, by branching on levels where few, or on their sum.
+    """Return a bound on the bill, at least `lower`, by branching on levels where few, or on their sum.
 
     Beside contracts billed by the mean neither is always the better one, so both are tried.
     """
-    found = interval_bound.IntervalBound(known, None)
+    interval = interval_bound.IntervalBound(lower, None)
     has_few_levels = level_boxes.is_suitable(region)
     if region.is_mean.any() or not has_few_levels:
         end = deadline.share_left(0.5) if has_few_levels else deadline
-        found = interval_bound.find_bound(region, known=known, enough=enough, options=options, deadline=end)
-    if has_few_levels and found.bound < enough and not deadline.is_over:
-        return level_boxes.find_bound(region, known=found.bound, enough=enough, deadline=deadline)
-    return found
+        interval = interval_bound.find_bound(
+            region, lower=lower, enough=enough, options=options, deadline=end
+        )
+    if has_few_levels and interval.bound < enough and not deadline.is_over:
+        return level_boxes.find_bound(region, lower=interval.bound, enough=enough, deadline=deadline)
+    return interval
 
 
 def _search_levels(
@@ -250,8 +252,10 @@ def _search_levels(
     for level in levels if (region.free > 0).any() else ():
         if best.cost <= enough + CENT or deadline.is_over:
             break
-        found = free_windows.search(region, level, is_enough=lambda cost: cost <= enough, deadline=deadline)
-        best = _better(best, free_windows.complete(region, found, options, deadline=deadline))
+        search_result = free_windows.search(
+            region, level, is_enough=lambda cost: cost <= enough, deadline=deadline
+        )
+        best = _better(best, free_windows.complete(region, search_result, options, deadline=deadline))
     return best
 
 
@@ -308,8 +312,8 @@ def _rate_relaxations(
             break
     if not rated:
         return [region.level_limits[1]], bound, backend
-    best_at = min(range(len(rated)), key=lambda at: rated[at][0])
-    return [rated[at][1] for at in sorted({best_at, 0}, reverse=True)], bound, backend
+    best_at = min(range(len(rated)), key=lambda index: rated[index][0])
+    return [rated[index][1] for index in sorted({best_at, 0}, reverse=True)], bound, backend
 
 
 def _solve_exactly(region: Region, options: Options, deadline: Deadline) -> RegionDecision:
@@ -327,7 +331,7 @@ def _solve_exactly(region: Region, options: Options, deadline: Deadline) -> Regi
 def _decide(
     problem: Month, load: Floats, bound: float | None, backend: str, options: Options, deadline: Deadline
 ) -> Decision[Loads]:
-    """Return the decision for (W, N) loads and a bound on what the bill computes to.
+    """Return the decision for (W, N) loads and a bound on the computed value of the bill.
 
     deadline  when the search for a bound in cents ends
     """
@@ -372,7 +376,7 @@ def _decide(
 
 
 def _needs_cents(problem: Month, cost: float, lowest: float, bound: float) -> bool:
-    """Return whether a bill is so small that rounding to cents is what keeps it from being proven.
+    """Return whether a bill is so small that only rounding to cents prevents its proof.
 
     lowest, bound  bounds on the bill and on what it computes to
     """
@@ -386,5 +390,5 @@ def _cheaper(
 ) -> tuple[Loads, dict[str, float | None]]:
     """Return the plan that carries as much and has the lower bill, with its figures."""
     changed = measure(problem, other, None)
-    keys = [(one["unserved_mbps"], one["bill"]) for one in (changed, figures)]
+    keys = [(values["unserved_mbps"], values["bill"]) for values in (changed, figures)]
     return (other, changed) if keys[0] < keys[1] else (made, figures)

@@ -32,7 +32,7 @@ MOST_GROUPS: Final = 240  # groups of windows in the relaxation
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Region:
-    """One region of a month, whose contracts carry its traffic; W windows, N contracts of this region.
+    """One region of a month, with contracts that carry its traffic; W windows, N contracts of this region.
 
     contracts    (N,) rows of the problem's contracts
     traffic      (W,) traffic that can be carried, Mbit/s
@@ -57,23 +57,23 @@ class Region:
     @classmethod
     def of(cls, problem: Month, region: int, *, use_free_windows: bool = True) -> Region:
         """Return one region of a problem."""
-        own = np.flatnonzero(problem.region == region)
-        rules = [problem.billing[row] for row in own]
+        rows = np.flatnonzero(problem.region == region)
+        rules = [problem.billing[row] for row in rows]
         free = [problem.free_windows if rule == PERCENTILE and use_free_windows else 0 for rule in rules]
         return cls(
-            contracts=own,
+            contracts=rows,
             traffic=problem.servable_mbps[:, region],
-            least=problem.least_mbps[:, own],
-            most=problem.most_mbps[:, own],
+            least=problem.least_mbps[:, rows],
+            most=problem.most_mbps[:, rows],
             free=np.array(free, dtype=np.int64),
             is_mean=np.array([rule == MEAN for rule in rules], dtype=bool),
-            commitment=problem.column("commitment_mbps")[own],
-            steps=[problem.price_steps[row] for row in own],
+            commitment=problem.column("commitment_mbps")[rows],
+            steps=[problem.price_steps[row] for row in rows],
             moved_share=float(problem.moved_share[region]),
         )
 
     def amount(self, contract: int, volume_mbps: float) -> float:
-        """Return what a contract costs for a volume, at least its commitment."""
+        """Return the cost of a contract for a volume, at least its commitment."""
         commitment, steps = self._amounts[contract]
         billed = max(volume_mbps, commitment)
         return sum(price * (min(billed, end) - start) for start, end, price in steps if billed > start)
@@ -98,10 +98,10 @@ class Region:
     @cached_property
     def level_limits(self) -> tuple[Floats, Floats]:
         """(N,) least and most level up to which windows are billed."""
-        least, most = np.sort(self.least, axis=0)[::-1], np.sort(self.most, axis=0)[::-1]
-        at = np.minimum(self.free, len(self.traffic) - 1)
+        lower, upper = np.sort(self.least, axis=0)[::-1], np.sort(self.most, axis=0)[::-1]
+        index = np.minimum(self.free, len(self.traffic) - 1)
         rows = np.arange(len(self.free))
-        return least[at, rows], most[0]
+        return lower[index, rows], upper[0]
 
 
 def group_windows(traffic: Floats, groups: int) -> Ints:
@@ -114,12 +114,12 @@ def group_windows(traffic: Floats, groups: int) -> Ints:
     ascending = traffic[order]
     span = float(ascending[-1] - ascending[0]) / groups
     size = -(-len(ascending) // groups)
-    starts, at = [0], 0
+    starts, start = [0], 0
     while True:
-        at = min(at + size, int(np.searchsorted(ascending, ascending[at] + span, side="right")))
-        if at >= len(ascending):
+        start = min(start + size, int(np.searchsorted(ascending, ascending[start] + span, side="right")))
+        if start >= len(ascending):
             break
-        starts.append(at)
+        starts.append(start)
     group = np.empty(len(ascending), dtype=np.int64)
     group[order] = np.repeat(np.arange(len(starts)), np.diff([*starts, len(ascending)]))
     return group
@@ -175,11 +175,13 @@ def build(
         np.add.at(total, group, values)
         return np.asarray((total.T / size[:, 0]).T)
 
-    least, most, traffic = averaged(region.least), averaged(region.most), averaged(region.traffic)
+    lower_load, upper_load, traffic = averaged(region.least), averaged(region.most), averaged(region.traffic)
     bursting, mean = np.flatnonzero(region.free > 0), np.flatnonzero(region.is_mean)
     billed = np.flatnonzero(~region.is_mean)
     lowest, highest = region.level_limits
-    largest_excess = np.inf if is_free is None else np.where(is_free[:, bursting], most[:, bursting], 0.0)
+    largest_excess = (
+        np.inf if is_free is None else np.where(is_free[:, bursting], upper_load[:, bursting], 0.0)
+    )
     has_shares = exact or total is not None
     is_limited = in_order and region.moved_share < 1 and windows > 1
     is_integer = total is None  # with limits of the sum, price steps and free windows may be shared
@@ -193,7 +195,7 @@ def build(
 
     m = ProgramBuilder(name="contracts")
     q = m.variables("level", count, lower=np.where(region.is_mean, 0.0, lowest), upper=highest)
-    x = m.variables("load", (kinds, count), lower=least, upper=np.maximum(most, least))
+    x = m.variables("load", (kinds, count), lower=lower_load, upper=np.maximum(upper_load, lower_load))
     s = m.variables("excess", (kinds, len(bursting)), upper=largest_excess)
     z = m.variables("price step", len(contract), upper=volume, cost=price)
     o = m.variables("step order", len(ordered), upper=1.0, integer=is_integer)
@@ -213,7 +215,7 @@ def build(
         upper=free_share * region.largest_free[bursting],
     )
     if has_shares:
-        excess = most[:, bursting] if total is None else _most_excess(region, group, bursting, total[0])
+        excess = upper_load[:, bursting] if total is None else _most_excess(region, group, bursting, total[0])
         m.constrain("chosen windows", s - b * excess, upper=0.0)
         m.constrain("chosen count", (b * size).sum(axis=0), upper=region.free[bursting])
     if total is not None:
@@ -237,16 +239,16 @@ def _most_excess(region: Region, group: Ints, bursting: Ints, least_total: float
     """
     least_level, most_level = region.level_limits
     lost = np.maximum(most_level - region.most, 0.0)[:, ~region.is_mean].sum(axis=1)
-    left = np.maximum(region.traffic - least_total + lost, 0.0)
-    own = np.minimum(left[:, None], np.maximum(region.most - least_level, 0.0)[:, bursting])
-    own = own + np.maximum(region.least - least_level, 0.0)[:, bursting]
+    remaining = np.maximum(region.traffic - least_total + lost, 0.0)
+    excess = np.minimum(remaining[:, None], np.maximum(region.most - least_level, 0.0)[:, bursting])
+    excess = excess + np.maximum(region.least - least_level, 0.0)[:, bursting]
     largest = np.zeros((int(group.max()) + 1, len(bursting)))
-    np.maximum.at(largest, group, own)
+    np.maximum.at(largest, group, excess)
     return largest
 
 
 def repair(region: Region, load: Floats) -> Floats:
-    """Return the loads (W, N) of a solution within all limits, without what rounding left out or over."""
+    """Return the loads (W, N) of a solution within all limits, without rounding errors."""
     load = np.clip(load, region.least, region.most)
     short = region.traffic - load.sum(axis=1)
     for contract in range(load.shape[1]):

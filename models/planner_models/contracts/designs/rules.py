@@ -36,15 +36,15 @@ def plan_fixed_shares(problem: Month, *, options: Options = Options()) -> Decisi
     def split(region: Region) -> Floats:
         load = region.least.copy()
         room = region.most - load
-        total, rest = room.sum(axis=1), region.traffic - load.sum(axis=1)
-        share = np.divide(rest, total, out=np.zeros_like(rest), where=total > 0).clip(0.0, 1.0)
+        total, remaining = room.sum(axis=1), region.traffic - load.sum(axis=1)
+        share = np.divide(remaining, total, out=np.zeros_like(remaining), where=total > 0).clip(0.0, 1.0)
         return np.asarray(load + share[:, None] * room)
 
     return _plan(problem, split, options)
 
 
 def pour_commitments_first(region: Region) -> Floats:
-    """Return the loads (W, N) that fill commitments first, then what is left, the cheapest contract first.
+    """Return the loads (W, N) that fill commitments first, then the remainder, the cheapest contract first.
 
     Loads rise with the traffic, so that no traffic changes its contract between windows.
     """
@@ -57,8 +57,8 @@ def _pour(region: Region, limits: list[Floats]) -> Floats:
     prices = [float(prices[0]) for _, prices in region.steps]
     for limit in limits:
         for contract in np.argsort(prices, kind="stable").tolist():
-            rest = np.maximum(region.traffic - load.sum(axis=1), 0.0)
-            load[:, contract] += np.clip(limit[:, contract] - load[:, contract], 0.0, rest)
+            remaining = np.maximum(region.traffic - load.sum(axis=1), 0.0)
+            load[:, contract] += np.clip(limit[:, contract] - load[:, contract], 0.0, remaining)
     return load
 
 

@@ -104,21 +104,21 @@ def _anneal_in_turns(
     cost = free_windows.load_cost(region, best)
     kinds = (annealing.ALL, annealing.GIVEN_LEVELS)
     randoms = [np.random.default_rng(SEED) for _ in kinds]
-    least, level = [np.inf for _ in kinds], first
+    lowest, level = [np.inf for _ in kinds], first
     for kind in [*range(len(kinds))] * TURNS:
         if is_enough(cost) or deadline.is_over:
             break
-        if WORSE * cost < least[kind] < np.inf:
+        if WORSE * cost < lowest[kind] < np.inf:
             continue
         start = level if kinds[kind] is annealing.GIVEN_LEVELS else first
-        chosen = annealing.choose(region, start, kinds[kind], random=randoms[kind], deadline=deadline)
-        load = _solve(region, chosen.is_free, options)
+        choice = annealing.choose(region, start, kinds[kind], random=randoms[kind], deadline=deadline)
+        load = _solve(region, choice.is_free, options)
         if load is None or not is_within_limit(region, load):
             continue
         now = free_windows.load_cost(region, load)
-        if now < least[kind] and kinds[kind] is annealing.GIVEN_LEVELS:
+        if now < lowest[kind] and kinds[kind] is annealing.GIVEN_LEVELS:
             level = free_windows.levels_of(region, load)
-        least[kind] = min(least[kind], now)
+        lowest[kind] = min(lowest[kind], now)
         if now < cost:
             best, cost = load, now
     return best
@@ -133,13 +133,13 @@ def find_rising(region: Region, options: Options) -> Floats | None:
     order = np.argsort(region.traffic, kind="stable")
     last_billed = windows - 1 - np.unique(region.free)
     ranks = np.unique(np.concatenate([np.linspace(0, windows - 1, LEVELS).astype(np.int64), last_billed]))
-    at = order[ranks]
+    windows_of = order[ranks]
     is_free = ranks[:, None] >= windows - region.free
     some = replace(
         region,
-        traffic=region.traffic[at],
-        least=region.least[at],
-        most=region.most[at],
+        traffic=region.traffic[windows_of],
+        least=region.least[windows_of],
+        most=region.most[windows_of],
         free=is_free.sum(axis=0).astype(np.int64),
         moved_share=0.0,
     )
@@ -156,8 +156,8 @@ def _mix(region: Region, free: Floats, steady: Floats) -> Floats:
     moved = moved_mbps(free)
     movable = region.moved_share * np.minimum(region.traffic[:-1], region.traffic[1:])
     shares = np.divide(movable, moved, out=np.ones_like(moved), where=moved > movable)
-    part = float(shares.min(initial=1.0))
-    return np.asarray(part * free + (1 - part) * steady)
+    fraction = float(shares.min(initial=1.0))
+    return np.asarray(fraction * free + (1 - fraction) * steady)
 
 
 def _solve(region: Region, is_free: Bools, options: Options) -> Floats | None:

@@ -1,4 +1,4 @@
-"""Explanation of a month: what each contract costs, and what its terms cost."""
+"""Explanation of a month: the cost of each contract, and of its terms."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def explain(
     ] = 3,
     options: Options = Options(),
 ) -> Explanation:
-    """Explain the bill of a month: each contract's part, unused commitments, and what to renegotiate.
+    """Explain the bill of a month: each contract's share, unused commitments, and terms to renegotiate.
 
     Terms are changed one at a time: no commitment, a tenth more capacity, a tenth off the price, price steps
     from a fifth less traffic, no limits on shares, and the 95th percentile in place of the peak. No plan
@@ -131,7 +131,7 @@ def explain(
 
 
 def _say_first(frame: pd.DataFrame, total: float) -> str:
-    """Return what to renegotiate first, in words."""
+    """Return the terms to renegotiate first, as text."""
     best = frame.iloc[0]
     start = f"Renegotiate first: {best['changed_term']} for {best['contract']}"
     if np.isnan(best["bill_saves"]):
@@ -146,12 +146,12 @@ def _say_first(frame: pd.DataFrame, total: float) -> str:
 
 
 def _say_accuracy(frame: pd.DataFrame, decided: Decided) -> list[str]:
-    """Return how far the bill may be from the least one, in words; nothing where that is little."""
-    known = {rank.metric: rank for rank in decided.decision.proof.ranks}
+    """Return the distance of the bill from the least one, as text; nothing if it is small."""
+    rank_of = {rank.metric: rank for rank in decided.decision.proof.ranks}
     saved = float(frame["bill_saves"].max())
-    if "bill" not in known or np.isnan(saved):
+    if "bill" not in rank_of or np.isnan(saved):
         return []
-    above = known["bill"].objective - known["bill"].bound
+    above = rank_of["bill"].objective - rank_of["bill"].bound
     if above <= CLOSE * saved:
         return []
     sentence = (
@@ -164,7 +164,7 @@ def _say_accuracy(frame: pd.DataFrame, decided: Decided) -> list[str]:
 def _find_savings(
     problem: Month, bills: pd.DataFrame, contracts: int, options: Options
 ) -> list[Saving] | None:
-    """Return what changed terms of the contracts with the largest bills save, in descending order.
+    """Return the savings by changed terms of the contracts with the largest bills, in descending order.
 
     None where the bound on the bill is unknown.
     """
@@ -191,13 +191,13 @@ def _find_savings(
 def _plan_again(
     problem: Month, savings: list[Saving], bills: pd.DataFrame, options: Options
 ) -> tuple[list[float], list[Saving]]:
-    """Return what the bill falls by where regions are planned again, and the savings with tighter limits.
+    """Return the saving of the bill with regions planned again, and the savings with tighter limits.
 
     The bill of today is that of the explained plan, or of a new plan if that is less.
     """
     limit_s = _time_limit_s(options) / max(2 * len(savings), 1)
     today: dict[int, float] = {}
-    found, limited = [], []
+    savings_found, limited = [], []
     for saving in savings:
         paid = _paid(problem, bills, saving.region)
         if saving.region not in today:
@@ -209,13 +209,13 @@ def _plan_again(
         if again.bound is not None:
             lowest = cents.least_bill([Region.of(saving.changed, saving.region)], again.bound)
             at_most = min(at_most, paid - lowest)
-        found.append(saved)
+        savings_found.append(saved)
         limited.append(saving._replace(at_most=max(at_most, 0.0 if np.isnan(saved) else saved)))
-    return found, limited
+    return savings_found, limited
 
 
 def _say_limits(problem: Month, bills: pd.DataFrame, options: Options) -> list[str]:
-    """Return what each limit of switching costs, in words: the bill less that of a plan without the limit."""
+    """Return the cost of each limit of switching, as text: the bill less that of a plan without the limit."""
     if problem.switching is None:
         return []
     free = replace(problem, switching=None)
@@ -268,11 +268,11 @@ def _changed_terms(problem: Month, contract: int) -> Iterator[tuple[str, Month]]
         yield "billing by the 95th percentile", changed(billing=PERCENTILE)
     cheaper = changed(price_per_mbps=LOWER_PRICE * float(row["price_per_mbps"]))
     if problem.tiers is not None and len(problem.tiers):
-        own = problem.find_contracts(problem.tiers) == contract
-        prices = problem.tiers["price_per_mbps"] * np.where(own, LOWER_PRICE, 1.0)
+        is_contract = problem.find_contracts(problem.tiers) == contract
+        prices = problem.tiers["price_per_mbps"] * np.where(is_contract, LOWER_PRICE, 1.0)
         cheaper = replace(cheaper, tiers=problem.tiers.assign(price_per_mbps=prices))
-        if own.any():
-            volumes = problem.tiers["above_mbps"] * np.where(own, LOWER_VOLUME, 1.0)
+        if is_contract.any():
+            volumes = problem.tiers["above_mbps"] * np.where(is_contract, LOWER_VOLUME, 1.0)
             sooner = replace(problem, tiers=problem.tiers.assign(above_mbps=volumes))
             yield "price steps from 20% less traffic", sooner
     yield "10% off its prices", cheaper

@@ -18,7 +18,7 @@ CENT: Final = Decimal("0.01")
 
 
 def bill(problem: Month, load_mbps: Floats, *, billing: str | None = None) -> pd.DataFrame:
-    """Return one row per contract: its volume, the billed volume, and what is paid.
+    """Return one row per contract: its volume, the billed volume, and the payment.
 
     Columns: contract, billing, volume_mbps (by the billing rule), billed_mbps (at least the commitment),
     amount (whole cents), computed (the amount before it is rounded), unused (the part of the amount that is
@@ -40,7 +40,7 @@ def bill(problem: Month, load_mbps: Floats, *, billing: str | None = None) -> pd
             volume = loads[len(loads) - problem.free_windows - 1]
         commitment = float(problem.contracts["commitment_mbps"].iloc[contract])
         billed = max(volume, commitment)
-        steps = [list(map(float, part)) for part in problem.price_steps[contract]]
+        steps = [list(map(float, column)) for column in problem.price_steps[contract]]
         computed = _price(billed, *steps)
         amount = _round(computed)
         rows.append(
@@ -61,11 +61,11 @@ def bill(problem: Month, load_mbps: Floats, *, billing: str | None = None) -> pd
 def _price(billed_mbps: float, volumes: list[float], prices: list[float]) -> Decimal:
     """Return the price of a billed volume."""
     amount = Decimal(0)
-    for place, (start, price) in enumerate(zip(volumes, prices, strict=True)):
-        end = volumes[place + 1] if place + 1 < len(volumes) else math.inf
-        part = min(billed_mbps, end) - start
-        if part > 0:
-            amount += Decimal(part) * Decimal(price)
+    for step, (start, price) in enumerate(zip(volumes, prices, strict=True)):
+        end = volumes[step + 1] if step + 1 < len(volumes) else math.inf
+        volume = min(billed_mbps, end) - start
+        if volume > 0:
+            amount += Decimal(volume) * Decimal(price)
     return amount
 
 

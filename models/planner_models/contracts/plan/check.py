@@ -47,19 +47,19 @@ def check(problem: Month, plan: Loads) -> Violations:
     demand = traffic[:, problem.region]
     shares = {name: problem.column(name) * demand for name in ("min_share", "max_share")}
     capacity = np.broadcast_to(problem.column("capacity_mbps"), load.shape)
-    least = np.minimum(shares["min_share"], np.minimum(capacity, shares["max_share"]))
-    found = _places(problem, "capacity", load, capacity, exceeds(load, capacity))
-    found += _places(problem, "max_share", load, shares["max_share"], exceeds(load, shares["max_share"]))
-    found += _places(problem, "min_share", load, least, falls_short(load, least))
+    lower = np.minimum(shares["min_share"], np.minimum(capacity, shares["max_share"]))
+    violations = _places(problem, "capacity", load, capacity, exceeds(load, capacity))
+    violations += _places(problem, "max_share", load, shares["max_share"], exceeds(load, shares["max_share"]))
+    violations += _places(problem, "min_share", load, lower, falls_short(load, lower))
     together, servable = region_loads(problem, load), problem.servable_mbps
-    found += _regions(problem, "traffic", together, traffic, exceeds(together, traffic))
-    found += _regions(problem, "served", together, servable, falls_short(together, servable))
+    violations += _regions(problem, "traffic", together, traffic, exceeds(together, traffic))
+    violations += _regions(problem, "served", together, servable, falls_short(together, servable))
     moved = moved_mbps(problem, load)
     common = np.minimum(together[:-1], together[1:])
     allowed = problem.moved_share * common
     # what moves is the difference of two windows' traffic, each kept relative to itself
     over = (problem.moved_share < 1) & (moved > allowed + allowance(together[:-1] + together[1:]))
-    return found + _regions(problem, "moved", moved, allowed, over)
+    return violations + _regions(problem, "moved", moved, allowed, over)
 
 
 def _places(problem: Month, limit: str, load: Floats, allowed: Floats, broken: Bools) -> Violations:

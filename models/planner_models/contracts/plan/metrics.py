@@ -86,7 +86,7 @@ LIMITS: Final = {
 
 
 def unserved_price(problem: Month) -> float:
-    """Return what a Mbit/s without service in all windows counts in the objective.
+    """Return the cost of a Mbit/s without service in all windows in the objective.
 
     A Mbit/s less in one window lowers every billed volume by no more than that, so the highest price for
     each window is more than any bill saves.

@@ -71,12 +71,12 @@ def adjust(
         factor = cdns.map(price_factors).fillna(1.0).to_numpy(float)
         tiers = changed.tiers
         if tiers is not None and len(tiers):
-            own = tiers["cdn"].astype(str).map(price_factors).fillna(1.0).to_numpy(float)
-            tiers = tiers.assign(price_per_mbps=tiers["price_per_mbps"] * own)
+            own_factor = tiers["cdn"].astype(str).map(price_factors).fillna(1.0).to_numpy(float)
+            tiers = tiers.assign(price_per_mbps=tiers["price_per_mbps"] * own_factor)
         prices = contracts["price_per_mbps"] * factor
         changed = replace(changed, contracts=changed.contracts.assign(price_per_mbps=prices), tiers=tiers)
     if fail_cdns:
-        kept = ~np.isin(cdns.to_numpy(object), list(fail_cdns))
-        capacity = changed.contracts["capacity_mbps"] * kept
+        works = ~np.isin(cdns.to_numpy(object), list(fail_cdns))
+        capacity = changed.contracts["capacity_mbps"] * works
         changed = changed.with_contracts(capacity_mbps=capacity)
     return changed

@@ -59,29 +59,29 @@ def month(
     share = random.dirichlet(np.full(regions, 4.0)) if regions > 1 else np.ones(1)
     names = [f"region{row + 1}" for row in range(regions)] if regions > 1 else ["world"]
     traffic, contracts, steps = [], [], []
-    for name, part in zip(names, share, strict=True):
-        mbps = clients * part * MEAN_MBPS * draw_days(random, windows, window_minutes)
+    for name, region_share in zip(names, share, strict=True):
+        mbps = clients * region_share * MEAN_MBPS * draw_days(random, windows, window_minutes)
         traffic.append(
             pd.DataFrame({"window": np.arange(1.0, windows + 1), "region": name, "traffic_mbps": mbps})
         )
         size = random.dirichlet(np.full(cdns, 3.0))
         price = random.lognormal(0.0, 0.25, size=cdns)
-        kept = size * random.uniform(0.5, 1.5, size=cdns)
+        sizes = size * random.uniform(0.5, 1.5, size=cdns)
         for row in range(cdns):
             rule = MEAN if row % 6 == 4 else PEAK if row % 6 == 5 else PERCENTILE
             base = {MEAN: 1.9, PEAK: 0.8, PERCENTILE: 1.0}[rule] * float(price[row])
-            ceiling = capacity * clients * part * MEAN_MBPS * float(size[row])
-            commitment = min(committed * float(mbps.mean()) * float(kept[row] / kept.sum()), ceiling)
+            ceiling = capacity * clients * region_share * MEAN_MBPS * float(size[row])
+            commitment = min(committed * float(mbps.mean()) * float(sizes[row] / sizes.sum()), ceiling)
             cdn = f"cdn{row + 1}"
             contracts.append((cdn, name, rule, round(base, 3), round(ceiling, 1), round(commitment, 1)))
             steps += [
                 (
                     cdn,
                     name,
-                    round(ceiling * (place + 1) / (tiers + 2), 1),
-                    round(base * 0.9 ** (place + 1), 4),
+                    round(ceiling * (step + 1) / (tiers + 2), 1),
+                    round(base * 0.9 ** (step + 1), 4),
                 )
-                for place in range(tiers)
+                for step in range(tiers)
             ]
     columns = ["cdn", "region", "billing", "price_per_mbps", "capacity_mbps", "commitment_mbps"]
     table = pd.DataFrame(steps, columns=["cdn", "region", "above_mbps", "price_per_mbps"])
@@ -100,8 +100,8 @@ def draw_days(random: np.random.Generator, windows: int, window_minutes: int) ->
     level = NIGHT + (1 - NIGHT) * daily**1.3
     level = level * np.where((hour // 24).astype(int) % 7 >= 5, WEEKEND, 1.0)
     for _ in range(random.poisson(EVENTS_PER_WEEK * windows * window_minutes / (7 * 24 * 60))):
-        at = random.uniform(0, hour[-1] + 1e-9)
-        level = level + EVENT_SIZE * random.exponential() * np.exp(-(((hour - at) / 1.0) ** 2))
+        event_hour = random.uniform(0, hour[-1] + 1e-9)
+        level = level + EVENT_SIZE * random.exponential() * np.exp(-(((hour - event_hour) / 1.0) ** 2))
     return np.asarray(level * random.lognormal(0.0, NOISE, size=windows))
 
 

@@ -193,8 +193,8 @@ class Month:
     @classmethod
     def from_tables(cls, tables: Mapping[str, pd.DataFrame]) -> Month:
         """Return the problem in its tables."""
-        given = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
-        return make_with_notes(lambda: cls(**given))
+        inputs = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
+        return make_with_notes(lambda: cls(**inputs))
 
     def to_tables(self) -> dict[str, pd.DataFrame]:
         """Return the tables that make this problem again."""
@@ -263,7 +263,7 @@ class Month:
 
     @cached_property
     def free_windows(self) -> int:
-        """Windows whose traffic is not billed by the 95th percentile: the busiest ones of a contract."""
+        """Windows with traffic not billed by the 95th percentile: the busiest ones of a contract."""
         return self.windows - int(np.ceil(PAID_SHARE * self.windows - 1e-9))
 
     @cached_property
@@ -284,31 +284,31 @@ class Month:
     def find_contracts(self, frame: pd.DataFrame) -> Ints:
         """Return the rows of `contracts` that columns `cdn` and `region` of a table name; -1 for none."""
         index = pd.MultiIndex.from_frame(self.contracts[["cdn", "region"]].astype(str))
-        wanted = pd.MultiIndex.from_frame(frame[["cdn", "region"]].astype(str))
-        return index.get_indexer(wanted).astype(np.int64)
+        keys = pd.MultiIndex.from_frame(frame[["cdn", "region"]].astype(str))
+        return index.get_indexer(keys).astype(np.int64)
 
     @cached_property
     def most_mbps(self) -> Floats:
         """(W, N) most traffic of each contract in each window, by its capacity and largest share."""
-        most: Floats = np.minimum(
+        upper: Floats = np.minimum(
             self.traffic_mbps[:, self.region] * self.column("max_share"), self.column("capacity_mbps")
         )
-        return most
+        return upper
 
     @cached_property
     def least_mbps(self) -> Floats:
         """(W, N) least traffic of each contract in each window, by its least share, within the most."""
-        least: Floats = np.minimum(
+        lower: Floats = np.minimum(
             self.traffic_mbps[:, self.region] * self.column("min_share"), self.most_mbps
         )
-        return least
+        return lower
 
     @cached_property
     def servable_mbps(self) -> Floats:
         """(W, R) traffic that contracts can carry: all of it, or the most of all contracts together."""
-        most = np.zeros_like(self.traffic_mbps)
-        np.add.at(most.T, self.region, self.most_mbps.T)
-        servable: Floats = np.minimum(self.traffic_mbps, most)
+        total_capacity = np.zeros_like(self.traffic_mbps)
+        np.add.at(total_capacity.T, self.region, self.most_mbps.T)
+        servable: Floats = np.minimum(self.traffic_mbps, total_capacity)
         return servable
 
     @cached_property
@@ -316,8 +316,8 @@ class Month:
         """(R,) share of a region's traffic that may change its CDN between two windows; 1: no limit."""
         share = np.ones(len(self.regions))
         if self.switching is not None and len(self.switching):
-            at = pd.Index(self.regions).get_indexer(pd.Index(self.switching["region"].astype(str)))
-            share[at] = self.switching["max_moved_percent"].to_numpy(float) / 100
+            rows = pd.Index(self.regions).get_indexer(pd.Index(self.switching["region"].astype(str)))
+            share[rows] = self.switching["max_moved_percent"].to_numpy(float) / 100
         return share
 
     @cached_property
@@ -347,12 +347,12 @@ class Month:
             if frame is None:
                 continue
             yield from self._find_unknown_regions(frame, table)
-        least, most = contracts["min_share"].to_numpy(float), contracts["max_share"].to_numpy(float)
+        lower, upper = contracts["min_share"].to_numpy(float), contracts["max_share"].to_numpy(float)
         yield from describe_rows(
-            np.flatnonzero(least > most),
+            np.flatnonzero(lower > upper),
             lambda row: (
-                f"{row_name(contracts, 'contracts', row)}: min_share is {least[row]:g}, must be at most "
-                f"max_share {most[row]:g}"
+                f"{row_name(contracts, 'contracts', row)}: min_share is {lower[row]:g}, must be at most "
+                f"max_share {upper[row]:g}"
             ),
             file_name(contracts, "contracts"),
             "of shares",
@@ -383,8 +383,8 @@ class Month:
         """Yield a fault for each region without traffic in windows that other regions have."""
         windows = self.traffic.groupby("region", sort=False, observed=True)["window"]
         faults = []
-        for region, own in windows:
-            absent = np.setdiff1d(self.window_numbers, own.to_numpy(float))
+        for region, numbers in windows:
+            absent = np.setdiff1d(self.window_numbers, numbers.to_numpy(float))
             if len(absent):
                 shown = ", ".join(f"{number:.15g}" for number in absent[:3])
                 more = " ..." if len(absent) > 3 else ""
