@@ -59,7 +59,7 @@ def split_switches(switch: Ints, ports: Masks, rate: Floats, unicast: Floats, fr
 
 
 def bound_extra_mbps(switches: list[Switch], *, deadline: Deadline = NEVER) -> Floats:
-    """Return a lower bound of what each switch adds to the traffic, (switches,), Mbit/s.
+    """Return a lower bound of the traffic that each switch adds, (switches,), Mbit/s.
 
     Where switches are many and large, those with the most traffic come first, and others get 0; so do those
     without a free entry, and all where only a few could be bounded.
@@ -67,22 +67,22 @@ def bound_extra_mbps(switches: list[Switch], *, deadline: Deadline = NEVER) -> F
     deadline  at which the bounds found so far are returned
     """
     best = np.zeros(len(switches))
-    full = [place for place, one in enumerate(switches) if len(one.ports) > one.free > 0]
-    sets = {place: np.unique(switches[place].ports) for place in full}
-    full = [place for place in full if len(sets[place]) > switches[place].free]
-    if sum(_count_near(sets[place], 1) for place in full) > MAX_LISTED_IN_ALL / MIN_SHARE_BOUNDED:
+    full = [index for index, switch in enumerate(switches) if len(switch.ports) > switch.free > 0]
+    sets = {row: np.unique(switches[row].ports) for row in full}
+    full = [row for row in full if len(sets[row]) > switches[row].free]
+    if sum(_count_near(sets[row], 1) for row in full) > MAX_LISTED_IN_ALL / MIN_SHARE_BOUNDED:
         return best
-    full.sort(key=lambda place: (-float(switches[place].rate.sum()), place))
-    left = MAX_LISTED_IN_ALL
-    for done, place in enumerate(full):
+    full.sort(key=lambda row: (-float(switches[row].rate.sum()), row))
+    budget = MAX_LISTED_IN_ALL
+    for finished, switch_index in enumerate(full):
         if deadline.is_over:
             break
-        share = min(MAX_LISTED, max(left // (len(full) - done), left // 50))
-        search = _LagrangianBound(switches[place], share)
+        share = min(MAX_LISTED, max(budget // (len(full) - finished), budget // 50))
+        search = _LagrangianBound(switches[switch_index], share)
         if search.depth < 1:
             continue
-        left -= search.listed
-        best[place] = search.run(deadline)
+        budget -= search.listed
+        best[switch_index] = search.run(deadline)
     return best
 
 
@@ -99,11 +99,11 @@ class _LagrangianBound:
     set, extra, union  (n,) pairs of port set and union near it, and the ports that it exceeds the set
     """
 
-    def __init__(self, switch: Switch, most: int) -> None:
+    def __init__(self, switch: Switch, limit: int) -> None:
         self.free = switch.free
-        sets, place = np.unique(switch.ports, return_inverse=True)
+        sets, inverse = np.unique(switch.ports, return_inverse=True)
         # groups with the same ports and the same cost of unicast are one
-        key, group = np.unique(np.c_[place, switch.unicast / switch.rate], axis=0, return_inverse=True)
+        key, group = np.unique(np.c_[inverse, switch.unicast / switch.rate], axis=0, return_inverse=True)
         self.place, self.limit = key[:, 0].astype(np.int64), key[:, 1]
         self.rate = np.bincount(group.ravel(), switch.rate)
         self.sets = sets
@@ -111,7 +111,7 @@ class _LagrangianBound:
         self.depth, self.listed = -1, 0
         for depth in range(ports):
             listed = _count_near(sets, depth)
-            if listed > most:
+            if listed > limit:
                 break
             self.depth, self.listed = depth, listed
         if self.depth >= 1:
@@ -126,21 +126,21 @@ class _LagrangianBound:
         levels = [(row, mask)]
         for _ in range(self.depth):
             parts = []
-            for place, bit in enumerate(bits):
-                fits = (first <= place) & ((mask & bit) == 0)
-                parts.append((row[fits], mask[fits] | bit, np.full(int(fits.sum()), place + 1)))
+            for index, bit in enumerate(bits):
+                fits = (first <= index) & ((mask & bit) == 0)
+                parts.append((row[fits], mask[fits] | bit, np.full(int(fits.sum()), index + 1)))
             row, mask, first = (np.concatenate(column) for column in zip(*parts, strict=True))
             levels.append((row, mask))
-        extra = np.repeat(np.arange(len(levels)), [len(one) for one, _ in levels])
+        extra = np.repeat(np.arange(len(levels)), [len(level_sets) for level_sets, _ in levels])
         row, mask = (np.concatenate(column) for column in zip(*levels, strict=True))
         order = np.argsort(mask, kind="stable")
         row, mask, extra = row[order], mask[order], extra[order]
         new = np.r_[True, mask[1:] != mask[:-1]]
         start = np.flatnonzero(new)
         joined = np.bitwise_or.reduceat(self.sets[row], start)  # of the sets near each union
-        kept = (joined == mask[start])[np.cumsum(new) - 1]
-        union = np.unique(mask[kept], return_inverse=True)[1]
-        return row[kept], extra[kept], union.astype(np.int64)
+        is_first = (joined == mask[start])[np.cumsum(new) - 1]
+        union = np.unique(mask[is_first], return_inverse=True)[1]
+        return row[is_first], extra[is_first], union.astype(np.int64)
 
     def run(self, deadline: Deadline) -> float:
         """Return the best bound, Mbit/s."""
@@ -153,12 +153,12 @@ class _LagrangianBound:
             paid = np.minimum(price[self.place], self.limit)
             saved = self._savings(paid)
             value = np.bincount(self.union, saved[self.extra, self.set], minlength=self.count)
-            chosen = np.zeros(self.count, dtype=bool)
+            is_open = np.zeros(self.count, dtype=bool)
             top = np.argsort(-value, kind="stable")[: self.free]
-            chosen[top] = value[top] > 0
+            is_open[top] = value[top] > 0
             best = max(best, float(self.rate @ paid - value[top].sum()) * (1 - ROUNDING))
             # unions that take each set at each number of ports too many
-            takes = chosen[self.union]
+            takes = is_open[self.union]
             count = np.zeros((self.depth + 1, len(price)))
             np.add.at(count, (self.extra[takes], self.set[takes]), 1.0)
             taken = sum(count[extra, self.place] * (paid > extra) for extra in range(self.depth + 1))
@@ -168,7 +168,7 @@ class _LagrangianBound:
         return best
 
     def _savings(self, paid: Floats) -> Floats:
-        """Return what each set saves in a union that exceeds it by 0, 1, ... ports: (depth + 1, sets)."""
+        """Return the saving of each set in a union that exceeds it by 0, 1, ... ports: (depth + 1, sets)."""
         return np.array(
             [
                 np.bincount(self.place, self.rate * np.maximum(paid - extra, 0.0), minlength=len(self.sets))

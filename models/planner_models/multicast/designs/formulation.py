@@ -47,8 +47,8 @@ def joint_formulation(problem: Multicast) -> pyo.ConcreteModel:
     for switch, group, port in zip(*columns, strict=True):
         ports[switch, group] = ports.get((switch, group), 0) | 1 << port
     unions = {
-        switch: list_unions([mask for (at, _), mask in ports.items() if at == switch], MAX_UNIONS)
-        for switch in sorted({at for at, _ in ports})
+        switch: list_unions([mask for (edge, _), mask in ports.items() if edge == switch], MAX_UNIONS)
+        for switch in sorted({edge for edge, _ in ports})
     }
     fits = [
         (switch, group, union)
@@ -58,7 +58,7 @@ def joint_formulation(problem: Multicast) -> pyo.ConcreteModel:
     ]
     m.opens = pyo.Var([(switch, union) for switch in unions for union in unions[switch]], domain=pyo.Binary)
     m.takes = pyo.Var(fits, domain=pyo.Binary)
-    taken: dict[tuple[int, str], list[int]] = {place: [] for place in ports}
+    taken: dict[tuple[int, str], list[int]] = {port: [] for port in ports}
     for switch, group, union in fits:
         taken[switch, group].append(union)
     m.one_union = pyo.Constraint(
@@ -77,10 +77,10 @@ def _members(problem: Multicast) -> pd.DataFrame:
     """Return the members with the place of their host: pod, edge, port and the number of the edge switch."""
     members = problem.members.astype(str).merge(problem.hosts, on="host")
     wires = problem.wiring
-    places = zip(wires.edge_pod.tolist(), wires.edge_in_pod.tolist(), strict=True)
-    number = {place: switch for switch, place in enumerate(places)}
-    at = zip(members["pod"].astype(int), members["edge"].astype(int), strict=True)
-    return members.assign(switch=[number[place] for place in at])
+    positions = zip(wires.edge_pod.tolist(), wires.edge_in_pod.tolist(), strict=True)
+    number = {position: switch for switch, position in enumerate(positions)}
+    ends = zip(members["pod"].astype(int), members["edge"].astype(int), strict=True)
+    return members.assign(switch=[number[position] for position in ends])
 
 
 def _select_groups(problem: Multicast) -> pyo.ConcreteModel:

@@ -33,7 +33,7 @@ FIRST_VALUE_SHARE: Final = 1e-3  # of the traffic of a switch: least value of a 
 
 
 class EdgeSwitch(NamedTuple):
-    """Groups at an edge switch whose table overflows.
+    """Groups at an edge switch with an overflowing table.
 
     pairs   rows of `problem.at_edge`
     group   (groups,) the groups
@@ -66,14 +66,14 @@ def list_full_switches(problem: Multicast, groups: Bools) -> list[EdgeSwitch]:
     """Return the edge switches with free entries, and more of these groups, (G,), than they have entries."""
     edge, group, ports = problem.at_edge
     start = np.searchsorted(edge, np.arange(problem.edge_count + 1))
-    found = []
+    switches = []
     for switch, free in enumerate(problem.free("edge").tolist()):
         rows = np.arange(start[switch], start[switch + 1])
         rows = rows[groups[group[rows]]]
         if len(rows) > free > 0:
             who = group[rows]
-            found.append(EdgeSwitch(rows, who, ports[rows], problem.rate_mbps[who], free, switch))
-    return found
+            switches.append(EdgeSwitch(rows, who, ports[rows], problem.rate_mbps[who], free, switch))
+    return switches
 
 
 class JointRelaxation:
@@ -99,28 +99,30 @@ class JointRelaxation:
         self.bound = self.least + float(self.saved[self.refused].sum())
         self.best = Prices(np.zeros(len(problem.at_edge[0])), np.zeros(len(limits.free)))
         self.opened: list[Masks] = [np.zeros(0, dtype=np.uint64) for _ in self.switches]
-        self._min_value = [FIRST_VALUE_SHARE * float(one.rate.sum()) for one in self.switches]
+        self._min_value = [FIRST_VALUE_SHARE * float(switch.rate.sum()) for switch in self.switches]
 
     def start(self, entry: Ints) -> Prices:
-        """Return first prices: what each pair costs with these entries, (pairs,), -1 for none, and a little.
+        """Return first prices: the cost of each pair with these entries, (pairs,), -1 for none, and a little.
 
         Groups without entries pay the equal part of what entries save them.
         """
         price = np.zeros(len(entry))
         reached = np.bincount(self.problem.at_edge[1], minlength=len(self.saved))
-        for one in self.switches:
-            mine = entry[one.pairs]
-            has = np.flatnonzero(mine >= 0)
-            union = np.zeros(int(mine.max(initial=0)) + 1, dtype=np.uint64)
-            np.bitwise_or.at(union, mine[has], one.ports[has])
-            unicast = np.minimum(self.saved, 1e3 * self.problem.rate_mbps)[one.group] / reached[one.group]
-            price[one.pairs] = unicast
-            extra = one.rate[has] * (np.bitwise_count(union[mine[has]] & ~one.ports[has]) + 0.5)
-            price[one.pairs[has]] = extra
+        for switch in self.switches:
+            entries = entry[switch.pairs]
+            has = np.flatnonzero(entries >= 0)
+            union = np.zeros(int(entries.max(initial=0)) + 1, dtype=np.uint64)
+            np.bitwise_or.at(union, entries[has], switch.ports[has])
+            unicast = (
+                np.minimum(self.saved, 1e3 * self.problem.rate_mbps)[switch.group] / reached[switch.group]
+            )
+            price[switch.pairs] = unicast
+            extra = switch.rate[has] * (np.bitwise_count(union[entries[has]] & ~switch.ports[has]) + 0.5)
+            price[switch.pairs[has]] = extra
         return Prices(price, np.zeros(len(self.limits.free)))
 
     def evaluate(self, prices: Prices) -> tuple[float, Bools, list[Floats], bool]:
-        """Return bound, groups with entries, how many unions take each group at a switch, and validity.
+        """Return bound, groups with entries, numbers of unions by group and switch, and validity.
 
         Without validity, a search for unions was too long, and the bound is none.
         """
@@ -130,35 +132,35 @@ class JointRelaxation:
         bound = self.least + float(np.where(held, asked, self.saved).sum())
         bound -= float(prices.table @ self.limits.free)
         taken = []
-        for place, one in enumerate(self.switches):
-            price = prices.pair[one.pairs]
-            total = price + one.rate * np.bitwise_count(one.ports)
-            unions, values = self._search(place, total)
+        for index, switch in enumerate(self.switches):
+            price = prices.pair[switch.pairs]
+            total = price + switch.rate * np.bitwise_count(switch.ports)
+            unions, values = self._search(index, total)
             if unions is None:
                 return -np.inf, held, [], False
-            order = np.argsort(-values, kind="stable")[: one.free]
-            short = one.free - len(order)
-            bound -= float(values[order].sum()) + short * self._min_value[place]
-            self.opened[place] = unions[order]
+            order = np.argsort(-values, kind="stable")[: switch.free]
+            short = switch.free - len(order)
+            bound -= float(values[order].sum()) + short * self._min_value[index]
+            self.opened[index] = unions[order]
             if short:
-                self._min_value[place] *= 0.7
+                self._min_value[index] *= 0.7
             else:
-                self._min_value[place] = 0.8 * float(values[order[-1]])
-            self._min_value[place] = max(self._min_value[place], ROUNDING * self.least)
-            covers = (one.ports[:, None] & ~unions[order][None, :]) == 0
-            pays = total[:, None] > one.rate[:, None] * np.bitwise_count(unions[order])[None, :]
+                self._min_value[index] = 0.8 * float(values[order[-1]])
+            self._min_value[index] = max(self._min_value[index], ROUNDING * self.least)
+            covers = (switch.ports[:, None] & ~unions[order][None, :]) == 0
+            pays = total[:, None] > switch.rate[:, None] * np.bitwise_count(unions[order])[None, :]
             taken.append((covers & pays).sum(axis=1).astype(float))
         return bound * (1 - ROUNDING), held, taken, True
 
-    def _search(self, place: int, total: Floats) -> tuple[Masks | None, Floats]:
-        one = self.switches[place]
+    def _search(self, index: int, total: Floats) -> tuple[Masks | None, Floats]:
+        switch = self.switches[index]
         for _ in range(6):
-            unions, values, whole = search_unions(
-                one.ports, one.rate, total, self._min_value[place], MAX_NODES
+            unions, values, is_complete = search_unions(
+                switch.ports, switch.rate, total, self._min_value[index], MAX_NODES
             )
-            if whole:
+            if is_complete:
                 return unions, values
-            self._min_value[place] *= 2
+            self._min_value[index] *= 2
         return None, values
 
     def step(
@@ -170,8 +172,8 @@ class JointRelaxation:
         """
         group = self.problem.at_edge[1]
         pair = SMOOTHING_FACTOR * slope.pair
-        for one, count in zip(self.switches, taken, strict=True):
-            pair[one.pairs] += held[one.group] - count
+        for switch, count in zip(self.switches, taken, strict=True):
+            pair[switch.pairs] += held[switch.group] - count
         used = self.limits.uses @ held.astype(float) - self.limits.free
         table = SMOOTHING_FACTOR * slope.table + used
         # a price of 0 falls no further
@@ -181,32 +183,34 @@ class JointRelaxation:
         if norm == 0:
             return prices, Prices(pair, table)
         size = length * rise / norm
-        found = Prices(
+        raw_prices = Prices(
             np.maximum(prices.pair + size * pair, 0.0), np.maximum(prices.table + size * table, 0.0)
         )
         # more than unicast costs, no group pays
-        asked = np.bincount(group, found.pair, minlength=len(self.saved))
+        asked = np.bincount(group, raw_prices.pair, minlength=len(self.saved))
         over = np.where(asked > self.saved, self.saved / np.maximum(asked, 1e-300), 1.0)
-        return Prices(found.pair * np.minimum(over, 1.0)[group], found.table), Prices(pair, table)
+        return Prices(raw_prices.pair * np.minimum(over, 1.0)[group], raw_prices.table), Prices(pair, table)
 
     def list_candidates(self, incumbent_mbps: float) -> list[Masks] | None:
         """Return the unions of each switch that a plan better than the incumbent may open; None if unknown.
 
         Forcing a union into the relaxation, for the worst that is chosen, raises the bound.
         """
-        found: list[Masks] = []
-        for one in self.switches:
-            total = self.best.pair[one.pairs] + one.rate * np.bitwise_count(one.ports)
-            place = len(found)
-            unions, values = self._search(place, total)
-            if unions is None or len(values) < one.free:
+        candidates: list[Masks] = []
+        for switch in self.switches:
+            total = self.best.pair[switch.pairs] + switch.rate * np.bitwise_count(switch.ports)
+            index = len(candidates)
+            unions, values = self._search(index, total)
+            if unions is None or len(values) < switch.free:
                 return None
-            last = float(np.sort(values)[::-1][one.free - 1])
+            last = float(np.sort(values)[::-1][switch.free - 1])
             needed = last - (incumbent_mbps - self.bound) - ROUNDING * incumbent_mbps
             if needed <= 0:
                 return None
-            unions, _, whole = search_unions(one.ports, one.rate, total, needed, MAX_NODES, every=True)
-            if not whole:
+            unions, _, is_complete = search_unions(
+                switch.ports, switch.rate, total, needed, MAX_NODES, every=True
+            )
+            if not is_complete:
                 return None
-            found.append(unions)
-        return found
+            candidates.append(unions)
+        return candidates

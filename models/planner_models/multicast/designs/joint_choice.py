@@ -51,10 +51,10 @@ def edge_limits(problem: Multicast) -> TableLimits:
 
 def joint_program(problem: Multicast, *, service: Service = "best") -> LinearProgram:
     """Return the integer program of the joint choice; InputError where port sets have too many unions."""
-    found = joint_optimum.list_assignments(problem)
-    if found is None:
+    assignments = joint_optimum.list_assignments(problem)
+    if assignments is None:
         raise InputError("problem: port sets have too many unions for the joint choice as one model")
-    program = joint_optimum.joint_model(problem, edge_limits(problem), found)
+    program = joint_optimum.joint_model(problem, edge_limits(problem), assignments)
     about = "the traffic that hosts receive, groups without entries included"
     program = program.describe(about, metric="host_traffic_mbps", unit="Mbit/s")
     if service == "best":
@@ -74,10 +74,10 @@ def choose_jointly(
     """
     deadline = Deadline.of(options)
     limits = edge_limits(problem)
-    kept, proof = select_groups(problem, limits, options)
-    if kept is None or proof.objective is None:
+    selected, proof = select_groups(problem, limits, options)
+    if selected is None or proof.objective is None:
         return Decision(plan=None, proof=proof)
-    tables, sharing = _start(problem, limits, kept, options, deadline, previous)
+    tables, sharing = _start(problem, limits, selected, options, deadline, previous)
     bound = proof.bound
     if bound is None or not _is_proven(tables.total_mbps, bound, options):
         search = _JointSearch(problem, limits, tables, options, deadline)
@@ -101,7 +101,7 @@ def _is_proven(objective: float, bound: float, options: Options) -> bool:
 def _start(
     problem: Multicast,
     limits: TableLimits,
-    kept: Bools,
+    selected: Bools,
     options: Options,
     deadline: Deadline,
     previous: Decision[Channels] | None,
@@ -111,14 +111,14 @@ def _start(
     At the time limit, those of the first heuristic.
     """
     before = None if previous is None or previous.plan is None else previous.plan.meta_groups
-    found = []
+    starts = []
     for method in ("agglomerative", "algorithm2"):
         sharing = Sharing(problem=problem, method=method, options=options, previous=before)
-        tables = search_edges(sharing, limits, kept, deadline, weighs=options.service == "best")
-        found.append((tables, sharing))
+        tables = search_edges(sharing, limits, selected, deadline, weighs=options.service == "best")
+        starts.append((tables, sharing))
         if deadline.is_over:
             break
-    return min(found, key=lambda each: each[0].total_mbps)
+    return min(starts, key=lambda each: each[0].total_mbps)
 
 
 class _JointSearch:
@@ -141,7 +141,7 @@ class _JointSearch:
 
     def run(self) -> None:
         """Raise the bound, and plan at every few prices."""
-        relaxed, pairs = self.relaxation, sum(len(one.pairs) for one in self.relaxation.switches)
+        relaxed, pairs = self.relaxation, sum(len(switch.pairs) for switch in self.relaxation.switches)
         if not 0 < pairs <= MAX_PAIRS_RELAXED:
             return  # edge switches hold all groups, or the relaxation takes too long
         prices = relaxed.start(self.tables.entry)
@@ -179,20 +179,20 @@ class _JointSearch:
         self._finish()
 
     def _plan(self) -> None:
-        """Assign groups to the open unions, search from there, and keep what is better."""
+        """Assign groups to the open unions, search from there, and store the better plan."""
         relaxed = self.relaxation
         group = self.problem.at_edge[1]
         cost = np.zeros(len(group))
         union = np.arange(len(group)) - self.tables.start[self.tables.switch]  # own entries
-        for one, opened in zip(relaxed.switches, relaxed.opened, strict=True):
-            cost[one.pairs], union[one.pairs] = _cheapest_unions(one, opened)
+        for switch, opened in zip(relaxed.switches, relaxed.opened, strict=True):
+            cost[switch.pairs], union[switch.pairs] = _cheapest_unions(switch, opened)
         asked = np.bincount(group, cost, minlength=len(relaxed.saved))
         gain = relaxed.saved - asked
-        kept = (gain > 0) & ~relaxed.refused
+        is_selected = (gain > 0) & ~relaxed.refused
         order = np.argsort(-gain, kind="stable")
-        chosen = kept & admit_in_order(self.limits, order=order[kept[order]])
-        entry = np.where(chosen[group], union, NO_ENTRY)
-        tables = EdgeTables(problem=self.problem, limits=self.limits, kept=chosen, entry=entry)
+        selected = is_selected & admit_in_order(self.limits, order=order[is_selected[order]])
+        entry = np.where(selected[group], union, NO_ENTRY)
+        tables = EdgeTables(problem=self.problem, limits=self.limits, kept=selected, entry=entry)
         if tables.total_mbps < SEARCH_FACTOR * self.tables.total_mbps:
             improve(tables, deadline=self.deadline)
         if tables.total_mbps < self.tables.total_mbps:
@@ -205,17 +205,17 @@ class _JointSearch:
             return
         unions = relaxed.list_candidates(self.tables.total_mbps)
         if unions is None:
-            found = joint_optimum.list_assignments(self.problem)
+            assignments = joint_optimum.list_assignments(self.problem)
         else:
-            mine = zip(relaxed.switches, unions, strict=True)
-            found = joint_optimum.assign_unions(
-                self.problem, [(one.number, self._with_own(one, some)) for one, some in mine]
+            pairs = zip(relaxed.switches, unions, strict=True)
+            assignments = joint_optimum.assign_unions(
+                self.problem, [(switch.number, self._with_own(switch, some)) for switch, some in pairs]
             )
-        if found is None:
+        if assignments is None:
             return
-        left = self.deadline.left_s
-        limited = replace(self.options, time_limit_s=float(np.clip(left, 0.1, MAX_PROGRAM_S)))
-        solved = joint_optimum.solve(self.problem, self.limits, limited, found=found)
+        remaining_s = self.deadline.left_s
+        limited = replace(self.options, time_limit_s=float(np.clip(remaining_s, 0.1, MAX_PROGRAM_S)))
+        solved = joint_optimum.solve(self.problem, self.limits, limited, found=assignments)
         if solved is None:
             return
         tables, proof = solved
@@ -224,26 +224,26 @@ class _JointSearch:
         if proof.bound is not None:  # unions that are left out are in no better plan
             relaxed.bound = max(relaxed.bound, min(proof.bound, self.tables.total_mbps))
 
-    def _with_own(self, one: joint_bound.EdgeSwitch, unions: Masks) -> Masks:
+    def _with_own(self, switch: joint_bound.EdgeSwitch, unions: Masks) -> Masks:
         """Return the unions, those of the incumbent, and one that covers all groups of the switch."""
-        entry = self.tables.entry[one.pairs]
+        entry = self.tables.entry[switch.pairs]
         here = entry >= 0
-        own = np.zeros(int(entry.max(initial=0)) + 1, dtype=np.uint64)
-        np.bitwise_or.at(own, entry[here], one.ports[here])
-        return np.unique(np.concatenate([unions, own[own > 0], [np.bitwise_or.reduce(one.ports)]]))
+        present = np.zeros(int(entry.max(initial=0)) + 1, dtype=np.uint64)
+        np.bitwise_or.at(present, entry[here], switch.ports[here])
+        return np.unique(np.concatenate([unions, present[present > 0], [np.bitwise_or.reduce(switch.ports)]]))
 
 
-def _cheapest_unions(one: joint_bound.EdgeSwitch, opened: Masks) -> tuple[Floats, Ints]:
+def _cheapest_unions(switch: joint_bound.EdgeSwitch, opened: Masks) -> tuple[Floats, Ints]:
     """Return the extra traffic of each group in its cheapest open union, inf for none, and that union."""
     if not len(opened):
-        return np.full(len(one.ports), np.inf), np.zeros(len(one.ports), dtype=np.int64)
+        return np.full(len(switch.ports), np.inf), np.zeros(len(switch.ports), dtype=np.int64)
     extra = np.where(
-        (one.ports[:, None] & ~opened[None, :]) == 0,
-        np.bitwise_count(opened[None, :] & ~one.ports[:, None]).astype(float),
+        (switch.ports[:, None] & ~opened[None, :]) == 0,
+        np.bitwise_count(opened[None, :] & ~switch.ports[:, None]).astype(float),
         np.inf,
     )
     best = extra.argmin(axis=1)
-    return one.rate * extra[np.arange(len(best)), best], best
+    return switch.rate * extra[np.arange(len(best)), best], best
 
 
 def _halfway(prices: Prices, best: Prices) -> Prices:

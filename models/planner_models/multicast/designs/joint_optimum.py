@@ -78,14 +78,16 @@ def assign_unions(problem: Multicast, unions: list[tuple[int, Masks]]) -> Assign
     return Assignments(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def joint_model(problem: Multicast, limits: TableLimits, found: Assignments) -> LinearProgram:
+def joint_model(problem: Multicast, limits: TableLimits, assignments: Assignments) -> LinearProgram:
     """Return the integer program of least host traffic."""
     _, group, ports = problem.at_edge
     groups = len(problem.groups)
-    of_group = group[found.pair]
-    extra = problem.rate_mbps[of_group] * np.bitwise_count(found.unions[found.union] & ~ports[found.pair])
-    pairs, row = np.unique(found.pair, return_inverse=True)
-    switches, of_union = np.unique(found.switch, return_inverse=True)
+    of_group = group[assignments.pair]
+    extra = problem.rate_mbps[of_group] * np.bitwise_count(
+        assignments.unions[assignments.union] & ~ports[assignments.pair]
+    )
+    pairs, row = np.unique(assignments.pair, return_inverse=True)
+    switches, of_union = np.unique(assignments.switch, return_inverse=True)
 
     m = ProgramBuilder(
         name="groups in hardware with shared entries",
@@ -95,11 +97,11 @@ def joint_model(problem: Multicast, limits: TableLimits, found: Assignments) -> 
     hardware = m.variables(
         "hardware", groups, upper=1.0, cost=-saved_mbps(problem), integer=True, labels=names
     )
-    union = m.variables("union", len(found.unions), upper=1.0, integer=True)
-    assign = m.variables("assign", len(found.pair), upper=1.0, cost=extra)
+    union = m.variables("union", len(assignments.unions), upper=1.0, integer=True)
+    assign = m.variables("assign", len(assignments.pair), upper=1.0, cost=extra)
     m.constrain("table", limits.uses @ hardware, upper=limits.free)
     m.constrain("served", assign.sum_by(row, len(pairs)) - hardware[group[pairs]], equal=0.0)
-    m.constrain("open", assign - union[found.union], upper=0.0)
+    m.constrain("open", assign - union[assignments.union], upper=0.0)
     m.constrain("edge_table", union.sum_by(of_union, len(switches)), upper=problem.free("edge")[switches])
     return m.build()
 
@@ -121,18 +123,18 @@ def solve(
     solution = backends.solve(model, options)
     if solution.x is None:
         return None
-    kept = model.values("hardware", solution.x) > 0.5
+    selected = model.values("hardware", solution.x) > 0.5
     is_open = model.values("union", solution.x) > 0.5
     edge, group, ports = problem.at_edge
     start = np.searchsorted(edge, np.arange(problem.edge_count))
-    entry = np.where(kept[group], np.arange(len(edge)) - start[edge], NO_ENTRY)  # own entries
+    entry = np.where(selected[group], np.arange(len(edge)) - start[edge], NO_ENTRY)  # own entries
     usable = is_open[found.union]
     pair, union = found.pair[usable], found.union[usable]
     extra = np.bitwise_count(found.unions[union] & ~ports[pair])
     order = np.lexsort((extra, pair))
     pair, first = np.unique(pair[order], return_index=True)
-    entry[pair] = np.where(kept[group[pair]], union[order][first], NO_ENTRY)
-    tables = EdgeTables(problem=problem, limits=limits, kept=kept, entry=entry)
+    entry[pair] = np.where(selected[group[pair]], union[order][first], NO_ENTRY)
+    tables = EdgeTables(problem=problem, limits=limits, kept=selected, entry=entry)
     proof = Proof(
         status=solution.status if solution.status is Status.OPTIMAL else Status.FEASIBLE,
         objective=tables.total_mbps,

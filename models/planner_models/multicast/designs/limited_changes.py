@@ -60,13 +60,13 @@ def change_plan(
     state  links that work: plans lose the least traffic first, then they need the least
     """
     adapted = adapt_plan(problem, previous)
-    found = [_search(problem, adapted, most_changes, state, saves_entries=False)]
+    plans = [_search(problem, adapted, most_changes, state, saves_entries=False)]
     if state is not None:
-        found.append(_search(problem, adapted, most_changes, state, saves_entries=True))
+        plans.append(_search(problem, adapted, most_changes, state, saves_entries=True))
     changes = compare_plans(problem, fresh, adapted)[["add", "remove"]].to_numpy().sum()
     if changes <= most_changes:
-        found.append(fresh)
-    return min(found, key=lambda plan: _rate_plan(problem, plan, state))
+        plans.append(fresh)
+    return min(plans, key=lambda plan: _rate_plan(problem, plan, state))
 
 
 def avoid_failures(problem: Multicast, plan: Channels, state: WorkingLinks) -> Channels:
@@ -77,21 +77,21 @@ def avoid_failures(problem: Multicast, plan: Channels, state: WorkingLinks) -> C
 
 
 def host_traffic_mbps(problem: Multicast, plan: Channels) -> float:
-    """Return the host traffic of a plan whose edge switches share entries."""
+    """Return the host traffic of a plan with shared entries at edge switches."""
     return float(_LimitedSearch(problem, plan, 0).tables.total_mbps)
 
 
 def _search(
-    problem: Multicast, plan: Channels, most: int, state: WorkingLinks | None, *, saves_entries: bool
+    problem: Multicast, plan: Channels, limit: int, state: WorkingLinks | None, *, saves_entries: bool
 ) -> Channels:
-    search = _LimitedSearch(problem, plan, most, state)
+    search = _LimitedSearch(problem, plan, limit, state)
     search.avoid_failures(saves_entries=saves_entries)
     search.run()
     return search.plan()
 
 
 def _rate_plan(problem: Multicast, plan: Channels, state: WorkingLinks | None) -> tuple[float, float]:
-    """Return what a plan loses and what hosts send and receive, Mbit/s."""
+    """Return the losses of a plan and the traffic that hosts send and receive, Mbit/s."""
     lost = 0.0 if state is None else round(float(lost_by_group(problem, plan, state).sum()), 6)
     return lost, host_traffic_mbps(problem, plan)
 
@@ -108,31 +108,33 @@ class _LimitedSearch:
     ) -> None:
         self.problem, self.most, self.state = problem, most_changes, state
         copies = problem.aggregation_copies
-        given, held = group_assignment(problem, plan.partitions)
-        self.partition = np.where(held > 0, given, round_robin_partitions(problem, copies))
+        partition, held = group_assignment(problem, plan.partitions)
+        self.partition = np.where(held > 0, partition, round_robin_partitions(problem, copies))
         limits = join_limits(
             build_limits(problem, copies, partition=self.partition, layers=("core", "aggregation")),
             build_limits(problem, copies, layers=("edge",)).without_free_entries(),
         )
         edge, group, _ = problem.at_edge
         start = np.searchsorted(edge, np.arange(problem.edge_count + 1))
-        kept = held > 0
+        is_stored = held > 0
         stored = groups_at_edges(problem)
         entry = previous_entries(problem, stored, plan.meta_groups)
-        own = np.arange(len(edge)) - start[edge]
-        entry = own if entry is None else entry
+        own_entry = np.arange(len(edge)) - start[edge]
+        entry = own_entry if entry is None else entry
         shares = np.zeros(problem.edge_count, dtype=bool)
         names = problem.wiring.edges.get_indexer(pd.Index(plan.meta_groups["switch"].astype(str)))
         shares[names[names >= 0]] = True
         self.shares = shares
-        entry = np.where(kept[group], np.where(shares[edge], entry, own), NO_ENTRY)
-        self.tables = EdgeTables(problem=problem, limits=limits, kept=kept.copy(), entry=entry)
-        self.first_kept, self.first_partition = kept, self.partition.copy()
-        self.blocked = np.zeros(len(kept), dtype=bool)  # groups that lose traffic where they have entries
+        entry = np.where(is_stored[group], np.where(shares[edge], entry, own_entry), NO_ENTRY)
+        self.tables = EdgeTables(problem=problem, limits=limits, kept=is_stored.copy(), entry=entry)
+        self.first_kept, self.first_partition = is_stored, self.partition.copy()
+        self.blocked = np.zeros(
+            len(is_stored), dtype=bool
+        )  # groups that lose traffic where they have entries
         self.start = start
         self.above = self._entries_above()
         self.first_above = self.above.copy()
-        self.moved = np.zeros(len(kept), dtype=np.int64)  # entries above that changed, by group
+        self.moved = np.zeros(len(is_stored), dtype=np.int64)  # entries above that changed, by group
         self.rules = [self._list_rules(switch) for switch in range(problem.edge_count)]
         self.changed = np.zeros(problem.edge_count, dtype=np.int64)
         self.spent = 0
@@ -152,45 +154,45 @@ class _LimitedSearch:
         if self.state is None:
             return
         losses = Losses.of(self.problem, self.partition, self.state)
-        for place, group in enumerate(losses.groups.tolist()):
+        for index, group in enumerate(losses.groups.tolist()):
             if not self.tables.kept[group]:
-                self._place_absent(losses, place)
-        for _, place, options in losses.rank_moves(self.tables.kept, self.partition, saves_entries):
+                self._place_absent(losses, index)
+        for _, index, options in losses.rank_moves(self.tables.kept, self.partition, saves_entries):
             for partition in options:
-                if self._try_place(losses, place, partition):
+                if self._try_place(losses, index, partition):
                     break
 
-    def _place_absent(self, losses: Losses, place: int) -> None:
+    def _place_absent(self, losses: Losses, index: int) -> None:
         """Give a group without entries the partition where it would lose least."""
-        group, best = int(losses.groups[place]), int(losses.lost[place].argmin())
-        self.blocked[group] = losses.lost[place, best] > losses.by_unicast[place]
-        better = losses.lost[place, best] < losses.lost[place, self.partition[group]]
-        if better and self.tables.move(group, losses.rows.of(place, best)):
+        group, best = int(losses.groups[index]), int(losses.lost[index].argmin())
+        self.blocked[group] = losses.lost[index, best] > losses.by_unicast[index]
+        better = losses.lost[index, best] < losses.lost[index, self.partition[group]]
+        if better and self.tables.move(group, losses.rows.of(index, best)):
             self.partition[group] = best
-            self.above[group] = losses.rows.count(place, best)
+            self.above[group] = losses.rows.count(index, best)
 
-    def _try_place(self, losses: Losses, place: int, partition: int) -> bool:
+    def _try_place(self, losses: Losses, index: int, partition: int) -> bool:
         """Move a group to another partition, or to unicast, within the limit; return whether it was done."""
-        group, rows = int(losses.groups[place]), losses.rows
+        group, rows = int(losses.groups[index]), losses.rows
         tables, pairs = self.tables, self.tables.pairs(group)
         if partition == UNICAST:
             before = tables.entry[pairs].copy()
             tables.entry[pairs] = NO_ENTRY
-            tables.set_kept(group, kept=False)
+            tables.set_kept(group, stored=False)
             if self._settle(np.unique(tables.switch[pairs]), group):
                 self.blocked[group] = True
                 return True
             tables.entry[pairs] = before
-            tables.set_kept(group, kept=True)
+            tables.set_kept(group, stored=True)
             return False
         old, above = int(self.partition[group]), int(self.above[group])
-        if not tables.move(group, rows.of(place, partition)):
+        if not tables.move(group, rows.of(index, partition)):
             return False
-        self.partition[group], self.above[group] = partition, rows.count(place, partition)
+        self.partition[group], self.above[group] = partition, rows.count(index, partition)
         if self._settle(np.unique(tables.switch[pairs]), group):
             return True
         self.partition[group], self.above[group] = old, above
-        tables.move(group, rows.of(place, old))
+        tables.move(group, rows.of(index, old))
         return False
 
     def plan(self) -> Channels:
@@ -232,8 +234,8 @@ class _LimitedSearch:
         ports: Masks = self.tables.ports[rows]
         if not self._is_sharing(switch):
             group = self.tables.group[rows]
-            own = group * (1 << 20) + self.partition[group]  # an address belongs to its partition
-            return Counter(zip(own.tolist(), ports.tolist(), strict=True))
+            address = group * (1 << 20) + self.partition[group]  # an address belongs to its partition
+            return Counter(zip(address.tolist(), ports.tolist(), strict=True))
         slot = np.unique(entry, return_inverse=True)[1]
         union = np.zeros(int(slot.max(initial=-1)) + 1, dtype=np.uint64)
         np.bitwise_or.at(union, slot, ports)
@@ -267,11 +269,11 @@ class _LimitedSearch:
 
     def _account(self, switches: Ints) -> Ints:
         """Return the entries changed since the adapted plan at each of these switches."""
-        found = []
+        changes = []
         for switch in switches.tolist():
             now, first = self._list_rules(switch), self.rules[switch]
-            found.append((now - first).total() + (first - now).total())
-        return np.array(found, dtype=np.int64)
+            changes.append((now - first).total() + (first - now).total())
+        return np.array(changes, dtype=np.int64)
 
     def _settle(self, switches: Ints, group: int | None) -> bool:
         """Book the entries that a move changed; return False, without booking, beyond the limit."""
@@ -303,7 +305,7 @@ class _LimitedSearch:
         if self._settle(np.unique(tables.switch[pairs]), group):
             return True
         tables.entry[pairs] = before
-        tables.set_kept(group, kept=had)
+        tables.set_kept(group, stored=had)
         return False
 
     def _try_sharing(self, switch: int) -> bool:
@@ -312,8 +314,8 @@ class _LimitedSearch:
         rows, before = self._rows(switch)
         ports, rate = tables.ports[rows], tables.rate[tables.group[rows]]
         fresh = agglomerative_clustering.aggregate(ports, rate, table_size=int(tables.size[switch]))
-        least = extra_mbps(ports, rate, before) * (1 - 1e-9)
-        if extra_mbps(ports, rate, fresh) >= least:
+        threshold = extra_mbps(ports, rate, before) * (1 - 1e-9)
+        if extra_mbps(ports, rate, fresh) >= threshold:
             return False
         tables.entry[rows] = fresh
         if self._settle(np.array([switch]), None):
@@ -324,7 +326,7 @@ class _LimitedSearch:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Losses:
-    """Groups that lose traffic in their partition, and what they lose in any, Mbit/s.
+    """Groups that lose traffic in their partition, and their losses in any, Mbit/s.
 
     groups      rows of the groups
     lost        (groups, partitions) with entries
@@ -355,7 +357,7 @@ class Losses:
         )
 
     def rank_moves(
-        self, kept: Bools, partition: Ints, saves_entries: bool
+        self, selected: Bools, partition: Ints, saves_entries: bool
     ) -> list[tuple[float, int, list[int]]]:
         """Return moves of the groups that are kept: the loss saved for each entry, place, partitions.
 
@@ -364,17 +366,25 @@ class Losses:
         order of what it saves for each entry.
         """
         moves = []
-        for place, group in enumerate(self.groups.tolist()):
-            if not kept[group]:
+        for index, group in enumerate(self.groups.tolist()):
+            if not selected[group]:
                 continue
-            mine = int(partition[group])
-            here, edges, above = self.lost[place, mine], int(self.edges[place]), self.rows.count(place, mine)
+            current = int(partition[group])
+            here, edges, above = (
+                self.lost[index, current],
+                int(self.edges[index]),
+                self.rows.count(index, current),
+            )
             options = [
-                (float(self.lost[place, one]) - here, above + self.rows.count(place, one) + 2 * edges, one)
-                for one in np.flatnonzero(self.lost[place] < here).tolist()
+                (
+                    float(self.lost[index, candidate]) - here,
+                    above + self.rows.count(index, candidate) + 2 * edges,
+                    candidate,
+                )
+                for candidate in np.flatnonzero(self.lost[index] < here).tolist()
             ]
-            if self.by_unicast[place] < here:
-                options.append((float(self.by_unicast[place]) - here, above + edges, UNICAST))
+            if self.by_unicast[index] < here:
+                options.append((float(self.by_unicast[index]) - here, above + edges, UNICAST))
             if not options:
                 continue
             if saves_entries:
@@ -382,7 +392,7 @@ class Losses:
             else:
                 options.sort(key=lambda each: (each[0], each[2] == UNICAST, each[1]))
             change, entries, _ = options[0]
-            moves.append((change / entries, place, [one for _, _, one in options]))
+            moves.append((change / entries, index, [option for _, _, option in options]))
         return sorted(moves)
 
 
@@ -409,7 +419,7 @@ class RowsOfPartitions:
         self.pods = [pod[a:b] for a, b in start.T.tolist()]
         self._uses: dict[int, sp.csc_array] = {}
 
-    def of(self, place: int, partition: int) -> Ints:
+    def of(self, row: int, partition: int) -> Ints:
         """Return the rows of a group, by its place among the groups."""
         if partition not in self._uses:
             where = np.full(len(self.problem.groups), partition)
@@ -421,9 +431,9 @@ class RowsOfPartitions:
             )
             self._uses[partition] = limits.of_groups(self.chosen).uses.tocsc()
         uses = self._uses[partition]
-        return np.asarray(uses.indices[uses.indptr[place] : uses.indptr[place + 1]], dtype=np.int64)
+        return np.asarray(uses.indices[uses.indptr[row] : uses.indptr[row + 1]], dtype=np.int64)
 
-    def count(self, place: int, partition: int) -> int:
+    def count(self, row: int, partition: int) -> int:
         """Return the entries of a group at cores and aggregation switches."""
-        inside = int(self.holders[self.pods[place], partition].sum())
-        return inside + int(self.across[place]) * int(self.cores[partition])
+        inside = int(self.holders[self.pods[row], partition].sum())
+        return inside + int(self.across[row]) * int(self.cores[partition])

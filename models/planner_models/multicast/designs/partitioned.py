@@ -75,10 +75,10 @@ def partition_addresses(
     if choose == "arrival":
         return _admit(problem, copies, options)
     deadline = Deadline.of(options)
-    kept, proof = select_groups(problem, build_limits(problem, copies), options)
+    selected, proof = select_groups(problem, build_limits(problem, copies), options)
     if proof.bound is not None:
         proof = widen_bound(problem, proof, f"{BOUND_SCOPE}, no shared entries", deadline=deadline)
-    return Decision(plan=None if kept is None else build_plan(problem, kept, copies), proof=proof)
+    return Decision(plan=None if selected is None else build_plan(problem, selected, copies), proof=proof)
 
 
 def selection_program(
@@ -96,16 +96,16 @@ def selection_program(
 
 def _admit(problem: Multicast, copies: int, options: Options) -> Decision[Channels]:
     limits = build_limits(problem, copies)
-    kept = admit_in_order(limits)
-    if options.service == "all" and not kept.all():
+    selected = admit_in_order(limits)
+    if options.service == "all" and not selected.all():
         return Decision(plan=None, proof=refuse(limits))
-    proof = feasible(traffic_mbps(problem, kept), metric=METRIC, seconds=None)
-    return Decision(plan=build_plan(problem, kept, copies), proof=proof)
+    proof = feasible(traffic_mbps(problem, selected), metric=METRIC, seconds=None)
+    return Decision(plan=build_plan(problem, selected, copies), proof=proof)
 
 
-def traffic_mbps(problem: Multicast, kept: Bools) -> float:
-    """Return the host traffic where groups `kept` (G,) have their own entries and others go by unicast."""
-    return float(2 * problem.rate_mbps @ problem.member_counts) - float(saved_mbps(problem)[kept].sum())
+def traffic_mbps(problem: Multicast, selected: Bools) -> float:
+    """Return the host traffic with entries for groups `selected` (G,) and unicast for the others."""
+    return float(2 * problem.rate_mbps @ problem.member_counts) - float(saved_mbps(problem)[selected].sum())
 
 
 def saved_mbps(problem: Multicast) -> Floats:
@@ -137,24 +137,26 @@ def select_groups(problem: Multicast, limits: TableLimits, options: Options) -> 
     """
     everyone = np.ones(len(problem.groups), dtype=bool)
     if limits.can_hold_all:
-        least = traffic_mbps(problem, everyone)
-        return everyone, optimal(least, metric=METRIC)
+        lower = traffic_mbps(problem, everyone)
+        return everyone, optimal(lower, metric=METRIC)
     if options.service == "all":
         return None, refuse(limits)
     if len(everyone) <= MAX_GROUPS_MODELLED:
         solution = backends.solve(selection_model(problem, limits), options)
         if solution.x is not None:
-            kept = solution.x > 0.5
-            return kept, of_solution(
-                solution, objective=traffic_mbps(problem, kept), bound=solution.bound, metric=METRIC
+            selected = solution.x > 0.5
+            return selected, of_solution(
+                solution, objective=traffic_mbps(problem, selected), bound=solution.bound, metric=METRIC
             )
     by_unicast = traffic_mbps(problem, ~everyone)
     gap = OPTIMAL_GAP if options.gap is None else options.gap
-    least = by_unicast - float(saved_mbps(problem).sum())
-    found = select_by_prices(saved_mbps(problem), limits, gap_mbps=gap * least, deadline=Deadline.of(options))
-    objective, bound = traffic_mbps(problem, found.kept), by_unicast - found.bound_mbps
+    lower = by_unicast - float(saved_mbps(problem).sum())
+    priced = select_by_prices(
+        saved_mbps(problem), limits, gap_mbps=gap * lower, deadline=Deadline.of(options)
+    )
+    objective, bound = traffic_mbps(problem, priced.kept), by_unicast - priced.bound_mbps
     is_proven = objective - bound <= gap * objective
-    return found.kept, judged("min", objective, bound, is_optimal=is_proven, metric=METRIC)
+    return priced.kept, judged("min", objective, bound, is_optimal=is_proven, metric=METRIC)
 
 
 def refuse(limits: TableLimits) -> Proof:
@@ -168,12 +170,12 @@ def widen_bound(problem: Multicast, proof: Proof, scope: str, *, deadline: Deadl
 
     deadline  at which the bound of all plans may be weaker
     """
-    least = bound_mbps(problem, deadline=deadline)
-    if proof.bound is not None and proof.bound > least * (1 + 1e-9):
+    lower = bound_mbps(problem, deadline=deadline)
+    if proof.bound is not None and proof.bound > lower * (1 + 1e-9):
         return replace(proof, bound_scope=scope)
     # headers in packets need no entries: then no plan has less than a copy for each source and member
-    of_all = least <= float(problem.rate_mbps @ (1 + problem.member_counts)) * (1 + 1e-9)
-    return replace(proof, bound=least, bound_scope=None if of_all else WITHOUT_HEADERS)
+    of_all = lower <= float(problem.rate_mbps @ (1 + problem.member_counts)) * (1 + 1e-9)
+    return replace(proof, bound=lower, bound_scope=None if of_all else WITHOUT_HEADERS)
 
 
 def bound_mbps(problem: Multicast, *, deadline: Deadline = NEVER) -> float:
@@ -224,7 +226,7 @@ def _bound_mbps(problem: Multicast, deadline: Deadline) -> float:
 
 
 class Selection(NamedTuple):
-    """Groups with entries, what they save, and what no choice saves more than, Mbit/s."""
+    """Groups with entries, their saving, and the bound on the saving of any choice, Mbit/s."""
 
     kept: Bools
     saved_mbps: float
@@ -245,29 +247,29 @@ def select_by_prices(
     refused = np.asarray(of_group @ (free < 1) > 0)
     value = np.where(refused, 0.0, saved_mbps)
     price = _first_prices(value, limits)
-    best, kept = -1.0, np.zeros(len(value), dtype=bool)
+    best, admitted_best = -1.0, np.zeros(len(value), dtype=bool)
     descent = Ascent(price, factor=FIRST_STEP, stall_limit=STEPS_WITHOUT_GAIN)  # of the bound from above
     for step in range(MAX_STEPS):
-        left = value - of_group @ price
-        chosen = left > 0
-        reached = float(left[chosen].sum() + price @ free) * (1 + ROUNDING)
+        reduced_value = value - of_group @ price
+        selected = reduced_value > 0
+        reached = float(reduced_value[selected].sum() + price @ free) * (1 + ROUNDING)
         if step % PLAN_PERIOD == 0:
-            admitted = admit_in_order(limits, order=np.argsort(-left, kind="stable")) & ~refused
-            if (found := float(value[admitted].sum())) > best:
-                best, kept = found, admitted
+            admitted = admit_in_order(limits, order=np.argsort(-reduced_value, kind="stable")) & ~refused
+            if (total_value := float(value[admitted].sum())) > best:
+                best, admitted_best = total_value, admitted
         if descent.tell(-reached, price):
             price = descent.go_back()
             continue
         is_late = deadline.is_over
         if -descent.best - best <= gap_mbps or descent.factor < LAST_STEP or is_late:
             break
-        slope = uses @ chosen - free
+        slope = uses @ selected - free
         slope = np.where((slope > 0) | (price > 0), slope, 0.0)
         norm = float(slope @ slope)
         if norm == 0:
             break
         price = np.maximum(price + descent.length(reached - best, norm) * slope, 0.0)
-    return Selection(kept, best, max(-descent.best, best))
+    return Selection(admitted_best, best, max(-descent.best, best))
 
 
 def _first_prices(value: Floats, limits: TableLimits) -> Floats:

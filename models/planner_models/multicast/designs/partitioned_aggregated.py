@@ -1,4 +1,4 @@
-"""Partitioned addresses with shared entries: switches whose tables overflow merge groups into meta-groups."""
+"""Partitioned addresses with shared entries: switches with overflowing tables merge groups."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def partition_and_share(
     options: Options = Options(),
     previous: Decision[Channels] | None = None,
 ) -> Decision[Channels]:
-    """Partition addresses above, and share entries below, at switches whose tables overflow.
+    """Partition addresses above, and share entries below, at switches with overflowing tables.
 
     Groups that the other layers' tables cannot hold go by unicast, those that save the least; and groups
     whose shared entries at edge switches cost more traffic than unicast (see `weigh_unicast`), so that no
@@ -158,8 +158,8 @@ def partition_and_share(
         build_limits(problem, copies, layers=others),
         build_limits(problem, copies, layers=layers).without_free_entries(),
     )
-    kept, proof = select_groups(problem, limits, options)
-    if kept is None:
+    selected, proof = select_groups(problem, limits, options)
+    if selected is None:
         return Decision(plan=None, proof=proof)
     assert proof.objective is not None
     sharing = Sharing(
@@ -182,12 +182,12 @@ def partition_and_share(
         if exact is not None:
             tables, proof = exact
         else:
-            tables = search_edges(sharing, limits, kept, deadline, weighs=weighs)
-        kept, objective = tables.kept, tables.total_mbps
+            tables = search_edges(sharing, limits, selected, deadline, weighs=weighs)
+        selected, objective = tables.kept, tables.total_mbps
         frames.append(edge_frame(sharing, tables))
     if "aggregation" in layers:  # what edge switches drop reaches no host
         stored = groups_at_aggregations(
-            problem, round_robin_partitions(problem, copies), problem.distribution(copies), kept
+            problem, round_robin_partitions(problem, copies), problem.distribution(copies), selected
         )
         meta, shares = sharing.share_layer(stored)
         frames.append(build_meta_groups(problem, stored, np.repeat(shares, np.diff(stored.start)), meta))
@@ -198,7 +198,7 @@ def partition_and_share(
     is_optimal = objective - proof.bound <= PROVEN_GAP * max(1.0, objective)
     if exact is None or is_optimal:
         proof = replace(proof, status=Status.OPTIMAL if is_optimal else Status.FEASIBLE)
-    plan = build_plan(problem, kept, copies, meta_groups=meta_groups)
+    plan = build_plan(problem, selected, copies, meta_groups=meta_groups)
     changed = _change_plan(problem, plan, previous, most_changes, around_failures=around_failures)
     if changed is not plan:
         bound = None if around_failures else proof.bound  # partitions are not in turn any more
@@ -226,15 +226,15 @@ def _change_plan(
 
 
 def search_edges(
-    sharing: Sharing, limits: TableLimits, kept: Bools, deadline: Deadline, *, weighs: bool
+    sharing: Sharing, limits: TableLimits, selected: Bools, deadline: Deadline, *, weighs: bool
 ) -> EdgeTables:
     """Return the entries of edge switches, and the groups that have some.
 
     weighs  whether groups go by unicast where their entries cost more: the search starts from the groups
-            `kept`, and from those of `partitioned` where that could be better; a large problem is searched
-            only there, and a very large one not at all
+            `selected`, and from those of `partitioned` where that could be better; a large problem is
+            searched only there, and a very large one not at all
     """
-    tables, problem = _start_search(sharing, limits, kept), sharing.problem
+    tables, problem = _start_search(sharing, limits, selected), sharing.problem
     if not weighs:
         return tables
     unshared = _unshared_bound_mbps(problem)
@@ -243,9 +243,9 @@ def search_edges(
         _improve_edges(sharing, tables, deadline)
     if tables.total_mbps > unshared:
         own_limits = join_limits(limits, build_limits(problem, problem.aggregation_copies, layers=("edge",)))
-        own, _ = select_groups(problem, own_limits, sharing.options)
-        if own is not None:
-            other = _start_search(sharing, limits, own)
+        edge_selection, _ = select_groups(problem, own_limits, sharing.options)
+        if edge_selection is not None:
+            other = _start_search(sharing, limits, edge_selection)
             if pairs <= MAX_PAIRS_IMPROVED:
                 _improve_edges(sharing, other, deadline)
             tables = min(tables, other, key=lambda each: each.total_mbps)
@@ -265,24 +265,24 @@ def _unshared_bound_mbps(problem: Multicast) -> float:
         over = last - first - max(free, 0)
         if over > 0:
             refused += float(np.partition(cost[first:last], over - 1)[:over].sum())
-    least = float(problem.rate_mbps @ (1 + problem.member_counts))
-    return least + refused
+    lower = float(problem.rate_mbps @ (1 + problem.member_counts))
+    return lower + refused
 
 
-def _start_search(sharing: Sharing, limits: TableLimits, kept: Bools) -> EdgeTables:
-    """Return the entries of edge switches for the groups `kept`."""
+def _start_search(sharing: Sharing, limits: TableLimits, selected: Bools) -> EdgeTables:
+    """Return the entries of edge switches for the groups `selected`."""
     problem = sharing.problem
     entry = np.full(len(problem.at_edge[1]), NO_ENTRY, dtype=np.int64)
-    entry[kept[problem.at_edge[1]]] = sharing.share_layer(groups_at_edges(problem, kept))[0]
-    return EdgeTables(problem=problem, limits=limits, kept=kept.copy(), entry=entry)
+    entry[selected[problem.at_edge[1]]] = sharing.share_layer(groups_at_edges(problem, selected))[0]
+    return EdgeTables(problem=problem, limits=limits, kept=selected.copy(), entry=entry)
 
 
 def _improve_edges(sharing: Sharing, tables: EdgeTables, deadline: Deadline) -> None:
     """Drop and add groups, and share anew at switches that changed, as long as that saves traffic."""
     # no host gets less than each member's copy
-    least = float(tables.problem.rate_mbps @ (1 + tables.problem.member_counts))
+    lower = float(tables.problem.rate_mbps @ (1 + tables.problem.member_counts))
     for _ in range(MAX_ROUNDS):
-        progress.report(METRIC, tables.total_mbps, least)
+        progress.report(METRIC, tables.total_mbps, lower)
         tables.changed.clear()
         if not improve(tables, deadline=deadline) or deadline.is_over:
             return
@@ -380,17 +380,19 @@ class Sharing:
         before = previous_entries(self.problem, stored, self.previous)
 
         def share_switch(switch: int) -> None:
-            mine = rows[switch]
+            switch_rows = rows[switch]
             background = None
             if is_edge and not self.congestion.is_linear:
                 background = self.problem.port_background_mbps[switch]
-            old = None if before is None else before[mine]
+            old = None if before is None else before[switch_rows]
             size = int(sizes[switch])
-            meta[mine] = self.share(stored.ports[mine], rates[mine], size, ports, old, background)
+            meta[switch_rows] = self.share(
+                stored.ports[switch_rows], rates[switch_rows], size, ports, old, background
+            )
 
         threads = 1 if self.method == "optimum" else self.options.threads
         run_in_threads(
-            share_switch, [one for one, first in first_of.items() if one == first], threads=threads
+            share_switch, [switch for switch, first in first_of.items() if switch == first], threads=threads
         )
         for switch, first in first_of.items():
             meta[rows[switch]] = meta[rows[first]]
@@ -427,15 +429,15 @@ def choose_copies(
     else:
         layouts = {layout.aggregation_copies: layout for layout in list_layouts(problem.k)}
         _require_copies(least_copies, max(layouts))
-        chosen = choose_layout(problem, wish=wish, least_copies=least_copies).chosen
-        if chosen is None:
-            chosen = min(copies for copies in layouts if copies >= least_copies)
-        if chosen != problem.aggregation_copies:
-            problem = problem.with_layout(layouts[chosen])
+        layout_copies = choose_layout(problem, wish=wish, least_copies=least_copies).chosen
+        if layout_copies is None:
+            layout_copies = min(copies for copies in layouts if copies >= least_copies)
+        if layout_copies != problem.aggregation_copies:
+            problem = problem.with_layout(layouts[layout_copies])
     return partition_and_share(problem, options=options, previous=previous)
 
 
-def _require_copies(least_copies: int, most: int) -> None:
+def _require_copies(least_copies: int, limit: int) -> None:
     """Raise InputError for more copies than a pod can have."""
-    if least_copies > most:
-        raise InputError(f"least_copies is {least_copies}, a pod has at most {most} copies")
+    if least_copies > limit:
+        raise InputError(f"least_copies is {least_copies}, a pod has at most {limit} copies")

@@ -1,4 +1,4 @@
-"""Designs whose packets carry their tree: source-routed rules after Elmo, and bit strings after BIER.
+"""Designs with the tree in the packets: source-routed rules after Elmo, and bit strings after BIER.
 
 Rules of a layer are made greedily: the switches with the port set that most of them have share a rule; where
 the header is too short for all, sets with the fewest ports more join them, up to a limit of copies too many.
@@ -74,9 +74,11 @@ def route_by_source(
     """
     bits = lay_out(problem)
     fixed = [bits.source_edge, bits.source_pod, bits.core]
-    least = sum(-(-each // 8) for each in (*fixed, bits.pod_bitmap, bits.edge_bitmap))
-    if header_bytes < least:
-        raise InputError(f"header_bytes is {header_bytes}, the headers of this fabric need {least} at least")
+    min_bytes = sum(-(-each // 8) for each in (*fixed, bits.pod_bitmap, bits.edge_bitmap))
+    if header_bytes < min_bytes:
+        raise InputError(
+            f"header_bytes is {header_bytes}, the headers of this fabric need {min_bytes} at least"
+        )
     spread, below, wires = problem.spread, problem.below, problem.wiring
     above = np.full(problem.pods, np.iinfo(np.int64).max)
     np.minimum.at(above, wires.aggregation_pod, problem.free("aggregation"))
@@ -107,11 +109,11 @@ def replicate_by_index(
     if options.service == "all" and not limits.can_hold_all:
         return Decision(plan=None, proof=refuse(limits))
     order = np.argsort(-saved_mbps(problem), kind="stable")
-    kept = admit_in_order(limits, order=order)
+    selected = admit_in_order(limits, order=order)
     rule = problem.spread.edge.astype(np.int64) // string_bits
     nothing = np.full(len(problem.below.edge), UNSET, dtype=np.int64)
     size = BIER_FIXED_BYTES + string_bits // 8
-    return _decide(problem, kept, BIER, packet_bytes, rule, nothing, header_bytes=size)
+    return _decide(problem, selected, BIER, packet_bytes, rule, nothing, header_bytes=size)
 
 
 def _decide(
@@ -128,7 +130,7 @@ def _decide(
     spread, below, names = problem.spread, problem.below, problem.group_names
     frames = []
     pods = pd.Index([f"{headers.POD}{pod}" for pod in range(problem.pods)])
-    known = problem.wiring.edges.append(pods)
+    switch_names = problem.wiring.edges.append(pods)
     for each, rule, first in ((spread, edge_rule, 0), (below, pod_rule, problem.edge_count)):
         group = np.repeat(np.arange(len(names)), np.diff(each.start))
         here = sent[group] & (rule > UNSET)
@@ -136,7 +138,9 @@ def _decide(
             pd.DataFrame(
                 {
                     "group": pd.Categorical.from_codes(group[here], names),
-                    "switch": pd.Categorical.from_codes(first + each.edge[here].astype(np.int64), known),
+                    "switch": pd.Categorical.from_codes(
+                        first + each.edge[here].astype(np.int64), switch_names
+                    ),
                     "rule": rule[here].astype(float),
                 }
             )
@@ -155,15 +159,15 @@ def _decide(
     nobody = np.zeros(len(names), dtype=bool)
     plan = build_plan(problem, nobody, problem.aggregation_copies, headers=table, header_rules=rules)
     objective = _host_traffic(problem, sent, trees)
-    least = float(problem.rate_mbps @ (1 + problem.member_counts))
-    proof = judged("min", objective, least, is_optimal=False, metric=METRIC)
+    lower = float(problem.rate_mbps @ (1 + problem.member_counts))
+    proof = judged("min", objective, lower, is_optimal=False, metric=METRIC)
     return Decision(plan=plan, proof=proof)
 
 
 def _host_traffic(problem: Multicast, sent: Bools, trees: HeaderTrees) -> float:
     """Return the traffic that hosts send and receive."""
-    found = measure_headers(problem, Trees.of(problem), trees)
-    copies = np.where(sent, found.from_source + found.to_hosts, 2 * problem.member_counts)
+    traffic = measure_headers(problem, Trees.of(problem), trees)
+    copies = np.where(sent, traffic.from_source + traffic.to_hosts, 2 * problem.member_counts)
     return float(problem.rate_mbps @ copies)
 
 
@@ -185,16 +189,16 @@ def _encode_groups(edges: Layer, pods: Layer, bits: Ints, limits: tuple[int, int
         a, b = edges[0][g], edges[0][g + 1]
         if b - a < 2:
             continue
-        left = header_bytes - (bits[4] + 7) // 8 - (bits[5] + 7) // 8
+        remaining_bytes = header_bytes - (bits[4] + 7) // 8 - (bits[5] + 7) // 8
         c, d = pods[0][g], pods[0][g + 1]
         if d - c > 1:
-            left -= (bits[6] + 7) // 8
+            remaining_bytes -= (bits[6] + 7) // 8
             # at least the default rule of edge switches must fit after it
-            budget = 8 * (left - (edge_bitmap + 7) // 8)
-            left -= (
+            budget = 8 * (remaining_bytes - (edge_bitmap + 7) // 8)
+            remaining_bytes -= (
                 _encode_layer(pods, c, d, (pod_bitmap, pod_name), (budget, pod_rules, redundancy)) + 7
             ) // 8
-        _encode_layer(edges, a, b, (edge_bitmap, edge_name), (8 * left, b - a, redundancy))
+        _encode_layer(edges, a, b, (edge_bitmap, edge_name), (8 * remaining_bytes, b - a, redundancy))
 
 
 @njit(cache=True)
@@ -207,14 +211,14 @@ def _encode_layer(layer: Layer, a: int, b: int, size: tuple[int, int], limits: t
     switch, ports, free, rule = layer[1], layer[2], layer[3], layer[4]
     bitmap = size[0]
     budget, most_rules, redundancy = limits
-    used, left = _fill_rules(ports, rule, a, b, size, (budget, most_rules, 0))
-    if left == 0:
+    used, remaining = _fill_rules(ports, rule, a, b, size, (budget, most_rules, 0))
+    if remaining == 0:
         return used
     if redundancy > 0:
-        used, left = _fill_rules(ports, rule, a, b, size, limits)
-        if left == 0:
+        used, remaining = _fill_rules(ports, rule, a, b, size, limits)
+        if remaining == 0:
             return used
-    used, left = _fill_rules(ports, rule, a, b, size, (budget - bitmap, most_rules, redundancy))
+    used, remaining = _fill_rules(ports, rule, a, b, size, (budget - bitmap, most_rules, redundancy))
     has_default = False
     for i in range(a, b):
         if rule[i] == UNSET:
@@ -236,17 +240,17 @@ def _fill_rules(  # noqa: C901 - one compiled loop
     budget, most_rules, redundancy = limits
     rule[a:b] = UNSET
     by_ports = a + np.argsort(ports[a:b], kind="mergesort")
-    used, count, left = 0, 0, b - a
-    while left > 0 and count < most_rules and used + bitmap + name <= budget:
+    used, count, remaining = 0, 0, b - a
+    while remaining > 0 and count < most_rules and used + bitmap + name <= budget:
         # the port set that most of the switches that are left have
-        best, most, i = -1, 0, 0
+        best, largest, i = -1, 0, 0
         while i < len(by_ports):
             mask, number, j = ports[by_ports[i]], 0, i
             while j < len(by_ports) and ports[by_ports[j]] == mask:
                 number += rule[by_ports[j]] == UNSET
                 j += 1
-            if number > most:
-                best, most = i, number
+            if number > largest:
+                best, largest = i, number
             i = j
         union = ports[by_ports[best]]
         members, extra = 0, 0
@@ -258,22 +262,22 @@ def _fill_rules(  # noqa: C901 - one compiled loop
                 rule[i] = count
                 used += name
                 members += 1
-                left -= 1
-        while redundancy > 0 and left > 0 and used + name <= budget:
-            nearest, least = -1, redundancy + 1
+                remaining -= 1
+        while redundancy > 0 and remaining > 0 and used + name <= budget:
+            nearest, smallest = -1, redundancy + 1
             for i in range(a, b):
                 if rule[i] == UNSET:
                     both = union | ports[i]
                     more = extra + members * count_bits(both ^ union) + count_bits(both ^ ports[i])
-                    if more < least:
-                        nearest, least = i, more
+                    if more < smallest:
+                        nearest, smallest = i, more
             if nearest < 0:
                 break
             union |= ports[nearest]
             rule[nearest] = count
-            extra = least
+            extra = smallest
             members += 1
             used += name
-            left -= 1
+            remaining -= 1
         count += 1
-    return used, left
+    return used, remaining

@@ -81,9 +81,9 @@ class EdgeTables:
         """Return the slot of each pair, -1 for none, and ports and traffic of each slot."""
         width = int(entry.max(initial=0)) + 1
         here = entry >= 0
-        used, place = rank_keys((self.switch * width + entry)[here], len(self.size) * width)
+        used, inverse = rank_keys((self.switch * width + entry)[here], len(self.size) * width)
         slot = np.full(len(entry), -1, dtype=np.int64)
-        slot[here] = place
+        slot[here] = inverse
         union = np.zeros(len(used), dtype=np.uint64)
         np.bitwise_or.at(union, slot[slot >= 0], self.ports[slot >= 0])
         weights = self.rate[self.group[slot >= 0]]
@@ -94,13 +94,13 @@ class EdgeTables:
         """Return the traffic that unicast of each group saves, (G,); -inf for those without entries."""
         slot, union, load = self._summarize(self.entry)
         here = np.flatnonzero(slot >= 0)
-        at, ports, rate = slot[here], self.ports[here], self.rate[self.group[here]]
+        slot_of, ports, rate = slot[here], self.ports[here], self.rate[self.group[here]]
         alone = np.zeros(len(here), dtype=np.int64)  # ports that no other group of the entry wants
         for port in range(self.problem.ports):
             wants = (ports >> np.uint64(port)) & np.uint64(1) > 0
-            count = np.bincount(at[wants], minlength=len(union))
-            alone += wants & (count[at] == 1)
-        extra = rate * np.bitwise_count(union[at] & ~ports) + (load[at] - rate) * alone
+            count = np.bincount(slot_of[wants], minlength=len(union))
+            alone += wants & (count[slot_of] == 1)
+        extra = rate * np.bitwise_count(union[slot_of] & ~ports) + (load[slot_of] - rate) * alone
         gains = np.bincount(self.group[here], weights=extra, minlength=len(self.rate)) - self._saved
         return np.where(self.kept, gains, -np.inf)
 
@@ -109,29 +109,31 @@ class EdgeTables:
         gain = -self._saved[group]
         for pair in self.pairs(group).tolist():
             others = self._sharing(pair)
-            rest = np.bitwise_or.reduce(self.ports[others], initial=np.uint64(0))
-            union, rate = rest | self.ports[pair], self.rate[group]
+            remaining_ports = np.bitwise_or.reduce(self.ports[others], initial=np.uint64(0))
+            union, rate = remaining_ports | self.ports[pair], self.rate[group]
             gain += rate * int(np.bitwise_count(union & ~self.ports[pair]))
-            gain += float(self.rate[self.group[others]].sum()) * int(np.bitwise_count(union & ~rest))
+            gain += float(self.rate[self.group[others]].sum()) * int(
+                np.bitwise_count(union & ~remaining_ports)
+            )
         if gain <= self._tolerance(group):
             return False
         self.entry[self.pairs(group)] = NO_ENTRY
-        self.set_kept(group, kept=False)
+        self.set_kept(group, stored=False)
         return True
 
     def add(self, group: int) -> bool:
         """Give the group entries, where tables allow it and it saves traffic; return whether it does."""
         if (self._left[self._limits_of(group)] < 1).any():
             return False
-        cost, chosen = -self._saved[group], []
+        cost, entries = -self._saved[group], []
         for pair in self.pairs(group).tolist():
             entry, price = self._cheapest_entry(pair)
             cost += price
-            chosen.append(entry)
+            entries.append(entry)
             if cost >= -self._tolerance(group):
                 return False
-        self.entry[self.pairs(group)] = chosen
-        self.set_kept(group, kept=True)
+        self.entry[self.pairs(group)] = entries
+        self.set_kept(group, stored=True)
         return True
 
     def _cheapest_entry(self, pair: int) -> tuple[int, float]:
@@ -145,10 +147,10 @@ class EdgeTables:
             return int(np.setdiff1d(np.arange(len(used) + 1), used)[0]), 0.0
         if not len(used):
             return NO_ENTRY, np.inf
-        at = np.searchsorted(used, entries[here])
+        column = np.searchsorted(used, entries[here])
         union = np.zeros(len(used), dtype=np.uint64)
-        np.bitwise_or.at(union, at, self.ports[rows][here])
-        load = np.bincount(at, weights=self.rate[self.group[rows][here]])
+        np.bitwise_or.at(union, column, self.ports[rows][here])
+        load = np.bincount(column, weights=self.rate[self.group[rows][here]])
         price = rate * np.bitwise_count(union & ~mask) + load * np.bitwise_count(mask & ~union)
         best = int(price.argmin())
         return int(used[best]), float(price[best])
@@ -165,12 +167,12 @@ class EdgeTables:
 
     def move(self, group: int, rows: Ints) -> bool:
         """Count a group in other rows of the limits, as in another partition; False where these are full."""
-        before, kept = self._limits_of(group), bool(self.kept[group])
-        self._left[before] += kept
-        if kept and (self._left[rows] < 1).any():
+        before, was_kept = self._limits_of(group), bool(self.kept[group])
+        self._left[before] += was_kept
+        if was_kept and (self._left[rows] < 1).any():
             self._left[before] -= 1
             return False
-        self._left[rows] -= kept
+        self._left[rows] -= was_kept
         self._moved[group] = rows
         return True
 
@@ -179,10 +181,10 @@ class EdgeTables:
             return self._moved[group]
         return np.asarray(self._rows[self._row_start[group] : self._row_start[group + 1]], dtype=np.int64)
 
-    def set_kept(self, group: int, *, kept: bool) -> None:
+    def set_kept(self, group: int, *, stored: bool) -> None:
         """Count a group in or out of the tables."""
-        self.kept[group] = kept
-        self._left[self._limits_of(group)] += -1 if kept else 1
+        self.kept[group] = stored
+        self._left[self._limits_of(group)] += -1 if stored else 1
         self.changed |= set(self.switch[self.pairs(group)].tolist())
 
 

@@ -60,7 +60,7 @@ def explain(
         parts.append((address_layouts.describe_choice(choice), " ".join(choice.sentences())))
     if problem.is_tree or problem.holds is not None:
         held = problem.distribution(problem.aggregation_copies)
-        parts.append((address_allocation.describe_allocation(problem.wiring, held, most=5 * SHOWN_ROWS), ""))
+        parts.append((address_allocation.describe_allocation(problem.wiring, held, rows=5 * SHOWN_ROWS), ""))
     if events:
         seed = options.seed or 0
         parts.append(switch_updates.describe_updates(problem, events=events, batch=batch, seed=seed))
@@ -76,16 +76,20 @@ def _describe_layers(problem: Multicast, plan: Channels, need: pd.DataFrame) -> 
     rows = []
     planned = plan.entries.set_index("switch")["entries"].reindex(need["switch"]).to_numpy()
     for layer in problem.wiring.layer_names:
-        mine = (need["layer"] == layer).to_numpy()
-        wanted, free, taken = need["needed"].to_numpy()[mine], need["free"].to_numpy()[mine], planned[mine]
+        of_layer = (need["layer"] == layer).to_numpy()
+        needed, free, taken = (
+            need["needed"].to_numpy()[of_layer],
+            need["free"].to_numpy()[of_layer],
+            planned[of_layer],
+        )
         rows.append(
             {
                 "layer": layer,
-                "switches": int(mine.sum()),
+                "switches": int(of_layer.sum()),
                 "free_min": int(free.min()),
-                "needed_mean": float(wanted.mean()),
-                "needed_max": int(wanted.max()),
-                "overflowing": int((wanted > free).sum()),
+                "needed_mean": float(needed.mean()),
+                "needed_max": int(needed.max()),
+                "overflowing": int((needed > free).sum()),
                 "planned_mean": float(taken.mean()),
                 "planned_max": int(taken.max()),
             }
@@ -95,8 +99,8 @@ def _describe_layers(problem: Multicast, plan: Channels, need: pd.DataFrame) -> 
     units = dict.fromkeys(in_entries, "entries") | {"switches": "switches", "overflowing": "switches"}
     stored = len(plan.partitions)
     sentence = f"{counted_of(stored, len(problem.groups), 'groups', 'have')} table entries"
-    left = len(problem.groups) - stored
-    sentence += f"; the other {left:,} go by unicast." if left else ", and none goes by unicast."
+    remaining = len(problem.groups) - stored
+    sentence += f"; the other {remaining:,} go by unicast." if remaining else ", and none goes by unicast."
     note = "needed: if every group is stored and none shares an entry; planned: by this plan"
     return Section(title="entries by layer", frame=frame, units=units, note=note), sentence
 
@@ -133,13 +137,13 @@ def _describe_sizes(problem: Multicast) -> tuple[Section, str]:
     """Return the groups that fit for table sizes around the present one, the same in every switch."""
     present = min(problem.table_size(layer) for layer in problem.wiring.layer_names)
     sizes = sorted({present, *(max(1, round(present * factor)) for factor in SIZE_FACTORS)})
-    found = group_capacity.problem_capacity(problem, largest=max(sizes))
+    capacity = group_capacity.problem_capacity(problem, largest=max(sizes))
     columns = {
-        "none_shared": group_capacity.supported_groups(found),
-        "edges_share": group_capacity.supported_groups(found, shared=["edge"]),
-        "aggregations_share": group_capacity.supported_groups(found, shared=["aggregation"]),
-        "both_share": group_capacity.supported_groups(found, shared=["edge", "aggregation"]),
-        "unicast_entries": group_capacity.supported_groups(found, shared=["aggregation"], unicast=True),
+        "none_shared": group_capacity.supported_groups(capacity),
+        "edges_share": group_capacity.supported_groups(capacity, shared=["edge"]),
+        "aggregations_share": group_capacity.supported_groups(capacity, shared=["aggregation"]),
+        "both_share": group_capacity.supported_groups(capacity, shared=["edge", "aggregation"]),
+        "unicast_entries": group_capacity.supported_groups(capacity, shared=["aggregation"], unicast=True),
     }
     every = float(len(problem.groups))
     frame = pd.DataFrame(columns).loc[sizes].fillna(every).reset_index()
@@ -190,22 +194,24 @@ def _enlarge(problem: Multicast, layers: tuple[str, ...], factor: float) -> Mult
     columns = {f"{layer}_entries": np.floor(problem.fabric[f"{layer}_entries"] * factor) for layer in layers}
     switches = problem.switches
     if switches is not None and "entries" in switches:
-        at = pd.Series(problem.wiring.layers, index=problem.wiring.switches).reindex(switches["switch"])
-        enlarged = np.where(np.isin(at, layers), np.floor(switches["entries"] * factor), switches["entries"])
+        layer_of = pd.Series(problem.wiring.layers, index=problem.wiring.switches).reindex(switches["switch"])
+        enlarged = np.where(
+            np.isin(layer_of, layers), np.floor(switches["entries"] * factor), switches["entries"]
+        )
         switches = switches.assign(entries=enlarged)
     return problem.with_entries(problem.fabric.assign(**columns), switches)
 
 
 def _describe_links(problem: Multicast, plan: Channels) -> tuple[Section, str]:
     """Return the links to hosts with the most metrics."""
-    wanted, extra = metrics.host_links_mbps(problem, plan)
-    most = np.argsort(-extra.ravel(), kind="stable")[:SHOWN_ROWS]
-    edge, port = np.divmod(most, extra.shape[1])
+    useful, extra = metrics.host_links_mbps(problem, plan)
+    largest = np.argsort(-extra.ravel(), kind="stable")[:SHOWN_ROWS]
+    edge, port = np.divmod(largest, extra.shape[1])
     frame = pd.DataFrame(
         {
             "switch": problem.wiring.edges.to_numpy()[edge],
             "port": port,
-            "wanted_mbps": wanted[edge, port],
+            "wanted_mbps": useful[edge, port],
             "overhead_mbps": extra[edge, port],
         }
     )
@@ -213,7 +219,7 @@ def _describe_links(problem: Multicast, plan: Channels) -> tuple[Section, str]:
     if len(frame):
         sentence = (
             f"Shared entries bring {extra.sum():,.0f} Mbit/s to hosts that are no members, "
-            f"{100 * extra.sum() / max(wanted.sum(), 1e-9):.2g}% of the wanted traffic; most at port "
+            f"{100 * extra.sum() / max(useful.sum(), 1e-9):.2g}% of the wanted traffic; most at port "
             f"{frame['port'].iloc[0]} of {frame['switch'].iloc[0]}, "
             f"{frame['overhead_mbps'].iloc[0]:,.0f} Mbit/s."
         )

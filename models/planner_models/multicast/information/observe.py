@@ -60,19 +60,19 @@ def _replace_members(problem: Multicast, stay: float, rng: np.random.Generator) 
     stays = rng.random(len(member)) < stay
     if stays.all():
         return problem
-    found = member.astype(np.int64)
+    new_members = member.astype(np.int64)
     for group, owner in enumerate(tenant.tolist()):
         here = slice(start[group], start[group + 1])
-        kept = member[here][stays[here]]
-        gone = start[group + 1] - start[group] - len(kept)
+        staying = member[here][stays[here]]
+        gone = start[group + 1] - start[group] - len(staying)
         if gone:
-            others = np.setdiff1d(hosts[first[owner] : first[owner + 1]], kept)
+            others = np.setdiff1d(hosts[first[owner] : first[owner + 1]], staying)
             if len(others) < gone:
                 name = problem.groups["group"].iloc[group]
                 raise InputError(f"members: group '{name}' has a member that is no host of its tenant")
-            found[here][~stays[here]] = rng.choice(others, size=gone, replace=False)
+            new_members[here][~stays[here]] = rng.choice(others, size=gone, replace=False)
     group_of = np.repeat(np.arange(len(tenant)), problem.member_counts)
-    return problem.with_members(group_of, found)
+    return problem.with_members(group_of, new_members)
 
 
 def _group_blocks(problem: Multicast, size: int) -> Ints:

@@ -103,9 +103,9 @@ def _count_rewrites(problem: Multicast, plan: Channels) -> tuple[int, Bools]:
     total = 0
     for ra in distinct(copies[group]).tolist():
         held = problem.distribution(ra)
-        mine = copies[group] == ra
+        is_here = copies[group] == ra
         # above edge switches: the aggregation switches of the pod that have the group
-        here = mine & (switch >= first)
+        here = is_here & (switch >= first)
         here[here] = np.isin(wires.edge_pod[switch[here] - first] * count + group[here], in_pod)
         edge, who = switch[here] - first, group[here]
         used = np.zeros((wires.pods, held.partitions), dtype=np.int64)
@@ -114,7 +114,7 @@ def _count_rewrites(problem: Multicast, plan: Channels) -> tuple[int, Bools]:
         receives[cores:first] |= rewrites.any(axis=1)
         total += int(rewrites.sum())
         # above aggregation switches: the cores that hold it and have a link
-        above, who = switch[mine & (switch < first)] - cores, group[mine & (switch < first)]
+        above, who = switch[is_here & (switch < first)] - cores, group[is_here & (switch < first)]
         used = np.zeros((len(wires.aggregations), held.partitions), dtype=np.int64)
         np.add.at(used, (above, partition[who]), 1)
         rewrites = held.core * (wires.up.T.astype(np.int64) @ used)

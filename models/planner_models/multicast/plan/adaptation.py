@@ -39,9 +39,9 @@ def adapt_plan(problem: Multicast, plan: Channels, *, before: Multicast | None =
     if not there.any():
         nobody = np.zeros(len(problem.groups), dtype=bool)
         return build_plan(problem, nobody, problem.aggregation_copies)
-    kept = np.zeros(len(problem.groups), dtype=bool)
+    admitted = np.zeros(len(problem.groups), dtype=bool)
     partition = np.zeros(len(problem.groups), dtype=np.int64)
-    kept[row[there]] = True
+    admitted[row[there]] = True
     partition[row[there]] = plan.partitions["partition"].to_numpy(np.int64)[there]
     (copies,) = set(plan.partitions["copies"].astype(int))
     layer_of = problem.wiring.layers[find_rows(problem.wiring.switches, plan.meta_groups["switch"])]
@@ -53,15 +53,15 @@ def adapt_plan(problem: Multicast, plan: Channels, *, before: Multicast | None =
             problem, copies, partition=partition, layers=sharing
         ).without_free_entries(),
     )
-    kept[kept] = table_limits.admit_in_order(limits.of_groups(kept))
+    admitted[admitted] = table_limits.admit_in_order(limits.of_groups(admitted))
     frames = []
     for layer in sharing:
-        now = groups_at(layer, problem, kept, partition, copies)
-        first = None if before is None else groups_at(layer, before, kept, partition, copies)
+        now = groups_at(layer, problem, admitted, partition, copies)
+        first = None if before is None else groups_at(layer, before, admitted, partition, copies)
         rates = (problem if before is None else before).rate_mbps
         frames.append(_place_new_groups(problem, rates[now.group], now, first, plan))
     shared = pd.concat(frames, ignore_index=True) if frames else None
-    return build_plan(problem, kept, copies, partition=partition, meta_groups=shared)
+    return build_plan(problem, admitted, copies, partition=partition, meta_groups=shared)
 
 
 def adapt_headers(problem: Multicast, plan: Channels) -> Channels:
@@ -87,12 +87,12 @@ def adapt_headers(problem: Multicast, plan: Channels) -> Channels:
     pods = pd.Index([f"{POD}{pod}" for pod in range(problem.pods)])
     several, across = (np.diff(each.start) > 1 for each in (problem.spread, problem.below))
     elmo = scheme == ELMO
-    for each, names, chosen in (
+    for each, names, is_selected in (
         (problem.spread, problem.wiring.edges, (elmo & several) | (scheme == BIER)),
         (problem.below, pods, elmo & across),
     ):
-        group = np.repeat(np.arange(len(chosen)), np.diff(each.start))
-        here = chosen[group]
+        group = np.repeat(np.arange(len(is_selected)), np.diff(each.start))
+        here = is_selected[group]
         frame = pd.DataFrame(
             {
                 "group": problem.group_names[group[here]].astype(str),
@@ -144,7 +144,7 @@ def _place_new_groups(
             # each group that was here has its own entry
             here = np.arange(len(entries)) < size if was_here is None else was_here[rows]
             entries = np.where(here, np.cumsum(here) - 1, -1)
-        found = insert_new_groups(now.ports[rows], rates[rows], entries, table_size=size)
-        meta[rows] = np.unique(found, return_inverse=True)[1]
+        assignment = insert_new_groups(now.ports[rows], rates[rows], entries, table_size=size)
+        meta[rows] = np.unique(assignment, return_inverse=True)[1]
         shares[rows] = True
     return build_meta_groups(problem, now, shares, meta)

@@ -49,19 +49,19 @@ class LayoutChoice:
 
     def sentences(self) -> list[str]:
         """Return the choice in sentences for a user."""
-        found = []
+        lines = []
         if self.chosen is None:
-            found.append("No choice of copies that Algorithm 1 admits holds these groups.")
+            lines.append("No choice of copies that Algorithm 1 admits holds these groups.")
         else:
             row = self.table.set_index("aggregation_copies").loc[self.chosen]
-            found.append(
+            lines.append(
                 f"ra = {self.chosen}, rc = {row['core_copies']:.0f}, n = {row['partitions']:.0f} "
                 f"survives {row['failures_survived']:.0f} failed aggregation "
                 f"switch{'' if row['failures_survived'] == 1 else 'es'} of a pod, "
                 f"with {row['spare_entries']:.0f} entries to spare in the fullest."
             )
         if self.next_copies is not None and self.missing_entries is not None:
-            found.append(
+            lines.append(
                 f"The next choice, ra = {self.next_copies}, "
                 + (
                     f"needs {self.missing_entries:.0f} more entries in its fullest switch."
@@ -69,7 +69,7 @@ class LayoutChoice:
                     else "fits too."
                 )
             )
-        return found
+        return lines
 
 
 def list_choices(problem: Multicast) -> pd.DataFrame:
@@ -89,7 +89,7 @@ def list_choices(problem: Multicast) -> pd.DataFrame:
         copies = layout.aggregation_copies
         limits = table_limits.build_limits(problem, copies, layers=("core", "aggregation"))
         counts = np.diff(limits.uses.indptr)
-        most = table_limits.first_overflow(limits)
+        overflow = table_limits.first_overflow(limits)
         cores = len(np.unique(problem.distribution(copies).core, axis=0))
         spare = float((limits.free - counts).min())
         rows.append(
@@ -102,7 +102,7 @@ def list_choices(problem: Multicast) -> pd.DataFrame:
                 spare,
                 float(counts[:cores].max()),
                 float(counts[cores:].max()),
-                len(problem.groups) if most is None else most,
+                len(problem.groups) if overflow is None else overflow,
                 capacity_equations.core_capacity(
                     k=problem.k, table_size=size["core"], core_copies=layout.core_copies
                 ),
@@ -115,7 +115,7 @@ def list_choices(problem: Multicast) -> pd.DataFrame:
 
 
 def choose_layout(problem: Multicast, *, wish: str = "copies", least_copies: int = 1) -> LayoutChoice:
-    """Return the layout whose core and aggregation tables hold all groups, with at least `least_copies`.
+    """Return the layout with all groups in core and aggregation tables, with at least `least_copies`.
 
     wish  copies: the layout with the most copies; groups: with the most free entries
 
@@ -123,17 +123,17 @@ def choose_layout(problem: Multicast, *, wish: str = "copies", least_copies: int
     """
     table = list_choices(problem)
     able = table[table["fits"] & (table["aggregation_copies"] >= least_copies)]
-    chosen: int | None = None
+    copies: int | None = None
     if len(able):
         by = "aggregation_copies" if wish == "copies" else "spare_entries"
-        chosen = int(able["aggregation_copies"].to_numpy()[int(able[by].to_numpy().argmax())])
-    above = table[table["aggregation_copies"] > (least_copies - 1 if chosen is None else chosen)]
+        copies = int(able["aggregation_copies"].to_numpy()[int(able[by].to_numpy().argmax())])
+    above = table[table["aggregation_copies"] > (least_copies - 1 if copies is None else copies)]
     if not len(above):
-        return LayoutChoice(table=table, chosen=chosen, next_copies=None, missing_entries=None)
+        return LayoutChoice(table=table, chosen=copies, next_copies=None, missing_entries=None)
     following = above.iloc[0]
     return LayoutChoice(
         table=table,
-        chosen=chosen,
+        chosen=copies,
         next_copies=int(following["aggregation_copies"]),
         missing_entries=max(0.0, -float(following["spare_entries"])),
     )

@@ -42,17 +42,17 @@ def check(problem: Multicast, plan: Channels) -> Violations:
     if strange.any():
         name = needed.index[strange][0]
         raise PlanRejected(f"entries: {name} is said to be in layer '{layers[name]}'")
-    found = Violations()
+    violations = Violations()
     over = (needed["entries"] > problem.free_entries).to_numpy()
     if over.any():
-        found += Violations.of(
+        violations += Violations.of(
             "table",
             where=needed.index[over].tolist(),
             amount=needed["entries"][over],
             allowed=problem.free_entries[over],
             unit="entries",
         )
-    return found
+    return violations
 
 
 def _require_shared(problem: Multicast, plan: Channels) -> None:
@@ -67,21 +67,21 @@ def _require_shared(problem: Multicast, plan: Channels) -> None:
     if len(unknown):
         row = shared.iloc[unknown[0]]
         raise PlanRejected(f"meta_groups: {row['group']} has no entry at {row['switch']}")
-    given = np.sort(switch * len(names) + group)
-    if (given[1:] == given[:-1]).any():
+    stated = np.sort(switch * len(names) + group)
+    if (stated[1:] == stated[:-1]).any():
         raise PlanRejected("meta_groups: a group is there twice at a switch")
     sharing = np.zeros(len(wires.switches), dtype=bool)
     sharing[switch] = True
     required = _stored_pairs(problem, plan, sharing)
     for pairs, others, fault in (
-        (given, required, "{} has no entry at {}"),
-        (required, given, "{} is left out at {}"),
+        (stated, required, "{} has no entry at {}"),
+        (required, stated, "{} is left out at {}"),
     ):
-        place = np.minimum(np.searchsorted(others, pairs), len(others) - 1)
-        different = np.flatnonzero(others[place] != pairs) if len(others) else np.arange(len(pairs))
+        index = np.minimum(np.searchsorted(others, pairs), len(others) - 1)
+        different = np.flatnonzero(others[index] != pairs) if len(others) else np.arange(len(pairs))
         if len(different):
-            at, of = divmod(int(pairs[different[0]]), len(names))
-            raise PlanRejected("meta_groups: " + fault.format(names[of], wires.switches[at]))
+            switch_number, of = divmod(int(pairs[different[0]]), len(names))
+            raise PlanRejected("meta_groups: " + fault.format(names[of], wires.switches[switch_number]))
 
 
 def _stored_pairs(problem: Multicast, plan: Channels, sharing: Bools) -> Ints:
@@ -89,9 +89,9 @@ def _stored_pairs(problem: Multicast, plan: Channels, sharing: Bools) -> Ints:
     wires, count = problem.wiring, len(problem.groups)
     partition, copies = group_assignment(problem, plan.partitions)
     edge, group, _ = problem.at_edge
-    at = edge + len(wires.cores) + len(wires.aggregations)
-    here = (copies[group] > 0) & sharing[at]
-    pairs = [at[here] * count + group[here]]
+    switches = edge + len(wires.cores) + len(wires.aggregations)
+    here = (copies[group] > 0) & sharing[switches]
+    pairs = [switches[here] * count + group[here]]
     above = slice(len(wires.cores), len(wires.cores) + len(wires.aggregations))
     if sharing[above].any():
         spread = problem.edges_in_pod

@@ -41,13 +41,13 @@ def draw_tables(problem: Multicast, plan: Channels) -> NetworkMap:
     over[-problem.edge_count :] = metrics.host_links_mbps(problem, plan)[1].sum(axis=1)
     lost = lost_at_edges(problem, plan)
     words = [
-        f"{number(one)} of {counted(most, 'entries')}"
+        f"{number(count)} of {counted(limit, 'entries')}"
         + (f", overhead {number(extra)} Mbit/s to hosts that are no members" if extra > 0 else "")
-        for one, most, extra in zip(used, size, over, strict=True)
+        for count, limit, extra in zip(used, size, over, strict=True)
     ]
-    at = np.concatenate([np.zeros(len(size) - problem.edge_count), lost])
+    lost_of = np.concatenate([np.zeros(len(size) - problem.edge_count), lost])
     nodes = list_nodes(problem)
-    nodes = nodes.assign(value=fill[nodes.index], lost=at[nodes.index])
+    nodes = nodes.assign(value=fill[nodes.index], lost=lost_of[nodes.index])
     stored = counted_of(len(plan.partitions), len(problem.groups), "groups", "have")
     title = f"Table fill of switches: {stored} entries"
     if plan.headers is not None:  # which share entries where they are too short

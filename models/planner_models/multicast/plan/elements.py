@@ -50,11 +50,11 @@ def list_groups(problem: Multicast) -> list[str]:
     return [str(name) for name in problem.group_names]
 
 
-def _require(known: pd.Index, name: str, what: str) -> int:
+def _require(index: pd.Index, name: str, what: str) -> int:
     """Return the row of a name; raise InputError with the nearest where there is none."""
-    row = int(known.get_indexer(pd.Index([name]))[0])
+    row = int(index.get_indexer(pd.Index([name]))[0])
     if row < 0:
-        raise InputError(f"{name}: no such {what}" + did_you_mean(name, known))
+        raise InputError(f"{name}: no such {what}" + did_you_mean(name, index))
     return row
 
 
@@ -63,11 +63,11 @@ def describe_switch(problem: Multicast, decided: Decided, name: str, options: Op
     row = _require(problem.wiring.switches, name, SWITCH)
     plan: Channels = decided.plan
     layer = str(problem.wiring.layers[row])
-    at = row - int(np.argmax(problem.wiring.layers == layer))
+    switch_row = row - int(np.argmax(problem.wiring.layers == layer))
     size, occupied = (float(values[row]) for values in problem.table_sizes)
     stored = loads.list_groups(problem, plan, layer)
-    mine = stored.of_switch(at)
-    traffic = stored.traffic_mbps(problem)[stored.switch == at]
+    own_groups = stored.of_switch(switch_row)
+    traffic = stored.traffic_mbps(problem)[stored.switch == switch_row]
     saved = float(saved_by_tables(problem, plan)[row])
     entries = float(plan_entries(problem, plan)[row])
     fill = 100 * (entries + occupied) / size if size else None
@@ -76,26 +76,26 @@ def describe_switch(problem: Multicast, decided: Decided, name: str, options: Op
         Fact(label="Entries of this plan", value=entries, unit="entries"),
         Fact(label="Entries of others", value=occupied, unit="entries"),
         Fact(label="Table size", value=size, unit="entries"),
-        Fact(label="Groups with an entry", value=float(len(mine)), unit="groups"),
+        Fact(label="Groups with an entry", value=float(len(own_groups)), unit="groups"),
         Fact(label="Traffic sent down", value=float(traffic.sum()), unit="Mbit/s"),
         Fact(label="Host traffic that a larger table may save, at most", value=saved, unit="Mbit/s"),
         Fact(label="Layer", value=layer),
     ]
     if layer == "edge":
-        extra = metrics.host_links_mbps(problem, plan)[1][at].sum()
+        extra = metrics.host_links_mbps(problem, plan)[1][switch_row].sum()
         facts.append(Fact(label="Overhead to hosts", value=float(extra), unit="Mbit/s"))
     if problem.has_failures:
         if name in problem.failed_names:
             facts.insert(0, Fact(label="State", value="failed"))
         if layer == "edge":
-            lost = float(lost_at_edges(problem, plan)[at])
+            lost = float(lost_at_edges(problem, plan)[switch_row])
             facts.insert(1, Fact(label="Traffic that members miss", value=lost, unit="Mbit/s"))
     users = pd.DataFrame(
         {
-            "group": problem.group_names[mine["group"]].astype(str),
-            "rate": problem.rate_mbps[mine["group"]],
-            "links_down": mine["ports"].to_numpy(),
-            "groups_of_its_entry": mine["sharing"].to_numpy(),
+            "group": problem.group_names[own_groups["group"]].astype(str),
+            "rate": problem.rate_mbps[own_groups["group"]],
+            "links_down": own_groups["ports"].to_numpy(),
+            "groups_of_its_entry": own_groups["sharing"].to_numpy(),
             "traffic": traffic,
         }
     ).sort_values("traffic", ascending=False, kind="stable", ignore_index=True)
@@ -108,7 +108,7 @@ def describe_switch(problem: Multicast, decided: Decided, name: str, options: Op
 
 
 def describe_group(problem: Multicast, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
-    """Describe how a group is sent, the entries that it takes, and its members."""
+    """Describe the sending of a group, the entries that it takes, and its members."""
     row = _require(problem.group_names, name, GROUP)
     plan: Channels = decided.plan
     partition, copies = group_assignment(problem, plan.partitions)
@@ -127,8 +127,8 @@ def describe_group(problem: Multicast, decided: Decided, name: str, options: Opt
     else:
         saved = rate * (members - 1)
         facts.append(Fact(label="Host traffic that entries would save", value=saved, unit="Mbit/s"))
-    mine = problem.group_of == row
-    hosts = problem.host_of[mine]
+    is_member = problem.group_of == row
+    hosts = problem.host_of[is_member]
     frame = pd.DataFrame(
         {
             "host": problem.hosts["host"].astype(str).to_numpy()[hosts],
@@ -136,7 +136,7 @@ def describe_group(problem: Multicast, decided: Decided, name: str, options: Opt
         }
     )
     if problem.has_failures:
-        missed = find_missed_members(problem, plan, working_links(problem))[mine]
+        missed = find_missed_members(problem, plan, working_links(problem))[is_member]
         facts.append(Fact(label="Members that miss it", value=float(missed.sum()), unit="hosts"))
         frame["gets_it"] = np.where(missed, "no", "yes")
     sections.append(Section(title="Members", frame=frame))
@@ -144,7 +144,7 @@ def describe_group(problem: Multicast, decided: Decided, name: str, options: Opt
 
 
 def _way(problem: Multicast, plan: Channels, group: int, *, has_entries: bool) -> str:
-    """Return how a group is sent, in words."""
+    """Return the form in which a group is sent, as text."""
     if has_entries:
         return "with table entries"
     names = [] if plan.headers is None else plan.headers["group"].astype(str).tolist()
@@ -156,16 +156,16 @@ def _report_holders(problem: Multicast, plan: Channels, group: int) -> Section:
     parts = []
     for layer in problem.wiring.layer_names:
         stored = loads.list_groups(problem, plan, layer)
-        mine = stored.group == group
+        is_holder = stored.group == group
         names = problem.wiring.switches[problem.wiring.layers == layer]
         parts.append(
             pd.DataFrame(
                 {
-                    "switch": names[stored.switch[mine]].astype(str),
+                    "switch": names[stored.switch[is_holder]].astype(str),
                     "layer": layer,
-                    "links_down": stored.ports[mine],
-                    "groups_of_its_entry": stored.sharing[mine],
-                    "traffic": stored.traffic_mbps(problem)[mine],
+                    "links_down": stored.ports[is_holder],
+                    "groups_of_its_entry": stored.sharing[is_holder],
+                    "traffic": stored.traffic_mbps(problem)[is_holder],
                 }
             )
         )
@@ -184,10 +184,10 @@ def saved_by_tables(problem: Multicast, plan: Channels) -> Floats:
     # a group without entries has no partition in the plan: the one it would have in turn
     partition = np.where(stored, partition, round_robin_partitions(problem, ra))
     by_unicast = np.where(stored, 0.0, problem.rate_mbps * (problem.member_counts - 1))
-    found = table_limits.entries_by_layer(
+    entries = table_limits.entries_by_layer(
         problem.below, problem.spread.by_edge()[:2], problem.wiring, problem.distribution(ra), partition
     )
-    in_order = [found[layer] for layer in problem.wiring.layer_names]
+    in_order = [entries[layer] for layer in problem.wiring.layer_names]
     saved = np.concatenate([(uses @ by_unicast)[row] for uses, row in in_order])
     saved[-problem.edge_count :] += metrics.host_links_mbps(problem, plan)[1].sum(axis=1)
     return np.asarray(saved, dtype=np.float64)
@@ -199,7 +199,7 @@ def rank_switches(
     action: Action,  # noqa: ARG001
     options: Options,  # noqa: ARG001
 ) -> Mapping[str, float | None]:
-    """Return the switches whose larger tables may save host traffic, each with the most that it may be."""
+    """Return the switches with larger tables that may save host traffic, each with the most it may save."""
     saved = saved_by_tables(problem, decided.plan)
     names = problem.wiring.switches
     order = np.argsort(-saved, kind="stable")

@@ -18,7 +18,7 @@ NO_ENTRY = -1  # of a group without members at the switch
 
 @dataclass(kw_only=True, eq=False)
 class EntryTracker:
-    """One switch whose groups change.
+    """One switch with changing groups.
 
     masks, rates   (groups,) ports with members of each group, 0 for none, and its traffic
     table_size     entries of the switch
@@ -114,20 +114,20 @@ class EntryTracker:
 
     def _change(self, group: int, mask: np.uint64, rate: float) -> None:
         """Change ports and rate of the group, and move it to its cheapest entry."""
-        at = int(self._meta[group])
-        if at >= 0:
-            self._remove(group, at)
+        entry = int(self._meta[group])
+        if entry >= 0:
+            self._remove(group, entry)
         self._wanted += rate * int(np.bitwise_count(mask)) - float(self.rates[group]) * int(
             np.bitwise_count(self.masks[group])
         )
         self.masks[group], self.rates[group] = mask, rate
-        to = self._cheapest_entry(mask, rate, at) if mask else NO_ENTRY
+        to = self._cheapest_entry(mask, rate, entry) if mask else NO_ENTRY
         if to >= 0:
             self._add(group, to)
         self._meta[group] = to
-        self.rules += to != at  # the rewriting rule of its packets
+        self.rules += to != entry  # the rewriting rule of its packets
 
-    def _cheapest_entry(self, mask: np.uint64, rate: float, at: int) -> int:
+    def _cheapest_entry(self, mask: np.uint64, rate: float, current: int) -> int:
         """Return the entry where the group costs least; its present one, if that is as cheap."""
         larger = np.bitwise_count(self._union | mask)
         new = np.bitwise_count(mask & ~self._union)
@@ -135,31 +135,31 @@ class EntryTracker:
         if (self._members > 0).sum() >= self.table_size:
             price = np.where(self._members > 0, price, np.inf)
         best = int(np.argmin(price))
-        return at if at >= 0 and price[at] <= price[best] * (1 + 1e-12) else best
+        return current if current >= 0 and price[current] <= price[best] * (1 + 1e-12) else best
 
-    def _remove(self, group: int, at: int) -> None:
+    def _remove(self, group: int, entry: int) -> None:
         """Take the group out of an entry."""
-        size = int(np.bitwise_count(self._union[at]))
-        self._total -= float(self._load[at]) * size
-        self._members[at] -= 1
-        self._load[at] = self._load[at] - self.rates[group] if self._members[at] else 0.0
-        self._wants[at] -= _unpack_ports(self.masks[group : group + 1])[0]
-        self._update_union(at)
+        size = int(np.bitwise_count(self._union[entry]))
+        self._total -= float(self._load[entry]) * size
+        self._members[entry] -= 1
+        self._load[entry] = self._load[entry] - self.rates[group] if self._members[entry] else 0.0
+        self._wants[entry] -= _unpack_ports(self.masks[group : group + 1])[0]
+        self._update_union(entry)
 
-    def _add(self, group: int, at: int) -> None:
+    def _add(self, group: int, entry: int) -> None:
         """Put the group into an entry."""
-        self._total -= float(self._load[at]) * int(np.bitwise_count(self._union[at]))
-        self._members[at] += 1
-        self._load[at] += self.rates[group]
-        self._wants[at] += _unpack_ports(self.masks[group : group + 1])[0]
-        self._update_union(at)
+        self._total -= float(self._load[entry]) * int(np.bitwise_count(self._union[entry]))
+        self._members[entry] += 1
+        self._load[entry] += self.rates[group]
+        self._wants[entry] += _unpack_ports(self.masks[group : group + 1])[0]
+        self._update_union(entry)
 
-    def _update_union(self, at: int) -> None:
+    def _update_union(self, entry: int) -> None:
         """Recompute the ports of an entry, and add its traffic to the total."""
-        union = _pack_ports(self._wants[at : at + 1] > 0)[0]
-        self.rules += union != self._union[at]
-        self._union[at] = union
-        self._total += float(self._load[at]) * int(np.bitwise_count(union))
+        union = _pack_ports(self._wants[entry : entry + 1] > 0)[0]
+        self.rules += union != self._union[entry]
+        self._union[entry] = union
+        self._total += float(self._load[entry]) * int(np.bitwise_count(union))
 
 
 def insert_new_groups(masks: Masks, rates: Floats, meta: Ints, *, table_size: int) -> Ints:
@@ -176,8 +176,8 @@ def insert_new_groups(masks: Masks, rates: Floats, meta: Ints, *, table_size: in
 
 def renumber(meta: Ints) -> Ints:
     """Return the same entries numbered from 0 without gaps; -1 stays."""
-    known = np.unique(meta[meta >= 0])
-    return np.asarray(np.where(meta >= 0, np.searchsorted(known, meta), NO_ENTRY), dtype=np.int64)
+    entries_used = np.unique(meta[meta >= 0])
+    return np.asarray(np.where(meta >= 0, np.searchsorted(entries_used, meta), NO_ENTRY), dtype=np.int64)
 
 
 def _unpack_ports(masks: Masks) -> Ints:

@@ -97,11 +97,11 @@ def compile_tables(problem: Multicast, plan: Channels) -> ForwardingTables:
     )
     if len(local):
         # (switch, group) as one number each
-        known = local["switch"].to_numpy(np.int64) * len(names) + local["group"].to_numpy(np.int64)
-        sorter = np.argsort(known)
-        wanted = switch * len(names) + address
-        place = sorter[np.minimum(np.searchsorted(known, wanted, sorter=sorter), len(known) - 1)]
-        address = np.where(known[place] == wanted, local["address"].to_numpy()[place], address)
+        existing = local["switch"].to_numpy(np.int64) * len(names) + local["group"].to_numpy(np.int64)
+        sorter = np.argsort(existing)
+        keys_sought = switch * len(names) + address
+        index = sorter[np.minimum(np.searchsorted(existing, keys_sought, sorter=sorter), len(existing) - 1)]
+        address = np.where(existing[index] == keys_sought, local["address"].to_numpy()[index], address)
     # entries that groups share go to all ports of any
     order = np.lexsort((address, switch))
     switch, address, ports = switch[order], address[order], ports[order]
@@ -144,21 +144,21 @@ def send_packet(
     table, the packet's identifier, and the state of its own links.
     """
     row = int(np.flatnonzero(plan.partitions["group"] == problem.groups["group"].iloc[group])[0])
-    part, copies = (int(plan.partitions[name].iloc[row]) for name in ("partition", "copies"))
+    partition, copies = (int(plan.partitions[name].iloc[row]) for name in ("partition", "copies"))
     state = find_working_links(problem.wiring) if state is None else state
     packet = _Packet(
         wires=problem.wiring,
         held=problem.distribution(copies),
-        part=part,
+        part=partition,
         group=group,
         tables=tables,
         state=state,
     )
     edge = int(problem.edge_of_host[source])
-    for at, links in packet.reach_edges(edge):
-        for port in packet.ports(at):
-            packet.delivery.copies[at, port] += 1
-            packet.delivery.links.setdefault((at, port), links + 1)
+    for edge_switch, links in packet.reach_edges(edge):
+        for port in packet.ports(edge_switch):
+            packet.delivery.copies[edge_switch, port] += 1
+            packet.delivery.links.setdefault((edge_switch, port), links + 1)
     return packet.delivery
 
 
@@ -174,10 +174,10 @@ class _Packet:
     state: WorkingLinks
     delivery: Delivery = field(default_factory=Delivery)
 
-    def entry(self, place: int) -> list[int]:
+    def entry(self, switch: int) -> list[int]:
         """Return the ports of the entry that the packet matches, after rewriting above; none: dropped."""
-        address = self.tables.rewritten.get((place, self.group), self.group)
-        ports = self.tables.table.get((place, address), 0)
+        address = self.tables.rewritten.get((switch, self.group), self.group)
+        ports = self.tables.table.get((switch, address), 0)
         return [bit for bit in range(64) if ports >> bit & 1]
 
     def ports(self, edge: int) -> list[int]:
@@ -206,8 +206,8 @@ class _Packet:
 
     def holders(self, pod: int) -> list[int]:
         """Return the aggregation switches of the pod that hold the partition."""
-        mine = self.held.aggregation[:, self.part] & (self.wires.aggregation_pod == pod)
-        return np.flatnonzero(mine).tolist()
+        is_holder = self.held.aggregation[:, self.part] & (self.wires.aggregation_pod == pod)
+        return np.flatnonzero(is_holder).tolist()
 
     def roots(self, aggregation: int) -> list[int]:
         """Return the cores of the partition that the aggregation switch reaches."""
@@ -217,9 +217,9 @@ class _Packet:
         """Yield the edge switches of other pods that get the packet from a core, with links."""
         for pod in self.entry(core):
             if pod != source_pod:
-                found = self.enter_pod(core, pod)
-                if found is not None:
-                    yield from self.below(found[0], 3 + found[1])
+                entrance = self.enter_pod(core, pod)
+                if entrance is not None:
+                    yield from self.below(entrance[0], 3 + entrance[1])
 
     def enter_pod(self, core: int, pod: int) -> tuple[int, int] | None:
         """Return an aggregation switch of the pod that holds the group, and the links to it from the core."""
@@ -309,11 +309,11 @@ def _list_entries(problem: Multicast, plan: Channels, names: pd.Index) -> pd.Dat
     if plan.headers is not None:
         row = find_rows(names, plan.headers["group"])
         match[row] = (row + 1) << 30
-    own = names.get_indexer(problem.group_names)
+    group_codes = names.get_indexer(problem.group_names)
     return pd.DataFrame(
         {
             "switch": rules["switch"].to_numpy(),
-            "match": np.where(address >= 0, match[own[np.maximum(address, 0)]], SHARED_MATCH),
+            "match": np.where(address >= 0, match[group_codes[np.maximum(address, 0)]], SHARED_MATCH),
             "ports": rules["ports"].to_numpy(),
         }
     )

@@ -48,17 +48,17 @@ def groups_before_overflow(
 
 
 def supported_groups(
-    found: pd.DataFrame, *, shared: Sequence[str] = (), unicast: bool = False
+    counts: pd.DataFrame, *, shared: Sequence[str] = (), unicast: bool = False
 ) -> pd.Series[float]:
     """Return the groups that fit for each table size, where switches of the layers in `shared` share entries.
 
     unicast  groups with one port at an edge switch take unicast entries there
     """
     # two tiers have no cores
-    binding = [layer for layer in LAYERS if layer not in shared and layer in found]
+    binding = [layer for layer in LAYERS if layer not in shared and layer in counts]
     if unicast and "edge" in binding:
         binding[binding.index("edge")] = EDGE_SEVERAL_PORTS
-    return found[binding].min(axis=1)
+    return counts[binding].min(axis=1)
 
 
 def problem_capacity(problem: Multicast, *, copies: int | None = None, largest: int) -> pd.DataFrame:
@@ -111,7 +111,7 @@ def required_entries(problem: Multicast, *, copies: int | None = None) -> pd.Dat
     columns  switch, layer, needed, free, and groups: number that fit before it overflows, NaN where all do
     """
     copies = problem.aggregation_copies if copies is None else copies
-    found = table_limits.entries_by_layer(
+    by_layer = table_limits.entries_by_layer(
         problem.below,
         problem.spread.by_edge()[:2],
         problem.wiring,
@@ -119,12 +119,12 @@ def required_entries(problem: Multicast, *, copies: int | None = None) -> pd.Dat
         round_robin_partitions(problem, copies),
     )
     frames = []
-    for layer, (rows, row_of) in found.items():
+    for layer, (rows, row_of) in by_layer.items():
         count, free = np.diff(rows.indptr)[row_of], problem.free(layer)
-        at = rows.sorted_indices()
-        place = np.minimum(at.indptr[row_of] + free, max(0, len(at.indices) - 1))
+        sorted_rows = rows.sorted_indices()
+        index = np.minimum(sorted_rows.indptr[row_of] + free, max(0, len(sorted_rows.indices) - 1))
         over = count > free
-        first = at.indices[place] if len(at.indices) else np.zeros(len(count))
+        first = sorted_rows.indices[index] if len(sorted_rows.indices) else np.zeros(len(count))
         frames.append(
             pd.DataFrame(
                 {
@@ -141,8 +141,10 @@ def required_entries(problem: Multicast, *, copies: int | None = None) -> pd.Dat
 
 def _first_overflows(rows: sp.csr_array, largest: int, groups: int) -> Floats:
     """Return the groups that fit for each table size, shape (largest + 1,); NaN where all do."""
-    found = rows.sorted_indices()
-    first = _scan_overflows(found.indptr.astype(np.int64), found.indices.astype(np.int64), largest, groups)
+    sorted_rows = rows.sorted_indices()
+    first = _scan_overflows(
+        sorted_rows.indptr.astype(np.int64), sorted_rows.indices.astype(np.int64), largest, groups
+    )
     return np.where(first < groups, first, np.nan).astype(float)
 
 

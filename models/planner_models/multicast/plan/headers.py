@@ -118,15 +118,15 @@ class LayerRules(NamedTuple):
     def reached(self, groups: int) -> tuple[Masks, Masks]:
         """Return the ports that each pair sends to, and those of each group's default rule, (groups,)."""
         default = np.zeros(groups, dtype=np.uint64)
-        rest = self.rule == DEFAULT_RULE
-        np.bitwise_or.at(default, self.group[rest], self.ports[rest])
+        is_default = self.rule == DEFAULT_RULE
+        np.bitwise_or.at(default, self.group[is_default], self.ports[is_default])
         width = int(self.rule.max(initial=0)) + 1
         shared = self.rule >= 0
-        key, place = np.unique(self.group[shared] * width + self.rule[shared], return_inverse=True)
+        key, inverse = np.unique(self.group[shared] * width + self.rule[shared], return_inverse=True)
         union = np.zeros(len(key), dtype=np.uint64)
-        np.bitwise_or.at(union, place, self.ports[shared])
+        np.bitwise_or.at(union, inverse, self.ports[shared])
         sent = self.ports.copy()
-        sent[shared], sent[rest] = union[place], default[self.group[rest]]
+        sent[shared], sent[is_default] = union[inverse], default[self.group[is_default]]
         return sent, default
 
     def count_bits(self, groups: int, bitmap: int, name: int) -> Ints:
@@ -193,10 +193,10 @@ class HeaderTrees:
         wires = self.problem.wiring
         first = len(wires.cores) + len(wires.aggregations)
         at_edge = (self.edges.rule == IN_TABLE) | self.bier[self.edges.group]
-        above, at = np.nonzero(
+        above, child = np.nonzero(
             wires.aggregation_pod[:, None] == self.pods.switch[self.pods.rule == IN_TABLE][None, :]
         )
-        rows = np.flatnonzero(self.pods.rule == IN_TABLE)[at]
+        rows = np.flatnonzero(self.pods.rule == IN_TABLE)[child]
         return (
             np.concatenate([first + self.edges.switch[at_edge], len(wires.cores) + above]),
             np.concatenate([self.edges.group[at_edge], self.pods.group[rows]]),
@@ -268,15 +268,15 @@ def bits_of_string(trees: HeaderTrees) -> Ints:
 def _require_groups(problem: Multicast, names: pd.Series, table: str) -> Ints:
     row = find_rows(problem.group_names, names)
     if (row < 0).any():
-        at = int(np.argmax(row < 0))
-        raise PlanRejected(f"{table} row {at + 1}: '{names.iloc[at]}' is no group of the problem")
+        first = int(np.argmax(row < 0))
+        raise PlanRejected(f"{table} row {first + 1}: '{names.iloc[first]}' is no group of the problem")
     return row
 
 
-def _list_pairs(start: Ints, switch: NDArray[np.int32], ports: Masks, chosen: Bools) -> LayerRules:
+def _list_pairs(start: Ints, switch: NDArray[np.int32], ports: Masks, selected: Bools) -> LayerRules:
     """Return the pairs of the chosen groups, without rules."""
     group = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    here = chosen[group]
+    here = selected[group]
     rule = np.full(int(here.sum()), DEFAULT_RULE - 1, dtype=np.int64)
     return LayerRules(group[here], switch[here].astype(np.int64), ports[here], rule)
 
@@ -285,7 +285,7 @@ def _place_rules(problem: Multicast, rules: pd.DataFrame, edges: LayerRules, pod
     """Set the rule of each pair; PlanRejected unless each has one."""
     row = _require_groups(problem, rules["group"], "header_rules")
     names = problem.wiring.edges.append(pd.Index([f"{POD}{pod}" for pod in range(problem.pods)]))
-    switch, given = find_rows(names, rules["switch"]), rules["rule"].to_numpy(np.int64)
+    switch, stated = find_rows(names, rules["switch"]), rules["rule"].to_numpy(np.int64)
     if (switch < 0).any():
         name = rules["switch"].iloc[int(np.argmax(switch < 0))]
         raise PlanRejected(f"header_rules: '{name}' is no edge switch and no pod")
@@ -293,19 +293,19 @@ def _place_rules(problem: Multicast, rules: pd.DataFrame, edges: LayerRules, pod
     for layer, of_layer in ((edges, switch < count), (pods, switch >= count)):
         width = len(names)
         offset = 0 if layer is edges else count
-        known = layer.group * width + layer.switch + offset
-        wanted = row[of_layer] * width + switch[of_layer]
-        if np.array_equal(wanted, known):  # the order of plans that were made here
-            layer.rule[:] = given[of_layer]
+        keys = layer.group * width + layer.switch + offset
+        keys_sought = row[of_layer] * width + switch[of_layer]
+        if np.array_equal(keys_sought, keys):  # the order of plans that were made here
+            layer.rule[:] = stated[of_layer]
             continue
-        order = np.argsort(known)
-        place = np.searchsorted(known[order], wanted)
-        found = np.minimum(place, max(len(known) - 1, 0))
-        fits = known[order][found] == wanted if len(known) else np.zeros(len(wanted), dtype=bool)
-        has_rule = np.zeros(len(known), dtype=bool)
-        has_rule[order[found[fits]]] = True
-        if not (fits.all() and has_rule.all() and len(wanted) == len(known)):
+        order = np.argsort(keys)
+        position = np.searchsorted(keys[order], keys_sought)
+        index = np.minimum(position, max(len(keys) - 1, 0))
+        fits = keys[order][index] == keys_sought if len(keys) else np.zeros(len(keys_sought), dtype=bool)
+        has_rule = np.zeros(len(keys), dtype=bool)
+        has_rule[order[index[fits]]] = True
+        if not (fits.all() and has_rule.all() and len(keys_sought) == len(keys)):
             raise PlanRejected(
                 "header_rules: must have one row for each pod and edge switch of a group with a header"
             )
-        layer.rule[order[found]] = given[of_layer]
+        layer.rule[order[index]] = stated[of_layer]

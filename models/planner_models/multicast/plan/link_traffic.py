@@ -98,8 +98,8 @@ def measure_headers(problem: Multicast, trees: Trees, sent: HeaderTrees) -> Head
     elmo, bier = _count_elmo(problem, trees, sent), _count_bier(problem, trees, sent)
     return HeaderTraffic(
         *(
-            np.where(sent.elmo, one, np.where(sent.bier, other, 0.0))
-            for one, other in zip(elmo, bier, strict=True)
+            np.where(sent.elmo, by_elmo, np.where(sent.bier, other, 0.0))
+            for by_elmo, other in zip(elmo, bier, strict=True)
         )
     )
 
@@ -107,7 +107,7 @@ def measure_headers(problem: Multicast, trees: Trees, sent: HeaderTrees) -> Head
 def _count_elmo(problem: Multicast, trees: Trees, sent: HeaderTrees) -> HeaderTraffic:
     groups = len(trees.pods)
     several, across = trees.edges > 1, trees.pods > 1
-    part = sent.section_bytes
+    sections = sent.section_bytes
     at_edge, default = sent.edges.reached(groups)
     away = sent.edges.switch != trees.source_edge[sent.edges.group]  # the source's own has its exact ports
     more = np.bitwise_count(at_edge & ~sent.edges.ports) * away
@@ -121,24 +121,24 @@ def _count_elmo(problem: Multicast, trees: Trees, sent: HeaderTrees) -> HeaderTr
     )
     extra += strays * np.bitwise_count(default)
     to_edges = trees.edges - 1 + strays
-    rest = {}
-    left = np.zeros(groups)
-    for name in reversed(part):
-        left = left + part[name]
-        rest[name] = left
+    remaining_after = {}
+    remaining = np.zeros(groups)
+    for name in reversed(sections):
+        remaining = remaining + sections[name]
+        remaining_after[name] = remaining
     headers = (
-        rest["source_edge"]
-        + several * rest["source_pod"]
-        + across * rest["core"]
-        + (trees.pods - 1) * rest["pods"]
-        + to_edges * rest["edges"]
+        remaining_after["source_edge"]
+        + several * remaining_after["source_pod"]
+        + across * remaining_after["core"]
+        + (trees.pods - 1) * remaining_after["pods"]
+        + to_edges * remaining_after["edges"]
     )
     links = trees.least_links + strays + extra
     return HeaderTraffic(
         links=links.astype(float),
         header_share=headers / sent.packet_bytes,
         to_hosts=trees.members + extra,
-        from_source=1.0 + rest["source_edge"] / sent.packet_bytes,
+        from_source=1.0 + remaining_after["source_edge"] / sent.packet_bytes,
     )
 
 
@@ -154,11 +154,11 @@ def _count_bier(problem: Multicast, trees: Trees, sent: HeaderTrees) -> HeaderTr
     pairs = sent.edges
     away = sent.bier[pairs.group] & (pairs.switch != trees.source_edge[pairs.group])
     group, switch = pairs.group[away], pairs.switch[away]
-    pod, part = problem.wiring.edge_pod[switch], switch // bits_of_string(sent)[group]
+    pod, string_number = problem.wiring.edge_pod[switch], switch // bits_of_string(sent)[group]
     far = pod != trees.source_pod[group]
-    up = _count_distinct(group, part, groups)
-    to_core = _count_distinct(group[far], part[far], groups)
-    to_pods = _count_distinct(group[far], part[far] * problem.pods + pod[far], groups)
+    up = _count_distinct(group, string_number, groups)
+    to_core = _count_distinct(group[far], string_number[far], groups)
+    to_pods = _count_distinct(group[far], string_number[far] * problem.pods + pod[far], groups)
     between = up + to_core + to_pods + np.bincount(group, minlength=groups)
     return HeaderTraffic(
         links=(1 + between + trees.members).astype(float),

@@ -45,8 +45,8 @@ class GroupsAtSwitches:
 
     def of_switch(self, switch: int) -> pd.DataFrame:
         """Return the rows of one switch."""
-        mine = self.switch == switch
-        return pd.DataFrame({name: values[mine] for name, values in vars(self).items()})
+        is_here = self.switch == switch
+        return pd.DataFrame({name: values[is_here] for name, values in vars(self).items()})
 
 
 def list_groups(problem: Multicast, plan: Channels, layer: str) -> GroupsAtSwitches:
@@ -140,15 +140,15 @@ def core_link_loads(problem: Multicast, plan: Channels) -> Floats:
     for ra in distinct(copies[copies > 0]).tolist():
         held = problem.distribution(ra)
         here = (copies == ra)[group] & (pods_of > 1)[group]
-        place = partition[group[here]] * wires.pods + below.edge[here].astype(np.int64)
-        rates = np.bincount(place, problem.rate_mbps[group[here]], minlength=held.partitions * wires.pods)
+        cell = partition[group[here]] * wires.pods + below.edge[here].astype(np.int64)
+        rates = np.bincount(cell, problem.rate_mbps[group[here]], minlength=held.partitions * wires.pods)
         rates = rates.reshape(held.partitions, wires.pods)
-        for part in np.flatnonzero(rates.any(axis=1)).tolist():
-            cores = np.flatnonzero(held.core[:, part])
-            links = (wires.up[:, cores] & held.aggregation[:, part][:, None]).astype(float)
+        for partition_row in np.flatnonzero(rates.any(axis=1)).tolist():
+            cores = np.flatnonzero(held.core[:, partition_row])
+            links = (wires.up[:, cores] & held.aggregation[:, partition_row][:, None]).astype(float)
             count = np.add.reduceat(links, starts)[wires.aggregation_pod]
             load[:, cores] += np.divide(
-                links * rates[part][wires.aggregation_pod][:, None] / len(cores),
+                links * rates[partition_row][wires.aggregation_pod][:, None] / len(cores),
                 count,
                 out=np.zeros_like(links),
                 where=count > 0,

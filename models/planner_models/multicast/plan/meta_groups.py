@@ -120,8 +120,12 @@ def merge_equal_sets(masks: Masks) -> Ints:
 
 def distinct_sets(masks: Masks, rates: Floats) -> tuple[Masks, Floats, Ints]:
     """Return the distinct port sets, the traffic of each, and the row of each group's set."""
-    sets, place = np.unique(masks, return_inverse=True)
-    return sets, np.bincount(place, weights=rates, minlength=len(sets)).astype(float), place.astype(np.int64)
+    sets, inverse = np.unique(masks, return_inverse=True)
+    return (
+        sets,
+        np.bincount(inverse, weights=rates, minlength=len(sets)).astype(float),
+        inverse.astype(np.int64),
+    )
 
 
 def extra_mbps_bound(masks: Masks, rates: Floats, table_size: int) -> float:

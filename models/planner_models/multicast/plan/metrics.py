@@ -108,40 +108,40 @@ def measure(problem: Multicast, plan: Channels, previous: Channels | None) -> di
     refused = find_refused_groups(problem, plan)
     if refused.any():
         plan = without_groups(problem, plan, refused)
-    kept = has_entries(problem, plan)
+    stored = has_entries(problem, plan)
     rate, members = problem.rate_mbps, problem.member_counts
     at_edges = find_edge_entries(problem, plan)
-    wanted, extra = host_links_mbps(problem, plan, at_edges)
+    offered, extra = host_links_mbps(problem, plan, at_edges)
     links, more = edge_links_mbps(problem, plan)
     trees, sent = Trees.of(problem), plan.header_trees(problem)
-    by_header = np.zeros(len(kept), dtype=bool) if sent is None else sent.sent
-    by_unicast = ~kept & ~by_header
+    by_header = np.zeros(len(stored), dtype=bool) if sent is None else sent.sent
+    by_unicast = ~stored & ~by_header
     unicast = float((2 * rate * members)[by_unicast].sum())
     headers = nothing(problem) if sent is None else measure_headers(problem, trees, sent)
     to_others = float(rate[by_header] @ (headers.to_hosts - members)[by_header])
     from_headers = float(rate[by_header] @ (headers.from_source + headers.to_hosts)[by_header])
-    at_hosts = float(rate[kept].sum()) + float(wanted.sum() + extra.sum())
-    links_used = np.where(kept, trees.table_links, trees.unicast_links).astype(float)
+    at_hosts = float(rate[stored].sum()) + float(offered.sum() + extra.sum())
+    links_used = np.where(stored, trees.table_links, trees.unicast_links).astype(float)
     links_used[by_header] = headers.links[by_header]
     shared = float(extra.sum() + more.sum())
-    least, copies = float(rate @ trees.least_links), float(rate @ links_used) + shared
+    lower, copies = float(rate @ trees.least_links), float(rate @ links_used) + shared
     header_mbps = float(rate @ headers.header_share)
     return {
         "host_traffic_mbps": at_hosts + unicast + from_headers,
-        "groups_with_entries": float(kept.sum()),
+        "groups_with_entries": float(stored.sum()),
         "groups_by_unicast": float(by_unicast.sum()),
         "groups_by_header": float(by_header.sum()),
         "overhead_mbps": float(extra.sum()) + to_others,
         "overhead_share": _share(
-            extra.sum() + to_others, wanted.sum() + float(rate[by_header] @ members[by_header])
+            extra.sum() + to_others, offered.sum() + float(rate[by_header] @ members[by_header])
         ),
-        "busiest_overhead_share": _busiest(extra, wanted),
+        "busiest_overhead_share": _busiest(extra, offered),
         "edge_link_overhead_mbps": float(more.sum()),
         "edge_link_overhead_share": _share(more.sum(), links.sum()),
         "link_traffic_mbps": copies + header_mbps,
         "header_mbps": header_mbps,
         "header_bytes_max": 0.0 if sent is None else float(sent.needed_bytes.max(initial=0)),
-        "redundant_share": _share(copies - least, least),
+        "redundant_share": _share(copies - lower, lower),
         **{f"{layer}_entries_max": by_layer.max().get(layer) for layer in LAYERS},
         **{f"{layer}_entries_mean": by_layer.mean().get(layer) for layer in LAYERS},
         "edge_multiport_entries": float(count_several_ports(problem, plan, at_edges).max()),
@@ -169,8 +169,8 @@ def find_refused_groups(problem: Multicast, plan: Channels) -> Bools:
     )
     nth = rules.groupby("switch").cumcount().to_numpy()
     left_out = rules[nth >= problem.free_entries[rules["switch"]]]
-    own = left_out["address"].to_numpy()
-    refused[own[own >= 0]] = True
+    own_address = left_out["address"].to_numpy()
+    refused[own_address[own_address >= 0]] = True
     shared = tables.local.merge(left_out[["switch", "address"]], on=["switch", "address"])
     refused[shared["group"].to_numpy()] = True
     return refused
@@ -209,17 +209,17 @@ def _with_failures(problem: Multicast, plan: Channels) -> dict[str, float | None
     return dict(zip(names, values, strict=True))
 
 
-def _share(part: float, whole: float) -> float | None:
+def _share(amount: float, total: float) -> float | None:
     """Return part / whole; None where the whole is 0."""
-    return float(part / whole) if whole > 0 else None
+    return float(amount / total) if total > 0 else None
 
 
-def _busiest(extra: Floats, wanted: Floats) -> float | None:
+def _busiest(extra: Floats, useful: Floats) -> float | None:
     """Return the overhead of the 1% of links with the most traffic, at least one link."""
-    extra, wanted = extra.ravel(), wanted.ravel()
-    total = extra + wanted
+    extra, useful = extra.ravel(), useful.ravel()
+    total = extra + useful
     top = np.argsort(-total, kind="stable")[: max(1, int((total > 0).sum()) // 100)]
-    return _share(extra[top].sum(), wanted[top].sum())
+    return _share(extra[top].sum(), useful[top].sum())
 
 
 def _count_changed(plan: Channels, previous: Channels) -> int:
@@ -265,14 +265,16 @@ class SharedEntries(NamedTuple):
 
 
 def find_shared_entries(problem: Multicast, plan: Channels, stored: StoredGroups) -> SharedEntries:
-    """Return the plan's shared entries of the layer whose groups are `stored`."""
+    """Return the plan's shared entries of the layer with groups `stored`."""
     wires, shared, groups = problem.wiring, plan.meta_groups, len(problem.groups)
     names = wires.edges if stored.layer == "edge" else wires.aggregations
     pairs = stored.switch * groups + stored.group
-    wanted = find_rows(names, shared["switch"]) * groups + find_rows(problem.group_names, shared["group"])
-    pair = np.minimum(np.searchsorted(pairs, wanted), max(len(pairs) - 1, 0))
-    found = pairs[pair] == wanted if len(pairs) else np.zeros(len(wanted), dtype=bool)
-    pair, meta = pair[found], shared["meta_group"].to_numpy(np.int64)[found]
+    keys_sought = find_rows(names, shared["switch"]) * groups + find_rows(
+        problem.group_names, shared["group"]
+    )
+    pair = np.minimum(np.searchsorted(pairs, keys_sought), max(len(pairs) - 1, 0))
+    is_match = pairs[pair] == keys_sought if len(pairs) else np.zeros(len(keys_sought), dtype=bool)
+    pair, meta = pair[is_match], shared["meta_group"].to_numpy(np.int64)[is_match]
     if not len(pair):
         nothing = np.zeros(0, dtype=np.int64)
         return SharedEntries(nothing, nothing, nothing, np.zeros(0, dtype=np.uint64))
@@ -335,20 +337,20 @@ def edge_links_mbps(problem: Multicast, plan: Channels) -> tuple[Floats, Floats]
     """
     wires = problem.wiring
     partition, copies = group_assignment(problem, plan.partitions)
-    wanted, extra = np.zeros((2, len(wires.aggregations)))
+    useful, extra = np.zeros((2, len(wires.aggregations)))
     for ra in distinct(copies[copies > 0]).tolist():
         held = problem.distribution(ra)
         stored = groups_at_aggregations(problem, partition, held, copies == ra)
         switch = stored.switch
         holders = np.zeros((wires.pods, held.partitions))
         np.add.at(holders, wires.aggregation_pod, held.aggregation)
-        part = 1.0 / holders[wires.aggregation_pod[switch], partition[stored.group]]
-        rates = problem.rate_mbps[stored.group] * part
-        wanted += np.bincount(switch, rates * np.bitwise_count(stored.ports), minlength=len(wanted))
+        share = 1.0 / holders[wires.aggregation_pod[switch], partition[stored.group]]
+        rates = problem.rate_mbps[stored.group] * share
+        useful += np.bincount(switch, rates * np.bitwise_count(stored.ports), minlength=len(useful))
         pair, entry, _, ports = find_shared_entries(problem, plan, stored)
         more = np.bitwise_count(ports[entry] & ~stored.ports[pair])
         extra += np.bincount(switch[pair], rates[pair] * more, minlength=len(extra))
-    return wanted, extra
+    return useful, extra
 
 
 def count_several_ports(problem: Multicast, plan: Channels, at_edges: EdgeEntries | None = None) -> Ints:
@@ -359,9 +361,9 @@ def count_several_ports(problem: Multicast, plan: Channels, at_edges: EdgeEntrie
     stored, shared = at_edges or find_edge_entries(problem, plan)
     shares = np.zeros(problem.edge_count, dtype=bool)
     shares[shared.switch] = True
-    own = ~shares[stored.switch] & (np.bitwise_count(stored.ports) > 1)
-    at = np.concatenate([stored.switch[own], shared.switch[np.bitwise_count(shared.ports) > 1]])
-    return np.asarray(np.bincount(at, minlength=problem.edge_count), dtype=np.int64)
+    is_separate = ~shares[stored.switch] & (np.bitwise_count(stored.ports) > 1)
+    switches = np.concatenate([stored.switch[is_separate], shared.switch[np.bitwise_count(shared.ports) > 1]])
+    return np.asarray(np.bincount(switches, minlength=problem.edge_count), dtype=np.int64)
 
 
 def has_entries(problem: Multicast, plan: Channels) -> Bools:

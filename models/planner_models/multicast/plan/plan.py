@@ -113,8 +113,8 @@ def from_tables(problem: Multicast, tables: Mapping[str, pd.DataFrame]) -> Chann
 
 def require_whole(meta_groups: pd.DataFrame) -> None:
     """Raise PlanRejected for a shared entry with a number that is not whole, or out of range."""
-    given = meta_groups["meta_group"].to_numpy(float)
-    broken = np.flatnonzero(~((given >= 0) & (given <= MOST_ENTRIES) & (given % 1 == 0)))
+    numbers = meta_groups["meta_group"].to_numpy(float)
+    broken = np.flatnonzero(~((numbers >= 0) & (numbers <= MOST_ENTRIES) & (numbers % 1 == 0)))
     if len(broken):
         number = meta_groups["meta_group"].iloc[broken[0]]
         raise PlanRejected(
@@ -126,15 +126,15 @@ def require_partitions(problem: Multicast, partitions: pd.DataFrame) -> None:
     """Raise PlanRejected for an unknown group or partition, or a group that occurs twice."""
     copies, partition = (partitions[name].to_numpy(float) for name in ("copies", "partition"))
     for many in distinct(copies):
-        mine = copies == many
-        row = int(np.argmax(mine)) + 1
+        of_count = copies == many
+        row = int(np.argmax(of_count)) + 1
         if many % 1:
             raise PlanRejected(f"partitions row {row}: copies is {many:g}, must be whole")
         try:
             count = problem.distribution(int(many)).partitions
         except InputError as error:
             raise PlanRejected(f"partitions row {row}: {error}") from None
-        wrong = mine & ((partition % 1 != 0) | (partition < 0) | (partition >= count))
+        wrong = of_count & ((partition % 1 != 0) | (partition < 0) | (partition >= count))
         if wrong.any():
             row = int(np.argmax(wrong))
             raise PlanRejected(
@@ -176,16 +176,18 @@ def count_entries(
     aggregation = np.zeros(len(wires.aggregations), dtype=np.int64)
     for ra in distinct(copies[copies > 0]).tolist():
         held = problem.distribution(ra)
-        mine = copies == ra
-        core += held.core @ np.bincount(partition[mine & across], minlength=held.partitions)
-        here = mine[group]
-        place = pod[here] * held.partitions + partition[group[here]]
-        of_part = np.bincount(place, minlength=wires.pods * held.partitions)
+        of_copies = copies == ra
+        core += held.core @ np.bincount(partition[of_copies & across], minlength=held.partitions)
+        here = of_copies[group]
+        cell = pod[here] * held.partitions + partition[group[here]]
+        of_part = np.bincount(cell, minlength=wires.pods * held.partitions)
         of_part = of_part.reshape(wires.pods, held.partitions)
         aggregation += (held.aggregation * of_part[wires.aggregation_pod]).sum(axis=1)
-    edge, at, _ = problem.at_edge
-    kept = copies > 0
-    count = np.concatenate([core, aggregation, np.bincount(edge[kept[at]], minlength=problem.edge_count)])
+    edge, group_rows, _ = problem.at_edge
+    is_stored = copies > 0
+    count = np.concatenate(
+        [core, aggregation, np.bincount(edge[is_stored[group_rows]], minlength=problem.edge_count)]
+    )
     if len(meta_groups):
         switch = find_rows(wires.switches, meta_groups["switch"])
         meta = meta_groups["meta_group"].to_numpy(np.int64)
@@ -212,7 +214,7 @@ def round_robin_partitions(problem: Multicast, copies: int) -> Ints:
 
 def build_plan(
     problem: Multicast,
-    kept: Bools,
+    selected: Bools,
     copies: int,
     *,
     partition: Ints | None = None,
@@ -220,7 +222,7 @@ def build_plan(
     headers: pd.DataFrame | None = None,
     header_rules: pd.DataFrame | None = None,
 ) -> Channels:
-    """Return the plan whose groups `kept` (G,) have entries, with `copies` of each partition in a pod.
+    """Return the plan whose groups `selected` (G,) have entries, with `copies` of each partition in a pod.
 
     partition    (G,) partition of each group; default: in turn
     meta_groups  the table of shared entries; default: none is shared
@@ -228,9 +230,9 @@ def build_plan(
     """
     partition = round_robin_partitions(problem, copies) if partition is None else partition
     shared = empty_meta_groups() if meta_groups is None else meta_groups
-    names = pd.Categorical.from_codes(np.flatnonzero(kept), problem.group_names)
+    names = pd.Categorical.from_codes(np.flatnonzero(selected), problem.group_names)
     partitions = pd.DataFrame(
-        {"group": names, "partition": partition[kept].astype(float), "copies": float(copies)}
+        {"group": names, "partition": partition[selected].astype(float), "copies": float(copies)}
     )
     trees = None if headers is None or header_rules is None else read_trees(problem, headers, header_rules)
     entries = count_entries(problem, partitions, shared, trees)

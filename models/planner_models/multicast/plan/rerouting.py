@@ -51,21 +51,21 @@ def find_detours(wiring: Wiring, held: Distribution, partition: int, state: Work
     from its address and its identifier where to send it.
     """
     cores = np.flatnonzero(held.core[:, partition])
-    mine = held.aggregation[:, partition]
-    links = state.up[:, cores] & mine[:, None]
+    is_holder = held.aggregation[:, partition]
+    links = state.up[:, cores] & is_holder[:, None]
     pods = wiring.pods
     starts = np.searchsorted(wiring.aggregation_pod, np.arange(pods))
     straight = np.logical_or.reduceat(links, starts).T  # (cores, pods)
     # cores that a switch of a pod connects, and cores that a pod connects by way of an edge switch
     by_pod = np.split(links.astype(np.int64), starts[1:])
     near = np.stack([here.T @ here > 0 for here in by_pod])  # (pods, cores, cores)
-    joined = [state.joined[a:b, a:b] for a, b in pairwise([*starts.tolist(), len(mine)])]
+    joined = [state.joined[a:b, a:b] for a, b in pairwise([*starts.tolist(), len(is_holder)])]
     far = np.stack([here.T @ meet @ here > 0 for here, meet in zip(by_pod, joined, strict=True)])
     hops = np.where(straight, float(DETOUR_HOPS[0]), np.inf)
     for length, pairs in ((DETOUR_HOPS[1], near), (DETOUR_HOPS[2], far)):
         elsewhere = pairs.sum(axis=0)[None] - pairs > 0  # (pods, cores, cores): in a pod but this one
-        found = np.einsum("pxy,yp->xp", elsewhere, straight) > 0
-        hops = np.where(np.isinf(hops) & found, float(length), hops)
+        is_reachable = np.einsum("pxy,yp->xp", elsewhere, straight) > 0
+        hops = np.where(np.isinf(hops) & is_reachable, float(length), hops)
     return Detours(cores=cores, hops=hops, up=straight)
 
 
@@ -110,10 +110,10 @@ def reroute_groups(
     unreachable = np.zeros(len(group))
     reached = np.zeros((len(group), problem.pods), dtype=bool)
     for ra in distinct(copies).tolist():
-        for part in distinct(partition[copies == ra]).tolist():
-            rows = np.flatnonzero((copies == ra) & (partition == part))
+        for partition_number in distinct(partition[copies == ra]).tolist():
+            rows = np.flatnonzero((copies == ra) & (partition == partition_number))
             of = group[rows]
-            after, before = _ways_in_partition(problem, members, of, (ra, part), state, sender)
+            after, before = _ways_in_partition(problem, members, of, (ra, partition_number), state, sender)
             reached[rows] = np.isfinite(after)
             got = np.where(reached[rows], working[of], 0)
             long = (np.where(reached[rows], after, 0.0) * got).sum(axis=1)
@@ -126,7 +126,7 @@ def reroute_groups(
 def find_missed_members(
     problem: Multicast, plan: Channels, state: WorkingLinks, *, rerouted: Rerouting | None = None
 ) -> Bools:
-    """Return the memberships whose host gets no packets of its group, (members,), while switches reroute.
+    """Return the memberships with hosts without packets of their group, (members,), while switches reroute.
 
     Groups with entries are rerouted locally; others go by unicast, which reaches every edge switch that is
     still connected to the sender's. The sender is that of `reroute_groups`.
@@ -136,8 +136,8 @@ def find_missed_members(
     sender = draw_senders(problem)
     edge = problem.edge_of_host[problem.host_of]
     group = problem.group_of
-    part = state.part_of_edge
-    gets = part[edge] == part[sender[group]]
+    component = state.part_of_edge
+    gets = component[edge] == component[sender[group]]
     rows = find_rows(problem.group_names, plan.partitions["group"])
     if len(rows):
         reached = np.zeros((len(problem.groups), problem.pods), dtype=bool)
@@ -167,16 +167,16 @@ def lost_by_partition(
     returns  (groups, partitions) and (groups,)
     """
     sender, members = draw_senders(problem), _members_in_pods(problem)
-    edge, part = problem.edge_of_host[problem.host_of], state.part_of_edge
+    edge, component = problem.edge_of_host[problem.host_of], state.part_of_edge
     source = sender[problem.group_of]
     connected = _members_in_pods(
-        problem, chosen=(part[edge] == part[source]) & state.edge[edge] & state.edge[source]
+        problem, selected=(component[edge] == component[source]) & state.edge[edge] & state.edge[source]
     )[groups]
     rate, count = problem.rate_mbps[groups], members[groups].sum(axis=1)
     lost = np.empty((len(groups), problem.distribution(copies).partitions))
-    for one in range(lost.shape[1]):
-        after, _ = _ways_in_partition(problem, members, groups, (copies, one), state, sender)
-        lost[:, one] = rate * (count - (connected * np.isfinite(after)).sum(axis=1))
+    for column in range(lost.shape[1]):
+        after, _ = _ways_in_partition(problem, members, groups, (copies, column), state, sender)
+        lost[:, column] = rate * (count - (connected * np.isfinite(after)).sum(axis=1))
     return lost, rate * (count - connected.sum(axis=1))
 
 
@@ -184,25 +184,25 @@ def _ways_in_partition(
     problem: Multicast,
     members: Ints,
     groups: Ints,
-    place: tuple[int, int],
+    layout: tuple[int, int],
     state: WorkingLinks,
     sender: Ints,
 ) -> tuple[Floats, Floats]:
-    """Return `_ways` of some groups in a partition; `place` is copies and partition."""
-    held = problem.distribution(place[0])
-    found = find_detours(problem.wiring, held, place[1], state)
-    serves = _serving_pods(problem.wiring, held, place[1], state)
+    """Return `_ways` of some groups in a partition; `layout` is copies and partition."""
+    held = problem.distribution(layout[0])
+    detours = find_detours(problem.wiring, held, layout[1], state)
+    serves = _serving_pods(problem.wiring, held, layout[1], state)
     source, sends = problem.wiring.edge_pod[sender[groups]], state.edge[sender[groups]]
-    return _ways(members[groups], problem.edges_in_pod[groups], source, groups, found, serves, sends)
+    return _ways(members[groups], problem.edges_in_pod[groups], source, groups, detours, serves, sends)
 
 
-def _members_in_pods(problem: Multicast, chosen: Bools | None = None) -> Ints:
+def _members_in_pods(problem: Multicast, selected: Bools | None = None) -> Ints:
     """Return the members of each group in each pod, shape (G, pods); all memberships, or these."""
     pod = problem.wiring.edge_pod[problem.edge_of_host]
-    place = problem.group_of.astype(np.int64) * problem.pods + pod[problem.host_of]
-    if chosen is not None:
-        place = place[chosen]
-    count = np.bincount(place, minlength=len(problem.groups) * problem.pods)
+    cell = problem.group_of.astype(np.int64) * problem.pods + pod[problem.host_of]
+    if selected is not None:
+        cell = cell[selected]
+    count = np.bincount(cell, minlength=len(problem.groups) * problem.pods)
     return np.asarray(count.reshape(-1, problem.pods), dtype=np.int64)
 
 
@@ -214,13 +214,13 @@ def draw_senders(problem: Multicast, rng: np.random.Generator | None = None) -> 
     order = np.arange(len(group)) if sorted_ else np.argsort(group, kind="stable")
     counts = problem.member_counts
     first = np.cumsum(counts) - counts
-    chosen = order[first + (rng.random(len(counts)) * counts).astype(np.int64)]
-    return np.asarray(problem.edge_of_host[problem.host_of[chosen]], dtype=np.int64)
+    senders = order[first + (rng.random(len(counts)) * counts).astype(np.int64)]
+    return np.asarray(problem.edge_of_host[problem.host_of[senders]], dtype=np.int64)
 
 
-def _serving_pods(wiring: Wiring, held: Distribution, part: int, state: WorkingLinks) -> Bools:
+def _serving_pods(wiring: Wiring, held: Distribution, partition: int, state: WorkingLinks) -> Bools:
     """Return whether a switch of the partition works in each pod, shape (pods,)."""
-    works = state.aggregation & held.aggregation[:, part]
+    works = state.aggregation & held.aggregation[:, partition]
     return np.bincount(wiring.aggregation_pod[works], minlength=wiring.pods) > 0
 
 
@@ -229,7 +229,7 @@ def _ways(
     edges: Ints,
     source: Ints,
     group: Ints,
-    found: Detours,
+    detours: Detours,
     serves: Bools,
     sends: Bools,
 ) -> tuple[Floats, Floats]:
@@ -242,19 +242,19 @@ def _ways(
     spans = (members > 0).sum(axis=1) > 1
     alone = ~spans & (edges[row, source] == 1)
     # the root: the first core, from one that differs between groups, that the source's pod reaches
-    count = len(found.cores)
+    count = len(detours.cores)
     hops = np.full(members.shape, np.inf)  # (groups, pods) from the root; two tiers have none
     if count:
         order = (group[:, None] // 7 + np.arange(count)) % count
-        can = found.up[order, source[:, None]]
+        can = detours.up[order, source[:, None]]
         root = order[row, can.argmax(axis=1)]
-        hops = np.where(can.any(axis=1)[:, None], found.hops[root], np.inf)
-    own = np.zeros_like(members, dtype=bool)
-    own[row, source] = True
+        hops = np.where(can.any(axis=1)[:, None], detours.hops[root], np.inf)
+    is_source = np.zeros_like(members, dtype=bool)
+    is_source[row, source] = True
     # links from the source: 2 within an edge switch, 4 within a pod, 6 to others
-    before = np.where(own, np.where(alone, 2.0, 4.0)[:, None], 6.0)
+    before = np.where(is_source, np.where(alone, 2.0, 4.0)[:, None], 6.0)
     here = np.where(alone, 2.0, np.where(serves[source], 4.0, np.inf))
-    after = np.where(own, here[:, None], 5.0 + hops)
+    after = np.where(is_source, here[:, None], 5.0 + hops)
     return np.where(sends[:, None] & (members > 0), after, np.inf), before
 
 

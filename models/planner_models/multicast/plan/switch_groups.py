@@ -36,35 +36,35 @@ class StoredGroups:
         return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
 
-def groups_at_edges(problem: Multicast, kept: Bools | None = None) -> StoredGroups:
-    """Return the groups at edge switches; `kept` (G,) are those with table entries, by default all."""
+def groups_at_edges(problem: Multicast, selected: Bools | None = None) -> StoredGroups:
+    """Return the groups at edge switches; `selected` (G,) are those with table entries, by default all."""
     edge, group, ports = problem.at_edge
-    if kept is not None and not kept.all():
-        here = kept[group]
+    if selected is not None and not selected.all():
+        here = selected[group]
         edge, group, ports = edge[here], group[here], ports[here]
     start = np.searchsorted(edge, np.arange(problem.edge_count + 1))
     return StoredGroups(layer="edge", start=start, group=group, ports=ports)
 
 
 def groups_at_aggregations(
-    problem: Multicast, partition: Ints, held: Distribution, kept: Bools | None = None
+    problem: Multicast, partition: Ints, held: Distribution, selected: Bools | None = None
 ) -> StoredGroups:
     """Return the groups at aggregation switches that hold their partition, `partition` (G,)."""
     wires = problem.wiring
     group, pod, ports = groups_in_pods(problem)
-    if kept is not None:
-        here = kept[group]
+    if selected is not None:
+        here = selected[group]
         group, pod, ports = group[here], pod[here], ports[here]
     # the switches of each pod that hold each partition, one after the other
-    holder, part = np.nonzero(held.aggregation)
-    key = wires.aggregation_pod[holder] * held.partitions + part
+    holder, held_partition = np.nonzero(held.aggregation)
+    key = wires.aggregation_pod[holder] * held.partitions + held_partition
     order = np.argsort(key, kind="stable")
     first = np.searchsorted(key[order], np.arange(wires.pods * held.partitions + 1))
-    wanted = pod * held.partitions + partition[group]
-    count = np.diff(first)[wanted]
+    keys_sought = pod * held.partitions + partition[group]
+    count = np.diff(first)[keys_sought]
     pair = np.repeat(np.arange(len(group)), count)
     nth = np.arange(len(pair)) - np.repeat(np.cumsum(count) - count, count)
-    switch = holder[order][first[wanted[pair]] + nth]
+    switch = holder[order][first[keys_sought[pair]] + nth]
     # groups come in their order, so a stable sort by switch leaves them so
     by_switch = np.argsort(switch, kind="stable")
     start = np.searchsorted(switch[by_switch], np.arange(len(wires.aggregations) + 1))
@@ -73,11 +73,11 @@ def groups_at_aggregations(
     )
 
 
-def groups_at(layer: str, problem: Multicast, kept: Bools, partition: Ints, copies: int) -> StoredGroups:
-    """Return the groups of `kept` (G,) at the edge or aggregation switches."""
+def groups_at(layer: str, problem: Multicast, selected: Bools, partition: Ints, copies: int) -> StoredGroups:
+    """Return the groups of `selected` (G,) at the edge or aggregation switches."""
     if layer == "edge":
-        return groups_at_edges(problem, kept)
-    return groups_at_aggregations(problem, partition, problem.distribution(copies), kept)
+        return groups_at_edges(problem, selected)
+    return groups_at_aggregations(problem, partition, problem.distribution(copies), selected)
 
 
 def groups_in_pods(problem: Multicast) -> tuple[Ints, Ints, NDArray[np.uint64]]:
@@ -116,9 +116,9 @@ def previous_entries(
     now = stored.switch * len(problem.groups) + stored.group
     before = np.full(len(now), -1, dtype=np.int64)
     if len(now):
-        place = np.minimum(np.searchsorted(now, old), len(now) - 1)
-        same = now[place] == old
-        before[place[same]] = meta_groups["meta_group"].to_numpy(np.int64)[here][same]
+        index = np.minimum(np.searchsorted(now, old), len(now) - 1)
+        same = now[index] == old
+        before[index[same]] = meta_groups["meta_group"].to_numpy(np.int64)[here][same]
     return before
 
 
@@ -138,8 +138,8 @@ def rank_keys(key: Ints, size: int) -> tuple[Ints, Ints]:
     As `np.unique` with the inverse, but several times faster where keys are dense.
     """
     if size > 8 * len(key) + 1_000_000:
-        used, place = np.unique(key, return_inverse=True)
-        return used.astype(np.int64), place.astype(np.int64)
+        used, inverse = np.unique(key, return_inverse=True)
+        return used.astype(np.int64), inverse.astype(np.int64)
     is_used = np.zeros(size, dtype=bool)
     is_used[key] = True
     rank = np.cumsum(is_used) - 1

@@ -113,8 +113,8 @@ def describe_updates(problem: Multicast, *, events: int, batch: int, seed: int) 
     counts = count_updates(problem, events=events, rng=np.random.default_rng(seed), batch=batch)
     rows = []
     for layer in LAYERS:
-        mine = problem.wiring.layers == layer
-        updates = counts.switch_updates[mine]
+        of_layer = problem.wiring.layers == layer
+        updates = counts.switch_updates[of_layer]
         busiest = int(updates.argmax())
         rows.append(
             {
@@ -124,7 +124,7 @@ def describe_updates(problem: Multicast, *, events: int, batch: int, seed: int) 
                 "batched": getattr(counts.batched, layer),
                 "mean": float(updates.mean()),
                 "most": int(updates[busiest]),
-                "busiest": problem.wiring.switches[mine][busiest],
+                "busiest": problem.wiring.switches[of_layer][busiest],
             }
         )
     sentence = (
@@ -143,7 +143,7 @@ def describe_updates(problem: Multicast, *, events: int, batch: int, seed: int) 
     )
 
 
-def _net_changes(when: Ints, thing: Ints, changes: Bools, place: Ints) -> Ints:
+def _net_changes(when: Ints, thing: Ints, changes: Bools, item: Ints) -> Ints:
     """Return events, one for each batch and place, where some `thing` changed an odd number of times.
 
     when     a number for each group and batch
@@ -153,7 +153,7 @@ def _net_changes(when: Ints, thing: Ints, changes: Bools, place: Ints) -> Ints:
     key = when[rows] * (int(thing.max()) + 1) + thing[rows]
     _, first, times = np.unique(key, return_index=True, return_counts=True)
     rows = rows[first[times % 2 == 1]]
-    batch_and_place = when[rows] * (int(place.max()) + 1) + place[rows]
+    batch_and_place = when[rows] * (int(item.max()) + 1) + item[rows]
     return np.asarray(rows[np.unique(batch_and_place, return_index=True)[1]], dtype=np.int64)
 
 

@@ -34,10 +34,10 @@ class TableLimits:
     free: Ints
     name: pd.Index
 
-    def describe_overflows(self, most: int = 5) -> list[str]:
+    def describe_overflows(self, count: int = 5) -> list[str]:
         """Return the switches that cannot hold all groups, with the numbers, one line each."""
         needed = np.diff(self.uses.indptr)
-        over = np.flatnonzero(needed > self.free)[:most]
+        over = np.flatnonzero(needed > self.free)[:count]
         return [f"{self.name[i]} needs {needed[i]:,} entries, {self.free[i]:,} are free" for i in over]
 
     def without_free_entries(self) -> TableLimits:
@@ -122,27 +122,29 @@ def entries_by_layer(
             below.edge[stored].astype(np.int64),
         ),
     }
-    found: dict[str, tuple[sp.csr_array, Ints]] = {}
-    for layer, (of_layer, place, groups, group_place) in upper.items():
-        if layer not in layers or not len(place):  # two tiers have no cores
+    by_layer: dict[str, tuple[sp.csr_array, Ints]] = {}
+    for layer, (of_layer, position_key, groups, group_place) in upper.items():
+        if layer not in layers or not len(position_key):  # two tiers have no cores
             continue
-        distinct, row = np.unique(np.column_stack([place, of_layer]), axis=0, return_inverse=True)
-        holder, part = np.nonzero(distinct[:, 1:])
-        places = (int(place.max()) + 1) * held.partitions
+        distinct, row = np.unique(np.column_stack([position_key, of_layer]), axis=0, return_inverse=True)
+        holder, held_partition = np.nonzero(distinct[:, 1:])
+        width = (int(position_key.max()) + 1) * held.partitions
         holds = sp.csr_array(
-            (np.ones(len(holder)), (holder, distinct[holder, 0] * held.partitions + part)),
-            shape=(len(distinct), places),
+            (np.ones(len(holder)), (holder, distinct[holder, 0] * held.partitions + held_partition)),
+            shape=(len(distinct), width),
         )
         stores = sp.csr_array(
             (np.ones(len(groups)), (group_place * held.partitions + partition[groups], groups)),
-            shape=(places, below.groups),
+            shape=(width, below.groups),
         )
-        found[layer] = sp.csr_array(holds @ stores), row.ravel()
+        by_layer[layer] = sp.csr_array(holds @ stores), row.ravel()
     if "edge" in layers and by_edge is not None:
-        start, at = by_edge
-        rows = sp.csr_array((np.ones(len(at)), at, start), shape=(len(start) - 1, below.groups))
-        found["edge"] = rows, np.arange(len(start) - 1)
-    return found
+        start, entries_start = by_edge
+        rows = sp.csr_array(
+            (np.ones(len(entries_start)), entries_start, start), shape=(len(start) - 1, below.groups)
+        )
+        by_layer["edge"] = rows, np.arange(len(start) - 1)
+    return by_layer
 
 
 def admit_in_order(limits: TableLimits, *, order: Ints | None = None) -> Bools:
@@ -159,15 +161,15 @@ def admit_in_order(limits: TableLimits, *, order: Ints | None = None) -> Bools:
 @njit(cache=True)
 def _admit(start: NDArray[np.int32], switch: NDArray[np.int32], free: Ints, order: Ints) -> Bools:
     """Admit group after group, and lower the free entries of its switches."""
-    kept = np.ones(len(start) - 1, dtype=np.bool_)
+    admitted = np.ones(len(start) - 1, dtype=np.bool_)
     for g in order:
         for i in range(start[g], start[g + 1]):
             if free[switch[i]] < 1:
-                kept[g] = False
-        if kept[g]:
+                admitted[g] = False
+        if admitted[g]:
             for i in range(start[g], start[g + 1]):
                 free[switch[i]] -= 1
-    return kept
+    return admitted
 
 
 def first_overflow(limits: TableLimits) -> int | None:

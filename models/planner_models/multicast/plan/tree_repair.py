@@ -51,12 +51,12 @@ def core_coverage(
 ) -> Coverage:
     """Return the coverage of cores; without `strangers`, through switches of the partition alone."""
     held, wires = problem.distribution(copies), problem.wiring
-    mine, at_core = held.aggregation[:, partition], held.core[:, partition]
+    is_holder, at_core = held.aggregation[:, partition], held.core[:, partition]
     pods = np.arange(wires.pods)
     starts = np.searchsorted(wires.aggregation_pod, pods)
-    own = np.logical_or.reduceat(state.up & mine[:, None], starts).T
+    has_entry = np.logical_or.reduceat(state.up & is_holder[:, None], starts).T
     anyhow = np.logical_or.reduceat(state.up, starts).T
-    entries = np.where(own, 0.0, np.where(anyhow & strangers, 1.0, np.inf))
+    entries = np.where(has_entry, 0.0, np.where(anyhow & strangers, 1.0, np.inf))
     if not strangers:
         entries[~at_core] = np.inf
     return Coverage(entries=entries, core=np.where(at_core, 0.0, 1.0))
@@ -88,79 +88,79 @@ class RebuiltTree:
         return abs(self.cost - self.bound) / max(self.cost, abs(self.bound), 1e-9)
 
 
-def cover_greedily(found: Coverage, pods: Ints) -> RebuiltTree:
+def cover_greedily(coverage: Coverage, pods: Ints) -> RebuiltTree:
     """Return cores one by one, each the one that covers most uncovered pods, then the cheapest.
 
     The bound is that of the linear relaxation, with whole roots: `cover_exactly` closes it.
     """
-    left, missing = _split_reachable(found, pods)
+    reachable, missing = _split_reachable(coverage, pods)
     roots: list[int] = []
     entries = 0.0
-    todo = left.copy()
+    todo = reachable.copy()
     while len(todo):
-        new = np.where(np.isfinite(found.entries[:, todo]), 1, 0).sum(axis=1)
-        price = found.core + np.where(np.isfinite(found.entries[:, todo]), found.entries[:, todo], 0).sum(
-            axis=1
-        )
+        new = np.where(np.isfinite(coverage.entries[:, todo]), 1, 0).sum(axis=1)
+        price = coverage.core + np.where(
+            np.isfinite(coverage.entries[:, todo]), coverage.entries[:, todo], 0
+        ).sum(axis=1)
         core = int(np.lexsort((price, -new))[0])
         roots.append(core)
         entries += float(price[core])
-        todo = todo[~np.isfinite(found.entries[core, todo])]
-    bound = _relaxation_bound(found, left)
+        todo = todo[~np.isfinite(coverage.entries[core, todo])]
+    bound = _relaxation_bound(coverage, reachable)
     return RebuiltTree(roots=tuple(roots), entries=entries, bound=bound, missing=missing)
 
 
-def cover_exactly(found: Coverage, pods: Ints, *, options: Options = Options()) -> RebuiltTree:
+def cover_exactly(coverage: Coverage, pods: Ints, *, options: Options = Options()) -> RebuiltTree:
     """Return the fewest roots, and of those the fewest entries to add, with the solver's bound.
 
     raises  InputError where the time limit ended the search without a tree
     """
-    left, missing = _split_reachable(found, pods)
-    if not len(left):
+    reachable, missing = _split_reachable(coverage, pods)
+    if not len(reachable):
         return RebuiltTree(roots=(), entries=0.0, bound=0.0, missing=missing)
-    solution = backends.solve(set_cover_model(found, left), options)
+    solution = backends.solve(set_cover_model(coverage, reachable), options)
     if solution.x is None or solution.bound is None:
         raise InputError(
             "the time limit ended the search before a tree was found: give more time, or use the greedy tree"
         )
-    cores = np.flatnonzero(found.covers[:, left].any(axis=1))
+    cores = np.flatnonzero(coverage.covers[:, reachable].any(axis=1))
     roots = cores[solution.x[: len(cores)] > 0.5]
-    entries = float(found.core[roots].sum() + found.entries[np.ix_(roots, left)].min(axis=0).sum())
+    entries = float(coverage.core[roots].sum() + coverage.entries[np.ix_(roots, reachable)].min(axis=0).sum())
     return RebuiltTree(roots=tuple(roots.tolist()), entries=entries, bound=solution.bound, missing=missing)
 
 
-def set_cover_model(found: Coverage, pods: Ints, *, integer: bool = True) -> LinearProgram:
+def set_cover_model(coverage: Coverage, pods: Ints, *, integer: bool = True) -> LinearProgram:
     """Return set cover with a cost for each use: open cores, and one open core for each pod."""
-    cores = np.flatnonzero(found.covers[:, pods].any(axis=1))
-    core, pod = np.nonzero(found.covers[np.ix_(cores, pods)])
+    cores = np.flatnonzero(coverage.covers[:, pods].any(axis=1))
+    core, pod = np.nonzero(coverage.covers[np.ix_(cores, pods)])
     m = ProgramBuilder(name="roots of a rebuilt tree")
-    root = m.variables("root", len(cores), upper=1.0, cost=ROOT_COST + found.core[cores], integer=integer)
-    serves = m.variables("serves", len(core), upper=1.0, cost=found.entries[cores[core], pods[pod]])
+    root = m.variables("root", len(cores), upper=1.0, cost=ROOT_COST + coverage.core[cores], integer=integer)
+    serves = m.variables("serves", len(core), upper=1.0, cost=coverage.entries[cores[core], pods[pod]])
     m.constrain("covered", serves.sum_by(pod, len(pods)), equal=1.0)
     m.constrain("open", serves - root[core], upper=0.0)
     return m.build()
 
 
-def _relaxation_bound(found: Coverage, pods: Ints) -> float:
+def _relaxation_bound(coverage: Coverage, pods: Ints) -> float:
     """Return a lower bound on the cost of covering the pods, from the linear relaxation with whole roots."""
     if not len(pods):
         return 0.0
-    best = found.core + np.where(
-        found.covers[:, pods].all(axis=1), found.entries[:, pods].sum(axis=1), np.inf
+    best = coverage.core + np.where(
+        coverage.covers[:, pods].all(axis=1), coverage.entries[:, pods].sum(axis=1), np.inf
     )
     if np.isfinite(best).any() and best.min() == 0:
         return ROOT_COST  # one root that needs nothing: nothing is cheaper
-    solution = backends.solve(set_cover_model(found, pods, integer=False))
+    solution = backends.solve(set_cover_model(coverage, pods, integer=False))
     if solution.bound is None:
         return 0.0
     # roots come whole: a best tree has as many roots as pods at most, and two entries for each
-    whole = math.ceil((solution.bound - 2 * len(pods)) / ROOT_COST - 1e-9)
-    return max(solution.bound, ROOT_COST * whole)
+    root_count = math.ceil((solution.bound - 2 * len(pods)) / ROOT_COST - 1e-9)
+    return max(solution.bound, ROOT_COST * root_count)
 
 
-def _split_reachable(found: Coverage, pods: Ints) -> tuple[Ints, tuple[int, ...]]:
+def _split_reachable(coverage: Coverage, pods: Ints) -> tuple[Ints, tuple[int, ...]]:
     """Return the pods that some core covers, and the others."""
-    reached = found.covers[:, pods].any(axis=0)
+    reached = coverage.covers[:, pods].any(axis=0)
     return pods[reached], tuple(pods[~reached].tolist())
 
 
@@ -197,28 +197,28 @@ def repair_trees(
     group = find_rows(problem.group_names, plan.partitions["group"])
     inside = problem.edges_in_pod[group] > 0
     many = np.flatnonzero(inside.sum(axis=1) > 1)
-    places = plan.partitions[["copies", "partition"]].to_numpy(np.int64)
-    known: dict[tuple[int, int], Coverage] = {}
+    layouts = plan.partitions[["copies", "partition"]].to_numpy(np.int64)
+    coverage_of: dict[tuple[int, int], Coverage] = {}
     trees: dict[tuple[int, int, bytes], RebuiltTree] = {}
-    whole: Bools = np.zeros(len(group), dtype=bool)
-    for copies, partition in np.unique(places[many], axis=0).tolist():
-        found = known[copies, partition] = core_coverage(
+    is_intact: Bools = np.zeros(len(group), dtype=bool)
+    for copies, partition in np.unique(layouts[many], axis=0).tolist():
+        coverage = coverage_of[copies, partition] = core_coverage(
             problem, copies, partition, state, strangers=strangers
         )
-        own = (found.entries == 0) & (found.core == 0)[:, None]
-        mine = many[(places[many] == (copies, partition)).all(axis=1)]
-        missed = inside[mine].astype(np.int64) @ (~own[own.any(axis=1)]).T.astype(np.int64)
-        whole[mine] = (missed == 0).any(axis=1)
+        is_free = (coverage.entries == 0) & (coverage.core == 0)[:, None]
+        rows_of = many[(layouts[many] == (copies, partition)).all(axis=1)]
+        missed = inside[rows_of].astype(np.int64) @ (~is_free[is_free.any(axis=1)]).T.astype(np.int64)
+        is_intact[rows_of] = (missed == 0).any(axis=1)
     names = plan.partitions["group"].tolist()
-    rows = [(names[row], 1, 0.0, 0, ROOT_COST, ROOT_COST) for row in many[whole[many]].tolist()]
-    for row in many[~whole[many]].tolist():
-        copies, partition = places[row].tolist()
-        found, pods = known[copies, partition], np.flatnonzero(inside[row])
+    rows = [(names[row], 1, 0.0, 0, ROOT_COST, ROOT_COST) for row in many[is_intact[many]].tolist()]
+    for row in many[~is_intact[many]].tolist():
+        copies, partition = layouts[row].tolist()
+        coverage, pods = coverage_of[copies, partition], np.flatnonzero(inside[row])
         mark = (copies, partition, pods.tobytes())
         if mark not in trees:  # groups of a partition in the same pods have the same tree
-            simple = cover_greedily(found, pods)
-            done = not exact or simple.cost <= simple.bound + 1e-9
-            trees[mark] = simple if done else cover_exactly(found, pods, options=options)
+            simple = cover_greedily(coverage, pods)
+            is_enough = not exact or simple.cost <= simple.bound + 1e-9
+            trees[mark] = simple if is_enough else cover_exactly(coverage, pods, options=options)
         tree = trees[mark]
         rows.append((names[row], len(tree.roots), tree.entries, len(tree.missing), tree.cost, tree.bound))
     columns = ["group", "roots", "entries", "missing", "cost", "bound"]

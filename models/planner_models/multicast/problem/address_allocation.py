@@ -38,8 +38,10 @@ def allocate_addresses(
     rows = len(wiring.cores) + len(wiring.aggregations)
     model = cp_model.CpModel()
     has_cores = len(wiring.cores) > 0
-    at = [[model.new_bool_var(f"{row} {part}") for part in range(partitions)] for row in range(rows)]
-    core, aggregation = at[: len(wiring.cores)], at[len(wiring.cores) :]
+    variables = [
+        [model.new_bool_var(f"{row} {partition}") for partition in range(partitions)] for row in range(rows)
+    ]
+    core, aggregation = variables[: len(wiring.cores)], variables[len(wiring.cores) :]
     if has_cores:
         _add_equal_shares(model, core, core_copies)
     for pod in range(wiring.pods):
@@ -59,7 +61,7 @@ def allocate_addresses(
             f"fabric: {partitions} partitions at {core_copies} cores and {aggregation_copies} aggregation "
             f"switches of each pod, in equal shares and within reach of every pod: {outcome}"
         )
-    held = np.array([[solver.boolean_value(variable) for variable in row] for row in at], dtype=bool)
+    held = np.array([[solver.boolean_value(variable) for variable in row] for row in variables], dtype=bool)
     held = held.reshape(rows, partitions)
     return Distribution(core=held[: len(core)], aggregation=held[len(core) :])
 
@@ -69,11 +71,11 @@ def _add_equal_shares(
 ) -> None:
     """Require each partition at `copies` of the rows, and equally many partitions at each row."""
     partitions = len(rows[0])
-    for part in range(partitions):
-        model.add(sum(row[part] for row in rows) == copies)
-    share, rest = divmod(partitions * copies, len(rows))
+    for partition in range(partitions):
+        model.add(sum(row[partition] for row in rows) == copies)
+    share, remainder = divmod(partitions * copies, len(rows))
     for row in rows:
-        model.add_linear_constraint(sum(row), share, share + (rest > 0))
+        model.add_linear_constraint(sum(row), share, share + (remainder > 0))
 
 
 def _add_reachability(
@@ -86,12 +88,12 @@ def _add_reachability(
     for c, of_core in enumerate(core):
         for pod in range(wiring.pods):
             below = np.flatnonzero(wiring.up[:, c] & (wiring.aggregation_pod == pod)).tolist()
-            for part, held in enumerate(of_core):
-                model.add_bool_or([aggregation[a][part] for a in below]).only_enforce_if(held)
+            for partition, held in enumerate(of_core):
+                model.add_bool_or([aggregation[a][partition] for a in below]).only_enforce_if(held)
     for a, of_switch in enumerate(aggregation):
         above = np.flatnonzero(wiring.up[a]).tolist()
-        for part, held in enumerate(of_switch):
-            model.add_bool_or([core[c][part] for c in above]).only_enforce_if(held)
+        for partition, held in enumerate(of_switch):
+            model.add_bool_or([core[c][partition] for c in above]).only_enforce_if(held)
 
 
 def _find_count_faults(
@@ -140,15 +142,15 @@ def find_unreachable_partitions(wiring: Wiring, distribution: Distribution) -> l
     return faults[:5]
 
 
-def describe_allocation(wiring: Wiring, distribution: Distribution, *, most: int) -> Section:
-    """Return the first `most` switches with the partitions they hold, as a section of an explanation."""
+def describe_allocation(wiring: Wiring, distribution: Distribution, *, rows: int) -> Section:
+    """Return the first `rows` switches with the partitions they hold, as a section of an explanation."""
     held = np.vstack([distribution.core, distribution.aggregation])
     frame = pd.DataFrame(
         {
-            "switch": wiring.above[:most],
-            "layer": wiring.layers[: len(held)][:most],
-            "parts": [", ".join(map(str, np.flatnonzero(row).tolist())) for row in held[:most]],
+            "switch": wiring.above[:rows],
+            "layer": wiring.layers[: len(held)][:rows],
+            "parts": [", ".join(map(str, np.flatnonzero(row).tolist())) for row in held[:rows]],
         }
     )
-    note = f"the first {most} of {len(held)} switches" if len(held) > most else ""
+    note = f"the first {rows} of {len(held)} switches" if len(held) > rows else ""
     return Section(title="parts of the addresses that switches hold", frame=frame, note=note)

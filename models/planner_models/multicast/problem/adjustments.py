@@ -82,18 +82,18 @@ def adjust(
 
 def resize_tables(problem: Multicast, sizes: Mapping[str, int | None]) -> Multicast:
     """Return the problem with so many entries in every table of a layer; None leaves the layer unchanged."""
-    given = {layer: float(size) for layer, size in sizes.items() if size is not None}
-    if not given:
+    sizes_given = {layer: float(size) for layer, size in sizes.items() if size is not None}
+    if not sizes_given:
         return problem
     switches = problem.switches
     if switches is not None:
-        at = pd.Series(problem.wiring.layers, index=problem.wiring.switches).reindex(switches["switch"])
-        size = at.map(given).to_numpy(float)
+        layer_of = pd.Series(problem.wiring.layers, index=problem.wiring.switches).reindex(switches["switch"])
+        size = layer_of.map(sizes_given).to_numpy(float)
         occupied = switches["occupied"].to_numpy()
         switches = switches.assign(occupied=np.where(np.isnan(size), occupied, np.minimum(occupied, size)))
         if "entries" in switches:
             switches["entries"] = np.where(np.isnan(size), switches["entries"], size)
-    columns = {f"{layer}_entries": size for layer, size in given.items()}
+    columns = {f"{layer}_entries": size for layer, size in sizes_given.items()}
     return problem.with_entries(problem.fabric.assign(**columns), switches)
 
 
@@ -145,12 +145,12 @@ def _parse_link(problem: Multicast, name: str) -> tuple[str, str]:
     return lower, upper
 
 
-def _require(parameter: str, names: Iterable[str], known: pd.Index, what: str) -> None:
+def _require(parameter: str, names: Iterable[str], index: pd.Index, what: str) -> None:
     """Raise InputError for every name that is not known."""
     faults = [
-        f"{parameter}: '{name}' is no {what}" + did_you_mean(name, known)
+        f"{parameter}: '{name}' is no {what}" + did_you_mean(name, index)
         for name in names
-        if name not in known
+        if name not in index
     ]
     if faults:
         raise InputError(*faults)

@@ -32,11 +32,11 @@ def draw_fabric(problem: Multicast) -> Sequence[Drawing]:
 def list_nodes(problem: Multicast) -> pd.DataFrame:
     """Return node, x, y and group of every switch that works, by the row of `wiring.switches`."""
     wires = problem.wiring
-    places = _tiers(wires) if has_links(wires) else _grids(wires)
+    positions = _tiers(wires) if has_links(wires) else _grids(wires)
     pods = np.concatenate([wires.aggregation_pod, wires.edge_pod])
     group = ["core"] * len(wires.cores) + [f"pod {pod}" for pod in pods]
     names = pd.Series(wires.switches.astype(str))
-    nodes = pd.DataFrame({"node": names, "x": places[:, 0], "y": places[:, 1], "group": group})
+    nodes = pd.DataFrame({"node": names, "x": positions[:, 0], "y": positions[:, 1], "group": group})
     if not problem.is_tree:
         nodes["label"] = names.str.replace("aggregation-", "agg-")
     return nodes[~nodes["node"].isin(problem.failed_names)]
@@ -75,11 +75,11 @@ def fabric_map(
             aggregation, other = np.nonzero(works)
             ends = wires.aggregations[aggregation].astype(str), below[other].astype(str)
             tail, head = ends if below is wires.edges else ends[::-1]
-            part = pd.DataFrame({"tail": tail, "head": head, "value": np.nan})
+            block = pd.DataFrame({"tail": tail, "head": head, "value": np.nan})
             if load is not None:
-                part["width"] = load[aggregation, other]
-                part["note"] = [f"{mbps:,.4g} Mbit/s of groups with entries" for mbps in part["width"]]
-            parts.append(part)
+                block["width"] = load[aggregation, other]
+                block["note"] = [f"{mbps:,.4g} Mbit/s of groups with entries" for mbps in block["width"]]
+            parts.append(block)
         links = pd.concat(parts, ignore_index=True)
     return NetworkMap(
         title=title,
@@ -145,7 +145,7 @@ def _core_grid(wires: Wiring, total: float) -> tuple[int, int]:
 
 
 def _choose_columns(wires: Wiring, width: float, height: float) -> int:
-    """Return how many pods stand in a row, such that the picture has nearly the shape of its frame."""
+    """Return the number of pods in a row, such that the picture has nearly the shape of its frame."""
 
     def excess(across: int) -> float:
         total = across * width - 2 * BLOCK_GAP

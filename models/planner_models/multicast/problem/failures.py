@@ -18,7 +18,7 @@ from planner_models.multicast.problem.topology import Wiring
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WorkingLinks:
-    """Links whose both ends work, and edge switches that do.
+    """Links with both ends working, and working edge switches.
 
     up    (aggregation switches, cores) bool
     down  (aggregation switches, edge switches) bool, links within pods
@@ -39,8 +39,8 @@ class WorkingLinks:
         """Number of the connected part of the fabric that each edge switch is in, shape (edge switches,)."""
         links = sp.csr_array(np.hstack([self.up, self.down]).astype(np.int8))
         graph = sp.block_array([[None, links], [links.T, None]])
-        _, part = connected_components(graph, directed=False)
-        return np.asarray(part[-self.down.shape[1] :], dtype=np.int64)
+        _, component = connected_components(graph, directed=False)
+        return np.asarray(component[-self.down.shape[1] :], dtype=np.int64)
 
     @cached_property
     def joined(self) -> Ints:
@@ -88,7 +88,7 @@ def find_working_links(
 
 def draw_failures(wiring: Wiring, count: int, rng: np.random.Generator) -> list[str]:
     """Return `count` aggregation switches that fail, drawn uniformly; InputError for more than there are."""
-    most = len(wiring.aggregations)
-    if not 0 <= count <= most:
-        raise InputError(f"failed_aggregations is {count}, must be from 0 to {most}")
-    return wiring.aggregations[np.sort(rng.choice(most, size=count, replace=False))].tolist()
+    limit = len(wiring.aggregations)
+    if not 0 <= count <= limit:
+        raise InputError(f"failed_aggregations is {count}, must be from 0 to {limit}")
+    return wiring.aggregations[np.sort(rng.choice(limit, size=count, replace=False))].tolist()

@@ -87,11 +87,11 @@ def datacenter(
     }
     names = pd.Index([f"g{i}" for i in range(groups)])
     tenant_names = pd.Index([f"t{i}" for i in range(tenants)])
-    places = list_hosts(k)
+    host_table = list_hosts(k)
     tenant = np.repeat(np.arange(tenants, dtype=np.int32), np.diff(workload.first_host))
     return Multicast.from_arrays(
         fabric=pd.DataFrame([fabric]),
-        hosts=places,
+        hosts=host_table,
         groups=pd.DataFrame(
             {
                 "group": names,
@@ -104,7 +104,7 @@ def datacenter(
         tenants=pd.DataFrame(
             {
                 "tenant": pd.Categorical.from_codes(tenant, tenant_names),
-                "host": pd.Categorical.from_codes(workload.hosts, pd.Index(places["host"])),
+                "host": pd.Categorical.from_codes(workload.hosts, pd.Index(host_table["host"])),
             }
         ),
     )

@@ -1,4 +1,4 @@
-"""The problem of system `multicast`: groups on a multi-rooted tree whose switches hold few table entries."""
+"""The problem of system `multicast`: groups on a multi-rooted tree of switches with few table entries."""
 
 from __future__ import annotations
 
@@ -138,15 +138,15 @@ class Multicast:
         Without the table hosts, every port of a fat tree has a host.
         """
         tables = take_tables(TABLES, tables, optional=OPTIONAL_TABLES)
-        known = {name: tables[name] for name in OPTIONAL_TABLES if name in tables}
-        if "hosts" not in known:
+        inputs = {name: tables[name] for name in OPTIONAL_TABLES if name in tables}
+        if "hosts" not in inputs:
             fabric = tables["fabric"]  # not validated yet
             ports = pd.to_numeric(fabric["k"] if "k" in fabric else pd.Series(dtype=float), errors="coerce")
             k = ports.iloc[0] if len(ports) else 2
-            known["hosts"] = list_hosts(int(k) if 2 <= k <= 64 else 2)
+            inputs["hosts"] = list_hosts(int(k) if 2 <= k <= 64 else 2)
             if "kind" in fabric and "tree" in fabric["kind"].tolist():
                 raise InputError("hosts: a fabric of kind tree needs this table")
-        return cls(fabric=tables["fabric"], groups=tables["groups"], members=tables["members"], **known)
+        return cls(fabric=tables["fabric"], groups=tables["groups"], members=tables["members"], **inputs)
 
     @classmethod
     def from_arrays(
@@ -173,9 +173,9 @@ class Multicast:
             copy=False,
         )
         self = object.__new__(cls)
-        known = {"fabric": fabric, "hosts": hosts, "groups": groups, "members": members, "tenants": tenants}
+        tables = {"fabric": fabric, "hosts": hosts, "groups": groups, "members": members, "tenants": tenants}
         for name in ("fabric", "hosts", "groups", "members", *OPTIONAL_TABLES):
-            object.__setattr__(self, name, known.get(name))
+            object.__setattr__(self, name, tables.get(name))
         self._wire()
         return self
 
@@ -195,9 +195,9 @@ class Multicast:
 
     def without_groups(self, left_out: Bools) -> Multicast:
         """Return the same network without these groups, (G,), and their members."""
-        kept = ~left_out
-        number, here = np.cumsum(kept) - 1, kept[self.group_of]
-        groups = self.groups[kept].reset_index(drop=True)
+        stays = ~left_out
+        number, here = np.cumsum(stays) - 1, stays[self.group_of]
+        groups = self.groups[stays].reset_index(drop=True)
         group = pd.Categorical.from_codes(number[self.group_of[here]], pd.Index(groups["group"]))
         host = pd.Categorical.from_codes(self.host_of[here], self.host_names)
         members = pd.DataFrame({"group": group, "host": host})
@@ -354,8 +354,8 @@ class Multicast:
 
     def _distribution(self, copies: int) -> Distribution:
         """Compute the distribution for `copies`."""
-        wires, own = self.wiring, copies == self.aggregation_copies
-        if own and self.holds is not None:
+        wires, is_current = self.wiring, copies == self.aggregation_copies
+        if is_current and self.holds is not None:
             count = int(self.fabric["partitions"].iloc[0])
             held = np.zeros((len(wires.cores) + len(wires.aggregations), count), dtype=bool)
             row = find_rows(wires.above, self.holds["switch"])
@@ -365,7 +365,7 @@ class Multicast:
             if copies < 1 or self.half % copies:
                 raise InputError(f"copies is {copies}, must divide {self.half}")
             return distribute_addresses(self.kind, self.k, copies)
-        if own:
+        if is_current:
             n, rc = (int(self.fabric[name].iloc[0]) for name in ("partitions", "core_copies"))
             return address_allocation.allocate_addresses(
                 wires, partitions=n, core_copies=rc, aggregation_copies=copies
@@ -459,14 +459,14 @@ class Multicast:
     @cached_property
     def port_background_mbps(self) -> Floats:
         """Other traffic to the host at each port, shape (edge switches, ports): mu in equation (6)."""
-        found = np.zeros((self.edge_count, self.ports))
+        background = np.zeros((self.edge_count, self.ports))
         if self.background is not None:
             host = find_rows(self.host_names, self.background["lower"])
             at_host = host >= 0
             host = host[at_host]
             port = self.hosts["port"].to_numpy(np.int64)[host]
-            found[self.edge_of_host[host], port] = self.background["mbps"].to_numpy()[at_host]
-        return found
+            background[self.edge_of_host[host], port] = self.background["mbps"].to_numpy()[at_host]
+        return background
 
 
 def list_hosts(k: int) -> pd.DataFrame:

@@ -21,7 +21,7 @@ def _count(
 
 
 def _rate(about: str, *, more_than: float | None = None) -> Column:
-    """Return a column of rates, Mbit/s, within what networks can carry."""
+    """Return a column of rates, Mbit/s, within the largest rate of networks."""
     at_least = 0 if more_than is None else None
     return number(about, more_than=more_than, at_least=at_least, at_most=MOST_MBPS, least=LEAST_MBPS)
 

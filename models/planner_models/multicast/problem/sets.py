@@ -48,16 +48,20 @@ def from_sets(
     ports = max((int(member) for member in members), default=0) + 1 if all(numbered) else len(set(members))
     if k is None:
         k = next((even for even in range(4, MOST_PORTS + 1, 2) if even**3 // 4 >= ports), MOST_PORTS)
-    places = list_hosts(k)
-    if ports > len(places):
+    host_table = list_hosts(k)
+    if ports > len(host_table):
         raise InputError(
-            f"sets: {ports:,} hosts need more than the {len(places):,} ports of a fat tree with k {k}"
+            f"sets: {ports:,} hosts need more than the {len(host_table):,} ports of a fat tree with k {k}"
         )
     if not all(numbered):
         names = list(dict.fromkeys(str(member) for member in members))
-        places = places.iloc[: len(names)].assign(host=names)
+        host_table = host_table.iloc[: len(names)].assign(host=names)
     host = (lambda member: f"h{member}") if all(numbered) else str
-    rows = [(group, host(member)) for group, own in named.items() for member in dict.fromkeys(own)]
+    rows = [
+        (group, host(member))
+        for group, member_names in named.items()
+        for member in dict.fromkeys(member_names)
+    ]
     half = k // 2
     fabric = {
         "kind": kind,
@@ -72,24 +76,24 @@ def from_sets(
     return Multicast.from_tables(
         {
             "fabric": pd.DataFrame([fabric]),
-            "hosts": places,
+            "hosts": host_table,
             "groups": pd.DataFrame({"group": list(named), "rate_mbps": _rates(rates_mbps, list(named))}),
             "members": pd.DataFrame(rows, columns=["group", "host"]),
         }
     )
 
 
-def _rates(given: float | Sequence[float] | Mapping[str, float], groups: Sequence[str]) -> list[float]:
+def _rates(rates: float | Sequence[float] | Mapping[str, float], groups: Sequence[str]) -> list[float]:
     """Return the rate of each group; raise InputError where one has none."""
-    if isinstance(given, int | float):
-        return [float(given)] * len(groups)
-    if isinstance(given, Mapping):
-        missing = [group for group in groups if group not in given]
+    if isinstance(rates, int | float):
+        return [float(rates)] * len(groups)
+    if isinstance(rates, Mapping):
+        missing = [group for group in groups if group not in rates]
         if missing:
             raise InputError(f"rates_mbps: group {missing[0]} has no rate")
-        return [float(given[group]) for group in groups]
-    if len(given) != len(groups):
+        return [float(rates[group]) for group in groups]
+    if len(rates) != len(groups):
         raise InputError(
-            f"rates_mbps: has {len(given)} rates, must have one for each of {len(groups)} groups"
+            f"rates_mbps: has {len(rates)} rates, must have one for each of {len(groups)} groups"
         )
-    return [float(rate) for rate in given]
+    return [float(rate) for rate in rates]

@@ -87,11 +87,11 @@ def fat_tree(kind: Kind, k: int) -> Wiring:
     up = np.zeros((k * half, half**2), dtype=bool)
     read_tree = connected_cores(kind, k).reshape(k * half, half)
     np.put_along_axis(up, read_tree, values=True, axis=1)
-    places = [f"{pod}-{number}" for pod in range(k) for number in range(half)]
+    labels = [f"{pod}-{number}" for pod in range(k) for number in range(half)]
     return Wiring(
         cores=pd.Index([f"core-{number}" for number in range(half**2)]),
-        aggregations=pd.Index([f"aggregation-{place}" for place in places]),
-        edges=pd.Index([f"edge-{place}" for place in places]),
+        aggregations=pd.Index([f"aggregation-{label}" for label in labels]),
+        edges=pd.Index([f"edge-{label}" for label in labels]),
         aggregation_pod=np.repeat(np.arange(k), half),
         edge_pod=np.repeat(np.arange(k), half),
         up=up,
@@ -121,33 +121,35 @@ def read_tree(switches: pd.DataFrame, links: pd.DataFrame) -> tuple[Wiring | Non
     faults += report_unknown_names(links, "links", "upper", pd.Index(switches["switch"]), "no switch")
     if faults:
         return None, faults
-    part = {
+    layer_tables = {
         name: switches[switches["layer"] == name].sort_values("pod", kind="stable")
         if name != "core"
         else switches[switches["layer"] == name]
         for name in LAYERS
     }
-    faults = [f"switches: there is no {name} switch" for name in LAYERS[1:] if not len(part[name])]
+    faults = [f"switches: there is no {name} switch" for name in LAYERS[1:] if not len(layer_tables[name])]
     if faults:
         return None, faults
-    if not len(part["core"]) and len(np.unique(part["aggregation"]["pod"])) > 1:
+    if not len(layer_tables["core"]) and len(np.unique(layer_tables["aggregation"]["pod"])) > 1:
         return None, ["switches: there is no core switch, which several pods need"]
-    pods = np.unique(part["aggregation"]["pod"].to_numpy(np.int64))
+    pods = np.unique(layer_tables["aggregation"]["pod"].to_numpy(np.int64))
     if not np.array_equal(pods, np.arange(len(pods))):
         return None, ["switches: pods of aggregation switches must be numbered from 0 without a gap"]
-    largest = max(len(pods), int(part["edge"]["pod"].value_counts().max()))
+    largest = max(len(pods), int(layer_tables["edge"]["pod"].value_counts().max()))
     if largest > MAX_PODS:
         return None, [f"switches: {largest} pods, or edge switches of a pod, must be at most {MAX_PODS}"]
-    unknown = sorted(set(part["edge"]["pod"].astype(int)) - set(pods.tolist()))
+    unknown = sorted(set(layer_tables["edge"]["pod"].astype(int)) - set(pods.tolist()))
     if unknown:
         return None, [f"switches: pod {unknown[0]} has edge switches and no aggregation switch"]
-    return _read_links(part, links)
+    return _read_links(layer_tables, links)
 
 
-def _read_links(part: dict[str, pd.DataFrame], links: pd.DataFrame) -> tuple[Wiring | None, list[str]]:
+def _read_links(
+    layer_tables: dict[str, pd.DataFrame], links: pd.DataFrame
+) -> tuple[Wiring | None, list[str]]:
     """Return the wiring of valid switches, by layer, with the links, or the faults of `links`."""
-    index = {name: pd.Index(part[name]["switch"]) for name in LAYERS}
-    pod = {name: part[name]["pod"].to_numpy(np.int64) for name in LAYERS[1:]}
+    index = {name: pd.Index(layer_tables[name]["switch"]) for name in LAYERS}
+    pod = {name: layer_tables[name]["pod"].to_numpy(np.int64) for name in LAYERS[1:]}
     up = np.zeros((len(index["aggregation"]), len(index["core"])), dtype=bool)
     lower, upper = (
         {name: find_rows(index[name], links[side]) for name in LAYERS} for side in ("lower", "upper")
@@ -186,11 +188,11 @@ def _read_links(part: dict[str, pd.DataFrame], links: pd.DataFrame) -> tuple[Wir
     ), []
 
 
-def find_rows(known: pd.Index, names: pd.Series) -> Ints:
-    """Return the row in `known` of each name, -1 for unknown names; a category is looked up once."""
+def find_rows(index: pd.Index, names: pd.Series) -> Ints:
+    """Return the row in `index` of each name, -1 for unknown names; a category is looked up once."""
     if isinstance(names.dtype, pd.CategoricalDtype):
-        if names.cat.categories.equals(known):
+        if names.cat.categories.equals(index):
             return np.asarray(names.cat.codes.to_numpy(), dtype=np.int64)
-        row = known.get_indexer(names.cat.categories).astype(np.int64)
+        row = index.get_indexer(names.cat.categories).astype(np.int64)
         return np.asarray(row[names.cat.codes.to_numpy()], dtype=np.int64)
-    return np.asarray(known.get_indexer(pd.Index(names)), dtype=np.int64)
+    return np.asarray(index.get_indexer(pd.Index(names)), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Leaf-spine fabrics: two tiers of switches as one pod, whose aggregation switches are the spines."""
+"""Leaf-spine fabrics: two tiers of switches as one pod, with the spines as aggregation switches."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def is_two_tiers(switches: pd.DataFrame) -> bool:
 def merge_pods(
     fabric: pd.DataFrame, switches: pd.DataFrame, links: pd.DataFrame, hosts: pd.DataFrame
 ) -> TwoTiers:
-    """Return a leaf-spine fabric as one pod, and note how it is read.
+    """Return a leaf-spine fabric as one pod, and note this reading.
 
     Each leaf must be linked to each spine. The numbers that `fabric` gives for cores are those of spines.
     """
@@ -84,7 +84,7 @@ def merge_pods(
 
 
 def _move_hosts(hosts: pd.DataFrame, switches: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return hosts whose pod and edge, where given, count the leaves of the one pod; and their faults."""
+    """Return hosts with a pod and edge, if given, that count the leaves of the one pod; and their errors."""
     if "switch" in hosts or "pod" not in hosts or "edge" not in hosts or "pod" not in switches:
         return hosts, []
     leaves = switches[switches["layer"] == "edge"]
@@ -92,9 +92,9 @@ def _move_hosts(hosts: pd.DataFrame, switches: pd.DataFrame) -> tuple[pd.DataFra
     position = {key: row for row, key in enumerate(zip(leaves["pod"], number, strict=True))}
     row = [position.get(key, -1) for key in zip(hosts["pod"], hosts["edge"], strict=True)]
     outside = [
-        f"{row_name(hosts, 'hosts', at)}: there is no leaf {hosts['edge'].iloc[at]:g} in pod "
-        f"{hosts['pod'].iloc[at]:g}"
-        for at in np.flatnonzero(np.array(row) < 0).tolist()
+        f"{row_name(hosts, 'hosts', row_number)}: there is no leaf {hosts['edge'].iloc[row_number]:g} in pod "
+        f"{hosts['pod'].iloc[row_number]:g}"
+        for row_number in np.flatnonzero(np.array(row) < 0).tolist()
     ]
     return hosts.assign(pod=0.0, edge=np.array(row, dtype=float)), shorten_faults(
         outside, "hosts", "at no leaf"

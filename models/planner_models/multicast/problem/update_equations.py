@@ -85,20 +85,20 @@ def leave_updates(tenant: Tenant, members: int) -> Updates:
 
 def _single_updates(tenant: Tenant, others: int) -> Updates:
     """Return the updates as one host comes or goes; `others` are spread over the other hosts."""
-    rest = tenant.size - 1
+    others_in_group = tenant.size - 1
     return Updates(
         edge=1.0,
-        aggregation=tenant.aggregation_copies * _miss_probability(rest, tenant.hosts - 1, others),
-        core=tenant.core_copies * _miss_probability(rest, tenant.hosts * tenant.edges - 1, others),
+        aggregation=tenant.aggregation_copies * _miss_probability(others_in_group, tenant.hosts - 1, others),
+        core=tenant.core_copies * _miss_probability(others_in_group, tenant.hosts * tenant.edges - 1, others),
     )
 
 
-def _miss_probability(size: int, part: int, drawn: int) -> float:
-    """Return the probability that `drawn` of `size` hosts, without repetition, miss a `part` of them."""
-    if drawn > size - part:
+def _miss_probability(size: int, subset: int, drawn: int) -> float:
+    """Return the probability that `drawn` of `size` hosts, without repetition, miss a `subset` of them."""
+    if drawn > size - subset:
         return 0.0
     lgamma = math.lgamma
-    others = size - part
+    others = size - subset
     log = lgamma(others + 1) - lgamma(others - drawn + 1) - lgamma(size + 1) + lgamma(size - drawn + 1)
     return math.exp(log)
 

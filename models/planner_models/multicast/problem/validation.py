@@ -113,10 +113,10 @@ def find_host_faults(hosts: pd.DataFrame, wiring: Wiring, ports: int) -> list[st
         return [f"hosts: column '{absent[0]}' is missing"]
     faults = []
     edges = np.bincount(wiring.edge_pod, minlength=wiring.pods)
-    for name, most in zip(HOST_COLUMNS, (wiring.pods, int(edges.max()), ports), strict=True):
-        place = hosts[name]
-        rule = f"{name} is {{{name}:g}}, must be whole and below {most}"
-        wrong = ((place >= most) | (place % 1 != 0)).to_numpy()
+    for name, limit in zip(HOST_COLUMNS, (wiring.pods, int(edges.max()), ports), strict=True):
+        values = hosts[name]
+        rule = f"{name} is {{{name}:g}}, must be whole and below {limit}"
+        wrong = ((values >= limit) | (values % 1 != 0)).to_numpy()
         faults += _row_faults(hosts, "hosts", wrong, rule, f"with a {name} outside the fabric")
     if not faults:
         nowhere = hosts["edge"].to_numpy() >= edges[hosts["pod"].to_numpy(np.int64)]
@@ -147,8 +147,8 @@ def find_tenant_faults(tenants: pd.DataFrame | None, groups: pd.DataFrame, hosts
         return []
     faults = report_unknown_names(tenants, "tenants", "host", hosts, "no host of the fabric")
     if "tenant" in groups:
-        known = tenants["tenant"].cat.categories
-        faults += report_unknown_names(groups, "groups", "tenant", known, "in no row of tenants")
+        tenant_names = tenants["tenant"].cat.categories
+        faults += report_unknown_names(groups, "groups", "tenant", tenant_names, "in no row of tenants")
     return faults
 
 

@@ -127,8 +127,8 @@ def apportion_groups(size: Ints, groups: int) -> Ints:
     """Return the groups of each tenant, (tenants,), in proportion to its size, by largest remainders."""
     exact = groups * size / size.sum()
     count: Ints = np.floor(exact).astype(np.int64)
-    most = np.argsort(count - exact, kind="stable")[: groups - int(count.sum())]
-    count[most] += 1
+    largest = np.argsort(count - exact, kind="stable")[: groups - int(count.sum())]
+    count[largest] += 1
     return count
 
 
@@ -143,12 +143,12 @@ def group_sizes(quantile: Floats, size: Ints, kind: Sizes) -> Ints:
         return evenly
     small = quantile < SMALL_GROUP_FRACTION
     within = np.minimum(quantile / SMALL_GROUP_FRACTION, 1 - 1e-12)
-    part = np.where(
+    fraction = np.where(
         small,
         -MEAN_SMALL_SHARE * np.log1p(-within),
         0.8 + 0.2 * (quantile - SMALL_GROUP_FRACTION) / (1 - SMALL_GROUP_FRACTION),
     )
-    return np.clip(np.rint(part * size), 5, size).astype(np.int64)
+    return np.clip(np.rint(fraction * size), 5, size).astype(np.int64)
 
 
 def place_tenants(
@@ -171,15 +171,15 @@ def place_tenants(
             while len(free) < size[tenant]:
                 free_vms += 1
                 free = np.flatnonzero(free_vms > 0)
-            chosen = rng.choice(free, size=size[tenant], replace=False)
-            free_vms[chosen] -= 1
-            host[first[tenant] : first[tenant + 1]] = chosen
+            selected = rng.choice(free, size=size[tenant], replace=False)
+            free_vms[selected] -= 1
+            host[first[tenant] : first[tenant + 1]] = selected
         return host, first
     order = rng.permutation(len(size))
     begins = np.empty(len(size), dtype=np.int64)
     begins[order] = np.concatenate([[0], np.cumsum(size[order])[:-1]])
-    place = np.arange(first[-1]) - np.repeat(first[:-1], size)
-    return ((np.repeat(begins, size) + place) % hosts).astype(np.int32), first
+    offset = np.arange(first[-1]) - np.repeat(first[:-1], size)
+    return ((np.repeat(begins, size) + offset) % hosts).astype(np.int32), first
 
 
 def generate_workload(
@@ -265,24 +265,24 @@ def _draw_spread(
     tenant: Ints,
     size: Ints,
     seed: int,
-    places: tuple[Ints, Ints],
-    most: Ints,
+    host_ports: tuple[Ints, Ints],
+    capacity: Ints,
 ) -> tuple[Ints, NDArray[np.int32], NDArray[np.uint64]]:
     """Return first edge switch of each group, edge switches and ports, with the draws of `_draw_members`.
 
-    places  edge switch and port of each host
-    most    (tenants,) edge switches of each
+    host_ports  edge switch and port of each host
+    capacity    (tenants,) edge switches of each
     """
-    edge_of, port_of = places
+    edge_of, port_of = host_ports
     space = 0
     for g in range(len(tenant)):
-        space += min(size[g], most[tenant[g]])
+        space += min(size[g], capacity[tenant[g]])
     start = np.zeros(len(tenant) + 1, dtype=np.int64)
     edge, ports = np.empty(space, dtype=np.int32), np.zeros(space, dtype=np.uint64)
     last = np.full(edge_of.max() + 1, -1, dtype=np.int64)
-    place = np.zeros_like(last)
+    slot_of = np.zeros_like(last)
     state = np.uint64(seed)
-    at = 0
+    slot = 0
     for g in range(len(tenant)):
         begin = first[tenant[g]]
         count = first[tenant[g] + 1] - begin
@@ -291,12 +291,12 @@ def _draw_spread(
             switch = edge_of[host]
             if last[switch] != g:
                 last[switch] = g
-                place[switch] = at
-                edge[at] = switch
-                at += 1
-            ports[place[switch]] |= np.uint64(1) << np.uint64(port_of[host])
-        start[g + 1] = at
-    return start, edge[:at].copy(), ports[:at].copy()
+                slot_of[switch] = slot
+                edge[slot] = switch
+                slot += 1
+            ports[slot_of[switch]] |= np.uint64(1) << np.uint64(port_of[host])
+        start[g + 1] = slot
+    return start, edge[:slot].copy(), ports[:slot].copy()
 
 
 @run_small_in_python(max_elements=20_000)
@@ -307,26 +307,26 @@ def _collect_spread(
     """Return first edge switch of each group, edge switches and ports of groups given by members."""
     groups = len(start) - 1
     first = np.zeros(groups + 1, dtype=np.int64)
-    last, place = np.full(edges, -1, dtype=np.int64), np.zeros(edges, dtype=np.int64)
+    last, slot_of = np.full(edges, -1, dtype=np.int64), np.zeros(edges, dtype=np.int64)
     for g in range(groups):
-        found = 0
+        count = 0
         for i in range(start[g], start[g + 1]):
             if last[edge_of[host[i]]] != g:
                 last[edge_of[host[i]]] = g
-                found += 1
-        first[g + 1] = first[g] + found
+                count += 1
+        first[g + 1] = first[g] + count
     edge, ports = np.empty(first[-1], dtype=np.int32), np.zeros(first[-1], dtype=np.uint64)
     last[:] = -1
     for g in range(groups):
-        at = first[g]
+        slot = first[g]
         for i in range(start[g], start[g + 1]):
             switch = edge_of[host[i]]
             if last[switch] != g:
                 last[switch] = g
-                place[switch] = at
-                edge[at] = switch
-                at += 1
-            ports[place[switch]] |= np.uint64(1) << np.uint64(port_of[host[i]])
+                slot_of[switch] = slot
+                edge[slot] = switch
+                slot += 1
+            ports[slot_of[switch]] |= np.uint64(1) << np.uint64(port_of[host[i]])
     return first, edge, ports
 
 
@@ -341,14 +341,14 @@ def _sort_by_key(
         begin[key[i] + 1] += 1
     for i in range(keys):
         begin[i + 1] += begin[i]
-    at = begin[:-1].copy()
+    cursor = begin[:-1].copy()
     group, sets = np.empty(len(key), dtype=np.int32), np.empty(len(key), dtype=np.uint64)
     for g in range(len(start) - 1):
         for i in range(start[g], start[g + 1]):
-            place = at[key[i]]
-            group[place] = g
-            sets[place] = bits[i]
-            at[key[i]] += 1
+            slot = cursor[key[i]]
+            group[slot] = g
+            sets[slot] = bits[i]
+            cursor[key[i]] += 1
     return begin, group, sets
 
 
@@ -362,16 +362,16 @@ def _collect_pods(
     first = np.zeros(groups + 1, dtype=np.int64)
     pod = np.empty(len(edge), dtype=np.int32)
     below = np.zeros(len(edge), dtype=np.uint64)
-    last, place = np.full(pods, -1, dtype=np.int64), np.zeros(pods, dtype=np.int64)
-    at = 0
+    last, slot_of = np.full(pods, -1, dtype=np.int64), np.zeros(pods, dtype=np.int64)
+    slot = 0
     for g in range(groups):
         for i in range(start[g], start[g + 1]):
             here = pod_of[edge[i]]
             if last[here] != g:
                 last[here] = g
-                place[here] = at
-                pod[at] = here
-                at += 1
-            below[place[here]] |= np.uint64(1) << np.uint64(edge_in_pod[edge[i]])
-        first[g + 1] = at
-    return first, pod[:at].copy(), below[:at].copy()
+                slot_of[here] = slot
+                pod[slot] = here
+                slot += 1
+            below[slot_of[here]] |= np.uint64(1) << np.uint64(edge_in_pod[edge[i]])
+        first[g + 1] = slot
+    return first, pod[:slot].copy(), below[:slot].copy()

@@ -56,10 +56,10 @@ def _count_entries(spread: Spread, copies: int = COPIES) -> dict[str, Ints]:
     wires, held = _paper_wiring(), distribute_addresses("ab", K, copies)
     below = spread.in_pods(wires.edge_pod, wires.edge_in_pod, wires.pods)
     start, group, _ = spread.by_edge()
-    found = table_limits.entries_by_layer(
+    by_layer = table_limits.entries_by_layer(
         below, (start, group), wires, held, np.arange(spread.groups) % held.partitions
     )
-    return {layer: np.diff(rows.indptr)[row_of] for layer, (rows, row_of) in found.items()}
+    return {layer: np.diff(rows.indptr)[row_of] for layer, (rows, row_of) in by_layer.items()}
 
 
 @cache
@@ -81,7 +81,7 @@ def _draw_boxes(title: str, columns: dict[str, Ints]) -> Curve:
     rows = [
         {
             "switches": name,
-            **{mark: float(np.percentile(values, at)) for mark, at in marks.items()},
+            **{mark: float(np.percentile(values, percentile)) for mark, percentile in marks.items()},
             "mean": float(values.mean()),
         }
         for name, values in columns.items()
@@ -180,15 +180,15 @@ def find_figure_5a(study: Study) -> TargetValues:
 def _sample_overhead(drawn: Workload, spread: Spread, delta: float) -> tuple[float, float]:
     """Return the overhead of all links, and of the busiest 1%, in percent, at every 24th edge switch."""
     start, group, ports = spread.by_edge()
-    wanted, extra = [], []
+    demand, extra = [], []
     for switch in range(0, len(start) - 1, 24):
         rows = slice(start[switch], start[switch + 1])
         masks, rates = ports[rows], drawn.rate_mbps[group[rows]]
         meta = algorithm2.aggregate(masks, rates, table_size=TABLE_ENTRIES, ports=K // 2, delta=delta)
         alone = meta_groups.port_loads(masks, rates, np.arange(len(masks)), ports=K // 2)
-        wanted.append(alone)
+        demand.append(alone)
         extra.append(meta_groups.port_loads(masks, rates, meta, ports=K // 2) - alone)
-    demanded, added = np.concatenate(wanted), np.concatenate(extra)
+    demanded, added = np.concatenate(demand), np.concatenate(extra)
     top = np.argsort(-(demanded + added))[: max(1, len(demanded) // 100)]
     return 100 * float(added.sum() / demanded.sum()), 100 * float(added[top].sum() / demanded[top].sum())
 

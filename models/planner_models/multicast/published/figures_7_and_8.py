@@ -69,7 +69,7 @@ def find_table_2(study: Study) -> TargetValues:
     """Return the updates by joins and leaves in all groups, and the update rate of a switch."""
     values: dict[str, float | bool | None] = {}
     divisor = 10 if study.quick else 1
-    for part, placement, groups, events in (
+    for table_label, placement, groups, events in (
         ("a", "near", 100_000, 1_000_000),
         ("b", "random", 30_000, 300_000),
     ):
@@ -79,11 +79,11 @@ def find_table_2(study: Study) -> TargetValues:
             ("join", "leave"), counts.events, (counts.joins, counts.leaves), strict=True
         ):
             values |= {
-                f"mcast_t2{part}_events_{name}": float(count * divisor),
-                f"mcast_t2{part}_edge_{name}": each.edge,
-                f"mcast_t2{part}_aggr_{name}": each.aggregation,
-                f"mcast_t2{part}_core_{name}": each.core,
-                f"mcast_t2{part}_total_{name}": each.total,
+                f"mcast_t2{table_label}_events_{name}": float(count * divisor),
+                f"mcast_t2{table_label}_edge_{name}": each.edge,
+                f"mcast_t2{table_label}_aggr_{name}": each.aggregation,
+                f"mcast_t2{table_label}_core_{name}": each.core,
+                f"mcast_t2{table_label}_total_{name}": each.total,
             }
     mean = update_equations.Updates(
         edge=1.0,
@@ -126,18 +126,18 @@ def find_figure_8(study: Study) -> TargetValues:
             state = failures.find_working_links(
                 problem.wiring, switches=failures.draw_failures(problem.wiring, count, rng)
             )
-            found = rerouting.reroute_groups(
+            rerouted = rerouting.reroute_groups(
                 problem, plan, state, sender=rerouting.draw_senders(problem, rng)
             )
-            got = found.stretch[np.isfinite(found.stretch)]
+            got = rerouted.stretch[np.isfinite(rerouted.stretch)]
             rows.append(
                 (
                     count,
                     got.mean(),
                     np.median(got),
                     np.quantile(got, 0.95),
-                    100 * found.unreachable.mean(),
-                    100 * (found.unreachable > 0).mean(),
+                    100 * rerouted.unreachable.mean(),
+                    100 * (rerouted.unreachable > 0).mean(),
                 )
             )
         columns = ["failed", "mean", "median", "p95", "unreachable", "affected"]
@@ -147,14 +147,14 @@ def find_figure_8(study: Study) -> TargetValues:
                 _count_survived_failures(problem, np.random.default_rng(seed))
                 for seed in range(5 if study.quick else 21)
             ]
-    at = [frame.set_index("failed").loc[58] for frame in frames]
+    at_58 = [frame.set_index("failed").loc[58] for frame in frames]
     return TargetValues(
         values={
             "mcast_f8_aggr": float(len(problem.wiring.aggregations)),
             "mcast_f8_pods": float(problem.pods),
             "mcast_f8_safe": float(np.median(survived)),
-            "mcast_f8_stretch": all(bool(each["median"] <= 1.05 and each["mean"] <= 1.05) for each in at),
-            "mcast_f8_avail": all(bool(each["affected"] < 50 and each["unreachable"] < 1) for each in at),
+            "mcast_f8_stretch": all(bool(each["median"] <= 1.05 and each["mean"] <= 1.05) for each in at_58),
+            "mcast_f8_avail": all(bool(each["affected"] < 50 and each["unreachable"] < 1) for each in at_58),
         },
         notes={
             "mcast_f8_safe": "failures in a random order before the first member is lost; median of orders",

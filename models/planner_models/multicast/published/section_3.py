@@ -136,18 +136,18 @@ def _holds_equation_5(cores: int, spread: int) -> bool:
     groups = 0
     while (groups + 1) * 0.5 <= cores and (groups + 1) * spread <= 8 * 30:
         groups += 1
-    found = capacity_equations.system_capacity(
+    capacity = capacity_equations.system_capacity(
         core_groups=cores, share_across_pods=0.5, pod_groups=30, pods=8, pods_per_group=spread
     )
-    return groups == int(found)
+    return groups == int(capacity)
 
 
 def _count_detour_hops(kind: addresses.Kind) -> float:
     """Return the hops around one failed aggregation switch, from a core into its pod."""
     wires = topology.fat_tree(kind, 8)
     state = failures.find_working_links(wires, switches=["aggregation-0-0"])
-    found = rerouting.find_detours(wires, addresses.distribute_addresses(kind, 8, 2), 0, state)
-    return float(found.hops[:, 0].max())
+    detours = rerouting.find_detours(wires, addresses.distribute_addresses(kind, 8, 2), 0, state)
+    return float(detours.hops[:, 0].max())
 
 
 # --- table 2 ------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def simulate_churn(
     ] = 0.0,
     churn_seed: Annotated[int, Field(ge=0, description="seed of the joins and leaves")] = 0,
 ) -> SimulationResult:
-    """Simulate a fabric whose hosts join and leave groups, with a controller that decides periodically.
+    """Simulate a fabric with hosts that join and leave groups, with a controller that decides periodically.
 
     Between decisions switches adapt at once: see `information.realize`.
 

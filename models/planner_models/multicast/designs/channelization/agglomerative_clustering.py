@@ -46,9 +46,9 @@ def aggregate(masks: Masks, rates: Floats, *, table_size: int, rounds: int = 1) 
     """
     if table_size < 1:
         raise InputError(f"table size is {table_size}, must be at least 1")
-    sets, weights, place = distinct_sets(masks, rates)
+    sets, weights, inverse = distinct_sets(masks, rates)
     if len(sets) <= table_size:
-        return place
+        return inverse
     few = max(int(EXACT_MERGE_FACTOR * table_size), MIN_EXACT_UNIONS)
     near = np.zeros((0, 0), dtype=np.int32)
     if rounds > 0 or len(sets) > few:
@@ -70,9 +70,9 @@ def aggregate(masks: Masks, rates: Floats, *, table_size: int, rounds: int = 1) 
         meta = assign_smallest_union(sets, merge_pairs(unions, loads, table_size))
     traffic = total_mbps(sets, weights, meta)
     for nth in range(rounds):
-        found = search_assignment(sets, weights, meta, near, table_size, nth + 1)
-        reached = total_mbps(sets, weights, found)
+        assignment = search_assignment(sets, weights, meta, near, table_size, nth + 1)
+        reached = total_mbps(sets, weights, assignment)
         if reached < traffic:
-            meta, traffic = found, reached
+            meta, traffic = assignment, reached
     used = np.bincount(meta) > 0
-    return np.asarray((np.cumsum(used) - 1)[meta[place]], dtype=np.int64)
+    return np.asarray((np.cumsum(used) - 1)[meta[inverse]], dtype=np.int64)

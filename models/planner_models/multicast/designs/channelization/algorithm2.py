@@ -142,7 +142,7 @@ def _convex(  # noqa: C901 - one compiled loop
             for p in range(ports):
                 more[p] = _congestion_cost(loads[p] + rate, slopes, begins) - cost_now[p]
             _sum_bytes(more, ports, table)
-            own = _masked_sum(table, masks[g])
+            own_cost = _masked_sum(table, masks[g])
             cheapest = np.inf
             for m in range(used):
                 cost = _masked_sum(table, union[m])
@@ -158,7 +158,7 @@ def _convex(  # noqa: C901 - one compiled loop
                             )
                 if cost < cheapest:
                     best, cheapest = m, cost
-            if best < 0 or (used < free and cheapest - own > delta * own):
+            if best < 0 or (used < free and cheapest - own_cost > delta * own_cost):
                 best = used
                 used += 1
             joined = carried[best]

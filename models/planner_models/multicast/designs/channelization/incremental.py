@@ -19,7 +19,7 @@ from planner_models.multicast.plan.meta_groups import Masks, extra_mbps
 
 @dataclass(kw_only=True, eq=False)
 class SharingTracker(EntryTracker):
-    """One switch whose groups change, with entries shared anew where that pays.
+    """One switch with changing groups, with entries shared again when that pays.
 
     meta           (groups,) the entry of each group, -1 for none; None: shared by clustering
     drift          growth of the extra traffic, as a share of the wanted, at which sharing anew is tried
@@ -101,9 +101,9 @@ def update_sharing(masks: Masks, rates: Floats, meta: Ints, *, table_size: int, 
     meta  (groups,) the previous entry, -1 for groups without one
     keep  share of the wanted traffic that sharing anew must save
     """
-    found = insert_new_groups(masks, rates, meta, table_size=table_size)
+    updated = insert_new_groups(masks, rates, meta, table_size=table_size)
     fresh = agglomerative_clustering.aggregate(masks, rates, table_size=table_size)
-    wanted = float(rates @ np.bitwise_count(masks))
-    if extra_mbps(masks, rates, found) - extra_mbps(masks, rates, fresh) > keep * wanted:
+    demand_mbps = float(rates @ np.bitwise_count(masks))
+    if extra_mbps(masks, rates, updated) - extra_mbps(masks, rates, fresh) > keep * demand_mbps:
         return fresh
-    return renumber(found)
+    return renumber(updated)

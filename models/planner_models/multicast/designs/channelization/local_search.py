@@ -45,22 +45,22 @@ def search_assignment(
     rank = len(merges) // 10  # a low estimate; outside of compiled code, as a partition takes long to compile
     if not len(merges) or (entry_price := float(np.partition(merges, rank)[rank])) <= 0:
         return meta
-    found, slots = meta.copy(), table_size + max(2, int(EXTRA_SLOT_SHARE * table_size))
+    assignment, slots = meta.copy(), table_size + max(2, int(EXTRA_SLOT_SHARE * table_size))
     windows = max(MIN_WINDOWS, -(-slots // MAX_WINDOW))
     width = _whole_lanes(-(-slots // windows))
     visits = nth * max(
         MIN_VISITS_PER_SET * len(sets), min(MAX_VISITS_PER_SET * len(sets), MAX_JOINS // width)
     )
     shape = table_size, slots, windows, width
-    _anneal(sets, narrow_sets(sets), weights, found, near, shape, visits, entry_price, nth, QUANTILES)
-    found = np.unique(found, return_inverse=True)[1].astype(np.int64)
-    unions, loads = _union_loads(sets, weights, found, max(int(found.max()) + 1, table_size))
+    _anneal(sets, narrow_sets(sets), weights, assignment, near, shape, visits, entry_price, nth, QUANTILES)
+    assignment = np.unique(assignment, return_inverse=True)[1].astype(np.int64)
+    unions, loads = _union_loads(sets, weights, assignment, max(int(assignment.max()) + 1, table_size))
     if len(unions) > table_size:
         merged = merge_pairs(unions, loads, table_size)
-        found = assign_smallest_union(unions, merged)[found]
+        assignment = assign_smallest_union(unions, merged)[assignment]
     passes = MAX_JOINS_AFTER_ANNEALING // (len(sets) * table_size)
-    move_sets(sets, weights, found, table_size, min(max(passes, 1), MAX_PASSES_AFTER_ANNEALING))
-    return found
+    move_sets(sets, weights, assignment, table_size, min(max(passes, 1), MAX_PASSES_AFTER_ANNEALING))
+    return assignment
 
 
 @run_small_in_python(max_elements=5_000)
@@ -138,10 +138,10 @@ def _whole_lanes(count: int) -> int:
 @njit(cache=True, nogil=True)
 def _least(bits: NDArray[np.int32]) -> np.int32:
     """Return the least price; prices by their bits, which are in the same order."""
-    least = np.int32(0x7FFFFFFF)
+    smallest = np.int32(0x7FFFFFFF)
     for m in range(len(bits)):
-        least = min(least, bits[m])
-    return least
+        smallest = min(smallest, bits[m])
+    return smallest
 
 
 @njit(cache=True, nogil=True)
@@ -173,10 +173,10 @@ def _anneal(sets, masks, weights, meta, near, shape, visits, entry_price, seed, 
     counts = np.zeros((slots, digits), dtype=np.uint64)
     union, single = np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint64)
     load, members = np.zeros(slots), np.zeros(slots, dtype=np.int64)
-    for one in range(n):
-        m = meta[one]
-        union[m], single[m] = _count_set(counts[m], sets[one], True)
-        load[m] += weights[one]
+    for index in range(n):
+        m = meta[index]
+        union[m], single[m] = _count_set(counts[m], sets[index], True)
+        load[m] += weights[index]
         members[m] += 1
     # the same of single precision, for windows; unused meta-groups have no price
     unions, sizes = np.zeros(windows * width, dtype=masks.dtype), np.zeros(windows * width, dtype=np.float32)
@@ -192,7 +192,7 @@ def _anneal(sets, masks, weights, meta, near, shape, visits, entry_price, seed, 
         else:
             unions[m], sizes[m], loads[m] = union[m], count_bits(union[m]), load[m]
     # unsigned, as each access by a signed index tests whether that is negative
-    place, alike = meta.astype(np.uint32), near.astype(np.uint32)
+    meta_of, alike = meta.astype(np.uint32), near.astype(np.uint32)
     wide, few = np.uint64(like), np.uint64(min(CANDIDATES_PER_VISIT, like))
     temperature, state = INITIAL_TEMPERATURE * entry_price, np.uint64(seed)
     cooling_rate = (FINAL_TEMPERATURE / INITIAL_TEMPERATURE) ** (64.0 / max(visits, 64))
@@ -203,37 +203,37 @@ def _anneal(sets, masks, weights, meta, near, shape, visits, entry_price, seed, 
             entry_price *= 1.0 + ENTRY_PRICE_STEP * (slots - free - table) / table
         state, drawn = next_random(state)
         i = i + np.uint64(1) if i + np.uint64(1) < np.uint64(n) else np.uint64(0)
-        a, mask, weight = np.uint64(place[i]), sets[i], weights[i]
-        rest = union[a] & ~(mask & single[a])
-        saved = load[a] * count_bits(union[a]) - (load[a] - weight) * count_bits(rest)
+        a, mask, weight = np.uint64(meta_of[i]), sets[i], weights[i]
+        remaining = union[a] & ~(mask & single[a])
+        saved = load[a] * count_bits(union[a]) - (load[a] - weight) * count_bits(remaining)
         if members[a] == 1:
             saved += entry_price
-        least = saved + temperature * exponential[drawn >> np.uint64(52)]  # accepted below that
-        if weight * count_bits(mask) >= least:
+        threshold = saved + temperature * exponential[drawn >> np.uint64(52)]  # accepted below that
+        if weight * count_bits(mask) >= threshold:
             continue  # it costs its own traffic anywhere
         b = np.int64(-1)
         r = ((drawn & np.uint64(0xFFFFFFFF)) * wide) >> np.uint64(32)
         for k in range(r, r + few):
-            m = np.uint64(place[alike[i, k if k < wide else k - wide]])
+            m = np.uint64(meta_of[alike[i, k if k < wide else k - wide]])
             cost = weight * count_bits(union[m] | mask) + load[m] * count_bits(mask & ~union[m])
-            if m != a and cost < least:
-                b, least = np.int64(m), cost
-        part = (((drawn >> np.uint64(20)) & np.uint64(0xFFFFFFFF)) * np.uint64(windows)) >> np.uint64(32)
-        begin = part * np.uint64(width)
+            if m != a and cost < threshold:
+                b, threshold = np.int64(m), cost
+        window = (((drawn >> np.uint64(20)) & np.uint64(0xFFFFFFFF)) * np.uint64(windows)) >> np.uint64(32)
+        begin = window * np.uint64(width)
         end = begin + np.uint64(width)
         _join_costs_fused(
             unions[begin:end], sizes[begin:end], loads[begin:end], masks[i], np.float32(weight), prices
         )
         if begin <= a < end:
             prices[a - begin] = INFINITE_PRICE
-        cheapest, limit[0] = _least(bits), least
+        cheapest, limit[0] = _least(bits), threshold
         if cheapest < limit_bits[0]:
             first = _find_bits(bits, cheapest)
-            b, least = np.int64(begin) + first, np.float64(prices[first])
+            b, threshold = np.int64(begin) + first, np.float64(prices[first])
         if free > 0 and members[a] > 1:
             cost = weight * count_bits(mask) + entry_price
-            if cost < least:
-                b, least = np.int64(unused[free - 1]), cost
+            if cost < threshold:
+                b, threshold = np.int64(unused[free - 1]), cost
         if b < 0:
             continue
         union[a], single[a] = _count_set(counts[a], mask, False)
@@ -250,8 +250,8 @@ def _anneal(sets, masks, weights, meta, near, shape, visits, entry_price, seed, 
         load[b] += weight
         members[b] += 1
         unions[b], sizes[b], loads[b] = union[b], count_bits(union[b]), load[b]
-        place[i] = b
-    meta[:] = place
+        meta_of[i] = b
+    meta[:] = meta_of
 
 
 MAX_PASSES: Final = 30
@@ -295,10 +295,10 @@ def assign_smallest_union(sets: Masks, unions: Masks) -> Ints:
     for m in range(len(unions)):
         sizes[m] = count_bits(unions[m])
     for i in range(len(sets)):
-        least = 65
+        smallest = 65
         for m in range(len(unions)):
-            if (sets[i] & ~unions[m]) == 0 and sizes[m] < least:
-                least = sizes[m]
+            if (sets[i] & ~unions[m]) == 0 and sizes[m] < smallest:
+                smallest = sizes[m]
                 meta[i] = m
     return meta
 
@@ -334,8 +334,8 @@ def _move_sets(sets, masks, weights, meta, count, passes):  # type: ignore[no-un
         moves = 0
         for i in range(len(sets)):
             a, mask, weight = meta[i], sets[i], weights[i]
-            rest = union[a] & ~(mask & single[a])
-            saved = load[a] * count_bits(union[a]) - (load[a] - weight) * count_bits(rest)
+            remaining = union[a] & ~(mask & single[a])
+            saved = load[a] * count_bits(union[a]) - (load[a] - weight) * count_bits(remaining)
             if saved <= weight * count_bits(mask) * (1 + 1e-12):
                 continue  # it costs its own traffic anywhere
             _join_costs(unions, sizes, loads, masks[i], np.float32(weight), prices)

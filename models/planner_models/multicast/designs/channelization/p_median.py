@@ -67,19 +67,19 @@ def certify(
     raises  InputError for a table without entries
     """
     deadline = Deadline.after(seconds)
-    sets, weights, place = distinct_sets(masks, rates)
-    wanted = float(weights @ np.bitwise_count(sets))
+    sets, weights, inverse = distinct_sets(masks, rates)
+    demand_mbps = float(weights @ np.bitwise_count(sets))
     if len(sets) <= table_size:
-        return CertifiedSharing(meta=place, extra_mbps=0.0, bound_mbps=0.0, total_mbps=wanted)
+        return CertifiedSharing(meta=inverse, extra_mbps=0.0, bound_mbps=0.0, total_mbps=demand_mbps)
     meta = agglomerative_clustering.aggregate(sets, weights, table_size=table_size, rounds=3)
     search = _LagrangianSearch(sets=sets, weights=weights, table_size=table_size, meta=meta)
     search.run(deadline)
     if search.gap > GAP_TOLERANCE:
         search.finish(options, max(0.1, deadline.share(2.0).left_s))
-    bound = max(search.bound - wanted, extra_mbps_bound(masks, rates, table_size))
-    extra = max(search.total - wanted, 0.0)
+    bound = max(search.bound - demand_mbps, extra_mbps_bound(masks, rates, table_size))
+    extra = max(search.total - demand_mbps, 0.0)
     return CertifiedSharing(
-        meta=search.meta[place], extra_mbps=extra, bound_mbps=min(bound, extra), total_mbps=search.total
+        meta=search.meta[inverse], extra_mbps=extra, bound_mbps=min(bound, extra), total_mbps=search.total
     )
 
 
@@ -113,21 +113,21 @@ class _LagrangianSearch:
 
     def run(self, deadline: Deadline) -> None:
         """Raise the price of sets that no union takes, and lower that of sets that several take."""
-        least = self.weights * np.bitwise_count(self.sets)
+        lowest_price = self.weights * np.bitwise_count(self.sets)
         size = np.bitwise_count(self._unions(self.meta)[self.meta])
         # the cost of each set at present; sets that no union takes will pay more
-        price = np.maximum(self.weights * (size - 0.5), least + 0.5 * self.weights)
+        price = np.maximum(self.weights * (size - 0.5), lowest_price + 0.5 * self.weights)
         ascent = Ascent(price, factor=0.7, stall_limit=8, best=self.bound)
         slope, min_value, is_known = np.zeros(len(price)), 0.5 * float(self.weights.min()), False
         for _ in range(MAX_STEPS):
             if self.gap <= GAP_TOLERANCE or ascent.factor < 1e-3 or deadline.is_over:
                 break
-            unions, values, whole = search_unions(self.sets, self.weights, price, min_value, MAX_NODES)
-            if not whole and is_known:  # too many unions of value at these prices: go back half way
+            unions, values, is_complete = search_unions(self.sets, self.weights, price, min_value, MAX_NODES)
+            if not is_complete and is_known:  # too many unions of value at these prices: go back half way
                 price, slope = (price + ascent.best_point) / 2, 0 * slope
                 ascent.factor *= 0.8
                 continue
-            if not whole:
+            if not is_complete:
                 min_value *= 2  # fewer unions: the bound is weaker and still valid
                 continue
             order = np.argsort(-values)[: self.table_size]
@@ -145,13 +145,13 @@ class _LagrangianSearch:
             min_value = max(
                 0.8 * float(values[order[-1]]) if not short else 0.7 * min_value, 1e-9 * self.total
             )
-            price = np.maximum(price + ascent.length(1.02 * self.total - bound, norm) * slope, least)
+            price = np.maximum(price + ascent.length(1.02 * self.total - bound, norm) * slope, lowest_price)
         self._fix(ascent.best_point, 0.5 * min_value)
 
     def _fix(self, price: Floats, min_value: float) -> None:
         """Keep the unions that can be in a better plan: their reduced cost is below the gap."""
-        _, values, whole = search_unions(self.sets, self.weights, price, min_value, MAX_NODES)
-        if not whole:
+        _, values, is_complete = search_unions(self.sets, self.weights, price, min_value, MAX_NODES)
+        if not is_complete:
             return
         top = np.sort(values)[::-1][: self.table_size]
         if len(top) < self.table_size:
@@ -160,8 +160,8 @@ class _LagrangianSearch:
         needed = float(top[-1]) - (self.total - bound) - 1e-9 * self.total
         if needed <= 0:
             return  # unions that save nothing at these prices may be in it, too
-        unions, _, whole = search_unions(self.sets, self.weights, price, needed, MAX_NODES, every=True)
-        if whole:
+        unions, _, is_complete = search_unions(self.sets, self.weights, price, needed, MAX_NODES, every=True)
+        if is_complete:
             self.unions = unions
 
     def _unions(self, meta: Ints) -> Masks:
@@ -181,25 +181,25 @@ class _LagrangianSearch:
 
     def finish(self, options: Options, seconds: float) -> None:
         """Solve the exact model over the remaining unions, where they are few enough."""
-        left = self.unions
-        if left is None and len(self.sets) <= FEW_PORT_SETS:
-            left = np.array(list_unions(self.sets.tolist(), 1 << FEW_PORT_SETS), dtype=np.uint64)
-        if left is None or len(left) > MAX_UNIONS_MODELLED:
+        candidates = self.unions
+        if candidates is None and len(self.sets) <= FEW_PORT_SETS:
+            candidates = np.array(list_unions(self.sets.tolist(), 1 << FEW_PORT_SETS), dtype=np.uint64)
+        if candidates is None or len(candidates) > MAX_UNIONS_MODELLED:
             return
-        unions = np.unique(np.concatenate([left, self._unions(self.meta)]))
+        unions = np.unique(np.concatenate([candidates, self._unions(self.meta)]))
         limit = seconds if options.time_limit_s is None else min(seconds, options.time_limit_s)
         program = build_model(self.sets, self.weights, unions, self.table_size)
         solution = solve(
             program, Options(backend=options.backend, threads=options.threads, time_limit_s=limit)
         )
-        wanted = float(self.weights @ np.bitwise_count(self.sets))
+        demand_mbps = float(self.weights @ np.bitwise_count(self.sets))
         if solution.x is not None:
             self._plan(unions[solution.x[: len(unions)] > 0.5])
         if solution.status is Status.INFEASIBLE:
             self.bound = self.total
         elif solution.bound is not None:
             # excluded unions are in no better plan
-            self.bound = max(self.bound, min(solution.bound + wanted, self.total))
+            self.bound = max(self.bound, min(solution.bound + demand_mbps, self.total))
 
 
 @run_small_in_python(max_elements=1_000)
@@ -230,14 +230,14 @@ def _is_covering(sets: Masks, unions: Masks) -> bool:
     return True
 
 
-def list_unions(masks: Sequence[int], most: int) -> list[int]:
-    """Return every union of the port sets, each once; InputError where there are more than `most`."""
-    found: set[int] = set()
+def list_unions(masks: Sequence[int], limit: int) -> list[int]:
+    """Return every union of the port sets, each once; InputError where there are more than `limit`."""
+    unions: set[int] = set()
     for mask in set(masks):
-        found |= {mask} | {mask | other for other in found}
-        if len(found) > most:
-            raise InputError(f"the port sets have more than {most} unions: too large for the exact method")
-    return sorted(found)
+        unions |= {mask} | {mask | other for other in unions}
+        if len(unions) > limit:
+            raise InputError(f"the port sets have more than {limit} unions: too large for the exact method")
+    return sorted(unions)
 
 
 def p_median_model(masks: Masks, rates: Floats, *, table_size: int, most_unions: int = 4096) -> LinearProgram:
@@ -273,9 +273,9 @@ def solve_exactly(
     solution = solve(p_median_model(masks, rates, table_size=table_size), options)
     if solution.x is None:
         return None, solution
-    sets, _, place = distinct_sets(masks, rates)
+    sets, _, inverse = distinct_sets(masks, rates)
     unions = np.array(list_unions([int(mask) for mask in sets], 4096), dtype=np.uint64)
-    chosen = unions[solution.x[: len(unions)] > 0.5]
-    sizes = np.bitwise_count(chosen).astype(np.int64)
-    cost = np.where((sets[:, None] & ~chosen[None, :]) == 0, sizes[None, :], 65)
-    return np.unique(cost.argmin(axis=1)[place], return_inverse=True)[1].astype(np.int64), solution
+    unions_used = unions[solution.x[: len(unions)] > 0.5]
+    sizes = np.bitwise_count(unions_used).astype(np.int64)
+    cost = np.where((sets[:, None] & ~unions_used[None, :]) == 0, sizes[None, :], 65)
+    return np.unique(cost.argmin(axis=1)[inverse], return_inverse=True)[1].astype(np.int64), solution

@@ -30,10 +30,10 @@ def merge_costs(sets: Masks, loads: Floats, count: int, mask: np.uint64, load: f
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
 def minimum(values: Floats, count: int) -> float:
     """Return the smallest of the first `count` values."""
-    least = INFINITE_COST
+    smallest = INFINITE_COST
     for i in range(count):
-        least = min(least, values[i])
-    return least
+        smallest = min(smallest, values[i])
+    return smallest
 
 
 @njit(cache=True, nogil=True)
@@ -129,20 +129,20 @@ def _merge_near_pairs(
     cheapest  minimum of each block of prices
     """
     meta, after, last, size = state[0], state[1], state[2], state[3]
-    partner, changed, known = state[4], state[5], state[6]
+    partner, changed, version = state[4], state[5], state[6]
     n, rows = len(union), len(cheapest)
     for a in range(n):
         price[a], partner[a] = _find_partner(a, a, after, near, meta, union, load)
         cheapest[a // BLOCK_SIZE] = min(cheapest[a // BLOCK_SIZE], price[a])
-    left = n
-    while left > target:
-        least = minimum(cheapest, rows)
-        if least >= INFINITE_COST:
+    remaining = n
+    while remaining > target:
+        smallest = minimum(cheapest, rows)
+        if smallest >= INFINITE_COST:
             break
-        begin = find_first(cheapest, rows, least) * BLOCK_SIZE
-        a = begin + find_first(price[begin:], min(BLOCK_SIZE, n - begin), least)
+        begin = find_first(cheapest, rows, smallest) * BLOCK_SIZE
+        a = begin + find_first(price[begin:], min(BLOCK_SIZE, n - begin), smallest)
         b = partner[a]
-        if changed[b] == known[a]:
+        if changed[b] == version[a]:
             if size[a] < size[b]:
                 a, b = b, a
             i = b
@@ -157,9 +157,9 @@ def _merge_near_pairs(
             _update_block(price, cheapest, b)
             changed[a] += 1
             changed[b] += 1
-            left -= 1
+            remaining -= 1
         price[a], partner[a] = _find_partner(a, a, after, near, meta, union, load)
-        known[a] = changed[partner[a]]
+        version[a] = changed[partner[a]]
         _update_block(price, cheapest, a)
 
 
@@ -176,15 +176,15 @@ def _find_partner(
     a: int, first: int, after: Ints, near: NDArray[np.int32], meta: Ints, union: Masks, load: Floats
 ) -> tuple[float, int]:
     """Return the price and the cheapest group to merge with, among those of similar sets."""
-    least, best, i = INFINITE_COST, 0, first
+    lowest, best, i = INFINITE_COST, 0, first
     while i >= 0:
         for r in range(near.shape[1]):
             b = meta[near[i, r]]
             price = load[a] * count_bits(union[b] & ~union[a]) + load[b] * count_bits(union[a] & ~union[b])
-            if b != a and price < least:
-                least, best = price, b
+            if b != a and price < lowest:
+                lowest, best = price, b
         i = after[i]
-    return least, best
+    return lowest, best
 
 
 def count_without(mask: np.uint64, other: np.uint64) -> int:
@@ -240,39 +240,39 @@ def nearest_sets(sets: Masks, weights: Floats, entry: float, count: int) -> NDAr
     n = len(sets)
     near = np.repeat(np.arange(n, dtype=np.int32)[:, None], count, axis=1)  # itself, where there are too few
     # each heap holds every `heaps`-th set
-    least = np.empty(min(n - 1, 8 * count), dtype=np.float32)
-    prices = np.full(-(-n // max(len(least), 1)) * len(least), INFINITE_PRICE)
+    minima = np.empty(min(n - 1, 8 * count), dtype=np.float32)
+    prices = np.full(-(-n // max(len(minima), 1)) * len(minima), INFINITE_PRICE)
     of, heavy = weights.astype(np.float32), np.maximum(weights, entry).astype(np.float32)
-    _find_nearest(narrow_sets(sets), of, heavy, near, prices, least)
+    _find_nearest(narrow_sets(sets), of, heavy, near, prices, minima)
     return near
 
 
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True, nogil=True)
-def _find_nearest(sets, weights, heavy, near, prices, least):  # type: ignore[no-untyped-def]
-    """Set `near`; `prices`, as long as whole rows of `least`, and `least` are work space."""
+def _find_nearest(sets, weights, heavy, near, prices, minima):  # type: ignore[no-untyped-def]
+    """Set `near`; `prices`, as long as whole rows of `minima`, and `minima` are work space."""
     n, count = near.shape
-    heaps = len(least)
+    heaps = len(minima)
     rows = prices.reshape((len(prices) // heaps, heaps))
-    classes, chosen = np.empty(heaps + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+    classes, nearest = np.empty(heaps + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
     for i in range(n):
         _sharing_costs(sets, weights, heavy, i, prices)
-        _minimum_per_class(rows, least)
-        most = _rank_threshold(least, count)  # so many heaps, and so sets, are as good at least
+        _minimum_per_class(rows, minima)
+        threshold = _rank_threshold(minima, count)  # so many heaps, and so sets, are as good at least
         few, k = 0, i % heaps  # from anywhere, so that no sets are first everywhere
         for _ in range(heaps):  # without branches, as most of these would be predicted wrongly
             classes[few] = k
-            few += 1 if least[k] <= most else 0
+            few += 1 if minima[k] <= threshold else 0
             k = k + 1 if k + 1 < heaps else 0
-        found = 0
+        count_found = 0
         for c in range(few):
             for j in range(classes[c], n, heaps):
-                chosen[found] = j
-                found += 1 if prices[j] <= most else 0
-            if found >= count:
+                nearest[count_found] = j
+                count_found += 1 if prices[j] <= threshold else 0
+            if count_found >= count:
                 break
-        for c in range(min(found, count)):
-            near[i, c] = chosen[c]
+        for c in range(min(count_found, count)):
+            near[i, c] = nearest[c]
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
@@ -295,10 +295,10 @@ def _rank_threshold(values: NDArray[np.float32], count: int) -> np.float32:
 
 
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
-def _minimum_per_class(prices: NDArray[np.float32], least: NDArray[np.float32]) -> None:
-    """Set `least` to the minimum of each column of `prices`, shape (rows, classes)."""
-    for k in range(len(least)):
-        least[k] = prices[0, k]
+def _minimum_per_class(prices: NDArray[np.float32], minima: NDArray[np.float32]) -> None:
+    """Set `minima` to the minimum of each column of `prices`, shape (rows, classes)."""
+    for k in range(len(minima)):
+        minima[k] = prices[0, k]
     for row in range(1, len(prices)):
-        for k in range(len(least)):
-            least[k] = min(least[k], prices[row, k])
+        for k in range(len(minima)):
+            minima[k] = min(minima[k], prices[row, k])

@@ -36,10 +36,10 @@ def search_unions(
         # the largest union in which each set saves something
         largest = np.clip(np.ceil(price / weights) - 1, 0, ports).astype(np.int64)
     rows = np.arange(len(sets)) if every else np.flatnonzero(largest >= size)
-    found, values, count, is_whole = _search(
+    unions, values, count, is_whole = _search(
         sets[rows], weights[rows], price[rows], largest[rows], min_value, ports, most_nodes, every
     )
-    return found[:count].copy(), values[:count].copy(), bool(is_whole)
+    return unions[:count].copy(), values[:count].copy(), bool(is_whole)
 
 
 @run_small_in_python(max_elements=1_000)
@@ -56,63 +56,63 @@ def _search(  # noqa: C901 - one compiled loop
 ) -> tuple[Masks, Floats, int, bool]:
     """Return unions, values, their number, and whether the search ended; depth first, one port a level."""
     levels = ports + 2
-    left = np.empty((levels, len(sets)), dtype=np.int64)  # sets that a union below the node may contain
+    candidates = np.empty((levels, len(sets)), dtype=np.int64)  # sets that a union below the node may contain
     count = np.zeros(levels, dtype=np.int64)
     inside = np.zeros(levels, dtype=np.uint64)
     branch = np.zeros(levels, dtype=np.uint64)  # the port that each level branches on
     state = np.zeros(levels, dtype=np.int64)  # 0: new; 1: with the port is done; 2: both are
-    found, values, listed = np.zeros(1024, dtype=np.uint64), np.zeros(1024), 0
+    unions, values, listed = np.zeros(1024, dtype=np.uint64), np.zeros(1024), 0
     ahead, gains = np.zeros((2, levels)), np.zeros(ports + 1)
     for i in range(len(sets)):
-        left[0, i] = i
+        candidates[0, i] = i
     count[0] = len(sets)
     depth, nodes = 0, 0
     while depth >= 0:
         if state[depth] == 0:
             nodes += 1
             if nodes > most_nodes:
-                return found, values, listed, False
+                return unions, values, listed, False
             mask = inside[depth]
             size = count_bits(mask)
             top = _prune(
-                sets, weights, price, largest, left[depth], count, depth, mask, min_value, ahead, every
+                sets, weights, price, largest, candidates[depth], count, depth, mask, min_value, ahead, every
             )
             if top < 0:
                 depth -= 1
                 continue
-            branch[depth] = _choose_port(sets, weights, price, left[depth], count[depth], mask, gains)
+            branch[depth] = _choose_port(sets, weights, price, candidates[depth], count[depth], mask, gains)
             if branch[depth] == 0:
                 value, union = 0.0, np.uint64(0)
                 for a in range(count[depth]):
-                    i = left[depth, a]
+                    i = candidates[depth, a]
                     value += max(price[i] - weights[i] * size, 0.0)
                     union |= sets[i]
                 if union == mask and value > min_value:
-                    if listed == len(found):
-                        found = np.append(found, np.zeros_like(found))
+                    if listed == len(unions):
+                        unions = np.append(unions, np.zeros_like(unions))
                         values = np.append(values, np.zeros_like(values))
-                    found[listed], values[listed] = mask, value
+                    unions[listed], values[listed] = mask, value
                     listed += 1
                 depth -= 1
                 continue
             inside[depth + 1] = mask | branch[depth]
-            left[depth + 1, : count[depth]] = left[depth, : count[depth]]
+            candidates[depth + 1, : count[depth]] = candidates[depth, : count[depth]]
             count[depth + 1] = count[depth]
         elif state[depth] == 1:
-            kept = 0
+            next_count = 0
             for a in range(count[depth]):
-                i = left[depth, a]
+                i = candidates[depth, a]
                 if sets[i] & branch[depth] == 0:
-                    left[depth + 1, kept] = i
-                    kept += 1
-            inside[depth + 1], count[depth + 1] = inside[depth], kept
+                    candidates[depth + 1, next_count] = i
+                    next_count += 1
+            inside[depth + 1], count[depth + 1] = inside[depth], next_count
         else:
             depth -= 1
             continue
         state[depth] += 1
         depth += 1
         state[depth] = 0
-    return found, values, listed, True
+    return unions, values, listed, True
 
 
 @njit(cache=True, nogil=True)
@@ -121,7 +121,7 @@ def _prune(
     weights: Floats,
     price: Floats,
     largest: Ints,
-    left: Ints,
+    candidates: Ints,
     count: Ints,
     depth: int,
     mask: np.uint64,
@@ -129,22 +129,22 @@ def _prune(
     ahead: NDArray[np.float64],
     every: bool,
 ) -> int:
-    """Leave in `left` the sets that a union of more than `min_value` may contain; return its most ports.
+    """Leave in `candidates` the sets that a union above `min_value` may contain; return its most ports.
 
     -1 where there is no such union; `ahead` is work space.
     """
     size, last = count_bits(mask), ahead.shape[1] - 2
     ahead[:] = 0.0
-    kept = 0
+    next_count = 0
     for a in range(count[depth]):
-        i = left[a]
-        least = count_bits(mask | sets[i])
-        if every or least <= largest[i]:
-            left[kept] = i
-            kept += 1
-        if least <= largest[i]:
-            ahead[0, least] += price[i]
-            ahead[1, least] += weights[i]
+        i = candidates[a]
+        union_size = count_bits(mask | sets[i])
+        if every or union_size <= largest[i]:
+            candidates[next_count] = i
+            next_count += 1
+        if union_size <= largest[i]:
+            ahead[0, union_size] += price[i]
+            ahead[1, union_size] += weights[i]
             ahead[0, largest[i] + 1] -= price[i]
             ahead[1, largest[i] + 1] -= weights[i]
     top, prices, slopes = -1, 0.0, 0.0
@@ -155,28 +155,28 @@ def _prune(
             top = ports
     count[depth] = 0
     if top >= 0:
-        for a in range(kept):
-            if count_bits(mask | sets[left[a]]) <= top:
-                left[count[depth]] = left[a]
+        for a in range(next_count):
+            if count_bits(mask | sets[candidates[a]]) <= top:
+                candidates[count[depth]] = candidates[a]
                 count[depth] += 1
     return top
 
 
 @njit(cache=True, nogil=True)
 def _choose_port(
-    sets: Masks, weights: Floats, price: Floats, left: Ints, count: int, mask: np.uint64, gains: Floats
+    sets: Masks, weights: Floats, price: Floats, candidates: Ints, count: int, mask: np.uint64, gains: Floats
 ) -> np.uint64:
-    """Return the port, as a bit, outside of `mask` whose sets save the most now; 0 where there is none."""
+    """Return the port, as a bit, outside of `mask` with sets that save the most now; 0 if there is none."""
     gains[:] = 0.0
     size, best = count_bits(mask), -1
     for a in range(count):
-        i = left[a]
-        rest = sets[i] & ~mask
-        while rest:
-            bit = rest & (~rest + np.uint64(1))
+        i = candidates[a]
+        remaining = sets[i] & ~mask
+        while remaining:
+            bit = remaining & (~remaining + np.uint64(1))
             port = count_bits(bit - np.uint64(1))
             gains[port] += max(price[i] - weights[i] * size, 0.0)
             if best < 0 or gains[port] > gains[best]:
                 best = port
-            rest ^= bit
+            remaining ^= bit
     return np.uint64(0) if best < 0 else np.uint64(1) << np.uint64(best)
