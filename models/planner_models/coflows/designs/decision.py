@@ -1,4 +1,4 @@
-"""Decisions of the designs: objective value, lower bound and what they guarantee."""
+"""Decisions of the designs: objective value, lower bound and guarantees."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def decide(
         metric=METRIC,
         backend=backend,
     )
-    kept = None if is_complete or not len(taken) else frozenset({"ports", "setup", "arrival"})
-    return Decision(plan=plan, proof=proof, guarantees=kept)
+    guarantees = None if is_complete or not len(taken) else frozenset({"ports", "setup", "arrival"})
+    return Decision(plan=plan, proof=proof, guarantees=guarantees)
 
 
 def _prove_incomplete(problem: CoflowsInTime, plan: Service) -> Proof | None:

@@ -61,8 +61,8 @@ def formulation(problem: CoflowsInTime, *, parts: int = DEFAULT_PARTS) -> pyo.Co
         for b in m.A
         if a != b and (ends[of[a]][0] == ends[of[b]][0] or ends[of[a]][1] == ends[of[b]][1])
     ]
-    kept = [(a, b) for a, b in shared if ends[of[a]] == ends[of[b]]]
-    m.AB, m.G = pyo.Set(initialize=shared, dimen=2), pyo.Set(initialize=kept, dimen=2)
+    same_port = [(a, b) for a, b in shared if ends[of[a]] == ends[of[b]]]
+    m.AB, m.G = pyo.Set(initialize=shared, dimen=2), pyo.Set(initialize=same_port, dimen=2)
     m.s = pyo.Var(m.A, bounds=lambda _, a: (max(arrival[coflow[of[a]]], setup), horizon))
     m.l = pyo.Var(m.A, domain=pyo.NonNegativeReals)
     m.y, m.g = pyo.Var(m.AB, domain=pyo.Binary), pyo.Var(m.G, domain=pyo.Binary)
@@ -88,7 +88,7 @@ def formulation(problem: CoflowsInTime, *, parts: int = DEFAULT_PARTS) -> pyo.Co
         range(2),
         rule=lambda m, a, b, s, way: m.g[a, b] <= 1 - (1 - 2 * way) * (m.w[a, s] - m.w[b, s]),
     )
-    between = [(a, b, c) for a, b in kept for c in m.A if (a, c) in m.AB and ends[of[c]] != ends[of[a]]]
+    between = [(a, b, c) for a, b in same_port for c in m.A if (a, c) in m.AB and ends[of[c]] != ends[of[a]]]
     m.undisturbed = pyo.Constraint(between, rule=lambda m, a, b, c: m.g[a, b] <= m.y[c, a] + m.y[b, c])
     m.goal = pyo.Objective(expr=sum(m.end[c] - arrival[c] for c in m.C) / len(arrival), sense=pyo.minimize)
     return m

@@ -46,10 +46,10 @@ def schedule(
             two parts after Huang et al. 2016 (Sunflow) and Chowdhury et al. 2014 (Varys)
     """
     share = divide(problem, thresholds)
-    by_circuits, by_packets = (group_flows(problem, problem.bits * part) for part in (1.0 - share, share))
-    place, start, end, switch = run_windows(problem, by_circuits, rank=None)
+    by_circuits, by_packets = (group_flows(problem, problem.bits * factor) for factor in (1.0 - share, share))
+    index, start, end, switch = run_windows(problem, by_circuits, rank=None)
     plan = Service(
-        circuits=make_circuits(problem, by_circuits.flow[place], start, end, switch),
+        circuits=make_circuits(problem, by_circuits.flow[index], start, end, switch),
         priorities=prioritize(problem, by_packets, interval_ms),
         settings=make_settings("proportional" if len(by_packets.flow) else "none", interval_ms),
     )
@@ -77,13 +77,13 @@ class _Coflow:
     packet_rate   (ports,) bits/ms
     """
 
-    def __init__(self, problem: CoflowsInTime, groups: FlowGroups, own: slice) -> None:
+    def __init__(self, problem: CoflowsInTime, groups: FlowGroups, rows: slice) -> None:
         n = len(problem.racks)
-        ends = np.concatenate([groups.source[own], groups.target[own] + n])
+        ends = np.concatenate([groups.source[rows], groups.target[rows] + n])
         ports, self.port = np.unique(ends, return_inverse=True)
-        self.bits = groups.bits[own]
+        self.bits = groups.bits[rows]
         self.setup_ms = problem.setup_ms / problem.switches
-        self.time = self.bits / problem.circuit_rate[groups.flow[own]] / problem.switches
+        self.time = self.bits / problem.circuit_rate[groups.flow[rows]] / problem.switches
         self.packet_rate = problem.packet_rate[ports % n]
 
     def divide(self, thresholds: int) -> Floats:
@@ -93,8 +93,8 @@ class _Coflow:
             return none
         sizes = np.unique(np.quantile(self.bits, np.linspace(0.0, 1.0, thresholds)))[: thresholds - 1]
         tried = [none]
-        for least in (0.0, *sizes.tolist()):
-            is_small = self.bits <= least
+        for threshold in (0.0, *sizes.tolist()):
+            is_small = self.bits <= threshold
             tried += [np.where(is_small, 1.0, 0.0), np.where(is_small, 1.0, self._balance(is_small))]
         return min([*tried, none + 1.0], key=lambda share: max(self._times(share)))
 
@@ -109,7 +109,7 @@ class _Coflow:
 
     def _times(self, share: Floats) -> tuple[float, float]:
         """Return the time of the busiest port on circuits and on the packet switch, ms."""
-        own = np.where(share < 1, (1 - share) * self.time + self.setup_ms, 0.0)
-        circuits = np.bincount(self.port, weights=np.tile(own, 2))
+        circuit_ms = np.where(share < 1, (1 - share) * self.time + self.setup_ms, 0.0)
+        circuits = np.bincount(self.port, weights=np.tile(circuit_ms, 2))
         packets = np.bincount(self.port, weights=np.tile(share * self.bits, 2)) / self.packet_rate
         return float(circuits.max()), float(packets.max())

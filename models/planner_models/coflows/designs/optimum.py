@@ -162,8 +162,8 @@ class _Search:
 
     def try_order(self, rank: Floats | None) -> bool:
         """Offer the circuits of an order of coflows, lower numbers first, by Sunflow."""
-        place, start, end, switch = run_windows(self.problem, self.groups, rank=rank)
-        return self.offer(make_circuits(self.problem, self.groups.flow[place], start, end, switch))
+        index, start, end, switch = run_windows(self.problem, self.groups, rank=rank)
+        return self.offer(make_circuits(self.problem, self.groups.flow[index], start, end, switch))
 
     def try_designs(self, options: Options) -> None:
         """Offer the circuits of Sunflow, and of Solstice and Eclipse where there are few flows."""
@@ -193,11 +193,11 @@ class _Search:
             if self.is_optimal or deadline.is_over:
                 return
             tried = order.tolist()
-            one, other = rng.choice(len(order), size=2, replace=False).tolist()
+            first, other = rng.choice(len(order), size=2, replace=False).tolist()
             if rng.random() < EXCHANGES:
-                tried[one], tried[other] = tried[other], tried[one]
+                tried[first], tried[other] = tried[other], tried[first]
             else:
-                tried.insert(other, tried.pop(one))
+                tried.insert(other, tried.pop(first))
             rank[tried] = np.arange(len(tried))
             if self.try_order(rank):
                 order = np.array(tried)

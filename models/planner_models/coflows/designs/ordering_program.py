@@ -77,13 +77,15 @@ class _Rows:
             entries: dict[str, tuple[list[float], list[int], list[int]]] = {}
             for row, (terms, _, _) in enumerate(rows):
                 for block, column, value in terms:
-                    values, at, columns = entries.setdefault(block, ([], [], []))
+                    values, row_list, columns = entries.setdefault(block, ([], [], []))
                     values.append(value)
-                    at.append(row)
+                    row_list.append(row)
                     columns.append(column)
             shaped = {
-                block: sp.csr_array((values, (at, columns)), shape=(len(rows), self.program.widths[block]))
-                for block, (values, at, columns) in entries.items()
+                block: sp.csr_array(
+                    (values, (rows_of, columns)), shape=(len(rows), self.program.widths[block])
+                )
+                for block, (values, rows_of, columns) in entries.items()
             }
             lower, upper = np.array([limits for _, *limits in rows]).T
             self.program.add(name, lower=lower, upper=upper, **shaped)
@@ -92,7 +94,7 @@ class _Rows:
 def build_program(
     problem: CoflowsInTime, circuits: Circuits, *, most_ms: float | None = None
 ) -> LinearProgram:
-    """Return the program; it minimizes the mean completion time of coflows whose racks work, ms.
+    """Return the program; it minimizes the mean completion time of coflows with working racks, ms.
 
     That is the mean time at which they are complete, less their mean arrival: a constant of the objective.
 
@@ -137,9 +139,9 @@ class _Task:
     def __init__(self, problem: CoflowsInTime, circuits: Circuits, most_ms: float | None) -> None:
         self.circuits, self.setup, self.switches = circuits, problem.setup_ms, problem.switches
         groups, works = circuits.groups, np.flatnonzero(problem.can_complete)
-        place = np.full(len(problem.coflows), -1)
-        place[works] = np.arange(len(works))
-        self.coflow = place[problem.coflow[groups.flow]]
+        index_of = np.full(len(problem.coflows), -1)
+        index_of[works] = np.arange(len(works))
+        self.coflow = index_of[problem.coflow[groups.flow]]
         self.arrival = problem.arrival_ms[works]
         self.need = groups.bits / problem.circuit_rate[groups.flow]
         self.least = self.arrival + alone_ms(problem, "circuits")[works]
@@ -152,7 +154,7 @@ class _Task:
         pairs = circuits.pairs.tolist()
         self.number = {(a, b): rank for rank, (a, b) in enumerate(pairs)}
         same = [rank for rank, (a, b) in enumerate(pairs) if circuits.has_same_ports(a, b)]
-        self.saved = {rank: 2 * place for place, rank in enumerate(same)}
+        self.saved = {rank: 2 * index for index, rank in enumerate(same)}
         self.program = BlockProgram(
             start=count,
             length=count,
@@ -180,31 +182,31 @@ class _Task:
 def _add_times(task: _Task, rows: _Rows) -> None:
     """Add that flows are whole, coflows end after their circuits, and each circuit is on one switch."""
     flow = task.circuits.flow
-    for a, own in enumerate(flow.tolist()):
-        late = [("end", int(task.coflow[own]), 1.0), ("start", a, -1.0), ("length", a, -1.0)]
+    for a, f in enumerate(flow.tolist()):
+        late = [("end", int(task.coflow[f]), 1.0), ("start", a, -1.0), ("length", a, -1.0)]
         rows.add("complete", late, lower=0.0)
         if task.switches > 1:
             rows.add(
                 "placed", [task.on_switch(a, s, 1.0) for s in range(task.switches)], lower=1.0, upper=1.0
             )
-    for own, time in enumerate(task.need.tolist()):
-        whole = [("length", int(a), 1.0) for a in np.flatnonzero(flow == own)]
-        rows.add("whole", whole, lower=time, upper=time)
+    for f, time in enumerate(task.need.tolist()):
+        terms = [("length", int(a), 1.0) for a in np.flatnonzero(flow == f)]
+        rows.add("whole", terms, lower=time, upper=time)
 
 
 def _add_order(task: _Task, rows: _Rows) -> None:
     """Add that of two circuits that share a port, one starts after the other and its set-up."""
     for (a, b), rank in task.number.items():
-        for way, (one, other) in enumerate(((a, b), (b, a))):
-            terms, constant = task.before(one, other, -task.big)
-            terms += [("start", other, 1.0), ("start", one, -1.0), ("length", one, -1.0)]
+        for way, (first, other) in enumerate(((a, b), (b, a))):
+            terms, constant = task.before(first, other, -task.big)
+            terms += [("start", other, 1.0), ("start", first, -1.0), ("length", first, -1.0)]
             if rank in task.saved:
                 terms.append(("kept", task.saved[rank] + way, task.setup))
             if task.switches == 1:
                 rows.add("follows", terms, lower=task.setup - task.big - constant)
                 continue
             for s in range(task.switches):
-                placed = [task.on_switch(of, s, -task.big) for of in (one, other)]
+                placed = [task.on_switch(of, s, -task.big) for of in (first, other)]
                 rows.add("follows", [*terms, *placed], lower=task.setup - 3 * task.big - constant)
 
 
@@ -212,20 +214,20 @@ def _add_kept(task: _Task, rows: _Rows) -> None:
     """Add that a circuit is kept for another of the same ports where none of other ports is between."""
     count = len(task.circuits.flow)
     for (a, b), rank in task.number.items():
-        for way, (one, other) in enumerate(((a, b), (b, a)) if rank in task.saved else ()):
-            own = ("kept", task.saved[rank] + way, 1.0)
-            terms, constant = task.before(one, other, -1.0)
-            rows.add("kept in order", [own, *terms], upper=constant * -1.0)
+        for way, (item, other) in enumerate(((a, b), (b, a)) if rank in task.saved else ()):
+            variable = ("kept", task.saved[rank] + way, 1.0)
+            terms, constant = task.before(item, other, -1.0)
+            rows.add("kept in order", [variable, *terms], upper=constant * -1.0)
             for s in range(task.switches if task.switches > 1 else 0):
                 for sign in (1.0, -1.0):
-                    apart = [task.on_switch(one, s, sign), task.on_switch(other, s, -sign)]
-                    rows.add("kept on one switch", [own, *apart], upper=1.0)
+                    apart = [task.on_switch(item, s, sign), task.on_switch(other, s, -sign)]
+                    rows.add("kept on one switch", [variable, *apart], upper=1.0)
             for c in range(count):
-                if task.circuits.has_same_ports(one, c) or not task.share_port(one, c):
+                if task.circuits.has_same_ports(item, c) or not task.share_port(item, c):
                     continue
-                first, constant = task.before(c, one, -1.0)
+                first, constant = task.before(c, item, -1.0)
                 last, more = task.before(other, c, -1.0)
-                rows.add("undisturbed", [own, *first, *last], upper=-constant - more)
+                rows.add("undisturbed", [variable, *first, *last], upper=-constant - more)
 
 
 def read_solution(
@@ -235,27 +237,27 @@ def read_solution(
 
     Starts are found again from the order of the solution, so that rounding breaks no limit.
     """
-    found = split_columns(program, x)
+    values = split_columns(program, x)
     groups, count = circuits.groups, len(circuits.flow)
     need = groups.bits / problem.circuit_rate[groups.flow]
-    length = np.maximum(found["length"], 0.0)
+    length = np.maximum(values["length"], 0.0)
     switch = np.zeros(count, dtype=np.int64)
     if problem.switches > 1:
-        switch = found["switch"].reshape(count, problem.switches).argmax(axis=1)
+        switch = values["switch"].reshape(count, problem.switches).argmax(axis=1)
     total = np.bincount(circuits.flow, weights=length, minlength=len(need))
     length = length * (need / total)[circuits.flow]
     free: dict[tuple[int, int, int], tuple[float, int]] = {}
     start = np.zeros(count)
-    kept = [a for a in np.lexsort((circuits.part, found["start"])).tolist() if length[a] > 1e-9 * need.max()]
-    for a in kept:
+    used = [a for a in np.lexsort((circuits.part, values["start"])).tolist() if length[a] > 1e-9 * need.max()]
+    for a in used:
         flow = circuits.flow[a]
         ports = ((0, groups.source[flow], switch[a]), (1, groups.target[flow], switch[a]))
         last = [free.get(port, (0.0, -1)) for port in ports]
-        before = {one for _, one in last}
+        before = {circuit for _, circuit in last}
         is_up = len(before) == 1 and -1 not in before and circuits.has_same_ports(a, before.pop())
-        ready = max(at for at, _ in last) + (0.0 if is_up else problem.setup_ms)
+        ready = max(end_ms for end_ms, _ in last) + (0.0 if is_up else problem.setup_ms)
         start[a] = max(ready, problem.arrival_ms[problem.coflow[groups.flow[flow]]])
         for port in ports:
             free[port] = start[a] + length[a], a
-    rows = np.array(kept, dtype=np.int64)
+    rows = np.array(used, dtype=np.int64)
     return groups.flow[circuits.flow[rows]], start[rows], (start + length)[rows], switch[rows]

@@ -27,7 +27,7 @@ Interval = Annotated[
 def schedule(
     problem: CoflowsInTime, *, interval_ms: Interval = 10.0, options: Options = Options()
 ) -> Decision[Service]:
-    """Send the coflow first whose busiest link has the least left to do, on the packet switch.
+    """Send the coflow first with the least remaining data on its busiest link, on the packet switch.
 
     Priorities are set when a coflow arrives or is complete. A coflow's flows have rates in proportion to what
     is left of them, so that they end together, as fast as the links allow that coflows before it leave;
@@ -78,7 +78,7 @@ def tabulate_priorities(
     coflow = np.concatenate([coflows for _, coflows, _ in rows])
     return pd.DataFrame(
         {
-            "at_ms": np.repeat([at for at, _, _ in rows], [len(coflows) for _, coflows, _ in rows]),
+            "at_ms": np.repeat([time_ms for time_ms, _, _ in rows], [len(coflows) for _, coflows, _ in rows]),
             "coflow": problem.coflow_names[coflow],
             "priority": np.concatenate([values for _, _, values in rows]),
         }

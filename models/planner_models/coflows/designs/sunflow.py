@@ -45,13 +45,13 @@ def schedule(
     """
     groups = group_flows(problem)
     rank = None if order == "shortest" else problem.arrival_ms
-    place, start, end, switch = run_windows(problem, groups, rank=rank)
-    circuits = make_circuits(problem, groups.flow[place], start, end, switch)
+    index, start, end, switch = run_windows(problem, groups, rank=rank)
+    circuits = make_circuits(problem, groups.flow[index], start, end, switch)
     return decide_on_circuits(problem, Service(circuits=circuits), options)
 
 
 def same_time_ms(problem: CoflowsInTime) -> float:
-    """Return by how much two times of a schedule may differ that are the same, ms.
+    """Return the tolerance of equal times of a schedule, ms.
 
     Times of a day in milliseconds have steps of 15 ps, times of a second 0.1 fs: no fixed number is no time.
     """
@@ -115,14 +115,14 @@ def run_windows(
     peer = np.full(2 * ports, NONE)
     setup_left = np.zeros(2 * ports)
     same_ms = same_time_ms(problem)
-    found: list[tuple[Ints, Floats, Floats, Ints]] = []
-    for place, now in enumerate(arrivals.tolist()):
-        end = float(arrivals[place + 1]) if place + 1 < len(arrivals) else NEVER
+    windows: list[tuple[Ints, Floats, Floats, Ints]] = []
+    for index, now in enumerate(arrivals.tolist()):
+        end = float(arrivals[index + 1]) if index + 1 < len(arrivals) else NEVER
         active = np.flatnonzero(problem.can_complete & (problem.arrival_ms <= now))
         length = busiest_port_ms(active, groups.first, groups.source, groups.target, need, len(problem.racks))
         active, length = active[length > 0], length[length > 0]
         key = length if rank is None else rank[active]
-        found.append(
+        windows.append(
             _schedule_window(
                 now,
                 end,
@@ -140,24 +140,24 @@ def run_windows(
                 setup_left,
             )
         )
-    if not found:
+    if not windows:
         return np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0, np.int64)
-    flow, start, stop, switch = (np.concatenate(part) for part in zip(*found, strict=True))
+    flow, start, stop, switch = (np.concatenate(column) for column in zip(*windows, strict=True))
     return flow, start, stop, switch
 
 
 def _group_ports(groups: FlowGroups, coflow: Ints, rack: Ints) -> Ports:
     """Return the flows of each coflow by rack."""
-    place = np.lexsort((rack, coflow)).astype(np.int64)
-    begins = np.ones(len(place), dtype=bool)
-    begins[1:] = (np.diff(coflow[place]) != 0) | (np.diff(rack[place]) != 0)
+    order = np.lexsort((rack, coflow)).astype(np.int64)
+    begins = np.ones(len(order), dtype=bool)
+    begins[1:] = (np.diff(coflow[order]) != 0) | (np.diff(rack[order]) != 0)
     start = np.flatnonzero(begins)
-    count = np.bincount(coflow[place[start]], minlength=len(groups.first) - 1)
+    count = np.bincount(coflow[order[start]], minlength=len(groups.first) - 1)
     return Ports(
         first=np.concatenate([[0], np.cumsum(count)]).astype(np.int64),
-        rack=rack[place[start]],
-        start=np.append(start, len(place)).astype(np.int64),
-        place=place,
+        rack=rack[order[start]],
+        start=np.append(start, len(order)).astype(np.int64),
+        place=order,
     )
 
 
@@ -170,17 +170,17 @@ def busiest_port_ms(
 
     need  (F,) what is left of each flow, ms
     """
-    most = np.zeros(len(coflows))
+    busiest = np.zeros(len(coflows))
     out, into = np.zeros(racks), np.zeros(racks)
-    for place, coflow in enumerate(coflows):
+    for index, coflow in enumerate(coflows):
         for f in range(first[coflow], first[coflow + 1]):
             out[source[f]] += need[f]
             into[target[f]] += need[f]
-            most[place] = max(most[place], out[source[f]], into[target[f]])
+            busiest[index] = max(busiest[index], out[source[f]], into[target[f]])
         for f in range(first[coflow], first[coflow + 1]):
             out[source[f]] = 0.0
             into[target[f]] = 0.0
-    return most
+    return busiest
 
 
 @run_small_in_python(max_elements=1_000)
@@ -230,10 +230,10 @@ def _schedule_window(  # noqa: C901
         heap.pop()
         for side in range(2):
             of = sends if side == 0 else receives
-            at = send_port if side == 0 else receive_port
+            port_of = send_port if side == 0 else receive_port
             for port in range(of.first[coflow], of.first[coflow + 1]):
                 rack = of.rack[port]
-                at[rack] = port
+                port_of[rack] = port
                 for switch in range(switches):
                     number = side * ports + rack * switches + switch
                     before[number], current[number], queued[number] = NONE, head[number], NONE
@@ -372,11 +372,11 @@ def _is_connected(
     same_ms: float,
 ) -> bool:
     """Return whether two ports are connected to each other at a time, with nothing since then."""
-    one, other = before[out], before[into]
-    if one == NONE and other == NONE:
+    previous_out, other = before[out], before[into]
+    if previous_out == NONE and other == NONE:
         is_kept: bool = t <= now + same_ms and peer[out] == target[flow] and peer[into] == source[flow]
         return is_kept
-    is_last: bool = one == other and nodes.span[1, one] >= t - same_ms
+    is_last: bool = previous_out == other and nodes.span[1, previous_out] >= t - same_ms
     return is_last
 
 
@@ -397,16 +397,16 @@ def _reserve(
     served_until: Floats,
 ) -> bool:
     """Reserve two ports for a flow from a time on; return False where it has no time to carry anything."""
-    most = NEVER
+    limit = NEVER
     if current[out] != NONE:
-        most = nodes.span[0, current[out]]
+        limit = nodes.span[0, current[out]]
     if current[into] != NONE:
-        most = min(most, nodes.span[0, current[into]])
-    free_ms = most - t - setup
+        limit = min(limit, nodes.span[0, current[into]])
+    free_ms = limit - t - setup
     if free_ms <= 0 or (free_ms <= same_ms and free_ms < planned[flow] - same_ms):
         return False
     served = planned[flow] if planned[flow] <= free_ms + same_ms else free_ms
-    until = min(t + setup + served, most)
+    until = min(t + setup + served, limit)
     nodes.span[0, count], nodes.span[1, count] = t, until
     nodes.setup[count], nodes.need[count], nodes.flow[count] = setup, served, flow
     planned[flow] -= served
@@ -446,7 +446,7 @@ def _commit(
     peer: Ints,
     setup_left: Floats,
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """Return the services until `end`; update what is left of flows and where ports are connected."""
+    """Return the services until `end`; update the remaining flows and the connections of ports."""
     flow, switch = np.empty(count, np.int64), np.empty(count, np.int64)
     start, stop = np.empty(count), np.empty(count)
     of_node = np.full(count, NONE)

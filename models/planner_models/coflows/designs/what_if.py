@@ -29,42 +29,42 @@ def explain(
     shown: Annotated[int, Field(ge=1, description="coflows that a table shows")] = 10,
     options: Options = Options(),
 ) -> Explanation:
-    """Explain how long coflows take, which wait longest, and the gain of other switches.
+    """Explain the times of coflows, those that wait longest, and the gain of other switches.
 
     The gain of a change is found by solving again with the same design.
     """
     plan = decided.decision.plan
     if plan is None:
         raise ValueError("there is no plan to explain")
-    done = replay(problem, plan)
+    completion = replay(problem, plan)
     again = Reoptimization[CoflowsInTime](
         decided, metric=METRIC["mean_completion_ms"], measure=measure, options=options
     )
     trials = list(again.solve_all(_changes(problem)))
     others = [METRIC[name] for name in ("p95_completion_ms", "setups")]
     sections = (
-        _report_waiting(problem, done, shown),
+        _report_waiting(problem, completion, shown),
         again.section(trials, title="Gains of other switches", others=others),
     )
-    return Explanation(sentences=(*_describe(problem, done), again.sentence(trials)), sections=sections)
+    return Explanation(sentences=(*_describe(problem, completion), again.sentence(trials)), sections=sections)
 
 
-def _describe(problem: CoflowsInTime, done: Completion) -> Iterator[str]:
-    """Yield how many coflows are complete, and how long they take beside the least."""
-    taken = done.coflow_ms
+def _describe(problem: CoflowsInTime, completion: Completion) -> Iterator[str]:
+    """Yield the number of complete coflows, and their times compared with the least."""
+    taken = completion.coflow_ms
     ended = ~np.isnan(taken)
     yield f"{counted_of(int(ended.sum()), len(taken), 'coflows', 'are')} complete."
     if ended.any():
-        least = alone_ms(problem)
+        alone = alone_ms(problem)
         yield (
             f"95% of them take at most {amount(float(np.quantile(taken[ended], 0.95)), 'ms')}; no plan has "
-            f"less than {amount(float(np.quantile(least[ended], 0.95)), 'ms')}."
+            f"less than {amount(float(np.quantile(alone[ended], 0.95)), 'ms')}."
         )
 
 
-def _report_waiting(problem: CoflowsInTime, done: Completion, shown: int) -> Section:
+def _report_waiting(problem: CoflowsInTime, completion: Completion, shown: int) -> Section:
     """Report the coflows that wait longest beyond their least time."""
-    frame = tabulate_coflows(problem, done, np.arange(len(problem.coflows)))
+    frame = tabulate_coflows(problem, completion, np.arange(len(problem.coflows)))
     waits = frame["completion_time"] - frame["alone"]
     order = np.argsort(-waits.fillna(np.inf).to_numpy(float), kind="stable")[:shown]
     return Section(

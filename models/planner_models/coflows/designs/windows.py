@@ -1,4 +1,4 @@
-"""Schedules of days for one window after another, fed by coflows; what is left over is carried on."""
+"""Schedules of days for one window after another, fed by coflows; unserved demand is carried on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ US: Final = 1e3
 def schedule_solstice(
     problem: CoflowsInTime, *, window_ms: Window = None, options: Options = Options()
 ) -> Decision[Service]:
-    """Schedule each window by Solstice; what is left over is carried on.
+    """Schedule each window by Solstice; unserved demand is carried on.
 
     The demand of a window is what its ports have time for, of the coflows that have the least left to do
     first. A circuit serves the coflows of its pair in that order, and stays up until its ports change.
@@ -62,7 +62,7 @@ def schedule_solstice(
 def schedule_eclipse(
     problem: CoflowsInTime, *, window_ms: Window = None, options: Options = Options()
 ) -> Decision[Service]:
-    """Schedule each window by Eclipse, fed as Solstice is; what is left over is carried on.
+    """Schedule each window by Eclipse, fed as Solstice is; unserved demand is carried on.
 
     source  Venkatakrishnan et al. 2016 (Eclipse), window by window
     """
@@ -85,8 +85,8 @@ def schedule_most_served(
     def days(week: Circuits) -> list[Day]:
         if deadline.share(MOST_SERVED_SHARE).is_over:
             return solstice.days(week)
-        rest = deadline.options(options).share_time(WINDOW_SHARE)
-        plan = optimum.solve(_as_table(week), options=rest).plan
+        remaining_options = deadline.options(options).share_time(WINDOW_SHARE)
+        plan = optimum.solve(_as_table(week), options=remaining_options).plan
         return [] if plan is None else read_days(week, plan.configurations)
 
     return _schedule(problem, window_ms, days, options)
@@ -112,8 +112,8 @@ def _schedule(
         window_ms = max(SETUPS_IN_WINDOW * problem.setup_ms, LEAST_WINDOW_MS, busiest_ms / MOST_WINDOWS)
     # a window without time for a circuit would never serve anything
     window_ms = max(window_ms, 2 * problem.setup_ms)
-    place, start, end = _run_windows(problem, group_flows(problem), window_ms, days)
-    circuits = make_circuits(problem, place, start, end, np.zeros(len(place), dtype=np.int64))
+    index, start, end = _run_windows(problem, group_flows(problem), window_ms, days)
+    circuits = make_circuits(problem, index, start, end, np.zeros(len(index), dtype=np.int64))
     return decide_on_circuits(problem, Service(circuits=circuits), options)
 
 
@@ -131,7 +131,7 @@ def _run_windows(
     week = _week(problem, window_ms)
     same_ms = same_time_ms(problem)
     peer = np.full((2, n), NONE)
-    found: list[tuple[Ints, Floats, Floats]] = []
+    windows: list[tuple[Ints, Floats, Floats]] = []
     arrivals = np.unique(problem.arrival_ms[problem.can_complete])
     now, remaining = 0.0, problem.can_complete.copy()
     while remaining.any():
@@ -154,7 +154,7 @@ def _run_windows(
         made = [day for day in made if (day.target != IDLE).any()]
         targets = np.array([day.target for day in made], dtype=np.int64).reshape(-1, n)
         lasts = np.array([day.duration_us / US for day in made])
-        found.append(
+        windows.append(
             _serve_window(
                 now,
                 now + window_ms,
@@ -169,13 +169,13 @@ def _run_windows(
                 peer,
             )
         )
-        if not len(found[-1][0]):
+        if not len(windows[-1][0]):
             raise InputError(f"window_ms is {window_ms:g}: no circuit fits into it, it must be longer")
         now += window_ms
-    if not found:
+    if not windows:
         return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
-    place, start, end = (np.concatenate(part) for part in zip(*found, strict=True))
-    return groups.flow[place], start, end
+    index, start, end = (np.concatenate(column) for column in zip(*windows, strict=True))
+    return groups.flow[index], start, end
 
 
 def _week(problem: CoflowsInTime, window_ms: float) -> Circuits:
@@ -235,12 +235,12 @@ def _serve_window(  # noqa: C901
     flow.pop()
     start.pop()
     stop.pop()
-    at, until = now, now
+    begin, until = now, now
     days = len(lasts)
     for day in range(max(days, 1)):
-        at = until
+        begin = until
         if days > 0:
-            until = min(at + setup_ms + lasts[day], end)
+            until = min(begin + setup_ms + lasts[day], end)
         if day >= days - 1:
             until = end
         for i in range(n):
@@ -250,7 +250,7 @@ def _serve_window(  # noqa: C901
             is_kept = peer[0, i] == j and peer[1, j] == i
             if days == 0 and not is_kept:
                 continue
-            t = at if is_kept else at + setup_ms
+            t = begin if is_kept else begin + setup_ms
             pair = i * n + j
             while t < until - same_ms:
                 best = NONE
@@ -260,13 +260,13 @@ def _serve_window(  # noqa: C901
                         best = f
                 if best == NONE:
                     break
-                left = need[best] - (until - t)
-                takes = until - t if left > same_ms else need[best]
+                remaining = need[best] - (until - t)
+                takes = until - t if remaining > same_ms else need[best]
                 flow.append(best)
                 start.append(t)
-                t = until if left >= 0 else t + takes
+                t = until if remaining >= 0 else t + takes
                 stop.append(t)
-                need[best] = left if left > same_ms else 0.0
+                need[best] = remaining if remaining > same_ms else 0.0
         if days > 0:
             for j in range(n):
                 peer[1, j] = NONE

@@ -44,9 +44,9 @@ def observe_arrivals(problem: CoflowsInTime, *, age_ms: Age = 0.0) -> CoflowsInT
 @spread(reports=Reports())
 def observe_coflows(problem: CoflowsInTime, *, reports: Reports) -> CoflowsInTime:
     """Return the coflows as applications report them: late, with noise in sizes, and in whole steps."""
-    known = observe_arrivals(problem, age_ms=reports.age_ms)
+    observed = observe_arrivals(problem, age_ms=reports.age_ms)
     if reports.noise == 0 and reports.granularity_bytes == 0:
-        return known
+        return observed
     rng = np.random.default_rng(reports.seed)
     sizes = add_noise(problem.flows["bytes"].to_numpy(float), reports.noise, rng)
-    return replace(known, flows=known.flows.assign(bytes=round_up(sizes, reports.granularity_bytes)))
+    return replace(observed, flows=observed.flows.assign(bytes=round_up(sizes, reports.granularity_bytes)))

@@ -1,4 +1,4 @@
-"""Realization of a plan that was made on an observation: the packet switch carries what circuits leave."""
+"""Realization of a plan that was made on an observation: the packet switch carries the remaining demand."""
 
 from __future__ import annotations
 

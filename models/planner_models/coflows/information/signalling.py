@@ -1,4 +1,4 @@
-"""Signalling between applications, the scheduler and switches, counted from what a plan needs."""
+"""Signalling between applications, the scheduler and switches, counted from the needs of a plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def count_reports(problem: CoflowsInTime, plan: Service) -> Signalling:
 
 
 def count_attained_service(problem: CoflowsInTime, plan: Service) -> Signalling:
-    """Return the signalling of racks that report what coflows have sent, whenever priorities change.
+    """Return the signalling of racks that report the sent data of coflows, whenever priorities change.
 
     No application says a size. Every rack gets the priorities.
 

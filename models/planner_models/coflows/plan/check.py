@@ -79,12 +79,12 @@ def _check_ports(problem: CoflowsInTime, flow: Ints, start: Floats, end: Floats,
     # times of hours are no reason to ignore set-up times of microseconds: only their sum is rounded
     twice = falls_short(start - free, 0.0, start)
     setup = np.where(stays, 0.0, problem.setup_ms)
-    least = free + setup
+    earliest = free + setup
     early = ~twice & falls_short(start - free, setup, start)
     return Violations.of(
         "ports", where=_name(problem, flow[twice]), amount=start[twice], allowed=free[twice], unit="ms"
     ) + Violations.of(
-        "setup", where=_name(problem, flow[early]), amount=start[early], allowed=least[early], unit="ms"
+        "setup", where=_name(problem, flow[early]), amount=start[early], allowed=earliest[early], unit="ms"
     )
 
 
@@ -99,10 +99,13 @@ def _check_arrivals(problem: CoflowsInTime, flow: Ints, start: Floats) -> Violat
 
 def _check_coverage(problem: CoflowsInTime, plan: Service) -> Violations:
     """Return the coflows that are not complete, with the bytes that are carried and offered."""
-    done = replay(problem, plan)
-    missing = problem.can_complete & np.isnan(done.coflow_ms)
+    completion = replay(problem, plan)
+    missing = problem.can_complete & np.isnan(completion.coflow_ms)
     count = len(problem.coflows)
-    carried = np.bincount(problem.coflow, weights=done.circuit_bits + done.packet_bits, minlength=count) / 8
+    carried = (
+        np.bincount(problem.coflow, weights=completion.circuit_bits + completion.packet_bits, minlength=count)
+        / 8
+    )
     offered = np.bincount(problem.coflow, weights=problem.bits, minlength=count) / 8
     return Violations.of(
         "coverage",

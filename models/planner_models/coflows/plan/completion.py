@@ -33,16 +33,16 @@ class Completion:
 
 @functools.lru_cache(maxsize=1)
 def replay(problem: CoflowsInTime, plan: Service) -> Completion:
-    """Return what the plan's tables carry; the last one is cached."""
+    """Return the traffic that the plan's tables carry; the last one is cached."""
     circuit_bits, circuit_ms = replay_circuits(problem, plan.circuits)
-    left = problem.bits - circuit_bits
-    left[left <= _rounding_bits(problem, plan.circuits)] = 0.0
+    remaining = problem.bits - circuit_bits
+    remaining[remaining <= _rounding_bits(problem, plan.circuits)] = 0.0
     sharing = plan.settings["sharing"].iloc[0]
-    packet_bits, packet_ms = np.zeros(len(left)), np.full(len(left), np.nan)
+    packet_bits, packet_ms = np.zeros(len(remaining)), np.full(len(remaining), np.nan)
     if sharing != "none" and len(plan.priorities):
-        packet_bits, packet_ms = _replay_packets(problem, plan, left)
-    flow_ms = np.where(left > 0, packet_ms, circuit_ms)
-    both = (left > 0) & (circuit_bits > 0)
+        packet_bits, packet_ms = _replay_packets(problem, plan, remaining)
+    flow_ms = np.where(remaining > 0, packet_ms, circuit_ms)
+    both = (remaining > 0) & (circuit_bits > 0)
     flow_ms[both] = np.maximum(packet_ms, _last_end(problem, plan.circuits))[both]
     ends = np.full(len(problem.coflows), -np.inf)
     np.maximum.at(ends, problem.coflow, np.where(np.isnan(flow_ms), np.inf, flow_ms))
@@ -72,19 +72,19 @@ def replay_circuits(problem: CoflowsInTime, circuits: pd.DataFrame) -> tuple[Flo
     """
     flow = find_flows(problem, circuits)
     rows = np.arange(len(flow))
-    at = np.concatenate([circuits["start_ms"].to_numpy(float), circuits["end_ms"].to_numpy(float)])
+    times_ms = np.concatenate([circuits["start_ms"].to_numpy(float), circuits["end_ms"].to_numpy(float)])
     change = np.concatenate([np.ones(len(rows)), -np.ones(len(rows))])
     of = np.tile(flow, 2)
-    order = np.lexsort((change, at, of))
-    at, change, of = at[order], change[order], of[order]
+    order = np.lexsort((change, times_ms, of))
+    times_ms, change, of = times_ms[order], change[order], of[order]
     carried, ends = np.zeros(len(problem.bits)), np.full(len(problem.bits), np.nan)
-    if not len(at):
+    if not len(times_ms):
         return carried, ends
     is_last = np.append(of[1:] != of[:-1], True)
     begins = np.append(0, np.flatnonzero(is_last)[:-1] + 1)
     group = np.cumsum(np.append(False, is_last[:-1]))
     number = np.cumsum(change)  # circuits that are up; each group sums to 0
-    lasts = np.where(is_last, 0.0, np.append(np.diff(at), 0.0))
+    lasts = np.where(is_last, 0.0, np.append(np.diff(times_ms), 0.0))
     bits = number * lasts * problem.circuit_rate[of]
     total = np.cumsum(bits)
     before = (total - bits)[begins][group]
@@ -100,10 +100,10 @@ def replay_circuits(problem: CoflowsInTime, circuits: pd.DataFrame) -> tuple[Flo
     piece = piece[where]
     rate = number[piece] * problem.circuit_rate[of[piece]]
     missing = sums[piece] - problem.bits[of[piece]]
-    end = at[piece] + lasts[piece]
+    end = times_ms[piece] + lasts[piece]
     with np.errstate(divide="ignore", invalid="ignore"):
         early = np.where(rate > 0, np.maximum(missing, 0.0) / rate, 0.0)
-    ends[of[piece]] = np.maximum(end - early, at[piece])
+    ends[of[piece]] = np.maximum(end - early, times_ms[piece])
     return carried, ends
 
 
@@ -114,33 +114,33 @@ def _last_end(problem: CoflowsInTime, circuits: pd.DataFrame) -> Floats:
     return ends
 
 
-def _replay_packets(problem: CoflowsInTime, plan: Service, left: Floats) -> tuple[Floats, Floats]:
+def _replay_packets(problem: CoflowsInTime, plan: Service, remaining: Floats) -> tuple[Floats, Floats]:
     """Return (F,) the bits that the packet switch carries of each flow, and when it is complete, ms."""
-    groups = group_flows(problem, left)
+    groups = group_flows(problem, remaining)
     sharing, interval = plan.settings["sharing"].iloc[0], float(plan.settings["interval_ms"].iloc[0])
     switch = PacketSwitch.of(problem, groups, sharing, interval)
     coflow = find_coflows(problem, plan.priorities, "priorities")
-    at = plan.priorities["at_ms"].to_numpy(float)
+    times_ms = plan.priorities["at_ms"].to_numpy(float)
     value = plan.priorities["priority"].to_numpy(float)
     priority = np.full(len(problem.coflows), np.inf)
-    rows = np.argsort(at, kind="stable")
-    times, begins = np.unique(at[rows], return_index=True)
+    rows = np.argsort(times_ms, kind="stable")
+    times, begins = np.unique(times_ms[rows], return_index=True)
     arrivals = np.unique(problem.arrival_ms)
     stops = np.union1d(times, arrivals)
-    place = 0
+    step = 0
     for number, now in enumerate(stops.tolist()):
-        if place < len(times) and times[place] == now:
-            end = begins[place + 1] if place + 1 < len(times) else len(rows)
-            mine = rows[begins[place] : end]
-            priority[coflow[mine]] = value[mine]
-            place += 1
+        if step < len(times) and times[step] == now:
+            end = begins[step + 1] if step + 1 < len(times) else len(rows)
+            current_rows = rows[begins[step] : end]
+            priority[coflow[current_rows]] = value[current_rows]
+            step += 1
         until = float(stops[number + 1]) if number + 1 < len(stops) else np.inf
         while now < until:
             order = order_by_priority(priority, problem.arrival_ms, switch.state.unsent, now)
             if not len(order):
                 break
             now = switch.run(now, until, order)
-    packet_bits, packet_ms = np.zeros(len(left)), np.full(len(left), np.nan)
+    packet_bits, packet_ms = np.zeros(len(remaining)), np.full(len(remaining), np.nan)
     packet_bits[groups.flow] = groups.bits - switch.state.left
     packet_ms[groups.flow] = switch.state.end_ms
     return packet_bits, packet_ms

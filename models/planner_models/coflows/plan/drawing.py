@@ -19,21 +19,21 @@ from planner_models.coflows.problem.problem import CoflowsInTime
 
 def draw(problem: CoflowsInTime, plan: Service) -> Sequence[Drawing]:
     """Draw circuits of racks or coflows over time, data of pairs, and completion times."""
-    done = replay(problem, plan)
-    wanted = pair_bits(problem)
-    left = wanted - pair_bits_of(problem, done.circuit_bits + done.packet_bits)
-    left[left < 1e-6 * np.maximum(wanted, 1.0)] = 0.0
+    completion = replay(problem, plan)
+    demand = pair_bits(problem)
+    remaining = demand - pair_bits_of(problem, completion.circuit_bits + completion.packet_bits)
+    remaining[remaining < 1e-6 * np.maximum(demand, 1.0)] = 0.0
     shown: list[Drawing] = [
         draw_circuits(problem, plan) if len(plan.circuits) else draw_coflows(problem, plan),
         draw_ring(
             problem,
-            wanted,
+            demand,
             title="Data of coflows between racks",
-            note=lambda i, j: f"flows of {amount(wanted[i, j] / 8, 'bytes')}",
-            left_bits=left,
+            note=lambda i, j: f"flows of {amount(demand[i, j] / 8, 'bytes')}",
+            left_bits=remaining,
         ),
     ]
-    taken = done.coflow_ms[~np.isnan(done.coflow_ms)]
+    taken = completion.coflow_ms[~np.isnan(completion.coflow_ms)]
     if len(taken):
         shown.append(
             Distribution(
@@ -60,13 +60,13 @@ def draw_circuits(problem: CoflowsInTime, plan: Service) -> Timeline:
     source, target = problem.rows_of(frame)
     title = "Circuits by sending rack"
     n = len(problem.racks)
-    kept = np.ones(len(frame), dtype=bool)
+    is_shown = np.ones(len(frame), dtype=bool)
     if n > MOST_LANES:
         load = np.bincount(source, weights=(frame["end_ms"] - frame["start_ms"]).to_numpy(float), minlength=n)
         busiest = np.argsort(-load, kind="stable")[:MOST_LANES]
-        kept = np.isin(source, busiest)
+        is_shown = np.isin(source, busiest)
         title += f", the {MOST_LANES} of {n:,} racks with the most time"
-    rows = np.flatnonzero(kept)
+    rows = np.flatnonzero(is_shown)
     rows = rows[np.lexsort((frame["start_ms"].to_numpy(float)[rows], source[rows]))]
     if len(rows) > MOST_BARS:
         first = np.sort(frame["start_ms"].to_numpy(float)[rows])[MOST_BARS]

@@ -44,8 +44,8 @@ def list_pairs(problem: CoflowsInTime) -> list[str]:
     return list(dict.fromkeys(problem.name_ends(problem.source, problem.target)))
 
 
-def tabulate_coflows(problem: CoflowsInTime, done: Completion, rows: Ints) -> pd.DataFrame:
-    """Return the size of some coflows, when they arrive, how long they take, and the least alone."""
+def tabulate_coflows(problem: CoflowsInTime, completion: Completion, rows: Ints) -> pd.DataFrame:
+    """Return the size of some coflows, their arrival and completion times, and the least time alone."""
     bits = np.bincount(problem.coflow, weights=problem.bits, minlength=len(problem.coflows))
     return pd.DataFrame(
         {
@@ -53,51 +53,51 @@ def tabulate_coflows(problem: CoflowsInTime, done: Completion, rows: Ints) -> pd
             "size": bits[rows] / MB_BITS,
             "flows": np.bincount(problem.coflow, minlength=len(problem.coflows))[rows],
             "arrival": problem.arrival_ms[rows],
-            "completion_time": done.coflow_ms[rows],
+            "completion_time": completion.coflow_ms[rows],
             "alone": alone_ms(problem)[rows],
         }
     )
 
 
 def _replay(problem: CoflowsInTime, decided: Decided) -> Completion:
-    """Return what a decision carries; raise InputError where it has no plan."""
+    """Return the traffic that a decision carries; raise InputError if it has no plan."""
     return replay(problem, decided.plan)
 
 
 def describe_coflow(problem: CoflowsInTime, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
     """Describe a coflow: when it is complete, and its flows."""
     row = row_of(list_coflows(problem), name, COFLOW)
-    done = _replay(problem, decided)
-    one = tabulate_coflows(problem, done, np.array([row])).iloc[0]
+    completion = _replay(problem, decided)
+    coflow_row = tabulate_coflows(problem, completion, np.array([row])).iloc[0]
     flows = np.flatnonzero(problem.coflow == row)
     facts = [
-        Fact(label="Data", value=float(one["size"]), unit="MB"),
-        Fact(label="Flows", value=float(one["flows"])),
-        Fact(label="Arrival", value=float(one["arrival"]), unit="ms"),
-        Fact(label="Completion time", value=_known(one["completion_time"]), unit="ms"),
-        Fact(label="Least time alone", value=_known(one["alone"]), unit="ms"),
+        Fact(label="Data", value=float(coflow_row["size"]), unit="MB"),
+        Fact(label="Flows", value=float(coflow_row["flows"])),
+        Fact(label="Arrival", value=float(coflow_row["arrival"]), unit="ms"),
+        Fact(label="Completion time", value=_known(coflow_row["completion_time"]), unit="ms"),
+        Fact(label="Least time alone", value=_known(coflow_row["alone"]), unit="ms"),
     ]
     if not problem.can_complete[row]:
         facts.insert(0, Fact(label="State", value="cut off by a failed rack"))
-    return ElementReport(facts=tuple(facts), sections=(_list_flows(problem, done, flows),))
+    return ElementReport(facts=tuple(facts), sections=(_list_flows(problem, completion, flows),))
 
 
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _list_flows(problem: CoflowsInTime, done: Completion, flows: Ints) -> Section:
+def _list_flows(problem: CoflowsInTime, completion: Completion, flows: Ints) -> Section:
     """List flows, the last to be complete first."""
-    order = flows[np.argsort(-np.nan_to_num(done.flow_ms[flows], nan=np.inf), kind="stable")]
+    order = flows[np.argsort(-np.nan_to_num(completion.flow_ms[flows], nan=np.inf), kind="stable")]
     frame = pd.DataFrame(
         {
             "coflow": problem.coflow_names[problem.coflow[order]],
             "from": problem.names[problem.source[order]],
             "to": problem.names[problem.target[order]],
             "size": problem.bits[order] / MB_BITS,
-            "by_circuits": done.circuit_bits[order] / MB_BITS,
-            "by_packets": done.packet_bits[order] / MB_BITS,
-            "complete_at": done.flow_ms[order],
+            "by_circuits": completion.circuit_bits[order] / MB_BITS,
+            "by_packets": completion.packet_bits[order] / MB_BITS,
+            "complete_at": completion.flow_ms[order],
         }
     )
     units = {"size": "MB", "by_circuits": "MB", "by_packets": "MB", "complete_at": "ms"}
@@ -105,23 +105,27 @@ def _list_flows(problem: CoflowsInTime, done: Completion, flows: Ints) -> Sectio
 
 
 def describe_pair(problem: CoflowsInTime, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
-    """Describe the flows of a pair of racks, and what carries them."""
+    """Describe the flows of a pair of racks, and their carriers."""
     i, j = require_pair(problem, problem.flows, name)
-    done = _replay(problem, decided)
+    completion = _replay(problem, decided)
     flows = np.flatnonzero((problem.source == i) & (problem.target == j))
     facts = (
         Fact(label="Data", value=float(problem.bits[flows].sum()) / MB_BITS, unit="MB"),
-        Fact(label="Circuits carry", value=float(done.circuit_bits[flows].sum()) / MB_BITS, unit="MB"),
-        Fact(label="Packet switch carries", value=float(done.packet_bits[flows].sum()) / MB_BITS, unit="MB"),
+        Fact(label="Circuits carry", value=float(completion.circuit_bits[flows].sum()) / MB_BITS, unit="MB"),
+        Fact(
+            label="Packet switch carries",
+            value=float(completion.packet_bits[flows].sum()) / MB_BITS,
+            unit="MB",
+        ),
         Fact(label="Rate of its circuit", value=float(problem.circuit_mbps[i, j]), unit="Mbit/s"),
     )
-    return ElementReport(facts=facts, sections=(_list_flows(problem, done, flows),))
+    return ElementReport(facts=facts, sections=(_list_flows(problem, completion, flows),))
 
 
 def describe_rack(problem: CoflowsInTime, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
     """Describe the data of a rack, its links, and the coflows that use it."""
     rack = require_rack(problem, name)
-    done = _replay(problem, decided)
+    completion = _replay(problem, decided)
     sent, received = problem.source == rack, problem.target == rack
     facts = [
         Fact(label="Sends", value=float(problem.bits[sent].sum()) / MB_BITS, unit="MB"),
@@ -132,7 +136,7 @@ def describe_rack(problem: CoflowsInTime, decided: Decided, name: str, options: 
     if problem.is_failed[rack]:
         facts.insert(0, Fact(label="State", value="failed"))
     users = np.unique(problem.coflow[sent | received])
-    frame = tabulate_coflows(problem, done, users)
+    frame = tabulate_coflows(problem, completion, users)
     frame = frame.sort_values("completion_time", ascending=False, kind="stable", ignore_index=True)
     return ElementReport(
         facts=tuple(facts), sections=(Section(title="Coflows that use it", frame=frame, units=UNITS),)
@@ -151,7 +155,7 @@ def rank_racks(
     rack has faster circuits only to racks that are faster than it is now; links to a packet switch that the
     plan does not use gain nothing.
     """
-    done = _replay(problem, decided)
+    completion = _replay(problem, decided)
     plan: Service = decided.decision.plan  # type: ignore[assignment]
     works, value = problem.can_complete, action.value or 1.0
     if action.parameter == "circuit_factors":
@@ -163,7 +167,7 @@ def rank_racks(
     else:
         may_gain = ~problem.is_failed & (problem.packet_mbps > 0)
         upgraded = problem.with_rates(packet=value)
-    taken, bound = done.coflow_ms[works], mean_completion_bound_ms(upgraded)
+    taken, bound = completion.coflow_ms[works], mean_completion_bound_ms(upgraded)
     gain = None
     if bound is not None and len(taken) and not np.isnan(taken).any():
         gain = max(0.0, float(taken.mean()) - bound)

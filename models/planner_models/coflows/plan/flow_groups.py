@@ -27,13 +27,13 @@ class FlowGroups(NamedTuple):
 
 
 def group_flows(problem: CoflowsInTime, bits: Floats | None = None) -> FlowGroups:
-    """Return the flows of coflows whose racks all work, grouped by coflow.
+    """Return the flows of coflows with only working racks, grouped by coflow.
 
     bits  (F,) amounts, of which flows without any are left out; default: those of the problem
     """
     amounts = problem.bits if bits is None else bits
-    kept = np.flatnonzero(problem.can_complete[problem.coflow] & (amounts > 0))
-    flow = kept[np.argsort(problem.coflow[kept], kind="stable")]
+    rows = np.flatnonzero(problem.can_complete[problem.coflow] & (amounts > 0))
+    flow = rows[np.argsort(problem.coflow[rows], kind="stable")]
     count = np.bincount(problem.coflow[flow], minlength=len(problem.coflows))
     return FlowGroups(
         first=np.concatenate([[0], np.cumsum(count)]).astype(np.int64),

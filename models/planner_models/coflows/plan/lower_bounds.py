@@ -57,21 +57,21 @@ def port_times_ms(problem: CoflowsInTime, fabric: Fabric) -> tuple[Ints, Ints, F
 
     Ports are racks that send, then racks that receive. Times are infinite where a rack has no link.
     """
-    kept = np.flatnonzero(problem.can_complete[problem.coflow])
+    rows = np.flatnonzero(problem.can_complete[problem.coflow])
     n = len(problem.racks)
-    coflow = np.tile(problem.coflow[kept], 2)
-    port = np.concatenate([problem.source[kept], problem.target[kept] + n])
+    coflow = np.tile(problem.coflow[rows], 2)
+    port = np.concatenate([problem.source[rows], problem.target[rows] + n])
     if fabric == "circuits":
-        amount = np.tile(problem.bits[kept] / problem.circuit_rate[kept] / problem.switches, 2)
+        amount = np.tile(problem.bits[rows] / problem.circuit_rate[rows] / problem.switches, 2)
     else:
         rate = np.tile(problem.packet_rate, 2)
         if fabric == "all":
-            own = problem.racks["circuit_mbps"].to_numpy(float) * BITS_PER_MS
-            rate = rate + problem.switches * np.tile(own, 2)
+            rack_rate = problem.racks["circuit_mbps"].to_numpy(float) * BITS_PER_MS
+            rate = rate + problem.switches * np.tile(rack_rate, 2)
         with np.errstate(divide="ignore"):
-            amount = np.tile(problem.bits[kept], 2) / rate[port]
-    key, place, peers = np.unique(coflow * 2 * n + port, return_inverse=True, return_counts=True)
-    time = np.bincount(place, weights=amount, minlength=len(key))
+            amount = np.tile(problem.bits[rows], 2) / rate[port]
+    key, group, peers = np.unique(coflow * 2 * n + port, return_inverse=True, return_counts=True)
+    time = np.bincount(group, weights=amount, minlength=len(key))
     setups = np.zeros(len(key))
     if fabric == "circuits":
         setups = problem.setup_ms * np.maximum(peers - problem.switches, 0) / problem.switches
@@ -87,13 +87,13 @@ def _relevant(problem: CoflowsInTime, fabric: Fabric) -> Fabric:
 def alone_ms(problem: CoflowsInTime, fabric: Fabric = "all") -> Floats:
     """Return (C,) the least completion time of each coflow, ms; NaN where a rack of it has failed."""
     coflow, _, time, setups = port_times_ms(problem, _relevant(problem, fabric))
-    least = np.where(problem.can_complete, 0.0, np.nan)
-    np.maximum.at(least, coflow, time + setups)
-    return least
+    shortest_ms = np.where(problem.can_complete, 0.0, np.nan)
+    np.maximum.at(shortest_ms, coflow, time + setups)
+    return shortest_ms
 
 
 def mean_completion_bound_ms(problem: CoflowsInTime, fabric: Fabric = "all") -> float | None:
-    """Return a lower bound on the mean completion time of coflows whose racks work, ms.
+    """Return a lower bound on the mean completion time of coflows with working racks, ms.
 
     None where there is none, or where a rack has no link that it needs.
     """
@@ -102,36 +102,36 @@ def mean_completion_bound_ms(problem: CoflowsInTime, fabric: Fabric = "all") -> 
     count = int(problem.can_complete.sum())
     if not count or not np.isfinite(time).all():
         return None
-    least = np.zeros(len(problem.coflows))
-    np.maximum.at(least, coflow, time + setups)
+    lower = np.zeros(len(problem.coflows))
+    np.maximum.at(lower, coflow, time + setups)
     arrival = problem.arrival_ms
     by_order = 0.0
     if count <= MOST_COFLOWS:
-        by_order = _bound_by_order(problem, relevant, (coflow, port, time), least)
+        by_order = _bound_by_order(problem, relevant, (coflow, port, time), lower)
     order = np.lexsort((arrival[coflow], port))
     coflow, port, time = coflow[order], port[order], time[order]
     first = np.concatenate([[0], np.flatnonzero(np.diff(port)) + 1, [len(port)]])
     works = problem.can_complete
-    own, weight = np.full(len(least), 0.5), 0.5 / np.bincount(coflow, minlength=len(least))[coflow]
-    alone = arrival + least
+    weight_alone, weight = np.full(len(lower), 0.5), 0.5 / np.bincount(coflow, minlength=len(lower))[coflow]
+    alone = arrival + lower
     best = 0.0
     for number in range(PASSES):
         reached = mean_busy_times(first, arrival[coflow], time, weight) + time / 2
-        value = float((own * alone)[works].sum() + (weight * reached).sum())
+        value = float((weight_alone * alone)[works].sum() + (weight * reached).sum())
         best = max(best, value - float(arrival[works].sum()))
-        most = alone.copy()
-        np.maximum.at(most, coflow, reached)
-        scale = np.maximum(most - arrival, 1e-12)
+        latest = alone.copy()
+        np.maximum.at(latest, coflow, reached)
+        scale = np.maximum(latest - arrival, 1e-12)
         step = STEP / np.sqrt(number + 1.0)
-        own = own * np.exp(step * (alone - most) / scale)
-        weight = weight * np.exp(step * (reached - most[coflow]) / scale[coflow])
-        total = own + np.bincount(coflow, weights=weight, minlength=len(own))
-        own, weight = own / total, weight / total[coflow]
-    return max(best, by_order, float(least[works].sum())) / count
+        weight_alone = weight_alone * np.exp(step * (alone - latest) / scale)
+        weight = weight * np.exp(step * (reached - latest[coflow]) / scale[coflow])
+        total = weight_alone + np.bincount(coflow, weights=weight, minlength=len(weight_alone))
+        weight_alone, weight = weight_alone / total, weight / total[coflow]
+    return max(best, by_order, float(lower[works].sum())) / count
 
 
 def _bound_by_order(
-    problem: CoflowsInTime, fabric: Fabric, of_port: tuple[Ints, Ints, Floats], least: Floats
+    problem: CoflowsInTime, fabric: Fabric, of_port: tuple[Ints, Ints, Floats], lower: Floats
 ) -> float:
     """Return a lower bound on the sum of completion times over all orders of coflows, ms.
 
@@ -139,28 +139,28 @@ def _bound_by_order(
     """
     coflow, port, time = of_port
     works = np.flatnonzero(problem.can_complete)
-    place = np.full(len(least), -1)
-    place[works] = np.arange(len(works))
+    index_of = np.full(len(lower), -1)
+    index_of[works] = np.arange(len(works))
     n = len(problem.racks)
     row = np.full(2 * n, -1)
     used = np.unique(port)
     row[used] = np.arange(len(used))
     times = np.zeros((len(used), len(works)))
-    times[row[port], place[coflow]] = time
+    times[row[port], index_of[coflow]] = time
     peers = np.zeros(times.shape, dtype=np.int64)
     if fabric == "circuits":
-        kept = np.flatnonzero(problem.can_complete[problem.coflow])
-        ends = problem.source[kept], problem.target[kept]
-        of = place[problem.coflow[kept]]
-        for own, peer in ((ends[0], ends[1]), (ends[1] + n, ends[0])):
-            key, number = np.unique(own * n + peer, return_inverse=True)
+        rows = np.flatnonzero(problem.can_complete[problem.coflow])
+        ends = problem.source[rows], problem.target[rows]
+        of = index_of[problem.coflow[rows]]
+        for end, peer in ((ends[0], ends[1]), (ends[1] + n, ends[0])):
+            key, number = np.unique(end * n + peer, return_inverse=True)
             first = np.searchsorted(key, (key // n) * n)
             bit = (np.arange(len(key)) - first)[number]
             seen = bit < MOST_PEERS
-            np.bitwise_or.at(peers, (row[own[seen]], of[seen]), np.left_shift(1, bit[seen]))
+            np.bitwise_or.at(peers, (row[end[seen]], of[seen]), np.left_shift(1, bit[seen]))
     arrival = problem.arrival_ms[works]
     total = least_sum_ms(
-        arrival, arrival + least[works], times, peers, float(problem.setup_ms), problem.switches
+        arrival, arrival + lower[works], times, peers, float(problem.setup_ms), problem.switches
     )
     return float(total - arrival.sum())
 
@@ -172,30 +172,30 @@ def mean_busy_times(first: Ints, arrival: Floats, time: Floats, weight: Floats) 
 
     first  (machines + 1,) where the jobs of each machine begin; they are in order of arrival
     """
-    found = np.zeros(len(time))
+    busy_ms = np.zeros(len(time))
     for machine in range(len(first) - 1):
         heap = [(0.0, 0)]
         heap.pop()
         now, job = 0.0, first[machine]
-        left = time[first[machine] : first[machine + 1]].copy()
+        remaining = time[first[machine] : first[machine + 1]].copy()
         while job < first[machine + 1] or len(heap) > 0:
             if len(heap) == 0:
                 now = max(now, arrival[job])
             while job < first[machine + 1] and arrival[job] <= now:
                 heapq.heappush(heap, (-weight[job] / time[job], job))
                 job += 1
-            _, one = heap[0]
-            works = left[one - first[machine]]
+            _, index = heap[0]
+            works = remaining[index - first[machine]]
             until = now + works
             if job < first[machine + 1] and arrival[job] < until:
                 until = arrival[job]
                 works = until - now
-                left[one - first[machine]] -= works
+                remaining[index - first[machine]] -= works
             else:
                 heapq.heappop(heap)
-            found[one] += (now + works / 2) * works / time[one]
+            busy_ms[index] += (now + works / 2) * works / time[index]
             now = until
-    return found
+    return busy_ms
 
 
 @run_small_in_python(max_elements=300)
@@ -213,37 +213,37 @@ def least_sum_ms(  # noqa: C901
     sets = 1 << count
     end = np.zeros(sets)
     work, met = np.zeros(sets), np.zeros(sets, np.int64)
-    for one in range(1, sets):
+    for subset in range(1, sets):
         lowest = 0
-        while not (one >> lowest) & 1:
+        while not (subset >> lowest) & 1:
             lowest += 1
-        end[one] = max(end[one & (one - 1)], alone[lowest])
+        end[subset] = max(end[subset & (subset - 1)], alone[lowest])
     starts = np.unique(np.append(arrival, 0.0))
     for port in range(ports):
         for start in starts:
-            for one in range(1, sets):
+            for subset in range(1, sets):
                 lowest = 0
-                while not (one >> lowest) & 1:
+                while not (subset >> lowest) & 1:
                     lowest += 1
-                rest = one & (one - 1)
-                work[one], met[one] = work[rest], met[rest]
+                others = subset & (subset - 1)
+                work[subset], met[subset] = work[others], met[others]
                 if arrival[lowest] >= start:
-                    work[one] += time[port, lowest]
-                    met[one] |= peers[port, lowest]
-                if work[one] <= 0:
+                    work[subset] += time[port, lowest]
+                    met[subset] |= peers[port, lowest]
+                if work[subset] <= 0:
                     continue
-                setups, left = 0, met[one]
-                while left:
-                    left &= left - 1
+                setups, remaining = 0, met[subset]
+                while remaining:
+                    remaining &= remaining - 1
                     setups += 1
                 if start > 0:
                     setups = max(0, setups - switches)
-                end[one] = max(end[one], start + work[one] + setup_ms * setups / switches)
-    least = np.zeros(sets)
-    for one in range(1, sets):
+                end[subset] = max(end[subset], start + work[subset] + setup_ms * setups / switches)
+    sums = np.zeros(sets)
+    for subset in range(1, sets):
         best = np.inf
         for coflow in range(count):
-            if (one >> coflow) & 1:
-                best = min(best, least[one ^ (1 << coflow)])
-        least[one] = best + end[one]
-    return float(least[sets - 1])
+            if (subset >> coflow) & 1:
+                best = min(best, sums[subset ^ (1 << coflow)])
+        sums[subset] = best + end[subset]
+    return float(sums[sets - 1])

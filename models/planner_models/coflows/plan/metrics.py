@@ -54,19 +54,19 @@ def measure(
     previous: Service | None,  # noqa: ARG001
 ) -> dict[str, float | None]:
     """Return every metric of the plan, from the problem and the plan alone."""
-    done = replay(problem, plan)
-    taken = done.coflow_ms[problem.can_complete]
+    completion = replay(problem, plan)
+    taken = completion.coflow_ms[problem.can_complete]
     is_complete = bool(len(taken)) and not np.isnan(taken).any()
     flow = find_flows(problem, plan.circuits)
     start, end = (plan.circuits[name].to_numpy(float) for name in ("start_ms", "end_ms"))
     _, stays = find_setups(problem, flow, start, end, switch_numbers(plan))
-    complete = int((~np.isnan(done.coflow_ms)).sum())
-    least = alone_ms(problem)[problem.can_complete]
-    values: dict[str, float | None] = dict.fromkeys(one.name for one in METRICS)
+    complete = int((~np.isnan(completion.coflow_ms)).sum())
+    alone = alone_ms(problem)[problem.can_complete]
+    values: dict[str, float | None] = dict.fromkeys(item.name for item in METRICS)
     if is_complete:
-        slowdown = taken / least
+        slowdown = taken / alone
         last = float((taken + problem.arrival_ms[problem.can_complete]).max())
-        whole = last - float(problem.arrival_ms[problem.can_complete].min())
+        span_ms = last - float(problem.arrival_ms[problem.can_complete].min())
         ports = len(problem.racks) * problem.switches
         values |= {
             "mean_completion_ms": float(taken.mean()),
@@ -76,14 +76,14 @@ def measure(
             "mean_slowdown": float(slowdown.mean()),
             "p95_slowdown": float(np.quantile(slowdown, 0.95)),
             "done_ms": last,
-            "duty_cycle": float((end - start).sum()) / (ports * whole) if whole > 0 else None,
+            "duty_cycle": float((end - start).sum()) / (ports * span_ms) if span_ms > 0 else None,
         }
     return values | {
-        "least_p95_ms": float(np.quantile(least, 0.95)) if len(least) else None,
+        "least_p95_ms": float(np.quantile(alone, 0.95)) if len(alone) else None,
         "complete_coflows": float(complete),
         "incomplete_coflows": float(len(problem.coflows) - complete),
         "offered_gb": float(problem.bits.sum()) / GB_BITS,
-        "circuit_gb": float(done.circuit_bits.sum()) / GB_BITS,
-        "packet_gb": float(done.packet_bits.sum()) / GB_BITS,
+        "circuit_gb": float(completion.circuit_bits.sum()) / GB_BITS,
+        "packet_gb": float(completion.packet_bits.sum()) / GB_BITS,
         "setups": float((~stays).sum()),
     }

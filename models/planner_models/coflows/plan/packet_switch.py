@@ -117,9 +117,9 @@ class PacketSwitch:
         most_sent  (C,) bits; default: no limit
         returns    the time reached; infinite where nothing more is ever sent
         """
-        most = np.full(len(self.state.unsent), np.inf) if most_sent is None else most_sent
+        limits = np.full(len(self.state.unsent), np.inf) if most_sent is None else most_sent
         return float(
-            _run(now, until, order, self.is_fair, self.interval_ms, self.link_rate, most, self.state)
+            _run(now, until, order, self.is_fair, self.interval_ms, self.link_rate, limits, self.state)
         )
 
 
@@ -146,8 +146,8 @@ def _run(
     active = _collect(order, racks, state)
     while now < until:
         links.free[:racks], links.free[racks:] = link_rate, link_rate
-        for place in range(len(order)):
-            _share(place, is_fair, links, active)
+        for index in range(len(order)):
+            _share(index, is_fair, links, active)
         step, crossing = _share_rest(until - now, interval_ms, order, most_sent, links, active, state)
         if step == np.inf:
             now = step
@@ -156,8 +156,8 @@ def _run(
         now = until if step == until - now else now + step
         if is_done or step == crossing:
             break
-    for place in range(len(order)):
-        for k in range(active.first[place], active.first[place] + active.unsent[place]):
+    for index in range(len(order)):
+        for k in range(active.first[index], active.first[index] + active.unsent[index]):
             state.left[active.flow[k]] = active.left[k]
     return now
 
@@ -166,8 +166,8 @@ def _run(
 def _collect(order: Ints, racks: int, state: State) -> Active:
     """Return the flows that are left of coflows, without rates."""
     first = np.zeros(len(order) + 1, np.int64)
-    for place, coflow in enumerate(order):
-        first[place + 1] = first[place] + state.unsent[coflow]
+    for index, coflow in enumerate(order):
+        first[index + 1] = first[index] + state.unsent[coflow]
     size = first[-1]
     active = Active(
         first,
@@ -189,13 +189,13 @@ def _collect(order: Ints, racks: int, state: State) -> Active:
 
 
 @inner
-def _share(place: int, is_fair: bool, links: Links, active: Active) -> None:  # noqa: C901
-    """Set the rates of one coflow's flows, in proportion or fair, from what is left of links.
+def _share(index: int, is_fair: bool, links: Links, active: Active) -> None:  # noqa: C901
+    """Set the rates of one coflow's flows, in proportion or fair, from the remaining capacity of links.
 
-    place  of the coflow in the order
+    index  of the coflow in the order
     """
-    free, need, least = links.free, links.need, links.least
-    flows = range(active.first[place], active.first[place] + active.unsent[place])
+    free, need, threshold = links.free, links.need, links.least
+    flows = range(active.first[index], active.first[index] + active.unsent[index])
     if is_fair:
         for k in flows:
             active.rate[k] = 0.0
@@ -206,7 +206,7 @@ def _share(place: int, is_fair: bool, links: Links, active: Active) -> None:  # 
             weight = active.left[k]
             if is_fair:
                 # a fair share is for flows that can be sent at all
-                if free[s] <= least[s] or free[t] <= least[t]:
+                if free[s] <= threshold[s] or free[t] <= threshold[t]:
                     continue
                 weight = 1.0
             for link in (s, t):
@@ -217,11 +217,11 @@ def _share(place: int, is_fair: bool, links: Links, active: Active) -> None:  # 
         # the rate for each bit that is left, or for each flow
         pace = np.inf
         for link in links.used[:used]:
-            pace = min(pace, (free[link] if free[link] > least[link] else 0.0) / need[link])
+            pace = min(pace, (free[link] if free[link] > threshold[link] else 0.0) / need[link])
         if is_fair and pace < np.inf:
             for k in flows:
                 s, t = active.source[k], active.target[k]
-                if free[s] > least[s] and free[t] > least[t]:
+                if free[s] > threshold[s] and free[t] > threshold[t]:
                     active.rate[k] += pace
         elif not is_fair:
             for k in flows:
@@ -235,7 +235,7 @@ def _share(place: int, is_fair: bool, links: Links, active: Active) -> None:  # 
 
 @inner
 def _share_rest(
-    most: float,
+    limit: float,
     interval_ms: float,
     order: Ints,
     most_sent: Floats,
@@ -243,19 +243,19 @@ def _share_rest(
     active: Active,
     state: State,
 ) -> tuple[float, float]:
-    """Give what is left of links to flows, one by one, and return the time until rates change.
+    """Give the remaining capacity of links to flows, one by one, and return the time until rates change.
 
-    most     longest time, ms
+    limit     longest time, ms
     returns  time until rates change, and until a coflow has sent its most, ms
     """
-    free, least = links.free, links.least
+    free, threshold = links.free, links.least
     flow_end, coflow_end, crossing = np.inf, np.inf, np.inf
-    for place, coflow in enumerate(order):
+    for index, coflow in enumerate(order):
         last, total = 0.0, 0.0
-        for k in range(active.first[place], active.first[place] + active.unsent[place]):
+        for k in range(active.first[index], active.first[index] + active.unsent[index]):
             s, t = active.source[k], active.target[k]
             more = min(free[s], free[t])
-            if more > least[s] and more > least[t]:
+            if more > threshold[s] and more > threshold[t]:
                 active.rate[k] += more
                 free[s] -= more
                 free[t] -= more
@@ -270,30 +270,30 @@ def _share_rest(
             coflow_end = min(coflow_end, last)
             crossing = min(crossing, (most_sent[coflow] - state.sent[coflow]) / total)
     crossing = max(crossing, 0.0)
-    return min(most, coflow_end, max(interval_ms, flow_end), crossing), crossing
+    return min(limit, coflow_end, max(interval_ms, flow_end), crossing), crossing
 
 
 @inner
 def _send(now: float, step: float, order: Ints, active: Active, state: State) -> bool:
     """Send flows at their rates for a time; return whether a coflow is complete."""
     is_done = False
-    for place, coflow in enumerate(order):
-        begin, count, sent = active.first[place], active.unsent[place], state.sent[coflow]
-        kept = begin
+    for index, coflow in enumerate(order):
+        begin, count, sent = active.first[index], active.unsent[index], state.sent[coflow]
+        next_slot = begin
         for k in range(begin, begin + count):
-            f, left, carried = active.flow[k], active.left[k], active.rate[k] * step
-            if carried < left - ROUNDING * state.bits[f]:
-                active.left[kept] = left - carried
+            f, remaining, carried = active.flow[k], active.left[k], active.rate[k] * step
+            if carried < remaining - ROUNDING * state.bits[f]:
+                active.left[next_slot] = remaining - carried
                 sent += carried
-                if kept < k:
-                    active.flow[kept] = f
-                    active.source[kept], active.target[kept] = active.source[k], active.target[k]
-                kept += 1
+                if next_slot < k:
+                    active.flow[next_slot] = f
+                    active.source[next_slot], active.target[next_slot] = active.source[k], active.target[k]
+                next_slot += 1
                 continue
-            state.end_ms[f] = now + min(step, left / active.rate[k])
-            sent += left
+            state.end_ms[f] = now + min(step, remaining / active.rate[k])
+            sent += remaining
             state.left[f] = 0.0
-        active.unsent[place] = state.unsent[coflow] = kept - begin
+        active.unsent[index] = state.unsent[coflow] = next_slot - begin
         state.sent[coflow] = sent
-        is_done = is_done or (kept == begin and count > 0)
+        is_done = is_done or (next_slot == begin and count > 0)
     return is_done

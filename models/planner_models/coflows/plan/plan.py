@@ -134,8 +134,8 @@ def find_flows(problem: CoflowsInTime, circuits: pd.DataFrame) -> Ints:
     source, target = problem.rows_of(circuits)
     coflow = find_coflows(problem, circuits, "circuits")
     n = len(problem.racks)
-    known = pd.Index((problem.coflow * n + problem.source) * n + problem.target)
-    flow = np.asarray(known.get_indexer((coflow * n + source) * n + target), dtype=np.int64)
+    keys = pd.Index((problem.coflow * n + problem.source) * n + problem.target)
+    flow = np.asarray(keys.get_indexer((coflow * n + source) * n + target), dtype=np.int64)
     flow = np.where((source < 0) | (target < 0), -1, flow)
     if (flow < 0).any():
         row = int(np.argmax(flow < 0))
@@ -148,7 +148,7 @@ def find_flows(problem: CoflowsInTime, circuits: pd.DataFrame) -> Ints:
 
 def find_coflows(problem: CoflowsInTime, frame: pd.DataFrame, table: str) -> Ints:
     """Return (rows,) the coflow that each row names; PlanRejected where there is none."""
-    known = pd.Index(problem.coflows["coflow"])
-    if faults := report_unknown_names(frame, table, "coflow", known, "no coflow of the problem"):
+    coflow_index = pd.Index(problem.coflows["coflow"])
+    if faults := report_unknown_names(frame, table, "coflow", coflow_index, "no coflow of the problem"):
         raise PlanRejected(*faults)
-    return np.asarray(known.get_indexer(pd.Index(frame["coflow"])), dtype=np.int64)
+    return np.asarray(coflow_index.get_indexer(pd.Index(frame["coflow"])), dtype=np.int64)

@@ -23,12 +23,12 @@ def pair_bits(problem: CoflowsInTime) -> Floats:
 
 def draw_flows(problem: CoflowsInTime) -> Sequence[Drawing]:
     """Draw the racks in a ring, linked by the data of flows between them."""
-    wanted = pair_bits(problem)
+    offered = pair_bits(problem)
     return (
         draw_ring(
             problem,
-            wanted,
+            offered,
             title="Data of coflows between racks",
-            note=lambda i, j: f"flows of {amount(wanted[i, j] / 8, 'bytes')}",
+            note=lambda i, j: f"flows of {amount(offered[i, j] / 8, 'bytes')}",
         ),
     )

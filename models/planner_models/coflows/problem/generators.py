@@ -44,7 +44,7 @@ class Network:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """One kind of coflow: how often it comes, how many racks send and receive, and how much each receives."""
+    """One kind of coflow: its frequency, its senders and receivers, and the data of each receiver."""
 
     share: float
     senders: tuple[float, float]
@@ -84,25 +84,25 @@ def mapreduce(
     names = [f"r{i}" for i in range(racks)]
     kinds = rng.choice(len(KINDS), size=coflows, p=[kind.share for kind in KINDS])
     parts: list[pd.DataFrame] = []
-    for place, kind in enumerate(kinds.tolist()):
-        one = KINDS[kind]
+    for index, kind in enumerate(kinds.tolist()):
+        kind_rule = KINDS[kind]
         senders, receivers = (
             rng.choice(
                 racks, size=max(1, round(float(rng.uniform(share[0], share[1])) * racks)), replace=False
             )
-            for share in (one.senders, one.receivers)
+            for share in (kind_rule.senders, kind_rule.receivers)
         )
         if len(senders) == len(receivers) == 1 and senders[0] == receivers[0]:
             receivers = (senders + 1 + rng.integers(racks - 1)) % racks
-        low, high = np.log(one.mb).tolist()
+        low, high = np.log(kind_rule.mb).tolist()
         amounts = np.exp(rng.uniform(low, high, size=len(receivers))) * 1e6
         source, target = np.repeat(senders, len(receivers)), np.tile(receivers, len(senders))
         size = np.tile(amounts / len(senders), len(senders))
-        kept = source != target
+        is_remote = source != target
         parts.append(
             pd.DataFrame(
-                {"coflow": f"c{place + 1}", "source": source, "target": target, "bytes": np.ceil(size)}
-            )[kept]
+                {"coflow": f"c{index + 1}", "source": source, "target": target, "bytes": np.ceil(size)}
+            )[is_remote]
         )
     flows = pd.concat(parts, ignore_index=True)
     mbps = load * network.circuit_mbps * racks
@@ -110,7 +110,7 @@ def mapreduce(
     arrival = np.concatenate([[0.0], np.cumsum(rng.exponential(gap_ms, size=coflows - 1))])
     ends = {f"{end}_rack": np.array(names, dtype=object)[flows.pop(end)] for end in ("source", "target")}
     table = pd.DataFrame(
-        {"coflow": [f"c{place + 1}" for place in range(coflows)], "arrival_ms": arrival.round(3)}
+        {"coflow": [f"c{index + 1}" for index in range(coflows)], "arrival_ms": arrival.round(3)}
     )
     return network.problem(names, table, flows.assign(**ends)[["coflow", *ends, "bytes"]])
 

@@ -139,10 +139,10 @@ class CoflowsInTime(Racks):
         if factor == 1 and not pairs and not coflows:
             return self
         factors = factor * self.pair_factors(pairs or {}, self.flows) * self._coflow_factors(coflows or {})
-        kept = factors > 0
-        if not kept.any():
+        is_positive = factors > 0
+        if not is_positive.any():
             raise InputError("problem: every flow is left out, one at least must remain")
-        flows = self.flows.assign(bytes=self.flows["bytes"] * factors)[kept].reset_index(drop=True)
+        flows = self.flows.assign(bytes=self.flows["bytes"] * factors)[is_positive].reset_index(drop=True)
         remains = self.coflows["coflow"].isin(flows["coflow"])
         return replace(self, flows=flows, coflows=self.coflows[remains].reset_index(drop=True))
 
@@ -151,8 +151,8 @@ class CoflowsInTime(Racks):
     ) -> CoflowsInTime:
         """Return the same coflows over other circuit switches; None keeps a value."""
         changed = {"setup_ms": setup_ms, "circuit_switches": circuit_switches}
-        given = {name: float(value) for name, value in changed.items() if value is not None}
-        return replace(self, switch=self.switch.assign(**given)) if given else self
+        changes = {name: float(value) for name, value in changed.items() if value is not None}
+        return replace(self, switch=self.switch.assign(**changes)) if changes else self
 
     def speed_up(self, factor: float) -> CoflowsInTime:
         """Return the same coflows arriving `factor` times as fast."""
@@ -230,12 +230,12 @@ class CoflowsInTime(Racks):
 
     def _coflow_factors(self, factors: Mapping[str, float]) -> Floats:
         """Return (F,) the factor of each flow's coflow, 1 where there is none."""
-        known = pd.Index(self.coflows["coflow"])
+        coflow_index = pd.Index(self.coflows["coflow"])
         frame = pd.DataFrame({"coflow": list(factors)})
-        if faults := report_unknown_names(frame, "coflow_factors", "coflow", known, "no coflow"):
+        if faults := report_unknown_names(frame, "coflow_factors", "coflow", coflow_index, "no coflow"):
             raise InputError(*faults)
         every = np.ones(len(self.coflows))
-        every[known.get_indexer(pd.Index(list(factors)))] = list(factors.values())
+        every[coflow_index.get_indexer(pd.Index(list(factors)))] = list(factors.values())
         return every[self.coflow]
 
     def _bad_flows(self) -> list[str]:
