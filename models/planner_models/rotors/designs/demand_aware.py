@@ -1,4 +1,4 @@
-"""Designs that schedule circuits for the demand, by system `circuits`: what rotations are compared to.
+"""Designs that schedule circuits for the demand, by system `circuits`: the reference of rotations.
 
 The schedule repeats, so that a switch that keeps one matching all the time is never dark. System `circuits`
 schedules a single week, whose first day follows a night, too: matchings that stay are added here.
@@ -147,7 +147,7 @@ def to_week(
 
 
 def _best(options: Options) -> Options:
-    """Return the options for a schedule, which sheds what does not fit."""
+    """Return the options for a schedule that sheds excess demand."""
     return replace(options, service="best")
 
 
@@ -207,18 +207,18 @@ def _mix(problem: RotorNetwork, options: Options) -> Iterator[Timetable]:
     """Yield plans in which some switches keep a matching and Eclipse and Solstice schedule the others."""
     count = problem.count
     splits = range(count) if count <= ALL_SPLITS else sorted({0, 1, count // 2, count - 1})
-    for kept in splits:
-        steady, _ = choose_steady(problem.demand_mbps, problem.link_mbps, kept)
+    for steady_count in splits:
+        steady, _ = choose_steady(problem.demand_mbps, problem.link_mbps, steady_count)
         constant = _keep(problem, steady)
         residual = problem.demand_mbps - _direct_mbps(problem, constant)
         residual[residual <= 1e-9 * problem.demand_mbps] = 0.0
         if not residual.any():
             continue
-        week = to_week(problem, residual, count - kept)
+        week = to_week(problem, residual, count - steady_count)
         for algorithm in (eclipse.schedule, solstice.schedule):
             decision = algorithm(week, options=_best(options))
             if decision.plan is not None:
-                yield _join(constant, read_week(problem, decision.plan), kept)
+                yield _join(constant, read_week(problem, decision.plan), steady_count)
 
 
 def _prove_small(
@@ -245,23 +245,23 @@ def _bound_mixtures(
     delivers, by the linear program of days that need no night, too.
     """
     highest = 0.0
-    for kept in range(1, problem.count):
-        bound = bound_mixed_ports(problem, kept)
+    for steady_count in range(1, problem.count):
+        bound = bound_mixed_ports(problem, steady_count)
         if bound > incumbent_mbps:
-            proof = upper_bound.prove_bound(week, free_nights=kept, options=_best(options)).proof
+            proof = upper_bound.prove_bound(week, free_nights=steady_count, options=_best(options)).proof
             bound = bound if proof.bound is None else min(bound, proof.bound)
         highest = max(highest, bound)
     return highest
 
 
-def bound_mixed_ports(problem: RotorNetwork, kept: int) -> float:
-    """Return what racks' ports deliver at most, Mbit/s, where so many switches keep a matching all the time.
+def bound_mixed_ports(problem: RotorNetwork, steady_count: int) -> float:
+    """Return the most that racks' ports deliver, Mbit/s, with so many switches on a fixed matching.
 
     A rack delivers over these at most the largest demands, each up to the rate of its circuits, and over the
     others in N days at most its N largest demands in the time that N nights leave, in all at most its demand.
     """
     week, night = problem.week_us, problem.schedule_night_us
-    others, racks = problem.count - kept, len(problem.racks)
+    others, racks = problem.count - steady_count, len(problem.racks)
     longest = int(others * week / night * (1 + 1e-12)) if night > 0 else racks
     days = np.arange(min(longest, max(racks, others)) + 1)
     lit_share = np.maximum(others * week - night * days, 0.0) / week
@@ -269,13 +269,13 @@ def bound_mixed_ports(problem: RotorNetwork, kept: int) -> float:
     for way, (demand, rate) in enumerate(
         ((problem.demand_mbps, problem.link_mbps), (problem.demand_mbps.T, problem.link_mbps.T))
     ):
-        for wanted, link in zip(demand, rate, strict=True):
-            turns = np.maximum(wanted - np.arange(kept)[:, None] * link, 0.0)
-            steady = np.sort(np.minimum(turns, link).ravel())[::-1][:kept].sum()
-            largest = np.concatenate([[0.0], np.sort(wanted)[::-1].cumsum()])
+        for demanded, link in zip(demand, rate, strict=True):
+            turns = np.maximum(demanded - np.arange(steady_count)[:, None] * link, 0.0)
+            steady = np.sort(np.minimum(turns, link).ravel())[::-1][:steady_count].sum()
+            largest = np.concatenate([[0.0], np.sort(demanded)[::-1].cumsum()])
             in_days = largest[np.minimum(days, racks)]
             scheduled = np.minimum(in_days, link.max(initial=0.0) * lit_share)
-            delivered[way] += np.minimum(wanted.sum(), steady + scheduled)
+            delivered[way] += np.minimum(demanded.sum(), steady + scheduled)
     return float(delivered.min(axis=0).max())
 
 
@@ -346,7 +346,7 @@ def _repeat(
     week = problem.week_us
     end = np.minimum(end, week)
     lasts = end - start > SAME_TIME * week
-    switch, source, target = (part[lasts] for part in (switch, source, target))
+    switch, source, target = (column[lasts] for column in (switch, source, target))
     start, end = start[lasts], end[lasts]
     for number in np.unique(switch).tolist():
         rows = switch == number
@@ -365,7 +365,7 @@ def _repeat(
 
 
 def choose_steady(demand_mbps: Floats, link_mbps: Floats, count: int) -> tuple[Ints, float]:
-    """Return the (count, n) matchings that deliver the most together, direct, and what they deliver, Mbit/s.
+    """Return the (count, n) matchings that deliver the most together, direct, and their delivery, Mbit/s.
 
     demand_mbps, link_mbps  (n, n) demand, and rate of a circuit
     """
@@ -375,10 +375,10 @@ def choose_steady(demand_mbps: Floats, link_mbps: Floats, count: int) -> tuple[I
         return np.full((count, racks), IDLE, dtype=np.int64), 0.0
     demand, rate = demand_mbps[source, target], link_mbps[source, target]
     full = np.minimum(np.floor(demand / rate * (1 + 1e-12)), count)
-    rest = np.where(full < count, np.maximum(demand - full * rate, 0.0), 0.0)
+    remaining = np.where(full < count, np.maximum(demand - full * rate, 0.0), 0.0)
     m = ProgramBuilder(sense="maximize", name="matchings that stay")
     x = m.variables("full", len(source), upper=full, cost=rate / rate.max())
-    y = m.variables("last", len(source), upper=1.0, cost=rest / rate.max())
+    y = m.variables("last", len(source), upper=1.0, cost=remaining / rate.max())
     m.constrain("sends", (x + y).sum_by(source, racks), upper=count)
     m.constrain("receives", (x + y).sum_by(target, racks), upper=count)
     solution = backends.solve(m.build(), Options(algorithm="simplex"))

@@ -51,7 +51,7 @@ INTERIOR_FROM: Final = 3_000
 
 
 class Delivered(NamedTuple):
-    """Traffic that is delivered, and what no routing exceeds; None for unknown."""
+    """Traffic that is delivered, and the bound of all routings; None for unknown."""
 
     paths: Paths
     bound: float | None
@@ -69,47 +69,47 @@ def deliver_most(capacity: Floats, demand: Floats, options: Options) -> Delivere
         return Delivered(Paths.direct(np.zeros((n, n))), 0.0, None)
     capacity, demand = capacity / unit, demand / unit
     deadline = Deadline.of(options)
-    known = _choose_first(capacity, demand)
+    paths = _choose_first(capacity, demand)
     best, bound, backend = Paths.direct(np.minimum(capacity, demand)), np.inf, None
     value = float(best.rate.sum())
     for _ in range(MAX_ROUNDS):
         if deadline.is_over:
             break
-        model = build_program(capacity, demand, known)
-        own = replace(deadline.options(options), service="best")
-        if own.backend == "highs" and own.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
-            own = replace(own, algorithm="interior-point")
-        solution = backends.solve(model, own)
+        model = build_program(capacity, demand, paths)
+        limited = replace(deadline.options(options), service="best")
+        if limited.backend == "highs" and limited.algorithm == "auto" and model.shape[1] >= INTERIOR_FROM:
+            limited = replace(limited, algorithm="interior-point")
+        solution = backends.solve(model, limited)
         if solution.x is None:
             break
         backend = solution.backend
         rate = np.maximum(solution.x, 0.0)
         if float(rate.sum()) >= value:
-            value, best = float(rate.sum()), _read_paths(known, rate)
+            value, best = float(rate.sum()), _read_paths(paths, rate)
         prices = _read_prices(solution, n)
         if prices is None:
             break
         bound = min(bound, bound_at(capacity, demand, prices))
-        added = _price_paths(prices, demand, known, capacity)
+        added = _price_paths(prices, demand, paths, capacity)
         if bound - value <= GAP * bound or not added.any():
             break
-        known |= added
+        paths |= added
     if np.isfinite(bound) and bound - value > GAP * bound:
         bound = _bound_longer(
-            capacity, demand, known, value, bound, replace(options, service="best"), deadline
+            capacity, demand, paths, value, bound, replace(options, service="best"), deadline
         )
     best = _fit(best, capacity, demand)
     scaled = best._replace(rate=best.rate * unit)
     return Delivered(scaled, bound * unit if np.isfinite(bound) else None, backend)
 
 
-def build_program(capacity: Floats, demand: Floats, known: Bools) -> LinearProgram:
-    """Return the program over the paths of (n, n, n) `known` by source, rack in between and target.
+def build_program(capacity: Floats, demand: Floats, is_path: Bools) -> LinearProgram:
+    """Return the program over the paths of (n, n, n) `is_path` by source, rack in between and target.
 
-    known  [i, i, j] is the direct path
+    is_path  [i, i, j] is the direct path
     """
     n = len(demand)
-    source, via, target = np.nonzero(known)
+    source, via, target = np.nonzero(is_path)
     relayed = np.flatnonzero(via != source)
     m = ProgramBuilder(sense="maximize", name="traffic over a rotation")
     rate = m.variables("rate", len(source), cost=np.where(via == source, 1.0, 1.0 - RELAY_COST))
@@ -132,7 +132,7 @@ def bound_at(capacity: Floats, demand: Floats, prices: Floats) -> float:
 def _bound_longer(
     capacity: Floats,
     demand: Floats,
-    known: Bools,
+    is_path: Bools,
     value: float,
     bound: float,
     options: Options,
@@ -146,7 +146,7 @@ def _bound_longer(
     halves = np.where(demand > capacity, 1.0, 0.5)
     bound = min(bound, bound_at(capacity, demand, halves))
     source, target = np.nonzero(demand)
-    program = build_program(capacity, demand, known)
+    program = build_program(capacity, demand, is_path)
     for _ in range(MAX_ROUNDS):
         if bound - value <= GAP * bound or deadline.is_over:
             break
@@ -218,11 +218,11 @@ def _with_zeros(cost: Floats) -> sp.csr_array:
 def every_path(capacity: Floats, demand: Floats) -> Bools:
     """Return (n, n, n) whether there is a path from the first by the second to the third, with demand."""
     n, open_ = len(demand), capacity > 0
-    known = open_[:, :, None] & open_[None, :, :] & (demand > 0)[:, None, :]
+    is_path = open_[:, :, None] & open_[None, :, :] & (demand > 0)[:, None, :]
     each = np.arange(n)
-    known[each, each, :] = open_ & (demand > 0)  # direct
-    known[:, each, each] = False
-    return known
+    is_path[each, each, :] = open_ & (demand > 0)  # direct
+    is_path[:, each, each] = False
+    return is_path
 
 
 def _choose_first(capacity: Floats, demand: Floats) -> Bools:
@@ -234,18 +234,18 @@ def _choose_first(capacity: Floats, demand: Floats) -> Bools:
     spare = np.maximum(capacity - demand, 0.0)
     width = np.minimum(spare[:, :, None], spare[None, :, :])
     width = np.where(every, width + 1e-9 * np.random.default_rng(0).random(width.shape), -1.0)
-    most = np.argpartition(-width, PATHS_PER_PAIR, axis=1)[:, :PATHS_PER_PAIR, :]
-    known = np.zeros_like(every)
-    source, _, target = np.indices(most.shape)
-    known[source, most, target] = True
+    widest = np.argpartition(-width, PATHS_PER_PAIR, axis=1)[:, :PATHS_PER_PAIR, :]
+    is_path = np.zeros_like(every)
+    source, _, target = np.indices(widest.shape)
+    is_path[source, widest, target] = True
     each = np.arange(n)
-    known[each, each, :] = True
-    return known & every
+    is_path[each, each, :] = True
+    return is_path & every
 
 
-def _read_paths(known: Bools, rate: Floats) -> Paths:
+def _read_paths(is_path: Bools, rate: Floats) -> Paths:
     """Return the paths of the program with some traffic."""
-    source, via, target = (ends[rate > 0].astype(np.int64) for ends in np.nonzero(known))
+    source, via, target = (ends[rate > 0].astype(np.int64) for ends in np.nonzero(is_path))
     return Paths(source, via, target, rate[rate > 0])
 
 
@@ -257,7 +257,7 @@ def _read_prices(solution: Solution, n: int) -> Floats | None:
     return prices
 
 
-def _price_paths(prices: Floats, demand: Floats, known: Bools, capacity: Floats) -> Bools:
+def _price_paths(prices: Floats, demand: Floats, is_path: Bools, capacity: Floats) -> Bools:
     """Return the unknown paths that are cheapest, where they cost less than their pair's known ones and 1."""
     n = len(demand)
     cost = np.where(capacity > 0, prices, np.inf)
@@ -265,12 +265,12 @@ def _price_paths(prices: Floats, demand: Floats, known: Bools, capacity: Floats)
     each = np.arange(n)
     through[each, each, :] = cost
     through[:, each, each] = np.inf
-    at_most = np.minimum(1.0, np.where(known, through, np.inf).min(axis=1))
-    through[known] = np.inf
+    at_most = np.minimum(1.0, np.where(is_path, through, np.inf).min(axis=1))
+    through[is_path] = np.inf
     some = min(PATHS_PER_PAIR, n - 1)
     cheapest = np.argpartition(through, some, axis=1)[:, :some, :]
     gain = at_most[:, None, :] - np.take_along_axis(through, cheapest, axis=1)
-    added = np.zeros_like(known)
+    added = np.zeros_like(is_path)
     np.put_along_axis(added, cheapest, (gain > 1e-9) & (demand > 0)[:, None, :], axis=1)
     return added
 

@@ -49,9 +49,9 @@ def route_valiant(problem: RotorNetwork, *, options: Options = Options()) -> Dec
         rate[inner], backend = _admit(capacity[inner], problem.demand_mbps[inner], options)
     source, target = np.nonzero(rate)
     by = np.broadcast_to(works, (len(source), racks))
-    kept = by != source[:, None]
-    pair = np.nonzero(kept)[0]
-    via = by[kept]
+    is_relayed = by != source[:, None]
+    pair = np.nonzero(is_relayed)[0]
+    via = by[is_relayed]
     # a unit that goes to its target first is direct
     via = np.where(via == target[pair], source[pair], via)
     paths = Paths(source[pair], via, target[pair], rate[source, target][pair] / max(racks - 1, 1))
@@ -66,20 +66,20 @@ def route_two_links(problem: RotorNetwork, *, options: Options = Options()) -> D
     source  Mellette et al. 2017 (RotorNet), whose racks find two-link routes step by step (RotorLB)
     """
     timetable = rotate(problem)
-    found = deliver_most(timetable.up_share * problem.link_mbps, problem.demand_mbps, options)
+    delivery = deliver_most(timetable.up_share * problem.link_mbps, problem.demand_mbps, options)
     return decide(
         problem,
         timetable,
-        found.paths,
+        delivery.paths,
         options=options,
-        bound=found.bound,
+        bound=delivery.bound,
         scope=ROTATION_SCOPE,
-        backend=found.backend,
+        backend=delivery.backend,
     )
 
 
 def route_expander(problem: RotorNetwork, *, options: Options = Options()) -> Decision[Routing]:
-    """Send urgent traffic at once over the circuits that are up, and the rest as `two_hop` over what is left.
+    """Send urgent traffic immediately, and the rest as `two_hop` over the residual capacity.
 
     Urgent traffic goes first: the largest equal share of it that fits in every interval. What does not fit
     waits for circuits with the rest.
@@ -91,19 +91,19 @@ def route_expander(problem: RotorNetwork, *, options: Options = Options()) -> De
     urgent = load_expander(timetable, problem.urgent_mbps, problem.link_mbps)
     share = 1.0 if urgent.peak_share <= 1 else 1 / urgent.peak_share
     at_once = np.where(urgent.is_connected, problem.urgent_mbps, 0.0) * share
-    left = np.maximum(capacity - share * urgent.mean_mbps, 0.0)
-    left[left <= 1e-9 * capacity.max(initial=0.0)] = 0.0
-    found = deliver_most(left, problem.demand_mbps - at_once, options)
-    bound = None if found.bound is None else found.bound + float(at_once.sum())
+    remaining = np.maximum(capacity - share * urgent.mean_mbps, 0.0)
+    remaining[remaining <= 1e-9 * capacity.max(initial=0.0)] = 0.0
+    delivery = deliver_most(remaining, problem.demand_mbps - at_once, options)
+    bound = None if delivery.bound is None else delivery.bound + float(at_once.sum())
     return decide(
         problem,
         timetable,
-        found.paths,
+        delivery.paths,
         options=options,
         expander=at_once,
         bound=bound,
         scope=URGENT_SCOPE,
-        backend=found.backend,
+        backend=delivery.backend,
     )
 
 
@@ -127,14 +127,14 @@ def _admit(capacity: Floats, demand: Floats, options: Options) -> tuple[Floats, 
     unit = float(capacity.max())
     if unit <= 0:
         return np.zeros_like(demand), None
-    one, other = np.nonzero(~np.eye(racks, dtype=bool))
+    first, other = np.nonzero(~np.eye(racks, dtype=bool))
     link = np.full((racks, racks), -1)
-    link[one, other] = np.arange(len(one))
+    link[first, other] = np.arange(len(first))
     m = ProgramBuilder(sense="maximize", name="traffic spread over all racks")
     a = m.variables("admitted", len(source), upper=demand[source, target] / unit, cost=1.0)
     sums = m.variables("sums", (2, racks))  # of what each rack sends, and receives
-    load = sums[0, one] + sums[1, other] - a.sum_by(link[source, target], len(one))
-    m.constrain("load", load, upper=(racks - 1) * capacity[one, other] / unit)
+    load = sums[0, first] + sums[1, other] - a.sum_by(link[source, target], len(first))
+    m.constrain("load", load, upper=(racks - 1) * capacity[first, other] / unit)
     admitted = a.sum_by(source, 2 * racks) + a.sum_by(racks + target, 2 * racks)
     m.constrain("sums", admitted - sums.reshape(-1), equal=0.0)
     solution = backends.solve(m.build(), replace(options, service="best"))
@@ -143,5 +143,5 @@ def _admit(capacity: Floats, demand: Floats, options: Options) -> tuple[Floats, 
         return rate, solution.backend
     rate[source, target] = np.clip(a.values(solution.x), 0.0, demand[source, target] / unit)
     load = (rate.sum(axis=1)[:, None] + rate.sum(axis=0)[None, :] - rate) / (racks - 1)
-    over = (load / np.where(capacity > 0, capacity / unit, np.inf))[one, other].max(initial=1.0)
+    over = (load / np.where(capacity > 0, capacity / unit, np.inf))[first, other].max(initial=1.0)
     return np.asarray(rate * (unit / max(over, 1.0))), solution.backend

@@ -72,7 +72,7 @@ class Evaluation:
 
 
 def evaluate(problem: RotorNetwork, plan: Routing) -> Evaluation:
-    """Return what the plan says; raises PlanRejected where it is none.
+    """Return the arrays of the plan; raises PlanRejected if it is none.
 
     That is where a table names a rack that is none, has an amount or a time that cannot be, or where a plan
     for rotor switches has other circuits than their rotation.
@@ -134,32 +134,32 @@ def read_timetable(problem: RotorNetwork, plan: Routing) -> Timetable:
 
 def _require_rotation(problem: RotorNetwork, timetable: Timetable) -> None:
     """Raise PlanRejected unless the circuits are those of the rotor switches' rotation."""
-    wanted = rotate(problem)
-    close = float(allowance(wanted.period_us))
+    expected = rotate(problem)
+    close = float(allowance(expected.period_us))
 
-    def rows(one: Timetable) -> Floats:
-        columns = np.stack([one.switch, one.source, one.target, one.start, one.end]).astype(float)
-        kept = columns[:, one.end - one.start > close]
-        order = np.lexsort((kept[3], kept[2], kept[1], kept[0]))
-        ordered: Floats = kept[:, order]
+    def rows(table: Timetable) -> Floats:
+        columns = np.stack([table.switch, table.source, table.target, table.start, table.end]).astype(float)
+        lasting = columns[:, table.end - table.start > close]
+        order = np.lexsort((lasting[3], lasting[2], lasting[1], lasting[0]))
+        ordered: Floats = lasting[:, order]
         return ordered
 
-    mine, theirs = rows(timetable), rows(wanted)
+    stated, theirs = rows(timetable), rows(expected)
     if (
-        abs(timetable.period_us - wanted.period_us) > close
-        or mine.shape != theirs.shape
-        or (mine[:3] != theirs[:3]).any()
-        or (np.abs(mine[3:] - theirs[3:]) > close).any()
+        abs(timetable.period_us - expected.period_us) > close
+        or stated.shape != theirs.shape
+        or (stated[:3] != theirs[:3]).any()
+        or (np.abs(stated[3:] - theirs[3:]) > close).any()
     ):
         raise PlanRejected("circuits: are not those of the rotor switches' rotation")
 
 
 def _require_pairs(problem: RotorNetwork, frame: pd.DataFrame, table: str) -> tuple[Ints, Ints]:
-    """Return the rows of racks that a table names as ends; raise PlanRejected for what is no pair."""
+    """Return the rows of racks that a table names as ends; raise PlanRejected for invalid pairs."""
     rows = problem.rows_of(frame)
-    for name, found in zip(ENDS, rows, strict=True):
-        if (found < 0).any():
-            row = int(np.argmax(found < 0))
+    for name, rack_rows in zip(ENDS, rows, strict=True):
+        if (rack_rows < 0).any():
+            row = int(np.argmax(rack_rows < 0))
             raise PlanRejected(f"{table} row {row + 1}: {name} '{frame[name].iloc[row]}' is no rack")
     if (same := rows[0] == rows[1]).any():
         row = int(np.argmax(same))
@@ -199,31 +199,31 @@ def check(problem: RotorNetwork, plan: Routing) -> Violations:
 
     PlanRejected where it is no plan: see `evaluate`.
     """
-    done = evaluate(problem, plan)
-    found = _check_circuits(problem, done.timetable)
+    evaluation = evaluate(problem, plan)
+    violations = _check_circuits(problem, evaluation.timetable)
     limits = (
-        ("capacity", done.load, done.capacity),
-        ("demand", done.delivered, problem.demand_mbps),
-        ("urgent", done.at_once, problem.urgent_mbps),
+        ("capacity", evaluation.load, evaluation.capacity),
+        ("demand", evaluation.delivered, problem.demand_mbps),
+        ("urgent", evaluation.at_once, problem.urgent_mbps),
     )
     for name, amount, allowed in limits:
-        found += _of_pairs(problem, name, exceeds(amount, allowed, amount), amount, allowed)
-    left = problem.offered_mbps - done.delivered
+        violations += _of_pairs(problem, name, exceeds(amount, allowed, amount), amount, allowed)
+    remaining = problem.offered_mbps - evaluation.delivered
     # what is left is a difference, exact relative to the demand
-    wrong = np.abs(done.unserved - left) > allowance(problem.offered_mbps, done.delivered)
-    found += _of_pairs(problem, "unserved", wrong, done.unserved, left)
-    if done.at_once.any():
-        lost = (done.at_once > 0) & ~done.expander.is_connected
-        found += _of_pairs(problem, "instant", lost, done.at_once, np.zeros_like(left))
-        if exceeds(done.expander.peak_share, 1.0) and done.expander.peak_pair is not None:
-            found += Violations.of(
+    wrong = np.abs(evaluation.unserved - remaining) > allowance(problem.offered_mbps, evaluation.delivered)
+    violations += _of_pairs(problem, "unserved", wrong, evaluation.unserved, remaining)
+    if evaluation.at_once.any():
+        lost = (evaluation.at_once > 0) & ~evaluation.expander.is_connected
+        violations += _of_pairs(problem, "instant", lost, evaluation.at_once, np.zeros_like(remaining))
+        if exceeds(evaluation.expander.peak_share, 1.0) and evaluation.expander.peak_pair is not None:
+            violations += Violations.of(
                 "instant",
-                where=[problem.name_ends(*(np.array([row]) for row in done.expander.peak_pair))[0]],
-                amount=[done.expander.peak_share],
+                where=[problem.name_ends(*(np.array([row]) for row in evaluation.expander.peak_pair))[0]],
+                amount=[evaluation.expander.peak_share],
                 allowed=1.0,
                 unit="of its rate in an interval",
             )
-    return found
+    return violations
 
 
 def _of_pairs(
@@ -246,7 +246,7 @@ def _check_circuits(problem: RotorNetwork, timetable: Timetable) -> Violations:
     apart, also the last of a period and the first of the next, unless they are the same.
     """
     failed = (problem.works[timetable.source, timetable.target] == 0).nonzero()[0]
-    found = Violations.of(
+    violations = Violations.of(
         "failed",
         where=problem.name_ends(timetable.source[failed], timetable.target[failed]),
         amount=np.ones(len(failed)),
@@ -259,10 +259,10 @@ def _check_circuits(problem: RotorNetwork, timetable: Timetable) -> Violations:
         days = _group_days(timetable, rows)
         starts = np.array([start for start, _, _ in days])
         ends = np.maximum.accumulate([end for _, end, _ in days])
-        for place, (start, _, pairs) in enumerate(days):
+        for index, (start, _, pairs) in enumerate(days):
             for ports in zip(*pairs, strict=True):
                 if len(set(ports)) < len(ports):
-                    found += Violations.of(
+                    violations += Violations.of(
                         "ports",
                         where=[f"switch {switch + 1} at {start:g} us"],
                         amount=[len(ports)],
@@ -270,17 +270,17 @@ def _check_circuits(problem: RotorNetwork, timetable: Timetable) -> Violations:
                         unit="circuits",
                     )
                     break
-            before = place - 1
-            gap = starts[place] - ends[before] + (timetable.period_us if place == 0 else 0.0)
+            before = index - 1
+            gap = starts[index] - ends[before] + (timetable.period_us if index == 0 else 0.0)
             if set(pairs) != set(days[before][2]) and falls_short(gap, night, timetable.period_us):
-                found += Violations.of(
+                violations += Violations.of(
                     "night",
                     where=[f"switch {switch + 1} before {start:g} us"],
                     amount=[gap],
                     allowed=night,
                     unit="us",
                 )
-    return found
+    return violations
 
 
 def _group_days(timetable: Timetable, rows: Ints) -> list[tuple[float, float, list[tuple[int, int]]]]:

@@ -20,21 +20,23 @@ POINTS: Final = 200
 
 
 def draw(problem: RotorNetwork, plan: Routing) -> Sequence[Drawing]:
-    """Draw circuits by sending rack over one period, demand left over, and how long traffic waits."""
-    done = evaluate(problem, plan)
-    wanted = problem.offered_mbps
-    left = np.maximum(wanted - done.delivered, 0.0)
+    """Draw circuits by sending rack over one period, unserved demand, and the waiting time of traffic."""
+    evaluation = evaluate(problem, plan)
+    offered = problem.offered_mbps
+    remaining = np.maximum(offered - evaluation.delivered, 0.0)
 
     def note(i: int, j: int) -> str:
-        return f"delivers {amount_of(float(done.delivered[i, j]), float(wanted[i, j]), 'Mbit/s')}"
+        return f"delivers {amount_of(float(evaluation.delivered[i, j]), float(offered[i, j]), 'Mbit/s')}"
 
-    ring = draw_ring(problem, wanted, title="Demand left over", note=note, left_bits=left, unit="Mbit/s")
+    ring = draw_ring(
+        problem, offered, title="Demand left over", note=note, left_bits=remaining, unit="Mbit/s"
+    )
     shown: list[Drawing] = []
     if len(plan.circuits):
         days = plan.circuits.assign(duration_us=plan.circuits["end_us"] - plan.circuits["start_us"])
-        shown.append(draw_timeline(problem, days, wanted=wanted, left=left, note=note))
+        shown.append(draw_timeline(problem, days, demand=offered, remaining=remaining, note=note))
     shown.append(ring)
-    waits = _weigh_waits(done.waits[0], done.paths.rate, float(done.at_once.sum()))
+    waits = _weigh_waits(evaluation.waits[0], evaluation.paths.rate, float(evaluation.at_once.sum()))
     if len(waits):
         shown.append(
             Distribution(
@@ -46,16 +48,16 @@ def draw(problem: RotorNetwork, plan: Routing) -> Sequence[Drawing]:
 
 def draw_demand(problem: RotorNetwork) -> Sequence[Drawing]:
     """Draw the racks in a ring, linked by demand."""
-    wanted = problem.offered_mbps
+    offered = problem.offered_mbps
     rate = problem.count * problem.racks["circuit_mbps"].to_numpy(float)
-    busiest = np.maximum(wanted.sum(axis=1), wanted.sum(axis=0))
+    busiest = np.maximum(offered.sum(axis=1), offered.sum(axis=0))
     return (
         draw_ring(
             problem,
-            wanted,
+            offered,
             title="Demand between racks",
             load=100 * busiest / rate,
-            note=lambda i, j: f"demand {amount(float(wanted[i, j]), 'Mbit/s')}",
+            note=lambda i, j: f"demand {amount(float(offered[i, j]), 'Mbit/s')}",
             unit="Mbit/s",
         ),
     )
@@ -70,5 +72,5 @@ def _weigh_waits(mean: np.ndarray, rate: np.ndarray, at_once: float) -> pd.Serie
         return pd.Series(dtype=float)
     order = np.argsort(waits, kind="stable")
     share = np.cumsum(weight[order]) / weight.sum()
-    place = np.searchsorted(share, (np.arange(POINTS) + 0.5) / POINTS)
-    return pd.Series(waits[order][np.minimum(place, len(order) - 1)])
+    index = np.searchsorted(share, (np.arange(POINTS) + 0.5) / POINTS)
+    return pd.Series(waits[order][np.minimum(index, len(order) - 1)])

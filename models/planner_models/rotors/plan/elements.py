@@ -29,32 +29,32 @@ def list_pairs(problem: RotorNetwork) -> list[str]:
 
 
 def _evaluate(problem: RotorNetwork, decided: Decided) -> Evaluation:
-    """Return what a decision says; raise InputError where it has no plan."""
+    """Return the evaluation of a decision; raise InputError if it has no plan."""
     return evaluate(problem, decided.plan)
 
 
 def describe_pair(problem: RotorNetwork, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
-    """Describe the demand of a pair of racks, its routes, and how long they wait."""
+    """Describe the demand of a pair of racks, its routes, and their waiting times."""
     i, j = require_pair(problem, problem.demands, name)
-    done = _evaluate(problem, decided)
-    mean, _ = done.timetable.wait_us(*(np.array([row]) for row in (i, i, j)))
+    evaluation = _evaluate(problem, decided)
+    mean, _ = evaluation.timetable.wait_us(*(np.array([row]) for row in (i, i, j)))
     facts = [
         Fact(label="Demand", value=float(problem.offered_mbps[i, j]), unit="Mbit/s"),
-        Fact(label="Delivered", value=float(done.delivered[i, j]), unit="Mbit/s"),
+        Fact(label="Delivered", value=float(evaluation.delivered[i, j]), unit="Mbit/s"),
         Fact(label="Urgent", value=float(problem.urgent_mbps[i, j]), unit="Mbit/s"),
-        Fact(label="Sent at once", value=float(done.at_once[i, j]), unit="Mbit/s"),
-        Fact(label="Direct capacity", value=float(done.capacity[i, j]), unit="Mbit/s"),
+        Fact(label="Sent at once", value=float(evaluation.at_once[i, j]), unit="Mbit/s"),
+        Fact(label="Direct capacity", value=float(evaluation.capacity[i, j]), unit="Mbit/s"),
         Fact(label="Mean wait, direct", value=float(mean[0]) if np.isfinite(mean[0]) else None, unit="us"),
     ]
-    mine = np.flatnonzero((done.paths.source == i) & (done.paths.target == j))
-    mine = mine[np.argsort(-done.paths.rate[mine], kind="stable")][:MOST_ROWS]
-    via = done.paths.via[mine]
+    rows = np.flatnonzero((evaluation.paths.source == i) & (evaluation.paths.target == j))
+    rows = rows[np.argsort(-evaluation.paths.rate[rows], kind="stable")][:MOST_ROWS]
+    via = evaluation.paths.via[rows]
     frame = pd.DataFrame(
         {
             "via": np.where(via == i, "direct", problem.names[via].astype(str)),
-            "rate": done.paths.rate[mine],
-            "mean_wait": done.waits[0][mine],
-            "longest_wait": done.waits[1][mine],
+            "rate": evaluation.paths.rate[rows],
+            "mean_wait": evaluation.waits[0][rows],
+            "longest_wait": evaluation.waits[1][rows],
         }
     )
     units = {"rate": "Mbit/s", "mean_wait": "us", "longest_wait": "us"}
@@ -63,44 +63,44 @@ def describe_pair(problem: RotorNetwork, decided: Decided, name: str, options: O
 
 
 def describe_rack(problem: RotorNetwork, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
-    """Describe what a rack sends, receives and keeps for others, and its circuits."""
+    """Describe the traffic that a rack sends, receives and relays for others, and its circuits."""
     rack = require_rack(problem, name)
-    done = _evaluate(problem, decided)
-    paths = done.paths
-    kept = float(paths.rate[(paths.via == rack) & (paths.source != rack)].sum())
-    full, load = float(done.capacity[rack].sum()), float(done.load[rack].sum())
+    evaluation = _evaluate(problem, decided)
+    paths = evaluation.paths
+    relayed = float(paths.rate[(paths.via == rack) & (paths.source != rack)].sum())
+    full, load = float(evaluation.capacity[rack].sum()), float(evaluation.load[rack].sum())
     facts = [
         Fact(label="Sends", value=float(problem.offered_mbps[rack].sum()), unit="Mbit/s"),
         Fact(label="Receives", value=float(problem.offered_mbps[:, rack].sum()), unit="Mbit/s"),
-        Fact(label="Delivered, sent", value=float(done.delivered[rack].sum()), unit="Mbit/s"),
-        Fact(label="Delivered, received", value=float(done.delivered[:, rack].sum()), unit="Mbit/s"),
-        Fact(label="Relayed for others", value=kept, unit="Mbit/s"),
+        Fact(label="Delivered, sent", value=float(evaluation.delivered[rack].sum()), unit="Mbit/s"),
+        Fact(label="Delivered, received", value=float(evaluation.delivered[:, rack].sum()), unit="Mbit/s"),
+        Fact(label="Relayed for others", value=relayed, unit="Mbit/s"),
         Fact(label="Circuits used", value=100 * load / full if full > 0 else None, unit="%"),
     ]
     if problem.is_failed[rack]:
         facts.insert(0, Fact(label="State", value="failed"))
-    return ElementReport(facts=tuple(facts), sections=tabulate_pairs(problem, done, rack=rack))
+    return ElementReport(facts=tuple(facts), sections=tabulate_pairs(problem, evaluation, rack=rack))
 
 
 def tabulate_pairs(
-    problem: RotorNetwork, done: Evaluation, *, rack: int | None = None, rows: int = MOST_ROWS
+    problem: RotorNetwork, evaluation: Evaluation, *, rack: int | None = None, rows: int = MOST_ROWS
 ) -> tuple[Section, ...]:
     """Return the pairs with the most demand left over, those of one rack or of all."""
-    wanted = problem.offered_mbps
-    source, target = np.nonzero(wanted)
+    offered = problem.offered_mbps
+    source, target = np.nonzero(offered)
     if rack is not None:
-        mine = (source == rack) | (target == rack)
-        source, target = source[mine], target[mine]
-    left = np.maximum(wanted - done.delivered, 0.0)[source, target]
-    order = np.lexsort((-wanted[source, target], -left))[:rows]
+        touches = (source == rack) | (target == rack)
+        source, target = source[touches], target[touches]
+    remaining = np.maximum(offered - evaluation.delivered, 0.0)[source, target]
+    order = np.lexsort((-offered[source, target], -remaining))[:rows]
     source, target = source[order], target[order]
     frame = pd.DataFrame(
         {
             "pair": problem.name_ends(source, target),
-            "demand": wanted[source, target],
-            "delivered": done.delivered[source, target],
-            "direct_capacity": done.capacity[source, target],
-            "mean_wait": done.mean_wait[source, target],
+            "demand": offered[source, target],
+            "delivered": evaluation.delivered[source, target],
+            "direct_capacity": evaluation.capacity[source, target],
+            "mean_wait": evaluation.mean_wait[source, target],
         }
     )
     units = {"demand": "Mbit/s", "delivered": "Mbit/s", "direct_capacity": "Mbit/s", "mean_wait": "us"}

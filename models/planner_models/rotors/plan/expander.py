@@ -47,13 +47,13 @@ def load_expander(timetable: Timetable, rate: Floats, link_mbps: Floats) -> Expa
     racks = timetable.racks
     lengths, targets = timetable.intervals
     hops = np.zeros((racks, racks))
-    found = [measure_hops(target) for target in targets]
-    for length, distance in zip(lengths, found, strict=True):
+    hop_counts = [measure_hops(target) for target in targets]
+    for length, distance in zip(lengths, hop_counts, strict=True):
         hops += length / timetable.period_us * distance
     sent = np.where(np.isfinite(hops), rate, 0.0)
-    mean, peak, place = np.zeros((racks, racks)), 0.0, None
+    mean, peak, pair = np.zeros((racks, racks)), 0.0, None
     each = np.arange(racks)
-    for length, target, distance in zip(lengths, targets, found, strict=True):
+    for length, target, distance in zip(lengths, targets, hop_counts, strict=True):
         load = spread_load(target, distance, sent)
         for switch, to in enumerate(target):
             up = each[to != DARK]
@@ -63,8 +63,8 @@ def load_expander(timetable: Timetable, rate: Floats, link_mbps: Floats) -> Expa
             )
             if len(up) and share.max() > peak:
                 row = int(share.argmax())
-                peak, place = float(share[row]), (int(up[row]), int(to[up[row]]))
-    return ExpanderLoad(mean_mbps=mean, peak_share=peak, peak_pair=place, hops=hops)
+                peak, pair = float(share[row]), (int(up[row]), int(to[up[row]]))
+    return ExpanderLoad(mean_mbps=mean, peak_share=peak, peak_pair=pair, hops=hops)
 
 
 def measure_hops(target: Ints) -> Floats:
@@ -93,9 +93,9 @@ def spread_load(target: Ints, distance: Floats, rate: Floats) -> Floats:
     """
     held = rate.copy()  # by rack that holds it and target
     load: Floats = np.zeros(target.shape)
-    wanted = distance[(rate > 0) & np.isfinite(distance)]
+    finite = distance[(rate > 0) & np.isfinite(distance)]
     up = [np.flatnonzero(to != DARK) for to in target]
-    for level in range(int(wanted.max(initial=0)), 0, -1):
+    for level in range(int(finite.max(initial=0)), 0, -1):
         here = distance == level
         nearer = []
         for to, rows in zip(target, up, strict=True):
@@ -103,9 +103,9 @@ def spread_load(target: Ints, distance: Floats, rate: Floats) -> Floats:
             is_nearer[rows] = here[rows] & (distance[to[rows]] == level - 1)
             nearer.append(is_nearer)
         ways = np.sum(nearer, axis=0)
-        part = np.divide(held, ways, out=np.zeros_like(held), where=ways > 0)
+        share_of = np.divide(held, ways, out=np.zeros_like(held), where=ways > 0)
         for switch, (to, rows) in enumerate(zip(target, up, strict=True)):
-            sent = part[rows] * nearer[switch][rows]
+            sent = share_of[rows] * nearer[switch][rows]
             load[switch, rows] += sent.sum(axis=1)
             held[to[rows]] += sent
     return load

@@ -67,11 +67,11 @@ def measure(
     previous: Routing | None,  # noqa: ARG001 - the signature of `measure`
 ) -> dict[str, float | None]:
     """Return a value for every metric."""
-    done = evaluate(problem, plan)
-    offered, delivered = float(problem.offered_mbps.sum()), float(done.delivered.sum())
-    mean, worst = measure_waits(done)
-    hops, relayed = _count_links(done)
-    urgent, at_once = float(problem.urgent_mbps.sum()), float(done.at_once.sum())
+    evaluation = evaluate(problem, plan)
+    offered, delivered = float(problem.offered_mbps.sum()), float(evaluation.delivered.sum())
+    mean, worst = measure_waits(evaluation)
+    hops, relayed = _count_links(evaluation)
+    urgent, at_once = float(problem.urgent_mbps.sum()), float(evaluation.at_once.sum())
     return {
         "delivered_mbps": delivered,
         "offered_mbps": offered,
@@ -79,48 +79,48 @@ def measure(
         "unserved_mbps": max(offered - delivered, 0.0),
         "relayed_share": relayed / delivered if delivered > 0 else None,
         "mean_hops": hops / delivered if delivered > 0 else None,
-        "duty_cycle": done.timetable.duty_cycle,
-        "cycle_us": done.timetable.period_us,
+        "duty_cycle": evaluation.timetable.duty_cycle,
+        "cycle_us": evaluation.timetable.period_us,
         "mean_wait_us": mean,
         "worst_wait_us": worst,
-        "urgent_wait_us": _measure_urgent_wait(done),
+        "urgent_wait_us": _measure_urgent_wait(evaluation),
         "urgent_at_once": at_once / urgent if urgent > 0 else None,
     }
 
 
-def measure_waits(done: Evaluation) -> tuple[float | None, float | None]:
+def measure_waits(evaluation: Evaluation) -> tuple[float | None, float | None]:
     """Return the mean and longest wait of the traffic that arrives, us; None without traffic."""
-    delivered = float(done.delivered.sum())
+    delivered = float(evaluation.delivered.sum())
     if delivered <= 0:
         return None, None
-    mean, worst = done.waits
-    total = float((mean * done.paths.rate).sum()) / delivered
+    mean, worst = evaluation.waits
+    total = float((mean * evaluation.paths.rate).sum()) / delivered
     longest = float(worst.max(initial=0.0))
     return (total, longest) if np.isfinite(total) else (None, None)
 
 
-def _count_links(done: Evaluation) -> tuple[float, float]:
+def _count_links(evaluation: Evaluation) -> tuple[float, float]:
     """Return the sum of the links of traffic, and the traffic of more than one, Mbit/s."""
-    paths = done.paths
+    paths = evaluation.paths
     by_other = float(paths.rate[paths.via != paths.source].sum())
     hops, relayed = float(paths.rate.sum()) + by_other, by_other
-    if done.at_once.any():
-        links = np.where(done.at_once > 0, done.expander.hops, 0.0)
-        hops += float((done.at_once * np.where(np.isfinite(links), links, 0.0)).sum())
-        relayed += float(done.at_once[links > 1].sum())
+    if evaluation.at_once.any():
+        links = np.where(evaluation.at_once > 0, evaluation.expander.hops, 0.0)
+        hops += float((evaluation.at_once * np.where(np.isfinite(links), links, 0.0)).sum())
+        relayed += float(evaluation.at_once[links > 1].sum())
     return hops, relayed
 
 
-def _measure_urgent_wait(done: Evaluation) -> float | None:
+def _measure_urgent_wait(evaluation: Evaluation) -> float | None:
     """Return the mean wait of urgent traffic that arrives, us; None where there is none.
 
     What waits does so as its pair's other traffic.
     """
-    urgent = np.minimum(done.problem.urgent_mbps, done.delivered)
+    urgent = np.minimum(evaluation.problem.urgent_mbps, evaluation.delivered)
     total = float(urgent.sum())
     if total <= 0:
         return None
-    waiting = np.maximum(urgent - done.at_once, 0.0)
+    waiting = np.maximum(urgent - evaluation.at_once, 0.0)
     some = waiting > 0
-    waited = float((waiting[some] * done.mean_wait[some]).sum()) / total
+    waited = float((waiting[some] * evaluation.mean_wait[some]).sum()) / total
     return waited if np.isfinite(waited) else None

@@ -1,4 +1,4 @@
-"""The plan of system `rotors`: circuits of one period, the routes of traffic, and what is not delivered."""
+"""The plan of system `rotors`: circuits of one period, the routes of traffic, and unserved demand."""
 
 from __future__ import annotations
 
@@ -130,12 +130,12 @@ def make_plan(
 ) -> Routing:
     """Return the plan of circuits, traffic that waits for them, and (n, n) traffic that does not wait."""
     racks = len(problem.racks)
-    least = LEAST_RATE * problem.offered_mbps
-    kept = paths.rate > least[paths.source, paths.target]
-    paths = Paths(paths.source[kept], paths.via[kept], paths.target[kept], paths.rate[kept])
-    at_once = np.zeros((racks, racks)) if expander is None else np.where(expander > least, expander, 0.0)
-    left = problem.offered_mbps - paths.delivered(racks) - at_once
-    left[left <= 100 * least] = 0.0  # of several paths
+    threshold = LEAST_RATE * problem.offered_mbps
+    is_used = paths.rate > threshold[paths.source, paths.target]
+    paths = Paths(paths.source[is_used], paths.via[is_used], paths.target[is_used], paths.rate[is_used])
+    at_once = np.zeros((racks, racks)) if expander is None else np.where(expander > threshold, expander, 0.0)
+    remaining = problem.offered_mbps - paths.delivered(racks) - at_once
+    remaining[remaining <= 100 * threshold] = 0.0  # of several paths
     via = np.where(paths.via == paths.source, "", problem.names[paths.via])
     return Routing(
         period=pd.DataFrame({"kind": [timetable.kind], "period_us": [timetable.period_us]}),
@@ -148,7 +148,7 @@ def make_plan(
             }
         ),
         expander=_tabulate(problem, at_once),
-        unserved=_tabulate(problem, left),
+        unserved=_tabulate(problem, remaining),
     )
 
 

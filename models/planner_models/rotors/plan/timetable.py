@@ -1,4 +1,4 @@
-"""Circuits of one period as arrays: their capacity, what is up when, and the time until a circuit is up."""
+"""Circuits of one period as arrays: their capacity, their times, and the time until a circuit is up."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def rotate(problem: RotorNetwork) -> Timetable:
     switch, position, source = np.nonzero(rotation.target != DARK)
     target = rotation.target[switch, position, source]
     works = problem.works[source, target] > 0
-    switch, position, source, target = (part[works] for part in (switch, position, source, target))
+    switch, position, source, target = (column[works] for column in (switch, position, source, target))
     start = rotation.starts_us[switch, position]
     end = start + rotation.day_us
     over = np.flatnonzero(end > rotation.cycle_us * (1 + SAME_TIME))
@@ -160,21 +160,21 @@ def _join_stretches(
 @run_small_in_python(max_elements=2_000)
 @kernel
 def _waits(
-    first: Ints, start: Floats, end: Floats, period: float, one: Ints, two: Ints
+    first: Ints, start: Floats, end: Floats, period: float, first_leg: Ints, two: Ints
 ) -> tuple[Floats, Floats]:
-    """Return the mean and longest wait of paths over pair `one`, and then pair `two` unless it is -1."""
-    mean, worst = np.zeros(len(one)), np.zeros(len(one))
-    for path in range(len(one)):
-        low, high = first[one[path]], first[one[path] + 1]
+    """Return the mean and longest wait of paths over pair `first_leg`, then pair `two` unless it is -1."""
+    mean, worst = np.zeros(len(first_leg)), np.zeros(len(first_leg))
+    for path in range(len(first_leg)):
+        low, high = first[first_leg[path]], first[first_leg[path] + 1]
         low2, high2 = 0, 0
         if two[path] >= 0:
             low2, high2 = first[two[path]], first[two[path] + 1]
         if low == high or (two[path] >= 0 and low2 == high2):
             mean[path] = worst[path] = np.inf
             continue
-        for place in range(low, high):
-            begin, finish = start[place], end[place]
-            before = end[place - 1] if place > low else end[high - 1] - period
+        for index in range(low, high):
+            begin, finish = start[index], end[index]
+            before = end[index - 1] if index > low else end[high - 1] - period
             gap = max(begin - before, 0.0)
             mean[path] += 0.5 * gap * gap
             worst[path] = max(worst[path], gap)
@@ -188,9 +188,9 @@ def _waits(
                     if from2 <= begin < to2:
                         mean[path] += gap * (to2 - begin)
                         worst[path] = max(worst[path], gap + to2 - begin)
-                    left, right = max(from2, begin), min(to2, finish)
-                    if right > left:
-                        mean[path] += 0.5 * ((to2 - left) ** 2 - (to2 - right) ** 2)
-                        worst[path] = max(worst[path], to2 - left)
+                    overlap_start, right = max(from2, begin), min(to2, finish)
+                    if right > overlap_start:
+                        mean[path] += 0.5 * ((to2 - overlap_start) ** 2 - (to2 - right) ** 2)
+                        worst[path] = max(worst[path], to2 - overlap_start)
         mean[path] /= period
     return mean, worst

@@ -54,12 +54,12 @@ def adjust(
         changed = replace(changed, demands=demands)
     if circuit_factors:
         changed = changed.with_rates(circuit=changed.rack_factors("circuit_factors", circuit_factors))
-    given = {
+    changes = {
         "count": switches,
         "day_us": day_us,
         "night_us": night_us,
         "schedule_night_us": schedule_night_us,
         "week_us": week_us,
     }
-    values = {name: float(value) for name, value in given.items() if value is not None}
+    values = {name: float(value) for name, value in changes.items() if value is not None}
     return changed.with_switches(**values).fail(fail_racks)

@@ -109,7 +109,7 @@ def hotspots(
     random_order: RandomOrder = False,
     seed: Seed = 0,
 ) -> RotorNetwork:
-    """Build racks whose demands are lognormal, each drawn on its own."""
+    """Build racks with lognormal demands, each drawn on its own."""
     demand = np.random.default_rng(seed).lognormal(0.0, spread, (racks, racks))
     np.fill_diagonal(demand, 0.0)
     busy = max(float(demand.sum(axis=0).max()), float(demand.sum(axis=1).max()))

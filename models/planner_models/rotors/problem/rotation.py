@@ -78,8 +78,8 @@ def make_rotation(racks: int, switches: int, day_us: float, night_us: float, see
     matchings = shift_racks(racks) if seed is None else draw_matchings(racks, seed)
     positions = -(-len(matchings) // switches)
     target: Ints = np.full((switches, positions, racks), DARK, dtype=np.int64)
-    for place, matching in enumerate(matchings):
-        switch, position = place % switches, place // switches
+    for index, matching in enumerate(matchings):
+        switch, position = index % switches, index // switches
         # shifted by switch, so that positions that stay dark are apart in time
         target[switch, (position + switch) % positions] = matching
     return Rotation(target=target, day_us=day_us, night_us=night_us)
@@ -101,10 +101,10 @@ def draw_matchings(racks: int, seed: int) -> Ints:
     from scipy.optimize import linear_sum_assignment  # slow to import
 
     random = np.random.default_rng(seed)
-    left = ~np.eye(racks, dtype=bool)
-    found: Ints = np.empty((racks - 1, racks), dtype=np.int64)
-    for place in range(racks - 1):
-        weight = np.where(left, random.random((racks, racks)), 2.0 * racks)
-        source, found[place] = linear_sum_assignment(weight)
-        left[source, found[place]] = False
-    return found
+    is_unused = ~np.eye(racks, dtype=bool)
+    matchings: Ints = np.empty((racks - 1, racks), dtype=np.int64)
+    for index in range(racks - 1):
+        weight = np.where(is_unused, random.random((racks, racks)), 2.0 * racks)
+        source, matchings[index] = linear_sum_assignment(weight)
+        is_unused[source, matchings[index]] = False
+    return matchings
