@@ -68,12 +68,12 @@ def place_randomly(problem: FlowsInTime, *, seed: int) -> pd.DataFrame:
     free = np.flatnonzero(problem.target < 0)
     rng = np.random.default_rng(seed)
     source, working = problem.source[free], np.flatnonzero(~problem.is_failed)
-    least: int | NDArray[np.int64] = 1  # not to its own rack
+    min_racks: int | NDArray[np.int64] = 1  # not to its own rack
     if problem.is_failed.any():
-        least = (~problem.is_failed[source]).astype(np.int64)
-    if (np.asarray(least) >= len(working)).any():  # whatever their racks are, these flows never begin
+        min_racks = (~problem.is_failed[source]).astype(np.int64)
+    if (np.asarray(min_racks) >= len(working)).any():  # whatever their racks are, these flows never begin
         return place_in_ring(problem, shift=1)
-    turn = rng.integers(least, len(working), size=len(free))
+    turn = rng.integers(min_racks, len(working), size=len(free))
     return _placement_table(problem, free, working[(np.searchsorted(working, source) + turn) % len(working)])
 
 
@@ -139,14 +139,14 @@ def optimize_placement(
     free = np.flatnonzero(problem.target < 0)
     target = _next_racks(problem, 1)[problem.source[free]]  # of failed racks, whose blocks are never sent
     for rack in np.flatnonzero(~problem.is_failed):
-        mine = np.flatnonzero(problem.source[free] == rack)
+        block_rows = np.flatnonzero(problem.source[free] == rack)
         # in turn, so that a file's blocks are spread too
-        left, turn = blocks[rack].copy(), 0
-        for at in mine:
-            while not left[turn % n]:
+        remaining, turn = blocks[rack].copy(), 0
+        for block in block_rows:
+            while not remaining[turn % n]:
                 turn += 1
-            target[at] = turn % n
-            left[turn % n] -= 1
+            target[block] = turn % n
+            remaining[turn % n] -= 1
             turn += 1
     everywhere = problem.target.copy()
     everywhere[free] = target
@@ -169,17 +169,17 @@ def build_program(
     """Return the program: x (n * n) blocks, y (n * n) whether any, and the largest number of partners."""
     n, blocks = len(problem.racks), blocks_to_place(problem)
     total = float(blocks.sum())
-    most = np.ceil(blocks / racks_each)
+    largest = np.ceil(blocks / racks_each)
     loads = np.floor((1 + balance) * np.ceil(total / count_working(problem)) + 1e-9)
     works = (~problem.is_failed).astype(float)
     elsewhere = np.outer(works, works) * (1 - np.eye(n))
     taken = fixed_pairs(problem)
     m = ProgramBuilder(name="placement")
-    x = m.variables("blocks", (n, n), upper=most[:, None] * elsewhere, integer=True)
+    x = m.variables("blocks", (n, n), upper=largest[:, None] * elsewhere, integer=True)
     y = m.variables("sends", (n, n), lower=taken, upper=elsewhere, integer=True)
     k = m.variables("configurations", upper=n, cost=1.0, integer=True)
     m.constrain("written", x.sum(axis=1), equal=blocks)
-    m.constrain("spread", x - sp.diags_array(most) @ y, upper=0.0)
+    m.constrain("spread", x - sp.diags_array(largest) @ y, upper=0.0)
     m.constrain("sends to", y.sum(axis=1) - k, upper=0.0)
     m.constrain("receives from", y.sum(axis=0) - k, upper=0.0)
     m.constrain("balance", x.sum(axis=0), upper=loads)
@@ -244,9 +244,9 @@ def can_avoid_two_way(racks: int, racks_each: int) -> bool:
 
 def fixed_pairs(problem: FlowsInTime) -> NDArray[np.bool_]:
     """Return (n, n) pairs of racks with flows that have their target: they need circuits anyway."""
-    known = (problem.target >= 0) & problem.can_send(problem.target)
+    assigned = (problem.target >= 0) & problem.can_send(problem.target)
     pairs = np.zeros((len(problem.racks), len(problem.racks)), dtype=bool)
-    pairs[problem.source[known], problem.target[known]] = True
+    pairs[problem.source[assigned], problem.target[assigned]] = True
     return pairs
 
 
@@ -257,7 +257,7 @@ def blocks_to_place(problem: FlowsInTime) -> NDArray[np.float64]:
 
 
 def count_working(problem: FlowsInTime) -> int:
-    """Return how many racks work, at least 1."""
+    """Return the number of working racks, at least 1."""
     return max(1, int((~problem.is_failed).sum()))
 
 
@@ -271,10 +271,10 @@ def require_racks(problem: FlowsInTime, racks_each: int) -> None:
 def used_pairs(problem: FlowsInTime, placement: pd.DataFrame) -> NDArray[np.bool_]:
     """Return (n, n) pairs of racks that a placement, maybe of other flows, sent blocks between."""
     used = np.zeros((len(problem.racks), len(problem.racks)), dtype=bool)
-    at = pd.Index(problem.flows["flow"]).get_indexer(pd.Index(placement["flow"]))
-    known = at >= 0
+    row_of = pd.Index(problem.flows["flow"]).get_indexer(pd.Index(placement["flow"]))
+    valid = row_of >= 0
     target = problem.places.get_indexer(pd.Index(placement["target_rack"]))
-    used[problem.source[at[known]], target[known]] = True
+    used[problem.source[row_of[valid]], target[valid]] = True
     return used
 
 

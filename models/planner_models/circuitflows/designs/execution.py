@@ -54,7 +54,7 @@ class OutOfTime(Exception):
 
 
 class Datacenter:
-    """A network of flows whose circuits are set a week at a time; an `Execution`.
+    """A network of flows with circuits that are set a week at a time; an `Execution`.
 
     A week begins when its schedule is applied. Its days follow one another, each after a night. Queues are
     enlarged as if the week were repeated, which is all that is known when it begins. Observations are the
@@ -104,9 +104,11 @@ class Datacenter:
         self.days += begun
         self.resizes += resizes
         _, starts, durations, source, target = days_as_arrays(begun)
-        at, pair, size = np.array(resizes, dtype=float).reshape(-1, 3).T
+        times_us, pair, size = np.array(resizes, dtype=float).reshape(-1, 3).T
         pairs = source * len(self.problem.racks) + target
-        changes = plan.list_changes(self.problem, starts, durations, pairs, at, pair.astype(np.int64), size)
+        changes = plan.list_changes(
+            self.problem, starts, durations, pairs, times_us, pair.astype(np.int64), size
+        )
         self.network = self.network.with_changes(*changes)
 
     def observe(self) -> Observation:
@@ -136,18 +138,18 @@ class Datacenter:
         there = np.isnan(of("end_ticks")) & (self.network.us("start") <= self.network.now_us)
         there &= (self.problem.before < 0) | (self.network.by_flow("next_number") > 0)
         there &= of("source") != of("target")
-        left = np.where(there, np.maximum(of("handed") - of("seen"), 0), 0.0) * bits
+        remaining = np.where(there, np.maximum(of("handed") - of("seen"), 0), 0.0) * bits
         pair = of("source") * n + of("target")
-        pending = np.bincount(pair, weights=left, minlength=n * n).astype(float).reshape(n, n)
+        pending = np.bincount(pair, weights=remaining, minlength=n * n).astype(float).reshape(n, n)
         return Observation(queued_bits=queued, pending_bits=pending)
 
     def record(self) -> Mapping[str, pd.DataFrame]:
         day, start, duration, source, target = days_as_arrays(self.days)
         days = {"day": day.astype(float), "start_us": start, "duration_us": duration}
-        at, pair, size = np.array(self.resizes, dtype=float).reshape(-1, 3).T
+        times_us, pair, size = np.array(self.resizes, dtype=float).reshape(-1, 3).T
         ends = np.divmod(pair.astype(np.int64), len(self.problem.racks))
         # where a week begins, the one before may have resized a queue at the same time
-        queues = pd.DataFrame({"at_us": at, **self.problem.name_pairs(*ends), "packets": size})
+        queues = pd.DataFrame({"at_us": times_us, **self.problem.name_pairs(*ends), "packets": size})
         return {
             "configurations": pd.DataFrame({**days, **self.problem.name_pairs(source, target)}),
             "queues": queues.drop_duplicates(["at_us", *ENDS], keep="last", ignore_index=True),
@@ -164,15 +166,15 @@ class Datacenter:
                 for shift in (0.0, week):
                     span = (start + shift - resizing.early_us, start + shift + day.duration_us)
                     spans.setdefault(pair, []).append(span)
-        found: list[tuple[float, int, int]] = []
+        resizes: list[tuple[float, int, int]] = []
         for pair in sorted({*spans, *np.flatnonzero(self.is_large).tolist()}):
             large = bool(self.is_large[pair])
-            for at, grow in _edges(spans.get(pair, []), now, now + week):
+            for time_us, grow in _edges(spans.get(pair, []), now, now + week):
                 if grow != large:
-                    found.append((at, pair, resizing.large if grow else resizing.small))
+                    resizes.append((time_us, pair, resizing.large if grow else resizing.small))
                     large = grow
             self.is_large[pair] = large
-        return found
+        return resizes
 
 
 def _loop_instant_us(us: float) -> float:
@@ -181,7 +183,7 @@ def _loop_instant_us(us: float) -> float:
 
 
 def _edges(spans: Sequence[tuple[float, float]], start: float, end: float) -> list[tuple[float, bool]]:
-    """Return when the union of the spans begins and ends in [start, end), and its state at `start`."""
+    """Return the begins and ends of the union of the spans in [start, end), and its state at `start`."""
     joined: list[list[float]] = []
     for first, last in sorted(spans):
         if joined and first <= joined[-1][1]:
@@ -190,18 +192,20 @@ def _edges(spans: Sequence[tuple[float, float]], start: float, end: float) -> li
             joined.append([first, last])
     edges = [(start, any(first <= start < last for first, last in joined))]
     for first, last in joined:
-        edges += [(at, grows) for at, grows in ((first, True), (last, False)) if start < at < end]
+        edges += [
+            (time_us, grows) for time_us, grows in ((first, True), (last, False)) if start < time_us < end
+        ]
     return edges
 
 
 def days_as_arrays(days: Sequence[tuple[float, Day]]) -> tuple[Ints, Floats, Floats, Ints, Ints]:
     """Return the day, from 1, the start, the duration, the source and the target of each circuit."""
     rows = [np.flatnonzero(day.target != IDLE) for _, day in days]
-    place = np.repeat(np.arange(len(days)), [len(row) for row in rows])
+    index = np.repeat(np.arange(len(days)), [len(row) for row in rows])
     source = np.concatenate([*rows, np.zeros(0, np.int64)]).astype(np.int64)
     targets = np.array([day.target for _, day in days], dtype=np.int64)
     starts, durations = np.array([(start, day.duration_us) for start, day in days]).reshape(-1, 2).T
-    return place + 1, starts[place], durations[place], source, targets[place, source] if days else source
+    return index + 1, starts[index], durations[index], source, targets[index, source] if days else source
 
 
 def run(
@@ -215,7 +219,7 @@ def run(
     name: str = "scheduler",
     limit_s: float | None = None,
 ) -> tuple[Operation, Network]:
-    """Run the network under a scheduler; return the record of what was done, and the network at its end.
+    """Run the network under a scheduler; return the record of the run, and the network at its end.
 
     week     returns the days of the next week from an observation at its start; None: no circuits
     limit_s  wall time after which the run is cut; the record's `simulated_us` says how far it came

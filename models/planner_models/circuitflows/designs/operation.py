@@ -1,4 +1,4 @@
-"""Designs that run the network: how circuits are decided, on which observation, with which queues and TCP.
+"""Designs that run the network: their decisions on circuits, observations, queues and TCP.
 
 Every run simulates the flows with a scheduler in the loop, which gets only its observation at the start
 of each week. The plan is the record of what was done; it is measured by replaying it from its tables.
@@ -113,7 +113,7 @@ class QueueSettings:
         return settings_table(queue_packets=self.queue_packets, hosts=hosts)
 
     def resizing(self) -> QueueResizing | None:
-        """Return when queues are enlarged; None where they are not."""
+        """Return the times at which queues are enlarged; None without resizing."""
         small, large = self.queue_packets, self.large_packets
         if large is None:
             return None
@@ -210,7 +210,7 @@ def run_on_application_data(
     computing_us: ComputingUs = 0.0,
     options: Options = Options(),
 ) -> Decision[Operation]:
-    """Run weeks that are scheduled on what applications have handed to their hosts (data units).
+    """Run weeks that are scheduled on the data that applications have handed to their hosts (data units).
 
     source  Mukerjee 2018, 2.5.2; `least_bytes` as the published emulator has it
     """
@@ -260,9 +260,9 @@ def run_packet_switch_only(
     decision = _run(problem, None, None, settings, None, options)
     if packet_mbps is None or decision.plan is None:
         return decision
-    most = upper_bound.max_delivered_gb(problem, packet_mbps=packet_mbps)
+    upper = upper_bound.max_delivered_gb(problem, packet_mbps=packet_mbps)
     within = f"a packet switch of {packet_mbps:g} Mbit/s"
-    proof = replace(decision.proof, status=Status.FEASIBLE, bound=most, bound_scope=within)
+    proof = replace(decision.proof, status=Status.FEASIBLE, bound=upper, bound_scope=within)
     return replace(decision, proof=proof, guarantees=TIME_LIMITS)
 
 
@@ -324,8 +324,10 @@ def run_optimal_placement(
     )
     if made.placement is None:
         return Decision(plan=None, proof=made.proof)
-    rest = deadline.options(Options(), minimum_s=LEAST_TIME_S)
-    decision = planner.run(problem, placement=made.placement, demand=planner.demand, options=rest)
+    remaining_options = deadline.options(Options(), minimum_s=LEAST_TIME_S)
+    decision = planner.run(
+        problem, placement=made.placement, demand=planner.demand, options=remaining_options
+    )
     return replace(decision, proof=replace(made.proof, is_cut=decision.proof.is_cut))
 
 
@@ -375,15 +377,17 @@ def _run(
     delivered, offered = figures["delivered_gb"], figures["offered_gb"]
     assert delivered is not None  # of every run
     assert offered is not None
-    most = upper_bound.max_delivered_gb(problem)
+    upper = upper_bound.max_delivered_gb(problem)
     until, horizon = simulated_us(problem, plan), problem.of("horizon_us")
     is_cut = until < horizon
-    proof = replace(judged("max", delivered, most, gap=ROUNDING, metric="delivered_gb"), is_cut=is_cut)
+    proof = replace(judged("max", delivered, upper, gap=ROUNDING, metric="delivered_gb"), is_cut=is_cut)
     is_all = delivered >= offered * (1 - ROUNDING) and not is_cut
     if options.service == "best" or is_all:
         return Decision(plan=plan, proof=proof)
-    is_proven = most < offered * (1 - ROUNDING)
-    extreme = f"any plan delivers at most {most:,.4g}" if is_proven else f"this run delivers {delivered:,.4g}"
+    is_proven = upper < offered * (1 - ROUNDING)
+    extreme = (
+        f"any plan delivers at most {upper:,.4g}" if is_proven else f"this run delivers {delivered:,.4g}"
+    )
     reach = f"the {until / 1e3:,.4g} ms that the time limit left" if proof.is_cut else "the run"
     proof = replace(
         proof,

@@ -1,4 +1,4 @@
-"""Queue sizes, and how early queues are enlarged, by exhaustive search over trial runs."""
+"""Queue sizes, and the lead time of enlarging queues, by exhaustive search over trial runs."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def run_tuned_queues(
     is_cut = False
     for low, high, lead in sorted(settings):
         queues = {"queue_packets": low, "large_packets": high, "early_us": lead}
-        rest = deadline.share(TRIAL_SHARE).options(Options(), minimum_s=operation.LEAST_TIME_S)
-        trial = operation.run_fixed_schedule(first, **fixed, **queues, options=rest)
+        remaining_options = deadline.share(TRIAL_SHARE).options(Options(), minimum_s=operation.LEAST_TIME_S)
+        trial = operation.run_fixed_schedule(first, **fixed, **queues, options=remaining_options)
         plan = trial.plan
         assert plan is not None  # a fixed week always is one
         is_cut = trial.proof.is_cut
@@ -86,10 +86,10 @@ def run_tuned_queues(
         trials.append((figures["circuit_utilization"] or 0.0, -latency, queues))
     within_bound = [trial for trial in trials if -trial[1] <= latency_us]
     if not within_bound:
-        least = min(-latency for _, latency, _ in trials)
-        reason = f"the least {percentile} latency of any setting tried is {least:g} us"
+        lowest = min(-latency for _, latency, _ in trials)
+        reason = f"the least {percentile} latency of any setting tried is {lowest:g} us"
         return Decision(plan=None, proof=undecided(reason))
     best = max(within_bound, key=lambda trial: trial[:2])
-    rest = deadline.options(options, minimum_s=operation.LEAST_TIME_S)
-    decision = operation.run_fixed_schedule(problem, **fixed, **best[2], options=rest)
+    remaining_options = deadline.options(options, minimum_s=operation.LEAST_TIME_S)
+    decision = operation.run_fixed_schedule(problem, **fixed, **best[2], options=remaining_options)
     return replace(decision, proof=replace(decision.proof, is_cut=decision.proof.is_cut or is_cut))

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 def max_delivered_gb(problem: FlowsInTime, *, packet_mbps: float | None = None) -> float:
-    """Return a bound on what any plan that keeps its limits delivers by the horizon, GB.
+    """Return a bound on the delivery by the horizon of any plan that keeps its limits, GB.
 
     packet_mbps  of each rack's link to the packet switch; None: as the problem has it
     """
@@ -55,12 +55,20 @@ def max_delivered_gb(problem: FlowsInTime, *, packet_mbps: float | None = None) 
 
 
 def _max_served_each(
-    place: NDArray[np.int64], places: NDArray[np.int64], start: Floats, size: Floats, rate: Floats, end: float
+    port_of: NDArray[np.int64],
+    ports: NDArray[np.int64],
+    start: Floats,
+    size: Floats,
+    rate: Floats,
+    end: float,
 ) -> Floats:
     """Return (places,) the most that each place serves of its own flows, bytes."""
-    mine = [place == one for one in places]
+    masks = [port_of == port for port in ports]
     return np.array(
-        [max_served_bytes(start[own], size[own], one, end) for own, one in zip(mine, rate, strict=True)]
+        [
+            max_served_bytes(start[mask], size[mask], port_rate, end)
+            for mask, port_rate in zip(masks, rate, strict=True)
+        ]
     )
 
 

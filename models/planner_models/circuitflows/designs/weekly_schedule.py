@@ -40,13 +40,13 @@ def plan_week(
     week  the network's week; its own demand does not count
     bits  (n, n) observed demand
     """
-    wanted = prepare_demand(week, bits, fill_share=fill_share)
-    if not wanted.any():
+    demand = prepare_demand(week, bits, fill_share=fill_share)
+    if not demand.any():
         return []
-    observed = week.with_matrix(wanted)
+    observed = week.with_matrix(demand)
     days = DAYS[scheduler](observed) if scheduler in DAYS else _schedule_days(observed, scheduler)
-    own = [day.without_loops() for day in days]
-    return stretch_days(week, [day for day in own if (day.target != IDLE).any()])
+    split_days = [day.without_loops() for day in days]
+    return stretch_days(week, [day for day in split_days if (day.target != IDLE).any()])
 
 
 def _schedule_days(week: Circuits, scheduler: str) -> list[Day]:
@@ -76,22 +76,22 @@ def prepare_demand(week: Circuits, bits: NDArray[np.float64], *, fill_share: flo
     return time * week.circuit_mbps
 
 
-def max_min_shares(wanted: NDArray[np.float64], budget: float) -> NDArray[np.float64]:
-    """Return (n, n) the max-min fair part of `wanted` with every row and column sum at most `budget`."""
-    given = np.zeros_like(wanted)
-    open_ = wanted > 0
-    rows, columns = np.full(len(wanted), budget), np.full(len(wanted), budget)
+def max_min_shares(demand: NDArray[np.float64], budget: float) -> NDArray[np.float64]:
+    """Return (n, n) the max-min fair part of `demand` with every row and column sum at most `budget`."""
+    granted = np.zeros_like(demand)
+    open_ = demand > 0
+    rows, columns = np.full(len(demand), budget), np.full(len(demand), budget)
     while open_.any():
         each_row, each_column = open_.sum(axis=1), open_.sum(axis=0)
         steps = [rows[each_row > 0] / each_row[each_row > 0]]
-        steps += [columns[each_column > 0] / each_column[each_column > 0], (wanted - given)[open_]]
-        step = float(min(part.min() for part in steps))
-        given[open_] += step
+        steps += [columns[each_column > 0] / each_column[each_column > 0], (demand - granted)[open_]]
+        step = float(min(ratios.min() for ratios in steps))
+        granted[open_] += step
         rows -= step * each_row
         columns -= step * each_column
         tight = 1e-12 * budget
-        open_ &= (wanted - given > tight) & (rows > tight)[:, None] & (columns > tight)[None, :]
-    return given
+        open_ &= (demand - granted > tight) & (rows > tight)[:, None] & (columns > tight)[None, :]
+    return granted
 
 
 def stretch_days(week: Circuits, days: Sequence[Day]) -> list[Day]:

@@ -39,7 +39,7 @@ def explain(
     shown: Annotated[int, Field(ge=1, description="racks that a table shows")] = 10,
     options: Options = Options(),
 ) -> Explanation:
-    """Explain how many flows end, which racks fall behind, and the gain of other settings and networks.
+    """Explain the number of flows that end, the late racks, and the gain of other settings and networks.
 
     The gain of a change is found by solving again with the same design; without one where a time limit cuts
     the run.
@@ -73,7 +73,7 @@ def _is_whole(trial: Trial[FlowsInTime]) -> bool:
 
 
 def _describe_flows(problem: FlowsInTime, run: Replay, until_us: float) -> str:
-    """Return how many flows end, and how that compares with sending alone at the circuits' rate."""
+    """Return the number of flows that end, compared with sending alone at the circuits' rate."""
     ended = run.is_finished
     if not ended.any():
         return f"None of {counted(len(ended), 'flows')} ends within {until_us / 1e3:,.6g} ms."

@@ -56,10 +56,10 @@ def _times(problem: FlowsInTime, days: pd.DataFrame) -> Violations:
     number, start, lasts = (days[name].to_numpy(float) for name in ("day", "start_us", "duration_us"))
     night, shortest, horizon = (problem.of(f"{name}_us") for name in ("night", "shortest_day", "horizon"))
     gap = start - np.concatenate([[0.0], (start + lasts)[:-1]])[: len(start)]
-    found = report_days("night", gap, falls_short(gap, night, start), night, number)
-    found += report_days("shortest_day", lasts, falls_short(lasts, shortest, start), shortest, number)
+    violations = report_days("night", gap, falls_short(gap, night, start), night, number)
+    violations += report_days("shortest_day", lasts, falls_short(lasts, shortest, start), shortest, number)
     late = (start >= horizon) & differs(start, horizon)
-    return found + report_days("horizon", start, late, horizon, number)
+    return violations + report_days("horizon", start, late, horizon, number)
 
 
 def _rates(problem: FlowsInTime, packet_mbps: float) -> Violations:

@@ -21,7 +21,7 @@ MOST_IN_LANE: Final = 120
 def draw(problem: FlowsInTime, plan: Operation) -> Sequence[Drawing]:
     """Draw the first circuits of racks over time, data left of each pair, and completion times of flows."""
     service = Service.of(problem, plan)
-    wanted, delivered = (8 * bytes_ for bytes_ in service.pair_sums)
+    offered, delivered = (8 * bytes_ for bytes_ in service.pair_sums)
     shown: list[Drawing] = []
     if len(plan.configurations):
         days, title = choose_first_weeks(problem, plan.configurations)
@@ -29,8 +29,8 @@ def draw(problem: FlowsInTime, plan: Operation) -> Sequence[Drawing]:
             draw_timeline(
                 problem,
                 days,
-                wanted=wanted,
-                left=wanted - delivered,
+                demand=offered,
+                remaining=offered - delivered,
                 note=service.describe_pair,
                 elements=service.name_pairs,
                 title=title,
@@ -39,11 +39,11 @@ def draw(problem: FlowsInTime, plan: Operation) -> Sequence[Drawing]:
     shown.append(
         draw_ring(
             problem,
-            wanted,
+            offered,
             title="Data not delivered",
             note=service.describe_pair,
             elements=service.name_pairs,
-            left_bits=wanted - delivered,
+            left_bits=offered - delivered,
         )
     )
     taken = pd.Series(service.run.taken_us / 1e3)
@@ -69,8 +69,8 @@ def choose_first_weeks(problem: FlowsInTime, days: pd.DataFrame) -> tuple[pd.Dat
     week = (begin / problem.of("week_us") + 1e-9).astype(int)
     lanes = min(len(problem.racks), MOST_LANES) / len(problem.racks)
     circuits = week.value_counts().sort_index()
-    most = min(MOST_BARS, MOST_IN_LANE * lanes * len(problem.racks))
-    fitting = circuits.index[(circuits.cumsum() * lanes <= most).to_numpy()]
+    max_circuits = min(MOST_BARS, MOST_IN_LANE * lanes * len(problem.racks))
+    fitting = circuits.index[(circuits.cumsum() * lanes <= max_circuits).to_numpy()]
     last = int(fitting[-1]) if len(fitting) else int(circuits.index[0])
     if last < int(circuits.index[-1]):
         until = (last + 1) * problem.of("week_us") / 1e3

@@ -34,12 +34,12 @@ def list_pairs(problem: FlowsInTime) -> list[str]:
 
 
 def _derive_service(problem: FlowsInTime, decided: Decided) -> Service:
-    """Return what a decision delivers; raise InputError where it has no plan."""
+    """Return the delivery of a decision; raise InputError if it has no plan."""
     return Service.of(problem, decided.plan)
 
 
 def describe_pair(problem: FlowsInTime, decided: Decided, name: str, options: Options) -> ElementReport:  # noqa: ARG001
-    """Describe the flows of a pair of racks, and what carried them."""
+    """Describe the flows of a pair of racks, and their carriers."""
     i, j = require_pair(problem, problem.flows, name)
     service = _derive_service(problem, decided)
     flows = np.flatnonzero((problem.source == i) & (problem.target == j))
@@ -56,7 +56,7 @@ def describe_pair(problem: FlowsInTime, decided: Decided, name: str, options: Op
 
 
 def _report_flows(service: Service, flows: np.ndarray) -> list[Fact]:
-    """Report what is delivered of some flows, how many end, and how long these take."""
+    """Report the delivered data of some flows, the number that end, and their times."""
     ended = service.run.taken_us[flows][service.run.is_finished[flows]]
     return [
         Fact(label="Data", value=float(service.wanted_bytes[flows].sum()) / MB, unit="MB"),
@@ -104,15 +104,15 @@ def describe_rack(problem: FlowsInTime, decided: Decided, name: str, options: Op
 
 def _report_users(service: Service, rack: int) -> Section:
     """Report the pairs from and to a rack, the most data first."""
-    mine = (service.problem.source == rack) | (service.target == rack)
-    ends = service.problem.source[mine], service.target[mine]
+    users = (service.problem.source == rack) | (service.target == rack)
+    ends = service.problem.source[users], service.target[users]
     frame = pd.DataFrame(
         {
             "pair": service.problem.name_ends(*ends),
             "flows": 1,
-            "wanted": service.wanted_bytes[mine] / MB,
-            "delivered": service.delivered_bytes[mine] / MB,
-            "left": service.left_bytes[mine] / MB,
+            "wanted": service.wanted_bytes[users] / MB,
+            "delivered": service.delivered_bytes[users] / MB,
+            "left": service.left_bytes[users] / MB,
         }
     )
     shown = frame.groupby("pair", sort=False).sum().reset_index()
@@ -131,16 +131,16 @@ def rank_racks(
     No upgrade delivers more than all that is left.
     """
     service = _derive_service(problem, decided)
-    left = np.where(problem.can_send(service.target), service.left_bytes, 0.0)
-    if not left.any():
+    remaining = np.where(problem.can_send(service.target), service.left_bytes, 0.0)
+    if not remaining.any():
         return {}
-    by_pair = service.sum_pairs(left)
+    by_pair = service.sum_pairs(remaining)
     if action.parameter == "circuit_factors":
         may_gain = has_faster_peers(problem, service.pair_sums[0] > 0)
     else:
         may_gain = ~problem.is_failed & (problem.packet_mbps > 0)
     order = np.argsort(-(by_pair.sum(axis=1) + by_pair.sum(axis=0)), kind="stable")
-    return {str(problem.names[rack]): float(left.sum()) / GB for rack in order if may_gain[rack]}
+    return {str(problem.names[rack]): float(remaining.sum()) / GB for rack in order if may_gain[rack]}
 
 
 ELEMENTS: Final = (

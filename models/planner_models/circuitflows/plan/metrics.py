@@ -83,8 +83,8 @@ class Replay:
     @property
     def is_finished(self) -> NDArray[np.bool_]:
         """(F,) the flows that ended with all their data delivered; others were killed, or have not ended."""
-        done = self.network.of("delivered") >= self.network.of("size")
-        return np.asarray(~np.isnan(self.taken_us) & done, dtype=bool)
+        is_delivered = self.network.of("delivered") >= self.network.of("size")
+        return np.asarray(~np.isnan(self.taken_us) & is_delivered, dtype=bool)
 
     @classmethod
     def of(cls, network: Network) -> Replay:
@@ -167,8 +167,8 @@ def latency_percentile_us(counts: NDArray[np.int64], percent: float) -> float | 
     total = int(counts.sum())
     if not total:
         return None
-    place = np.searchsorted(np.cumsum(counts), np.ceil(total * percent / 100))
-    return float((place + 1) * BIN_US)
+    bin_index = np.searchsorted(np.cumsum(counts), np.ceil(total * percent / 100))
+    return float((bin_index + 1) * BIN_US)
 
 
 def _percentile(values: NDArray[np.float64], percent: float) -> float | None:
@@ -176,7 +176,7 @@ def _percentile(values: NDArray[np.float64], percent: float) -> float | None:
 
 
 def _utilization(problem: FlowsInTime, plan: Operation, network: Network) -> float | None:
-    """Return what circuits carried over what they could, for pairs of racks with flows; None without."""
+    """Return the traffic of circuits over their capacity, for pairs of racks with flows; None without."""
     n = len(problem.racks)
     frame = plan.configurations
     pair = plans.pair_numbers(problem, frame)
@@ -186,6 +186,6 @@ def _utilization(problem: FlowsInTime, plan: Operation, network: Network) -> flo
     runs = np.zeros(n * n, dtype=bool)
     begin = problem.can_send(network.of("target")) & (network.of("source") != network.of("target"))
     runs[(network.of("source") * n + network.of("target"))[begin]] = True
-    most = float((up * problem.circuit_mbps.ravel())[runs].sum())
+    available = float((up * problem.circuit_mbps.ravel())[runs].sum())
     carried = float(network.of("carried")[1][runs].sum()) * problem.of("packet_bytes") * 8
-    return carried / most if most > 0 else None
+    return carried / available if available > 0 else None

@@ -157,7 +157,7 @@ def settings_table(
 
 
 def simulated_us(problem: FlowsInTime, plan: Operation) -> float:
-    """Return the time that the record covers, us: all of the run, or what came before a time limit."""
+    """Return the time that the record covers, us: all of the run, or the part before a time limit."""
     return float(plan.settings["simulated_us"].iloc[0]) or problem.of("horizon_us")
 
 
@@ -165,16 +165,16 @@ def target_racks(problem: FlowsInTime, placement: pd.DataFrame) -> Ints:
     """Return (F,) rows of `racks` that flows go to; raises PlanRejected where the plan misses one."""
     target = problem.target.copy()
     flows = pd.Index(problem.flows["flow"])
-    at = flows.get_indexer(pd.Index(placement["flow"]))
+    rows = flows.get_indexer(pd.Index(placement["flow"]))
     where = problem.places.get_indexer(pd.Index(placement["target_rack"]))
-    if (at < 0).any():
-        raise PlanRejected(f"placement row {int(np.argmax(at < 0)) + 1}: no such flow")
+    if (rows < 0).any():
+        raise PlanRejected(f"placement row {int(np.argmax(rows < 0)) + 1}: no such flow")
     if (where < 0).any():
         raise PlanRejected(f"placement row {int(np.argmax(where < 0)) + 1}: no such rack")
-    if (target[at] >= 0).any():
-        row = int(np.argmax(target[at] >= 0))
+    if (target[rows] >= 0).any():
+        row = int(np.argmax(target[rows] >= 0))
         raise PlanRejected(f"placement row {row + 1}: flow '{placement['flow'].iloc[row]}' has its target")
-    target[at] = where
+    target[rows] = where
     if (target < 0).any():
         raise PlanRejected(f"placement: flow '{flows[int(np.argmax(target < 0))]}' has no rack to go to")
     stays = (target == problem.source) & (problem.target < 0)
@@ -252,9 +252,9 @@ def table_changes(problem: FlowsInTime, configurations: pd.DataFrame, queues: pd
     A pair leaves the packet switch at the start of the night before its circuit.
     """
     start, duration = (configurations[name].to_numpy(float) for name in ("start_us", "duration_us"))
-    at, size = (queues[name].to_numpy(float) for name in ("at_us", "packets"))
+    times_us, size = (queues[name].to_numpy(float) for name in ("at_us", "packets"))
     circuits = start, duration, pair_numbers(problem, configurations)
-    return list_changes(problem, *circuits, at, pair_numbers(problem, queues), size)
+    return list_changes(problem, *circuits, times_us, pair_numbers(problem, queues), size)
 
 
 def list_changes(
@@ -269,7 +269,10 @@ def list_changes(
     """Return the changes of circuits (rows,), and of queues that are resized (others,)."""
     end_us, zero = start_us + duration_us, np.zeros(len(start_us))
     kinds: Sequence[int] = (packets.DETACH, packets.CIRCUIT_UP, packets.CIRCUIT_DOWN)
-    kind = [*(np.full(len(pair), one) for one in kinds), np.full(len(resized_pair), packets.RESIZE)]
+    kind = [
+        *(np.full(len(pair), kind_code) for kind_code in kinds),
+        np.full(len(resized_pair), packets.RESIZE),
+    ]
     return (
         np.concatenate([start_us - problem.of("night_us"), start_us, end_us, resized_us]),
         np.concatenate(kind),

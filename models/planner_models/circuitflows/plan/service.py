@@ -31,7 +31,7 @@ class Service:
 
     @classmethod
     def of(cls, problem: FlowsInTime, plan: Operation) -> Service:
-        """Return what a plan delivers."""
+        """Return the delivery of a plan."""
         return cls(problem=problem, plan=plan, run=replay(problem, plan))
 
     @cached_property
@@ -61,8 +61,8 @@ class Service:
     def sum_pairs(self, amounts: Floats) -> Floats:
         """Return (n, n) the sums of amounts of flows, (F,), by their pair of racks."""
         n = len(self.problem.racks)
-        found = np.bincount(self.problem.source * n + self.target, weights=amounts, minlength=n * n)
-        return found.astype(float).reshape(n, n)
+        sums = np.bincount(self.problem.source * n + self.target, weights=amounts, minlength=n * n)
+        return sums.astype(float).reshape(n, n)
 
     def carried_bytes(self, i: int, j: int) -> tuple[float, float]:
         """Return the bytes of a pair that the packet switch and circuits carried, also those sent again."""
@@ -83,12 +83,12 @@ class Service:
     def name_pairs(self, source: Ints, target: Ints) -> list[str]:
         """Return the names of the elements of some pairs of racks: of flows that go there, or to any rack."""
         fixed = np.zeros((len(self.problem.racks),) * 2, dtype=bool)
-        known = self.problem.target >= 0
-        fixed[self.problem.source[known], self.problem.target[known]] = True
+        is_placed = self.problem.target >= 0
+        fixed[self.problem.source[is_placed], self.problem.target[is_placed]] = True
         return self.problem.name_ends(source, np.where(fixed[source, target], target, -1))
 
     def tabulate_flows(self, flows: Ints) -> pd.DataFrame:
-        """Return what is delivered of some flows, the largest first."""
+        """Return the delivered data of some flows, the largest first."""
         order = flows[np.argsort(-self.wanted_bytes[flows], kind="stable")]
         return pd.DataFrame(
             {
@@ -104,7 +104,7 @@ class Service:
         )
 
     def tabulate_racks(self) -> pd.DataFrame:
-        """Return what each rack's flows want and get, MB, and how many do not end."""
+        """Return the offered and delivered data of each rack's flows, MB, and the number that do not end."""
         source, n = self.problem.source, len(self.problem.racks)
         amounts = {"wanted": self.wanted_bytes, "left": self.left_bytes}
         sums = {name: np.bincount(source, each, minlength=n) / MB for name, each in amounts.items()}
@@ -112,13 +112,13 @@ class Service:
         return pd.DataFrame({"rack": self.problem.names, **sums, "flows_unfinished": unfinished})
 
     def describe_pair(self, i: int, j: int) -> str:
-        """Return the data of a pair of rows of `racks`, what arrived and what did not, in words."""
-        wanted, delivered = self.pair_sums[0][i, j], self.pair_sums[1][i, j]
-        if wanted <= 0:
+        """Return the data of a pair of rows of `racks`, its delivered and its remaining part, as text."""
+        offered, delivered = self.pair_sums[0][i, j], self.pair_sums[1][i, j]
+        if offered <= 0:
             return "no flows"
-        left = wanted - delivered
-        words = f"flows of {amount(wanted, 'bytes')}, {amount(delivered, 'bytes')} delivered"
-        return words + (f", {amount(left, 'bytes')} left" if left > 0 else "")
+        remaining = offered - delivered
+        words = f"flows of {amount(offered, 'bytes')}, {amount(delivered, 'bytes')} delivered"
+        return words + (f", {amount(remaining, 'bytes')} left" if remaining > 0 else "")
 
     @cached_property
     def pair_sums(self) -> tuple[Floats, Floats]:

@@ -15,16 +15,16 @@ from planner_models.circuits.problem.drawing import draw_ring
 def draw_flows(problem: FlowsInTime) -> Sequence[Drawing]:
     """Draw the racks in a ring, linked by the data of flows between them."""
     n = len(problem.racks)
-    wanted = np.zeros((n, n + 1))  # the last column: to any rack
-    np.add.at(wanted, (problem.source, problem.target), problem.flows["bytes"].to_numpy(float) * 8)
+    demand = np.zeros((n, n + 1))  # the last column: to any rack
+    np.add.at(demand, (problem.source, problem.target), problem.flows["bytes"].to_numpy(float) * 8)
     title = "Data of flows between racks"
-    if wanted[:, n].any():
+    if demand[:, n].any():
         title += "; flows to any rack have no link"
     return (
         draw_ring(
             problem,
-            wanted,
+            demand,
             title=title,
-            note=lambda i, j: f"flows of {amount(wanted[i, j] / 8, 'bytes')}",
+            note=lambda i, j: f"flows of {amount(demand[i, j] / 8, 'bytes')}",
         ),
     )

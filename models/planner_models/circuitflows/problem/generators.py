@@ -84,9 +84,9 @@ class Network:
         values = {**asdict(self), "inside_packets": 3.0, "big_bytes": 1_000 * self.packet_bytes}
         values |= {"life_us": 0.0, **more}
         rates = {name: values.pop(name) for name in ("circuit_mbps", "packet_mbps")}
-        places = pd.DataFrame({"rack": names or [f"r{i}" for i in range(racks)]})
+        rack_table = pd.DataFrame({"rack": names or [f"r{i}" for i in range(racks)]})
         return FlowsInTime(
-            racks=places.assign(hosts=hosts, **rates), flows=flows, network=pd.DataFrame([values])
+            racks=rack_table.assign(hosts=hosts, **rates), flows=flows, network=pd.DataFrame([values])
         )
 
 
@@ -132,12 +132,12 @@ def mixed(
         for target in range(racks):
             is_big = 1 <= (target - source) % racks <= rings
             mbps = big_mbps if is_big else small_mbps
-            at = 0.0
-            while source != target and mbps > 0 and at < network.horizon_us:
+            time_us = 0.0
+            while source != target and mbps > 0 and time_us < network.horizon_us:
                 low, high = (1_000, 10_000) if is_big else (10, 100)
                 size = float(rng.integers(low * unit, high * unit))
-                rows.append((source, target, int(rng.integers(1, hosts + 1)), at, size))
-                at += size * 8 / mbps
+                rows.append((source, target, int(rng.integers(1, hosts + 1)), time_us, size))
+                time_us += size * 8 / mbps
     return network.problem(_flow_table(rows, racks), racks=racks, hosts=hosts)
 
 
@@ -204,14 +204,14 @@ def etalon(
     for source in range(racks):
         for target in range(racks):
             is_big = 1 <= (target - source) % racks <= rings
-            at = 0.0
-            while at < starts_us:
+            time_us = 0.0
+            while time_us < starts_us:
                 host, _ = draw.randint(1, hosts + 1), draw.randint(1, hosts + 1)
                 size = draw.randint(10 * unit, 100 * unit)
                 if is_big:
                     size = draw.randint(1_000 * unit, 10_000 * unit)
-                rows.append((source, target, host, at, float(size)))
-                at += size * 8 / (big_mbps if is_big else small_mbps)
+                rows.append((source, target, host, time_us, float(size)))
+                time_us += size * 8 / (big_mbps if is_big else small_mbps)
     flows = _flow_table(rows, racks)
     return network.problem(flows, racks=racks, hosts=hosts, life_us=starts_us)
 
@@ -267,8 +267,8 @@ def dfsio(
     source  Mukerjee 2018, 2.6.1 and 2.6.2 (DFSIO)
     """
     sizes = [block_mb * 1e6] * int(file_mb // block_mb)
-    if (rest := file_mb * 1e6 - sum(sizes)) > 0:
-        sizes.append(rest)
+    if (remaining := file_mb * 1e6 - sum(sizes)) > 0:
+        sizes.append(remaining)
     rows = []
     for rack in range(racks):
         for writer in range(writers):

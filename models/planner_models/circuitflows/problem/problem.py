@@ -221,16 +221,16 @@ class FlowsInTime(Racks):
         if factor == 1 and not pairs:
             return self
         factors = factor * self.pair_factors(pairs or {}, self.flows)
-        flows, kept = self.flows.assign(bytes=self.flows["bytes"] * factors), factors > 0
-        if not kept.any():
+        flows, is_positive = self.flows.assign(bytes=self.flows["bytes"] * factors), factors > 0
+        if not is_positive.any():
             raise InputError("demand_factors: every flow is left out, one at least must remain")
-        if not kept.all():
+        if not is_positive.all():
             before = self.before
-            while (skipped := (before >= 0) & ~kept[before]).any():
+            while (skipped := (before >= 0) & ~is_positive[before]).any():
                 before = np.where(skipped, before[before], before)
             names = self.flows["flow"].to_numpy(object)
             after = np.where(before >= 0, names[before], NONE)
-            flows = flows.assign(after=after)[kept].reset_index(drop=True)
+            flows = flows.assign(after=after)[is_positive].reset_index(drop=True)
         return replace(self, flows=flows)
 
     def with_night(self, night_us: float | None) -> FlowsInTime:
@@ -242,7 +242,7 @@ class FlowsInTime(Racks):
     # --- as arrays ------------------------------------------------------------------------
 
     def can_send(self, target: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return (F,) the flows whose racks work; `target` has the rows of `racks` that they go to, or -1."""
+        """Return (F,) the flows with working racks; `target` has their rows of `racks`, or -1."""
         works = np.append(~self.is_failed, True)  # the last one: any rack
         return np.asarray(works[self.source] & works[target], dtype=bool)
 
@@ -286,7 +286,7 @@ class FlowsInTime(Racks):
 
     @cached_property
     def week(self) -> Circuits:
-        """One week of this network without demand, for schedulers of what only circuits shall carry."""
+        """One week of this network without demand, for schedulers of traffic for circuits alone."""
         switch = {"night_us": "night_us", "window_us": "week_us", "shortest_day_us": "shortest_day_us"}
         return Circuits(
             racks=self.racks[["rack", "circuit_mbps"]].assign(packet_mbps=0.0),
@@ -299,14 +299,14 @@ class FlowsInTime(Racks):
     def _bad_flows(self) -> list[str]:
         frame, where = self.flows, file_name(self.flows, "flows")
         faults = report_unknown_names(frame, "flows", "source_rack", self.places, "no rack of the network")
-        known = [*self.places, ANY]
-        faults += report_unknown_names(frame, "flows", "target_rack", known, "no rack of the network")
+        names = [*self.places, ANY]
+        faults += report_unknown_names(frame, "flows", "target_rack", names, "no rack of the network")
         if faults:
             return faults
         source, host = frame["source_rack"].tolist(), frame["host"].to_numpy(float)
         there = self.racks["hosts"].to_numpy(float)[self.source]
         absent = np.flatnonzero(host > there)
-        texts = [f"host is {host[at]:g}, rack '{source[at]}' has {there[at]:g}" for at in absent[:5]]
+        texts = [f"host is {host[row]:g}, rack '{source[row]}' has {there[row]:g}" for row in absent[:5]]
         return faults + _list_faults(frame, absent, texts, "of hosts that are not there", where)
 
     def _bad_network(self) -> Iterator[str]:
@@ -330,7 +330,7 @@ class FlowsInTime(Racks):
         after = frame["after"].tolist()
         lost = np.flatnonzero((self.before < 0) & (frame["after"] != NONE).to_numpy())
         names = frame["flow"].tolist()
-        texts = [f"after '{after[at]}' is no flow" + did_you_mean(after[at], names) for at in lost[:5]]
+        texts = [f"after '{after[row]}' is no flow" + did_you_mean(after[row], names) for row in lost[:5]]
         if faults := _list_faults(frame, lost, texts, "with an unknown after", where):
             return faults
         # pointers that look twice as far back each time end at a flow that waits for none, or never
@@ -346,5 +346,5 @@ def _list_faults(
     frame: pd.DataFrame, rows: NDArray[np.int64], texts: Sequence[str], what: str, where: str
 ) -> list[str]:
     """Return the faults of some rows."""
-    faults = [f"{row_name(frame, 'flows', int(at))}: {text}" for at, text in zip(rows, texts, strict=False)]
+    faults = [f"{row_name(frame, 'flows', int(row))}: {text}" for row, text in zip(rows, texts, strict=False)]
     return shorten_faults(faults, where, what, count=len(rows))

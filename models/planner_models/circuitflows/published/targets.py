@@ -61,8 +61,8 @@ STATIC: Final = (4, 8, 16, 32, 64, 128)
 EARLY: Final = tuple(range(0, 1_401, 200))
 
 
-def _ratio(one: float | None, other: float | None) -> float | None:
-    return None if not one or not other else one / other
+def _ratio(first: float | None, other: float | None) -> float | None:
+    return None if not first or not other else first / other
 
 
 def _metric(frame: pd.DataFrame, design: str, metric: str) -> float | None:
@@ -83,8 +83,8 @@ def _draw_times(frame: pd.DataFrame) -> Curve:
 def find_table_2_2(study: Study) -> TargetValues:
     changes = {"problem.horizon_us": 100_000.0} if study.quick else None
     frame = study.compare("circuitflows/table_2_2", changes=changes)
-    found = judge_table_2_2(frame)
-    return replace(found, shortened=frozenset(found.values)) if study.quick else found
+    judged = judge_table_2_2(frame)
+    return replace(judged, shortened=frozenset(judged.values)) if study.quick else judged
 
 
 def judge_table_2_2(frame: pd.DataFrame) -> TargetValues:
@@ -100,8 +100,8 @@ def judge_table_2_2(frame: pd.DataFrame) -> TargetValues:
                 values[name] = _ratio(values[f"circ_t22_{row}_voq"], values[f"circ_t22_{row}_{theirs}"])
     small = {design: _metric(frame, design, "small_p99_ms") or 0.0 for design in COLUMNS}
     medians = {design: _metric(frame, design, "small_median_ms") or 0.0 for design in COLUMNS}
-    rest = ("voq_resize", "voq_retcp", "adu", "adu_resize", "adu_retcp", "fixed")
-    values["circ_s254_small_tail"] = all(small[design] > small["voq"] for design in rest)
+    other_designs = ("voq_resize", "voq_retcp", "adu", "adu_resize", "adu_retcp", "fixed")
+    values["circ_s254_small_tail"] = all(small[design] > small["voq"] for design in other_designs)
     values["circ_s254_pkt10_median"] = medians["packet_10"] == max(medians.values())
     values["circ_s254_pkt10_tail"] = small["packet_10"] < small["voq"]
     by_circuit = {design: _metric(frame, design, "circuit_gb") or 0.0 for design in COLUMNS}
@@ -136,7 +136,7 @@ def find_one_ring(study: Study) -> TargetValues:
 
     adu, fixed = (_metric(frame, design, "big_median_ms") for design in ("adu", "fixed"))
     hugs = adu is not None and fixed is not None and abs(adu - fixed) <= 0.15 * fixed
-    found = TargetValues(
+    target_values = TargetValues(
         values={
             "circ_f213_small_tail_cut": cut("small_p99_ms"),
             "circ_f214_big_median_cut": cut("big_median_ms"),
@@ -149,7 +149,7 @@ def find_one_ring(study: Study) -> TargetValues:
         },
         curves=(_draw_times(frame),),
     )
-    return replace(found, shortened=frozenset(found.values)) if study.quick else found
+    return replace(target_values, shortened=frozenset(target_values.values)) if study.quick else target_values
 
 
 # --- 2.4 ----------------------------------------------------------------------------------
@@ -158,10 +158,10 @@ def find_one_ring(study: Study) -> TargetValues:
 def _run_strobe(study: Study, **changes: Any) -> dict[str, float]:
     """Return the metrics of one setting of queues and senders under the fixed week of seven days."""
     horizon = 20_000.0 if study.quick else 200_000.0
-    given = {f"designs.static_16.{name}": value for name, value in changes.items() if "." not in name}
-    given |= {name: value for name, value in changes.items() if "." in name}
-    given["problem.horizon_us"] = horizon
-    frame = study.compare("circuitflows/strobe", designs=["static_16"], changes=given)
+    parameters = {f"designs.static_16.{name}": value for name, value in changes.items() if "." not in name}
+    parameters |= {name: value for name, value in changes.items() if "." in name}
+    parameters["problem.horizon_us"] = horizon
+    frame = study.compare("circuitflows/strobe", designs=["static_16"], changes=parameters)
     row: Any = frame.loc["static_16"]
     names = ("circuit_utilization", "latency_median_us", "latency_p99_us", "packet_latency_median_us")
     return {name: float(row[name]) for name in names}
@@ -172,7 +172,7 @@ def _run_resized(study: Study, early_us: float, **more: Any) -> dict[str, float]
 
 
 def _draw_lines(x: str, rows: dict[float, dict[str, float]], title: str) -> Curve:
-    frame = pd.DataFrame([{x: at, **row} for at, row in rows.items()])
+    frame = pd.DataFrame([{x: x_value, **row} for x_value, row in rows.items()])
     units = {"latency_median_us": "us", "latency_p99_us": "us", "packet_latency_median_us": "us"}
     return Curve(title=title, frame=frame, units=units)
 
@@ -188,11 +188,13 @@ def _static_at(static: Mapping[float, Mapping[str, float]], used: float, metric:
 
 def find_figures_2_6_to_2_8(study: Study) -> TargetValues:
     static = {float(size): _run_strobe(study, queue_packets=size) for size in STATIC}
-    early = {float(at): _run_resized(study, at) for at in EARLY}
+    early = {float(early_us): _run_resized(study, early_us) for early_us in EARLY}
     utilization, latency = "circuit_utilization", "latency_median_us"
     full = [size for size, row in static.items() if row[utilization] >= 0.9]
     flat = [
-        at for at in early if all(early[a][latency] <= 1.2 * early[0.0][latency] for a in early if a <= at)
+        early_us
+        for early_us in early
+        if all(early[a][latency] <= 1.2 * early[0.0][latency] for a in early if a <= early_us)
     ]
     gain = early[1_000.0][utilization] / static[16.0][utilization]
     cut = 100 * (1 - early[1_000.0][latency] / static[64.0][latency])
@@ -200,7 +202,9 @@ def find_figures_2_6_to_2_8(study: Study) -> TargetValues:
     return TargetValues(
         values={
             "circ_f27a_full_util_buf": min(full) if full else None,
-            "circ_f26b_linerate_tau": next((at for at in early if early[at][utilization] >= 0.98), None),
+            "circ_f26b_linerate_tau": next(
+                (early_us for early_us in early if early[early_us][utilization] >= 0.98), None
+            ),
             "circ_f27b_full_util": early[1_400.0][utilization] >= 0.95,
             "circ_f28a_trend": large > 5 * small,
             "circ_f28b_flat_tau": max(flat),
@@ -225,16 +229,20 @@ def find_figures_2_6_to_2_8(study: Study) -> TargetValues:
 def find_figures_2_9_to_2_10(study: Study) -> TargetValues:
     retcp = {"alpha": 2.0, "beta": 0.5}
     static = {float(size): _run_strobe(study, queue_packets=size) for size in STATIC}
-    early = {float(at): _run_resized(study, at) for at in EARLY}
-    both = {float(at): _run_resized(study, at, **retcp) for at in EARLY}
+    early = {float(early_us): _run_resized(study, early_us) for early_us in EARLY}
+    both = {float(early_us): _run_resized(study, early_us, **retcp) for early_us in EARLY}
     alone = _run_strobe(study, queue_packets=16, **retcp)
     utilization, median, tail = "circuit_utilization", "latency_median_us", "latency_p99_us"
 
-    middle = [row for at, row in early.items() if 200 <= at <= 1_200]
+    middle = [row for early_us, row in early.items() if 200 <= early_us <= 1_200]
     better = [row[median] <= _static_at(static, row[utilization], median) for row in middle]
     tails = [row[tail] <= 1.05 * _static_at(static, row[utilization], tail) for row in middle]
-    gains = [both[at][utilization] - early[at][utilization] for at in early if 200 <= at <= 1_000]
-    worse = [both[at][tail] >= early[at][tail] for at in early if 200 <= at <= 1_200]
+    gains = [
+        both[early_us][utilization] - early[early_us][utilization]
+        for early_us in early
+        if 200 <= early_us <= 1_000
+    ]
+    worse = [both[early_us][tail] >= early[early_us][tail] for early_us in early if 200 <= early_us <= 1_200]
     above = alone[median] > _static_at(static, alone[utilization], median)
     return TargetValues(
         values={

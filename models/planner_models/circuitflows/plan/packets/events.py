@@ -37,7 +37,7 @@ LONGEST_WAIT: Final = (1 << 34) - 1
 
 
 @inner
-def push(ints: Ints, reals: Floats, at: Layout, ticks: float, kind: int, index: int) -> None:
+def push(ints: Ints, reals: Floats, layout: Layout, ticks: float, kind: int, index: int) -> None:
     """Put an event into the heap, caused now."""
     slot = ints[HEAP_SIZE]
     wait = int(min(ticks - reals[NOW], float(LONGEST_WAIT)))
@@ -46,99 +46,99 @@ def push(ints: Ints, reals: Floats, at: Layout, ticks: float, kind: int, index: 
     ints[EVENT_COUNT] += 1
     while slot > 0:
         above = (slot - 1) >> 1
-        other = reals[at.heap_ticks + above]
-        if other < ticks or (other == ticks and ints[at.heap_event + above] < event):
+        other = reals[layout.heap_ticks + above]
+        if other < ticks or (other == ticks and ints[layout.heap_event + above] < event):
             break
-        reals[at.heap_ticks + slot] = other
-        ints[at.heap_event + slot] = ints[at.heap_event + above]
+        reals[layout.heap_ticks + slot] = other
+        ints[layout.heap_event + slot] = ints[layout.heap_event + above]
         slot = above
-    reals[at.heap_ticks + slot] = ticks
-    ints[at.heap_event + slot] = event
+    reals[layout.heap_ticks + slot] = ticks
+    ints[layout.heap_event + slot] = event
 
 
 @inner
-def pop(ints: Ints, reals: Floats, at: Layout) -> None:
+def pop(ints: Ints, reals: Floats, layout: Layout) -> None:
     """Take the first event out of the heap."""
     ints[HEAP_SIZE] -= 1
     last = ints[HEAP_SIZE]
-    ticks, event = reals[at.heap_ticks + last], ints[at.heap_event + last]
+    ticks, event = reals[layout.heap_ticks + last], ints[layout.heap_event + last]
     slot = 0
     while True:
         below = 2 * slot + 1
         if below >= last:
             break
-        first, other = reals[at.heap_ticks + below], reals[at.heap_ticks + below + 1]
+        first, other = reals[layout.heap_ticks + below], reals[layout.heap_ticks + below + 1]
         if below + 1 < last and (
             other < first
-            or (other == first and ints[at.heap_event + below + 1] < ints[at.heap_event + below])
+            or (other == first and ints[layout.heap_event + below + 1] < ints[layout.heap_event + below])
         ):
             below += 1
             first = other
-        if first > ticks or (first == ticks and ints[at.heap_event + below] > event):
+        if first > ticks or (first == ticks and ints[layout.heap_event + below] > event):
             break
-        reals[at.heap_ticks + slot] = first
-        ints[at.heap_event + slot] = ints[at.heap_event + below]
+        reals[layout.heap_ticks + slot] = first
+        ints[layout.heap_event + slot] = ints[layout.heap_event + below]
         slot = below
-    reals[at.heap_ticks + slot] = ticks
-    ints[at.heap_event + slot] = event
+    reals[layout.heap_ticks + slot] = ticks
+    ints[layout.heap_event + slot] = event
 
 
 @inner
-def is_timer_before(reals: Floats, at: Layout, one: int, other: int) -> bool:
+def is_timer_before(reals: Floats, layout: Layout, first: int, other: int) -> bool:
     """Return whether the timer of one flow goes off before that of another: by time, then by number."""
-    difference = reals[at.timer_ticks + one] - reals[at.timer_ticks + other]
-    return bool(difference < 0 or (difference == 0 and one < other))
+    difference = reals[layout.timer_ticks + first] - reals[layout.timer_ticks + other]
+    return bool(difference < 0 or (difference == 0 and first < other))
 
 
 @inner
-def place_timer(ints: Ints, reals: Floats, at: Layout, slot: int, flow: int) -> None:
+def place_timer(ints: Ints, reals: Floats, layout: Layout, slot: int, flow: int) -> None:
     """Put a flow into the heap of timers at a place that is free, or above or below it in order."""
     while slot > 0:
         above = (slot - 1) >> 1
-        other = ints[at.timer_heap + above]
-        if is_timer_before(reals, at, other, flow):
+        other = ints[layout.timer_heap + above]
+        if is_timer_before(reals, layout, other, flow):
             break
-        ints[at.timer_heap + slot] = other
-        ints[at.timer_place + other] = slot
+        ints[layout.timer_heap + slot] = other
+        ints[layout.timer_place + other] = slot
         slot = above
     while True:
         below = 2 * slot + 1
         if below >= ints[TIMERS]:
             break
-        other = ints[at.timer_heap + below]
+        other = ints[layout.timer_heap + below]
         if below + 1 < ints[TIMERS]:
-            right = ints[at.timer_heap + below + 1]
-            if is_timer_before(reals, at, right, other):
+            right = ints[layout.timer_heap + below + 1]
+            if is_timer_before(reals, layout, right, other):
                 below += 1
                 other = right
-        if is_timer_before(reals, at, flow, other):
+        if is_timer_before(reals, layout, flow, other):
             break
-        ints[at.timer_heap + slot] = other
-        ints[at.timer_place + other] = slot
+        ints[layout.timer_heap + slot] = other
+        ints[layout.timer_place + other] = slot
         slot = below
-    ints[at.timer_heap + slot] = flow
-    ints[at.timer_place + flow] = slot
+    ints[layout.timer_heap + slot] = flow
+    ints[layout.timer_place + flow] = slot
 
 
 @inner
-def set_timer(ints: Ints, reals: Floats, at: Layout, flow: int, ticks: float) -> None:
+def set_timer(ints: Ints, reals: Floats, layout: Layout, flow: int, ticks: float) -> None:
     """Let a flow's timer go off at `ticks`, or earlier, where it was set to: then it is put off."""
-    place = ints[at.timer_place + flow]
-    if place < 0:
+    slot = ints[layout.timer_place + flow]
+    if slot < 0:
         ints[TIMERS] += 1
-        reals[at.timer_ticks + flow] = ticks
-        place_timer(ints, reals, at, ints[TIMERS] - 1, flow)
-    elif ticks < reals[at.timer_ticks + flow]:
-        reals[at.timer_ticks + flow] = ticks
-        place_timer(ints, reals, at, place, flow)
+        reals[layout.timer_ticks + flow] = ticks
+        place_timer(ints, reals, layout, ints[TIMERS] - 1, flow)
+    elif ticks < reals[layout.timer_ticks + flow]:
+        reals[layout.timer_ticks + flow] = ticks
+        place_timer(ints, reals, layout, slot, flow)
 
 
 @inner
-def drop_timer(ints: Ints, reals: Floats, at: Layout, flow: int) -> None:
+def drop_timer(ints: Ints, reals: Floats, layout: Layout, flow: int) -> None:
     """Take a flow out of the heap of timers."""
-    place = ints[at.timer_place + flow]
-    ints[at.timer_place + flow] = -1
+    slot = ints[layout.timer_place + flow]
+    ints[layout.timer_place + flow] = -1
     ints[TIMERS] -= 1
-    last = ints[at.timer_heap + ints[TIMERS]]
+    last = ints[layout.timer_heap + ints[TIMERS]]
     if last != flow:
-        place_timer(ints, reals, at, place, last)
+        place_timer(ints, reals, layout, slot, last)

@@ -140,13 +140,13 @@ class Network:
         They are made in the order of their times; at one instant days end before others begin.
         """
         ints = self.state.ints
-        rest = slice(int(ints[NEXT_CHANGE]), int(ints[CHANGES]))
+        pending = slice(int(ints[NEXT_CHANGE]), int(ints[CHANGES]))
         before = self.changes
-        ticks = np.concatenate([before[0][rest], round_to_ticks(us.astype(float))])
-        kinds = np.concatenate([before[1][rest], kind.astype(np.int64)])
-        pair = np.concatenate([before[2][rest], pair.astype(np.int64)])
+        ticks = np.concatenate([before[0][pending], round_to_ticks(us.astype(float))])
+        kinds = np.concatenate([before[1][pending], kind.astype(np.int64)])
+        pair = np.concatenate([before[2][pending], pair.astype(np.int64)])
         value = np.where(kind == CIRCUIT_UP, round_to_ticks(value.astype(float)), value)
-        value = np.concatenate([before[3][rest], value])
+        value = np.concatenate([before[3][pending], value])
         rank = np.choose(kinds, [2, 0, 1, 3])  # CIRCUIT_DOWN, DETACH, CIRCUIT_UP, RESIZE
         order = np.lexsort((pair, rank, ticks))
         ints[NEXT_CHANGE], ints[CHANGES] = 0, len(ticks)
@@ -235,8 +235,8 @@ def build_network(
     rates = 1 / circuit_us.min(initial=np.inf) + 1 / packet_us.min(initial=np.inf)
     flight = int(min(4 * longest * rates, MOST_PLACES)) + 2 * largest + 16
     # on the way into the packet switch: what a rack's link sends within its delay, replies at worst
-    most = packet_delay_us / (packet_us.min(initial=np.inf) * (reply_share or 1.0))
-    pipe = int(min(most, MOST_PLACES)) + 4
+    longest_us = packet_delay_us / (packet_us.min(initial=np.inf) * (reply_share or 1.0))
+    pipe = int(min(longest_us, MOST_PLACES)) + 4
     if pairs * max(flight, largest, inside) + racks * pipe > MOST_PLACES:
         raise InputError(
             f"up to {max(flight, largest, inside):,} packets are in flight or queued in each of {pairs:,} "
@@ -264,14 +264,14 @@ def build_network(
     state.reals[HOST_PACKET_TICKS] = (
         0.0 if host_mbps is None else float(_sending_ticks(packet_bits, host_mbps))
     )
-    for place, us in (
+    for index, us in (
         (PACKET_DELAY_TICKS, packet_delay_us),
         (CIRCUIT_DELAY_TICKS, circuit_delay_us),
         (LEAST_TIMEOUT_TICKS, least_timeout_us),
         (LIFE_TICKS, life_us),
         (LOOK_TICKS, look_us),
     ):
-        state.reals[place] = round_to_ticks(us)
+        state.reals[index] = round_to_ticks(us)
     state.reals[REPLY_SHARE], state.ints[BATCH] = reply_share, batch
     state.reals[ALPHA], state.reals[BETA] = alpha, beta
     state.reals[BUFFER_WINDOWS], state.reals[BUFFER_PACKETS] = buffer_windows, buffer_packets
@@ -337,23 +337,23 @@ def _next_instant(ticks: float) -> float:
 
 
 @inner
-def apply_change(ints: Ints, reals: Floats, at: Layout, kind: int, pair: int, value: float) -> int:
+def apply_change(ints: Ints, reals: Floats, layout: Layout, kind: int, pair: int, value: float) -> int:
     """Apply a change from outside; return the rack that sends of its pair."""
-    n = at.racks
+    n = layout.racks
     rack, target = pair // n, pair % n
     if kind == CIRCUIT_UP:
-        ints[at.circuit_to + rack] = target
-        reals[at.up_until_ticks + pair] = value
-        ints[at.detached + pair] = 1
+        ints[layout.circuit_to + rack] = target
+        reals[layout.up_until_ticks + pair] = value
+        ints[layout.detached + pair] = 1
     elif kind == CIRCUIT_DOWN:
-        if ints[at.circuit_to + rack] == target:
-            ints[at.circuit_to + rack] = -1
-        reals[at.up_until_ticks + pair] = -np.inf
-        ints[at.detached + pair] = 0
+        if ints[layout.circuit_to + rack] == target:
+            ints[layout.circuit_to + rack] = -1
+        reals[layout.up_until_ticks + pair] = -np.inf
+        ints[layout.detached + pair] = 0
     elif kind == DETACH:
-        ints[at.detached + pair] = 1
+        ints[layout.detached + pair] = 1
     else:
-        ints[at.capacity + pair] = int(value)
+        ints[layout.capacity + pair] = int(value)
     return rack
 
 
@@ -361,7 +361,7 @@ def apply_change(ints: Ints, reals: Floats, at: Layout, kind: int, pair: int, va
 def advance(  # noqa: C901
     ints: Ints,
     reals: Floats,
-    at: Layout,
+    end_s: Layout,
     change_ticks: Floats,
     change_kind: Ints,
     change_pair: Ints,
@@ -375,17 +375,17 @@ def advance(  # noqa: C901
     a packet, the host sends, switches take packets from queues. Return whether events before `until_ticks`
     are left: after so many, or where more packets are in flight than there are places for.
     """
-    n = at.racks
+    n = end_s.racks
     events = 0
     while ints[OVERFLOW] == 0:
-        event = reals[at.heap_ticks] if ints[HEAP_SIZE] > 0 else np.inf
+        event = reals[end_s.heap_ticks] if ints[HEAP_SIZE] > 0 else np.inf
         change = change_ticks[ints[NEXT_CHANGE]] if ints[NEXT_CHANGE] < ints[CHANGES] else np.inf
         start = (
-            reals[at.start_ticks + ints[at.start_order + ints[NEXT_START]]]
-            if ints[NEXT_START] < at.starters
+            reals[end_s.start_ticks + ints[end_s.start_order + ints[NEXT_START]]]
+            if ints[NEXT_START] < end_s.starters
             else np.inf
         )
-        timer = reals[at.timer_ticks + ints[at.timer_heap]] if ints[TIMERS] > 0 else np.inf
+        timer = reals[end_s.timer_ticks + ints[end_s.timer_heap]] if ints[TIMERS] > 0 else np.inf
         now = min(min(event, change), min(start, timer))
         if now >= until_ticks:
             reals[NOW] = max(reals[NOW], until_ticks)
@@ -398,105 +398,109 @@ def advance(  # noqa: C901
         if change <= now:
             slot = ints[NEXT_CHANGE]
             circuit = up = apply_change(
-                ints, reals, at, change_kind[slot], change_pair[slot], change_value[slot]
+                ints, reals, end_s, change_kind[slot], change_pair[slot], change_value[slot]
             )
             ints[NEXT_CHANGE] += 1
             if ints[CONTROL] == TDTCP and change_kind[slot] in (CIRCUIT_UP, CIRCUIT_DOWN):
-                wake_pair(ints, reals, at, change_pair[slot])
+                wake_pair(ints, reals, end_s, change_pair[slot])
         elif start <= now:
-            flow = ints[at.start_order + ints[NEXT_START]]
+            flow = ints[end_s.start_order + ints[NEXT_START]]
             ints[NEXT_START] += 1
-            if not begin_flow(ints, reals, at, flow):
+            if not begin_flow(ints, reals, end_s, flow):
                 flow = -1
         elif event > now:
-            sender = ints[at.timer_heap]
-            expire_timer(ints, reals, at, sender)
-            flow = owner(at, sender)
+            sender = ints[end_s.timer_heap]
+            expire_timer(ints, reals, end_s, sender)
+            flow = owner(end_s, sender)
         else:
-            event_code = ints[at.heap_event]
+            event_code = ints[end_s.heap_event]
             kind, index = event_code >> INDEX_BITS & KIND_MASK, event_code & INDEX_MASK
-            pop(ints, reals, at)
+            pop(ints, reals, end_s)
             if kind == HOST_SENT:
-                ints[at.host_busy + index] = 0
-                sender, host = ints[at.host_sender + index], index
-                flow = owner(at, sender)
-                rack, target = ints[at.source + flow], ints[at.target + flow]
-                number, last = ints[at.host_number + index], ints[at.host_count + index] - 1
+                ints[end_s.host_busy + index] = 0
+                sender, host = ints[end_s.host_sender + index], index
+                flow = owner(end_s, sender)
+                rack, target = ints[end_s.source + flow], ints[end_s.target + flow]
+                number, last = ints[end_s.host_number + index], ints[end_s.host_count + index] - 1
                 for packet in range(last + 1):
                     mark = number if packet == last else number & ~WAITS
                     number += 1 << MARK_BITS
                     if rack == target:
-                        deliver_inside(ints, reals, at, rack * n + target, sender, mark)
+                        deliver_inside(ints, reals, end_s, rack * n + target, sender, mark)
                     else:
-                        enqueue(ints, reals, at, rack * n + target, sender, mark)
+                        enqueue(ints, reals, end_s, rack * n + target, sender, mark)
                 if rack != target:
                     circuit = up = rack
             elif kind == UPLINK_DONE:
-                leave_uplink(ints, reals, at, index)
+                leave_uplink(ints, reals, end_s, index)
                 up = index
             elif kind == ENTER:
-                pair = enter_packet_switch(ints, reals, at, index)
+                pair = enter_packet_switch(ints, reals, end_s, index)
                 circuit = up = index
                 down = pair % n
             elif kind == DOWNLINK_DONE:
-                ints[at.downlink_busy + index] = 0
+                ints[end_s.downlink_busy + index] = 0
                 down = index
                 pair, since, circuit_used = (
-                    ints[at.downlink_pair + index],
-                    reals[at.downlink_since + index],
+                    ints[end_s.downlink_pair + index],
+                    reals[end_s.downlink_since + index],
                     0,
                 )
                 packet_flow, number = (
-                    ints[at.downlink_packet + index * 2],
-                    ints[at.downlink_packet + index * 2 + 1],
+                    ints[end_s.downlink_packet + index * 2],
+                    ints[end_s.downlink_packet + index * 2 + 1],
                 )
             elif kind == CIRCUIT_DONE:
-                ints[at.circuit_busy + index] = 0
+                ints[end_s.circuit_busy + index] = 0
                 circuit = index
-                pair, since, circuit_used = ints[at.circuit_pair + index], reals[at.circuit_since + index], 1
+                pair, since, circuit_used = (
+                    ints[end_s.circuit_pair + index],
+                    reals[end_s.circuit_since + index],
+                    1,
+                )
                 packet_flow, number = (
-                    ints[at.circuit_packet + index * 2],
-                    ints[at.circuit_packet + index * 2 + 1],
+                    ints[end_s.circuit_packet + index * 2],
+                    ints[end_s.circuit_packet + index * 2 + 1],
                 )
             elif kind == ARRIVAL:
-                ring = at.flight_ring
-                first = index * ring + ints[at.flight_first + index]
-                sender, code = ints[at.flight_flow + first], ints[at.flight_number + first]
-                ints[at.flight_first + index] = wrap(ints[at.flight_first + index] + 1, ring)
-                ints[at.flight_length + index] -= 1
-                if ints[at.flight_length + index] > 0:
-                    following = reals[at.flight_ticks + index * ring + ints[at.flight_first + index]]
-                    push(ints, reals, at, following, ARRIVAL, index)
+                ring = end_s.flight_ring
+                first = index * ring + ints[end_s.flight_first + index]
+                sender, code = ints[end_s.flight_flow + first], ints[end_s.flight_number + first]
+                ints[end_s.flight_first + index] = wrap(ints[end_s.flight_first + index] + 1, ring)
+                ints[end_s.flight_length + index] -= 1
+                if ints[end_s.flight_length + index] > 0:
+                    following = reals[end_s.flight_ticks + index * ring + ints[end_s.flight_first + index]]
+                    push(ints, reals, end_s, following, ARRIVAL, index)
                 if sender >= 0:
-                    code = acknowledge(ints, at, sender, code)
+                    code = acknowledge(ints, end_s, sender, code)
                     if code >= 0:
                         circuit = up = index % n
-                        enqueue(ints, reals, at, up * n + index // n, -1 - sender, code)
+                        enqueue(ints, reals, end_s, up * n + index // n, -1 - sender, code)
                 else:
                     sender = -1 - sender
-                    process_reply(ints, reals, at, sender, code, ints[at.flight_circuit + first])
-                    flow = owner(at, sender)
+                    process_reply(ints, reals, end_s, sender, code, ints[end_s.flight_circuit + first])
+                    flow = owner(end_s, sender)
             elif kind == FLOW_START:
-                if begin_flow(ints, reals, at, index):
+                if begin_flow(ints, reals, end_s, index):
                     flow = index
             elif kind == LOOK:
                 flow = index
             elif kind == PACE:
                 flow = index
-                ints[at.bbr_waits + flow] = 0
+                ints[end_s.bbr_waits + flow] = 0
             else:
-                end_flow(ints, reals, at, index)
+                end_flow(ints, reals, end_s, index)
             if circuit_used >= 0:
-                leave_switch(ints, reals, at, pair, packet_flow, number, since, circuit_used)
+                leave_switch(ints, reals, end_s, pair, packet_flow, number, since, circuit_used)
         if flow >= 0:
-            offer_flow(ints, reals, at, flow)
-            host = ints[at.host + flow]
+            offer_flow(ints, reals, end_s, flow)
+            host = ints[end_s.host + flow]
         if host >= 0:
-            send_from_host(ints, reals, at, host)
+            send_from_host(ints, reals, end_s, host)
         if circuit >= 0:
-            send_circuit(ints, reals, at, circuit)
+            send_circuit(ints, reals, end_s, circuit)
         if down >= 0:
-            send_downlink(ints, reals, at, down)
+            send_downlink(ints, reals, end_s, down)
         if up >= 0:
-            send_uplink(ints, reals, at, up)
+            send_uplink(ints, reals, end_s, up)
     return True

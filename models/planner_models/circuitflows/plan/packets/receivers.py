@@ -17,7 +17,7 @@ ECHO: Final = 1 << 31
 
 
 @inner
-def acknowledge(ints: Ints, at: Layout, sender: int, mark: int) -> int:
+def acknowledge(ints: Ints, layout: Layout, sender: int, mark: int) -> int:
     """Return the receiver's reply to a transmission, or -1 where it sends none.
 
     A reply is the count of transmissions that have arrived, times 2^32, plus the latest number, and the echo
@@ -26,17 +26,17 @@ def acknowledge(ints: Ints, at: Layout, sender: int, mark: int) -> int:
     mark  number of the transmission, and whether the sender can send no other after it, and whether it is
           the last one to be sent again
     """
-    flow = owner(at, sender)
-    number, ends = mark >> MARK_BITS, ints[at.is_incomplete + flow] and mark & COMPLETES
-    in_order = number == ints[at.latest_number + sender] + 1
-    ints[at.latest_number + sender] = max(ints[at.latest_number + sender], number)
-    ints[at.arrived + sender] += 1
+    flow = owner(layout, sender)
+    number, ends = mark >> MARK_BITS, ints[layout.is_incomplete + flow] and mark & COMPLETES
+    in_order = number == ints[layout.latest_number + sender] + 1
+    ints[layout.latest_number + sender] = max(ints[layout.latest_number + sender], number)
+    ints[layout.arrived + sender] += 1
     if not in_order:
-        ints[at.is_incomplete + flow] = 1
-    at_once = ints[at.is_incomplete + flow] or mark & WAITS
+        ints[layout.is_incomplete + flow] = 1
+    at_once = ints[layout.is_incomplete + flow] or mark & WAITS
     if in_order and ends:
-        ints[at.is_incomplete + flow] = 0
-    if not at_once and ints[at.arrived + sender] % ints[REPLY_EVERY]:
+        ints[layout.is_incomplete + flow] = 0
+    if not at_once and ints[layout.arrived + sender] % ints[REPLY_EVERY]:
         return -1
     echo = ECHO if mark & MARKED else 0
-    return int(ints[at.arrived + sender] << 32 | echo | ints[at.latest_number + sender])
+    return int(ints[layout.arrived + sender] << 32 | echo | ints[layout.latest_number + sender])

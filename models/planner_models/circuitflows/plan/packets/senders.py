@@ -36,47 +36,49 @@ NO_PROBE, PROBE_DUE = -1, -2
 
 
 @inner
-def owner(at: Layout, sender: int) -> int:
+def owner(layout: Layout, sender: int) -> int:
     """Return the flow of a sender."""
-    return sender - at.flows if sender >= at.flows else sender
+    return sender - layout.flows if sender >= layout.flows else sender
 
 
 @inner
-def active_sender(ints: Ints, reals: Floats, at: Layout, flow: int) -> int:
+def active_sender(ints: Ints, reals: Floats, layout: Layout, flow: int) -> int:
     """Return the sender of a flow that sends now: of TDTCP's two, that of the path that is there."""
     if ints[CONTROL] == TDTCP:
-        pair = ints[at.source + flow] * at.racks + ints[at.target + flow]
-        if reals[at.up_until_ticks + pair] > reals[NOW]:
-            return flow + at.flows
+        pair = ints[layout.source + flow] * layout.racks + ints[layout.target + flow]
+        if reals[layout.up_until_ticks + pair] > reals[NOW]:
+            return flow + layout.flows
     return flow
 
 
 @inner
-def may_send(ints: Ints, reals: Floats, at: Layout, sender: int) -> bool:
+def may_send(ints: Ints, reals: Floats, layout: Layout, sender: int) -> bool:
     """Return whether a sender may send a packet, if it is the one that sends."""
-    flow = owner(at, sender)
-    if ints[at.probe_code + sender] == PROBE_DUE:
+    flow = owner(layout, sender)
+    if ints[layout.probe_code + sender] == PROBE_DUE:
         return True
     return bool(
-        ints[at.unsent + flow] + ints[at.to_retransmit + flow] > 0
-        and ints[at.outstanding + sender] < int(reals[at.window + sender])
+        ints[layout.unsent + flow] + ints[layout.to_retransmit + flow] > 0
+        and ints[layout.outstanding + sender] < int(reals[layout.window + sender])
     )
 
 
 @inner
-def is_open(ints: Ints, at: Layout, sender: int) -> bool:
+def is_open(ints: Ints, layout: Layout, sender: int) -> bool:
     """Return whether a flow misses nothing and has recovered from all losses."""
-    recovered = ints[at.expected_number + sender] >= ints[at.recovery_number + sender]
-    return bool(recovered and ints[at.missing + sender] == 0)
+    recovered = ints[layout.expected_number + sender] >= ints[layout.recovery_number + sender]
+    return bool(recovered and ints[layout.missing + sender] == 0)
 
 
 @inner
-def timeout_ticks(ints: Ints, reals: Floats, at: Layout, sender: int) -> float:
+def timeout_ticks(ints: Ints, reals: Floats, layout: Layout, sender: int) -> float:
     """Return the time without a reply after which the flow sends again (RFC 6298)."""
-    least = reals[LEAST_TIMEOUT_TICKS]
-    path = owner(at, sender)
-    while path < at.senders:  # the slowest of a flow's paths, over any of which the reply may come
-        if reals[at.smooth_rtt_ticks + path] >= 0:
-            least = max(least, reals[at.smooth_rtt_ticks + path] + 4 * reals[at.rtt_deviation_ticks + path])
-        path += at.flows
-    return float(np.floor(least * 2.0 ** min(ints[at.backoff + sender], MOST_BACKOFF)))
+    timeout = reals[LEAST_TIMEOUT_TICKS]
+    path = owner(layout, sender)
+    while path < layout.senders:  # the slowest of a flow's paths, over any of which the reply may come
+        if reals[layout.smooth_rtt_ticks + path] >= 0:
+            timeout = max(
+                timeout, reals[layout.smooth_rtt_ticks + path] + 4 * reals[layout.rtt_deviation_ticks + path]
+            )
+        path += layout.flows
+    return float(np.floor(timeout * 2.0 ** min(ints[layout.backoff + sender], MOST_BACKOFF)))

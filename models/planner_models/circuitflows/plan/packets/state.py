@@ -330,8 +330,8 @@ class State:
         """Return a view of a field, in its own shape."""
         flat = self.ints if FIELDS[name].is_whole else self.reals
         shape = self.shapes[name]
-        place = int(self.at[name])  # type: ignore[index]  # a record, which has an attribute `size` too
-        return flat[place : place + int(np.prod(shape))].reshape(shape)
+        offset = int(self.at[name])  # type: ignore[index]  # a record, which has an attribute `size` too
+        return flat[offset : offset + int(np.prod(shape))].reshape(shape)
 
 
 def allocate(extents: Mapping[str, int]) -> State:
@@ -339,18 +339,18 @@ def allocate(extents: Mapping[str, int]) -> State:
     sizes = {"packet": 2, "switches": 2, "bins": BINS, **extents}
     shapes = {name: tuple(sizes[extent] for extent in field.shape) for name, field in FIELDS.items()}
     ends = {True: MARK_PACKETS + 1, False: RTT_WINDOW_TICKS + 1}
-    places: dict[str, int] = {}
+    offsets: dict[str, int] = {}
     for name, field in FIELDS.items():
         if field.shape:
-            places[name] = ends[field.is_whole]
+            offsets[name] = ends[field.is_whole]
             ends[field.is_whole] += int(np.prod(shapes[name]))
         else:
-            places[name] = sizes[name]
+            offsets[name] = sizes[name]
     return State(
         ints=np.zeros(ends[True], np.int64),
         reals=np.zeros(ends[False]),
         at=np.rec.array(
-            [tuple(places[name] for name in FIELDS)], dtype=[(name, np.int64) for name in FIELDS]
+            [tuple(offsets[name] for name in FIELDS)], dtype=[(name, np.int64) for name in FIELDS]
         )[0],
         shapes=shapes,
     )

@@ -1,4 +1,4 @@
-"""TCP senders: what they learn from a reply."""
+"""TCP senders: processing of replies."""
 
 from __future__ import annotations
 
@@ -38,43 +38,45 @@ RACK_SHARE: Final = 1 / 200
 
 
 @inner
-def process_reply(ints: Ints, reals: Floats, at: Layout, sender: int, code: int, circuit: int) -> None:
+def process_reply(ints: Ints, reals: Floats, layout: Layout, sender: int, code: int, circuit: int) -> None:
     """Process a reply that has reached its sender; its flow may end, and others start then."""
-    flow = owner(at, sender)
-    if np.isnan(reals[at.end_ticks + flow]):
+    flow = owner(layout, sender)
+    if np.isnan(reals[layout.end_ticks + flow]):
         arrived, number = code >> 32, code & (ECHO - 1)
-        newly = arrived - ints[at.acknowledged + sender]
+        newly = arrived - ints[layout.acknowledged + sender]
         if newly > 0:  # else the reply was overtaken and has nothing new
-            ints[at.acknowledged + sender] = arrived
-            before, delivered = ints[at.outstanding + sender], ints[at.delivered + flow]
+            ints[layout.acknowledged + sender] = arrived
+            before, delivered = ints[layout.outstanding + sender], ints[layout.delivered + flow]
             if ints[CONTROL] == DCTCP:
-                follow_mark(ints, reals, at, sender, number, newly, code & ECHO != 0)
-            process_acknowledgement(ints, reals, at, sender, number, newly)
+                follow_mark(ints, reals, layout, sender, number, newly, code & ECHO != 0)
+            process_acknowledgement(ints, reals, layout, sender, number, newly)
             if ints[CONTROL] == BBR:
-                follow_reply(ints, reals, at, sender, number, before, ints[at.delivered + flow] - delivered)
+                follow_reply(
+                    ints, reals, layout, sender, number, before, ints[layout.delivered + flow] - delivered
+                )
             elif ints[CONTROL] == RENO:
-                follow_signal(ints, reals, at, sender, circuit)
-            fill_buffer(ints, reals, at, flow, reals[at.window + sender])
-        if ints[at.delivered + flow] >= ints[at.size + flow]:
-            end_flow(ints, reals, at, flow)
-        elif ints[at.outstanding + sender] > 0:
-            reals[at.timeout_ticks + sender] = reals[NOW] + timeout_ticks(ints, reals, at, sender)
-            arm_timer(ints, reals, at, sender)
+                follow_signal(ints, reals, layout, sender, circuit)
+            fill_buffer(ints, reals, layout, flow, reals[layout.window + sender])
+        if ints[layout.delivered + flow] >= ints[layout.size + flow]:
+            end_flow(ints, reals, layout, flow)
+        elif ints[layout.outstanding + sender] > 0:
+            reals[layout.timeout_ticks + sender] = reals[NOW] + timeout_ticks(ints, reals, layout, sender)
+            arm_timer(ints, reals, layout, sender)
 
 
 @inner
-def follow_signal(ints: Ints, reals: Floats, at: Layout, sender: int, circuit: int) -> None:
+def follow_signal(ints: Ints, reals: Floats, layout: Layout, sender: int, circuit: int) -> None:
     """Multiply the window when a circuit is signalled, and divide it when it is no more (reTCP).
 
     Only a sender that misses nothing does, and it divides only after it has multiplied.
     """
-    if circuit != ints[at.circuit_signalled + sender] and is_open(ints, at, sender):
-        reno.follow_signal(ints, reals, at, sender, circuit, reals[ALPHA] if circuit else reals[BETA])
+    if circuit != ints[layout.circuit_signalled + sender] and is_open(ints, layout, sender):
+        reno.follow_signal(ints, reals, layout, sender, circuit, reals[ALPHA] if circuit else reals[BETA])
 
 
 @inner
 def process_acknowledgement(
-    ints: Ints, reals: Floats, at: Layout, sender: int, number: int, newly: int
+    ints: Ints, reals: Floats, layout: Layout, sender: int, number: int, newly: int
 ) -> None:
     """Account for a reply to transmission `number` that acknowledges `newly` more transmissions.
 
@@ -83,88 +85,94 @@ def process_acknowledgement(
     missing when it arrives. An arrival of a transmission given up at a timeout makes another one that is
     outstanding `spurious`.
     """
-    flow = owner(at, sender)
-    if reals[at.undo_window + sender] > 0:
-        if number < ints[at.restart_number + sender]:
-            undo_timeout(ints, reals, at, sender)
-        reals[at.undo_window + sender] = 0.0
+    flow = owner(layout, sender)
+    if reals[layout.undo_window + sender] > 0:
+        if number < ints[layout.restart_number + sender]:
+            undo_timeout(ints, reals, layout, sender)
+        reals[layout.undo_window + sender] = 0.0
     fresh = 0
-    if number >= ints[at.restart_number + sender]:
-        fresh = max(0, min(newly, number + 1 - ints[at.expected_number + sender]))
+    if number >= ints[layout.restart_number + sender]:
+        fresh = max(0, min(newly, number + 1 - ints[layout.expected_number + sender]))
     late = newly - fresh
     if late > 0:
-        overtaken = min(ints[at.missing + sender], late)
-        ints[at.missing + sender] -= overtaken
-        ints[at.outstanding + sender] -= overtaken
-        spared = min(ints[at.to_retransmit + flow], late - overtaken)
-        ints[at.to_retransmit + flow] -= spared
-        rest = late - overtaken - spared
-        needless = min(rest, ints[at.outstanding + sender] - ints[at.spurious + sender])
-        ints[at.spurious + sender] += needless
-        ints[at.delivered + flow] += overtaken + spared + needless  # others are copies of what had arrived
-        if number >= ints[at.restart_number + sender]:
-            notice_reordering(ints, reals, at, sender, overtaken, spared + needless)
+        overtaken = min(ints[layout.missing + sender], late)
+        ints[layout.missing + sender] -= overtaken
+        ints[layout.outstanding + sender] -= overtaken
+        spared = min(ints[layout.to_retransmit + flow], late - overtaken)
+        ints[layout.to_retransmit + flow] -= spared
+        remainder = late - overtaken - spared
+        needless = min(remainder, ints[layout.outstanding + sender] - ints[layout.spurious + sender])
+        ints[layout.spurious + sender] += needless
+        ints[layout.delivered + flow] += (
+            overtaken + spared + needless
+        )  # others are copies of what had arrived
+        if number >= ints[layout.restart_number + sender]:
+            notice_reordering(ints, reals, layout, sender, overtaken, spared + needless)
     if fresh > 0:
-        filled = ints[at.outstanding + sender]
-        gap = number + 1 - ints[at.expected_number + sender] - fresh
-        ints[at.expected_number + sender] = number + 1
-        gap -= answer_probe(ints, reals, at, sender, number, gap)
+        filled = ints[layout.outstanding + sender]
+        gap = number + 1 - ints[layout.expected_number + sender] - fresh
+        ints[layout.expected_number + sender] = number + 1
+        gap -= answer_probe(ints, reals, layout, sender, number, gap)
         if gap > 0:
-            if ints[at.missing + sender] == 0:
-                ints[at.later_arrivals + sender] = 0
-                reals[at.hole_ticks + sender] = reals[NOW]
-            ints[at.missing + sender] += gap
-        ints[at.outstanding + sender] -= fresh
-        needless = min(ints[at.spurious + sender], fresh)
-        ints[at.spurious + sender] -= needless
-        ints[at.delivered + flow] += fresh - needless
-        update_rtt(ints, reals, at, sender, number)
-        update_window(ints, reals, at, sender, number, filled, fresh)
+            if ints[layout.missing + sender] == 0:
+                ints[layout.later_arrivals + sender] = 0
+                reals[layout.hole_ticks + sender] = reals[NOW]
+            ints[layout.missing + sender] += gap
+        ints[layout.outstanding + sender] -= fresh
+        needless = min(ints[layout.spurious + sender], fresh)
+        ints[layout.spurious + sender] -= needless
+        ints[layout.delivered + flow] += fresh - needless
+        update_rtt(ints, reals, layout, sender, number)
+        update_window(ints, reals, layout, sender, number, filled, fresh)
 
 
 @inner
-def update_rtt(ints: Ints, reals: Floats, at: Layout, sender: int, number: int) -> None:
+def update_rtt(ints: Ints, reals: Floats, layout: Layout, sender: int, number: int) -> None:
     """Update the estimate of the round trip, by one transmission at a time (RFC 6298)."""
-    ints[at.backoff + sender] = 0
-    if 0 <= ints[at.timed_number + sender] <= number:
-        trip = reals[NOW] - reals[at.timed_ticks + sender]
-        ints[at.timed_number + sender] = -1
-        if sender != active_sender(ints, reals, at, owner(at, sender)):
+    ints[layout.backoff + sender] = 0
+    if 0 <= ints[layout.timed_number + sender] <= number:
+        trip = reals[NOW] - reals[layout.timed_ticks + sender]
+        ints[layout.timed_number + sender] = -1
+        if sender != active_sender(ints, reals, layout, owner(layout, sender)):
             return
-        if reals[at.smooth_rtt_ticks + sender] < 0:
-            reals[at.smooth_rtt_ticks + sender] = trip
-            reals[at.rtt_deviation_ticks + sender] = trip / 2
+        if reals[layout.smooth_rtt_ticks + sender] < 0:
+            reals[layout.smooth_rtt_ticks + sender] = trip
+            reals[layout.rtt_deviation_ticks + sender] = trip / 2
         else:
-            error = abs(trip - reals[at.smooth_rtt_ticks + sender])
-            reals[at.rtt_deviation_ticks + sender] += (error - reals[at.rtt_deviation_ticks + sender]) / 4
-            reals[at.smooth_rtt_ticks + sender] += (trip - reals[at.smooth_rtt_ticks + sender]) / 8
+            error = abs(trip - reals[layout.smooth_rtt_ticks + sender])
+            reals[layout.rtt_deviation_ticks + sender] += (
+                error - reals[layout.rtt_deviation_ticks + sender]
+            ) / 4
+            reals[layout.smooth_rtt_ticks + sender] += (trip - reals[layout.smooth_rtt_ticks + sender]) / 8
 
 
 @inner
-def may_grow(ints: Ints, at: Layout, sender: int, number: int) -> bool:
+def may_grow(ints: Ints, layout: Layout, sender: int, number: int) -> bool:
     """Return whether a reply may grow the window: BBR's has other rules, and a mark has just cut DCTCP's."""
     if ints[CONTROL] == DCTCP:
-        return bool(number >= ints[at.dctcp_cut_number + sender])
+        return bool(number >= ints[layout.dctcp_cut_number + sender])
     return bool(ints[CONTROL] != BBR)
 
 
 @inner
 def update_window(
-    ints: Ints, reals: Floats, at: Layout, sender: int, number: int, filled: int, fresh: int
+    ints: Ints, reals: Floats, layout: Layout, sender: int, number: int, filled: int, fresh: int
 ) -> None:
     """Reduce the window for losses noticed by now, once a round trip; without any, grow it."""
-    if ints[at.missing + sender] > 0:
-        ints[at.later_arrivals + sender] += fresh
+    if ints[layout.missing + sender] > 0:
+        ints[layout.later_arrivals + sender] += fresh
         # holes count as overtaken until a packet was (FACK); then only what arrived does
-        is_in_order = ints[at.reordering + sender] == DUPLICATES
-        passed = ints[at.later_arrivals + sender] + (ints[at.missing + sender] - 1 if is_in_order else 0)
-        recovers = ints[at.expected_number + sender] <= ints[at.recovery_number + sender]
-        late_ticks = reals[NOW] - reals[at.hole_ticks + sender] - RACK_SHARE * reals[LEAST_TIMEOUT_TICKS]
-        if passed >= ints[at.reordering + sender] or (recovers and late_ticks >= 0):
-            notice_losses(ints, reals, at, sender)
-    elif number >= ints[at.recovery_number + sender] and may_grow(ints, at, sender, number):
-        if reals[at.window + sender] < reals[at.threshold + sender]:
-            if reals[at.window + sender] < 2 * filled:
-                reals[at.window + sender] += fresh
-        elif filled >= int(reals[at.window + sender]):
-            controls.grow_window(ints, reals, at, sender, fresh)
+        is_in_order = ints[layout.reordering + sender] == DUPLICATES
+        passed = ints[layout.later_arrivals + sender] + (
+            ints[layout.missing + sender] - 1 if is_in_order else 0
+        )
+        recovers = ints[layout.expected_number + sender] <= ints[layout.recovery_number + sender]
+        late_ticks = reals[NOW] - reals[layout.hole_ticks + sender] - RACK_SHARE * reals[LEAST_TIMEOUT_TICKS]
+        if passed >= ints[layout.reordering + sender] or (recovers and late_ticks >= 0):
+            notice_losses(ints, reals, layout, sender)
+    elif number >= ints[layout.recovery_number + sender] and may_grow(ints, layout, sender, number):
+        if reals[layout.window + sender] < reals[layout.threshold + sender]:
+            if reals[layout.window + sender] < 2 * filled:
+                reals[layout.window + sender] += fresh
+        elif filled >= int(reals[layout.window + sender]):
+            controls.grow_window(ints, reals, layout, sender, fresh)

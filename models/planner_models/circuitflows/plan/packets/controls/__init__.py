@@ -21,40 +21,40 @@ RENO, CUBIC, DCTCP, BBR, TDTCP = range(len(CONTROLS))
 
 
 @inner
-def grow_window(ints: Ints, reals: Floats, at: Layout, sender: int, fresh: int) -> None:
+def grow_window(ints: Ints, reals: Floats, layout: Layout, sender: int, fresh: int) -> None:
     """Grow the window in congestion avoidance by packets that have arrived."""
     if ints[CONTROL] == CUBIC:
-        cubic.grow_window(reals, at, sender, fresh)
+        cubic.grow_window(reals, layout, sender, fresh)
     else:
-        reno.grow_window(reals, at, sender, fresh)
+        reno.grow_window(reals, layout, sender, fresh)
 
 
 @inner
-def cut_window(ints: Ints, reals: Floats, at: Layout, sender: int) -> None:
+def cut_window(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Reduce the window and the threshold of slow start after a loss."""
     if ints[CONTROL] == CUBIC:
-        cubic.cut_window(reals, at, sender)
+        cubic.cut_window(reals, layout, sender)
     elif ints[CONTROL] == BBR:
-        bbr.cut_window(ints, reals, at, sender)
+        bbr.cut_window(ints, reals, layout, sender)
     else:
-        reno.cut_window(reals, at, sender)
+        reno.cut_window(reals, layout, sender)
 
 
 @inner
-def time_out(ints: Ints, reals: Floats, at: Layout, sender: int) -> None:
+def time_out(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
     """Reduce the window to one packet, and the threshold of slow start, at a timeout."""
-    cut_window(ints, reals, at, sender)
-    reals[at.window + sender] = 1.0
+    cut_window(ints, reals, layout, sender)
+    reals[layout.window + sender] = 1.0
     if ints[CONTROL] == CUBIC:
-        cubic.forget_most(reals, at, sender)
+        cubic.forget_most(reals, layout, sender)
     elif ints[CONTROL] == BBR:
-        ints[at.bbr_conserves + sender] = 0
+        ints[layout.bbr_conserves + sender] = 0
 
 
 @inner
-def undo_cut(ints: Ints, reals: Floats, at: Layout, sender: int) -> None:
-    """Take back what a control remembers of the last reduction, in which nothing was lost."""
+def undo_cut(ints: Ints, reals: Floats, layout: Layout, sender: int) -> None:
+    """Restore the state of a control from before the last reduction, in which nothing was lost."""
     if ints[CONTROL] == CUBIC:
-        cubic.undo_cut(reals, at, sender)
+        cubic.undo_cut(reals, layout, sender)
     elif ints[CONTROL] == BBR:
-        ints[at.bbr_recovers + sender] = ints[at.bbr_conserves + sender] = 0
+        ints[layout.bbr_recovers + sender] = ints[layout.bbr_conserves + sender] = 0

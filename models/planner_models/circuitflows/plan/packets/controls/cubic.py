@@ -22,71 +22,71 @@ TICKS_PER_S: Final = TICKS_PER_US * 1e6
 
 
 @inner
-def cubic_window(reals: Floats, at: Layout, sender: int, seconds: float) -> float:
+def cubic_window(reals: Floats, layout: Layout, sender: int, seconds: float) -> float:
     """Return W_cubic(t), packets, t seconds after congestion avoidance began (RFC 9438, figure 1)."""
-    offset = seconds - reals[at.cubic_k_s + sender]
-    return float(GROWTH * offset * offset * offset + reals[at.cubic_most + sender])
+    offset = seconds - reals[layout.cubic_k_s + sender]
+    return float(GROWTH * offset * offset * offset + reals[layout.cubic_most + sender])
 
 
 @inner
-def begin_epoch(reals: Floats, at: Layout, sender: int) -> None:
-    """Begin congestion avoidance: the time K until the window is again what it was (RFC 9438, figure 2).
+def begin_epoch(reals: Floats, layout: Layout, sender: int) -> None:
+    """Begin congestion avoidance: the time K until the window is restored (RFC 9438, figure 2).
 
     Without a loss that was noticed in time, as after a timeout, K is 0 and W_max the window (4.8).
     """
-    window = reals[at.window + sender]
-    reals[at.cubic_epoch_ticks + sender] = reals[NOW]
-    reals[at.cubic_reno + sender] = window
-    reals[at.cubic_most + sender] = max(reals[at.cubic_most + sender], window)
-    reals[at.cubic_k_s + sender] = np.cbrt((reals[at.cubic_most + sender] - window) / GROWTH)
+    window = reals[layout.window + sender]
+    reals[layout.cubic_epoch_ticks + sender] = reals[NOW]
+    reals[layout.cubic_reno + sender] = window
+    reals[layout.cubic_most + sender] = max(reals[layout.cubic_most + sender], window)
+    reals[layout.cubic_k_s + sender] = np.cbrt((reals[layout.cubic_most + sender] - window) / GROWTH)
 
 
 @inner
-def grow_window(reals: Floats, at: Layout, sender: int, fresh: int) -> None:
+def grow_window(reals: Floats, layout: Layout, sender: int, fresh: int) -> None:
     """Grow the window by packets that have arrived: as Reno, or towards the cubic (RFC 9438, 4.2-4.5)."""
-    if np.isnan(reals[at.cubic_epoch_ticks + sender]):
-        begin_epoch(reals, at, sender)
-    window = reals[at.window + sender]
-    share = RENO_GROWTH if reals[at.cubic_reno + sender] < reals[at.cubic_before + sender] else 1.0
-    reals[at.cubic_reno + sender] += share * fresh / window
-    seconds = (reals[NOW] - reals[at.cubic_epoch_ticks + sender]) / TICKS_PER_S
-    if cubic_window(reals, at, sender, seconds) < reals[at.cubic_reno + sender]:
-        reals[at.window + sender] = max(window, reals[at.cubic_reno + sender])
+    if np.isnan(reals[layout.cubic_epoch_ticks + sender]):
+        begin_epoch(reals, layout, sender)
+    window = reals[layout.window + sender]
+    share = RENO_GROWTH if reals[layout.cubic_reno + sender] < reals[layout.cubic_before + sender] else 1.0
+    reals[layout.cubic_reno + sender] += share * fresh / window
+    seconds = (reals[NOW] - reals[layout.cubic_epoch_ticks + sender]) / TICKS_PER_S
+    if cubic_window(reals, layout, sender, seconds) < reals[layout.cubic_reno + sender]:
+        reals[layout.window + sender] = max(window, reals[layout.cubic_reno + sender])
     else:
-        trip = max(reals[at.smooth_rtt_ticks + sender], 0.0) / TICKS_PER_S
-        target = cubic_window(reals, at, sender, seconds + trip)
+        trip = max(reals[layout.smooth_rtt_ticks + sender], 0.0) / TICKS_PER_S
+        target = cubic_window(reals, layout, sender, seconds + trip)
         target = min(max(target, window), MOST_TARGET * window)
-        reals[at.window + sender] += fresh * (target - window) / window
+        reals[layout.window + sender] += fresh * (target - window) / window
 
 
 @inner
-def cut_window(reals: Floats, at: Layout, sender: int) -> None:
-    """Reduce the window after a loss, and keep what it was (RFC 9438, 4.6); faster convergence (4.7)."""
-    window = reals[at.window + sender]
-    reals[at.cubic_undo_most + sender] = reals[at.cubic_most + sender]
-    reals[at.cubic_undo_k_s + sender] = reals[at.cubic_k_s + sender]
-    reals[at.cubic_undo_epoch_ticks + sender] = reals[at.cubic_epoch_ticks + sender]
-    reals[at.cubic_undo_reno + sender] = reals[at.cubic_reno + sender]
-    reals[at.cubic_undo_before + sender] = reals[at.cubic_before + sender]
-    is_lower = window < reals[at.cubic_most + sender]
-    reals[at.cubic_most + sender] = window * (1 + DECREASE) / 2 if is_lower else window
-    reals[at.cubic_before + sender] = window
-    reals[at.cubic_epoch_ticks + sender] = np.nan
-    reals[at.threshold + sender] = max(window * DECREASE, LEAST_WINDOW)
-    reals[at.window + sender] = reals[at.threshold + sender]
+def cut_window(reals: Floats, layout: Layout, sender: int) -> None:
+    """Reduce the window after a loss, and store the old one (RFC 9438, 4.6); faster convergence (4.7)."""
+    window = reals[layout.window + sender]
+    reals[layout.cubic_undo_most + sender] = reals[layout.cubic_most + sender]
+    reals[layout.cubic_undo_k_s + sender] = reals[layout.cubic_k_s + sender]
+    reals[layout.cubic_undo_epoch_ticks + sender] = reals[layout.cubic_epoch_ticks + sender]
+    reals[layout.cubic_undo_reno + sender] = reals[layout.cubic_reno + sender]
+    reals[layout.cubic_undo_before + sender] = reals[layout.cubic_before + sender]
+    is_lower = window < reals[layout.cubic_most + sender]
+    reals[layout.cubic_most + sender] = window * (1 + DECREASE) / 2 if is_lower else window
+    reals[layout.cubic_before + sender] = window
+    reals[layout.cubic_epoch_ticks + sender] = np.nan
+    reals[layout.threshold + sender] = max(window * DECREASE, LEAST_WINDOW)
+    reals[layout.window + sender] = reals[layout.threshold + sender]
 
 
 @inner
-def forget_most(reals: Floats, at: Layout, sender: int) -> None:
+def forget_most(reals: Floats, layout: Layout, sender: int) -> None:
     """Forget the largest window after a timeout: the next congestion avoidance begins with K = 0 (4.8)."""
-    reals[at.cubic_most + sender] = 0.0
+    reals[layout.cubic_most + sender] = 0.0
 
 
 @inner
-def undo_cut(reals: Floats, at: Layout, sender: int) -> None:
+def undo_cut(reals: Floats, layout: Layout, sender: int) -> None:
     """Take the last reduction back, in which nothing was lost (RFC 9438, 4.9)."""
-    reals[at.cubic_most + sender] = reals[at.cubic_undo_most + sender]
-    reals[at.cubic_k_s + sender] = reals[at.cubic_undo_k_s + sender]
-    reals[at.cubic_epoch_ticks + sender] = reals[at.cubic_undo_epoch_ticks + sender]
-    reals[at.cubic_reno + sender] = reals[at.cubic_undo_reno + sender]
-    reals[at.cubic_before + sender] = reals[at.cubic_undo_before + sender]
+    reals[layout.cubic_most + sender] = reals[layout.cubic_undo_most + sender]
+    reals[layout.cubic_k_s + sender] = reals[layout.cubic_undo_k_s + sender]
+    reals[layout.cubic_epoch_ticks + sender] = reals[layout.cubic_undo_epoch_ticks + sender]
+    reals[layout.cubic_reno + sender] = reals[layout.cubic_undo_reno + sender]
+    reals[layout.cubic_before + sender] = reals[layout.cubic_undo_before + sender]

@@ -19,20 +19,20 @@ FIRST_ALPHA: Final = 1.0  # (RFC 8257, 3.3)
 
 @inner
 def follow_mark(
-    ints: Ints, reals: Floats, at: Layout, sender: int, number: int, newly: int, is_marked: bool
+    ints: Ints, reals: Floats, layout: Layout, sender: int, number: int, newly: int, is_marked: bool
 ) -> None:
     """Count packets and marks, estimate their share each window, and cut the window by it (RFC 8257, 3.3)."""
-    ints[at.dctcp_acknowledged + sender] += newly
+    ints[layout.dctcp_acknowledged + sender] += newly
     if is_marked:
-        ints[at.dctcp_marked + sender] += newly
-    if number >= ints[at.dctcp_end + sender]:
-        share = ints[at.dctcp_marked + sender] / ints[at.dctcp_acknowledged + sender]
-        reals[at.dctcp_alpha + sender] += GAIN * (share - reals[at.dctcp_alpha + sender])
-        ints[at.dctcp_end + sender] = ints[at.next_number + sender]
-        ints[at.dctcp_acknowledged + sender] = ints[at.dctcp_marked + sender] = 0
-    recovered = number >= ints[at.recovery_number + sender]
-    if is_marked and recovered and number >= ints[at.dctcp_cut_number + sender]:
-        cut = reals[at.window + sender] * (1 - reals[at.dctcp_alpha + sender] / 2)
-        reals[at.window + sender] = max(cut, LEAST_WINDOW)
-        reals[at.threshold + sender] = reals[at.window + sender]
-        ints[at.dctcp_cut_number + sender] = ints[at.next_number + sender]
+        ints[layout.dctcp_marked + sender] += newly
+    if number >= ints[layout.dctcp_end + sender]:
+        share = ints[layout.dctcp_marked + sender] / ints[layout.dctcp_acknowledged + sender]
+        reals[layout.dctcp_alpha + sender] += GAIN * (share - reals[layout.dctcp_alpha + sender])
+        ints[layout.dctcp_end + sender] = ints[layout.next_number + sender]
+        ints[layout.dctcp_acknowledged + sender] = ints[layout.dctcp_marked + sender] = 0
+    recovered = number >= ints[layout.recovery_number + sender]
+    if is_marked and recovered and number >= ints[layout.dctcp_cut_number + sender]:
+        cut = reals[layout.window + sender] * (1 - reals[layout.dctcp_alpha + sender] / 2)
+        reals[layout.window + sender] = max(cut, LEAST_WINDOW)
+        reals[layout.threshold + sender] = reals[layout.window + sender]
+        ints[layout.dctcp_cut_number + sender] = ints[layout.next_number + sender]
