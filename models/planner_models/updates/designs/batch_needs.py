@@ -33,42 +33,42 @@ class Needs(NamedTuple):
 
     @property
     def scale(self) -> Floats:
-        """(R,) unit in which excess is counted: what is free, at least 1."""
+        """(R,) unit of excess: the free amount, at least 1."""
         return np.maximum(self.free, 1.0)
 
 
 def find_needs(problem: Update, *, links: bool = False) -> Needs:
-    """Return what changed classes need of tables, and of links where `links`; unlimited ones are left out."""
+    """Return the needs of changed classes of tables, and of links if `links`; without unlimited ones."""
     slots = problem.slots
     classes = np.flatnonzero(slots.changes)
     column = np.full(len(problem.classes), -1)
     column[classes] = np.arange(len(classes))
-    one = phases(problem, classes)
-    mine = slots.of(classes)
-    only = problem.ingress[slots.owner[mine]] == slots.switch[mine]
-    door = mine[only]
+    phases_ = phases(problem, classes)
+    slots_of = slots.of(classes)
+    only = problem.ingress[slots.owner[slots_of]] == slots.switch[slots_of]
+    door = slots_of[only]
     has_now, has_next = slots.now.has_rule(), slots.next.has_rule()
     # at an only ingress the new rule takes the place of the old one
     begins = door[has_next[door] & ~has_now[door]]
     ends = door[has_now[door] & ~has_next[door]]
     parts = [
-        (one.add, slots.rules[one.add], slots.rules[one.add]),
+        (phases_.add, slots.rules[phases_.add], slots.rules[phases_.add]),
         (begins, slots.rules[begins], slots.rules[begins]),
-        (one.remove, 0 * slots.rules[one.remove], -slots.rules[one.remove]),
+        (phases_.remove, 0 * slots.rules[phases_.remove], -slots.rules[phases_.remove]),
         (ends, 0 * slots.rules[ends], -slots.rules[ends]),
     ]
-    slot = np.concatenate([part[0] for part in parts])
+    slot = np.concatenate([entry[0] for entry in parts])
     shape = (len(problem.switches), len(classes))
     where = slots.switch[slot], column[slots.owner[slot]]
     during, after = (
-        sp.csc_array((np.concatenate([part[which] for part in parts]).astype(float), where), shape=shape)
+        sp.csc_array((np.concatenate([entry[which] for entry in parts]).astype(float), where), shape=shape)
         for which in (1, 2)
     )
     during.eliminate_zeros()
     after.eliminate_zeros()
     free = problem.rule_capacity - problem.rules_now
-    kept = np.flatnonzero(np.isfinite(free))
-    needs = Needs(classes, during[kept], after[kept], free[kept])
+    finite = np.flatnonzero(np.isfinite(free))
+    needs = Needs(classes, during[finite], after[finite], free[finite])
     if not links:
         return needs
     more = _find_link_needs(problem, classes)
@@ -83,7 +83,7 @@ def find_needs(problem: Update, *, links: bool = False) -> Needs:
 def _find_link_needs(problem: Update, classes: Ints) -> Needs:
     before, after = problem.class_loads(classes)
     free = problem.load_limit_mbps - problem.link_loads[0]
-    kept = np.flatnonzero(np.isfinite(free))
-    slack = 1e-9 * problem.load_limit_mbps[kept]
+    finite = np.flatnonzero(np.isfinite(free))
+    slack = 1e-9 * problem.load_limit_mbps[finite]
     rise = sp.csc_array((after - before).maximum(0))
-    return Needs(classes, rise[kept], sp.csc_array(after - before)[kept], free[kept] + slack)
+    return Needs(classes, rise[finite], sp.csc_array(after - before)[finite], free[finite] + slack)

@@ -74,7 +74,7 @@ class Prices:
 
 
 def _make_rows(matrix: sp.csc_array, scale: Floats) -> tuple[Ints, Ints, Floats]:
-    """Return the starts of columns, rows and values of a matrix whose rows are divided by a scale."""
+    """Return the starts of columns, rows and values of a matrix with rows divided by a scale."""
     rows = matrix.indices.astype(np.int64)
     return matrix.indptr.astype(np.int64), rows, matrix.data / scale[rows]
 
@@ -85,30 +85,30 @@ def _choose_batches(
     price: Floats, later: Floats,
     during_start: Ints, during_row: Ints, during: Floats,
     after_start: Ints, after_row: Ints, after: Floats,
-    chosen: Ints, load: Floats, moved: Floats,
+    selected: Ints, load: Floats, moved: Floats,
 ) -> float:  # fmt: skip
-    """Let each class take its cheapest batch; return what all of them cost.
+    """Set each class to its cheapest batch; return the cost of all of them.
 
     price   (R, K) of each resource and batch; later (R, K) sum of those of the batches after
-    chosen  (C, K) how often each class took each batch; load, moved (R, K) what classes take, and leave
+    selected  (C, K) how often each class took each batch; load, moved (R, K) what classes take, and leave
     """
     batches = price.shape[1]
     cost, total = np.zeros(batches), 0.0
-    for one in range(len(chosen)):
+    for class_id in range(len(selected)):
         cost[:] = 0.0
-        for at in range(during_start[one], during_start[one + 1]):
+        for entry in range(during_start[class_id], during_start[class_id + 1]):
             for k in range(batches):
-                cost[k] += during[at] * price[during_row[at], k]
-        for at in range(after_start[one], after_start[one + 1]):
+                cost[k] += during[entry] * price[during_row[entry], k]
+        for entry in range(after_start[class_id], after_start[class_id + 1]):
             for k in range(batches):
-                cost[k] += after[at] * later[after_row[at], k]
+                cost[k] += after[entry] * later[after_row[entry], k]
         pick = cost.argmin()
         total += cost[pick]
-        chosen[one, pick] += 1
-        for at in range(during_start[one], during_start[one + 1]):
-            load[during_row[at], pick] += during[at]
-        for at in range(after_start[one], after_start[one + 1]):
-            moved[after_row[at], pick] += after[at]
+        selected[class_id, pick] += 1
+        for entry in range(during_start[class_id], during_start[class_id + 1]):
+            load[during_row[entry], pick] += during[entry]
+        for entry in range(after_start[class_id], after_start[class_id + 1]):
+            moved[after_row[entry], pick] += after[entry]
     return total
 
 
@@ -184,11 +184,22 @@ def _descend(  # noqa: C901
     """
     batch = batch.copy()
     load = np.zeros((batches, len(free)))
-    for one in range(len(batch)):
-        _put(load, one, batch[one], 1.0, during_start, during_row, during, after_start, after_row, after)
+    for class_id in range(len(batch)):
+        _put(
+            load,
+            class_id,
+            batch[class_id],
+            1.0,
+            during_start,
+            during_row,
+            during,
+            after_start,
+            after_row,
+            after,
+        )
     cost = np.zeros(batches)
     weight = np.ones((batches, len(free)))  # of excess; grows where best responses get stuck
-    total, least, since = 0.0, np.inf, 0
+    total, lowest, since = 0.0, np.inf, 0
     for sweep in range(sweeps):
         total = 0.0
         for number in range(batches):
@@ -196,41 +207,61 @@ def _descend(  # noqa: C901
                 total += _over(load[number, row], free[row], scale[row])
         if total == 0.0:
             return batch, 0.0
-        since = 0 if total < least else since + 1
-        least = min(least, total)
+        since = 0 if total < lowest else since + 1
+        lowest = min(lowest, total)
         if since > stall:
             return batch, total
         moved = 0
-        for one in order:
+        for class_id in order:
             if not _can_relieve(
-                load, free, scale, one, batch[one], during_start, during_row, after_start, after_row, after
+                load,
+                free,
+                scale,
+                class_id,
+                batch[class_id],
+                during_start,
+                during_row,
+                after_start,
+                after_row,
+                after,
             ):
                 continue
-            _put(load, one, batch[one], -1.0, during_start, during_row, during, after_start, after_row, after)
+            _put(
+                load,
+                class_id,
+                batch[class_id],
+                -1.0,
+                during_start,
+                during_row,
+                during,
+                after_start,
+                after_row,
+                after,
+            )
             for number in range(batches):
                 cost[number] = 0.0
-                for at in range(during_start[one], during_start[one + 1]):
-                    row = during_row[at]
+                for entry in range(during_start[class_id], during_start[class_id + 1]):
+                    row = during_row[entry]
                     now = load[number, row]
-                    change = _over(now + during[at], free[row], scale[row]) - _over(
+                    change = _over(now + during[entry], free[row], scale[row]) - _over(
                         now, free[row], scale[row]
                     )
                     cost[number] += weight[number, row] * change
                 for later in range(number + 1, batches):
-                    for at in range(after_start[one], after_start[one + 1]):
-                        row = after_row[at]
+                    for entry in range(after_start[class_id], after_start[class_id + 1]):
+                        row = after_row[entry]
                         now = load[later, row]
-                        change = _over(now + after[at], free[row], scale[row]) - _over(
+                        change = _over(now + after[entry], free[row], scale[row]) - _over(
                             now, free[row], scale[row]
                         )
                         cost[number] += weight[later, row] * change
-            best = batch[one]
+            best = batch[class_id]
             for number in range(batches):
                 if cost[number] < cost[best] - 1e-15:
                     best = number
-            _put(load, one, best, 1.0, during_start, during_row, during, after_start, after_row, after)
-            moved += best != batch[one]
-            batch[one] = best
+            _put(load, class_id, best, 1.0, during_start, during_row, during, after_start, after_row, after)
+            moved += best != batch[class_id]
+            batch[class_id] = best
         if moved <= len(order) // 200:
             for number in range(batches):
                 for row in range(len(free)):
@@ -249,7 +280,7 @@ def _can_relieve(
     load: Floats,
     free: Floats,
     scale: Floats,
-    one: int,
+    class_id: int,
     number: int,
     during_start: Ints,
     during_row: Ints,
@@ -258,13 +289,13 @@ def _can_relieve(
     after: Floats,
 ) -> bool:
     """Return whether a class takes space that a batch lacks, or would free some in an earlier batch."""
-    for at in range(during_start[one], during_start[one + 1]):
-        row = during_row[at]
+    for entry in range(during_start[class_id], during_start[class_id + 1]):
+        row = during_row[entry]
         if _over(load[number, row], free[row], scale[row]) > 0:
             return True
-    for at in range(after_start[one], after_start[one + 1]):
-        row = after_row[at]
-        if after[at] > 0:
+    for entry in range(after_start[class_id], after_start[class_id + 1]):
+        row = after_row[entry]
+        if after[entry] > 0:
             for later in range(number + 1, len(load)):
                 if _over(load[later, row], free[row], scale[row]) > 0:
                     return True
@@ -278,7 +309,7 @@ def _can_relieve(
 @inner
 def _put(
     load: Floats,
-    one: int,
+    class_id: int,
     number: int,
     sign: float,
     during_start: Ints,
@@ -289,8 +320,8 @@ def _put(
     after: Floats,
 ) -> None:
     """Add a class to a batch, or take it out."""
-    for at in range(during_start[one], during_start[one + 1]):
-        load[number, during_row[at]] += sign * during[at]
+    for entry in range(during_start[class_id], during_start[class_id + 1]):
+        load[number, during_row[entry]] += sign * during[entry]
     for later in range(number + 1, load.shape[0]):
-        for at in range(after_start[one], after_start[one + 1]):
-            load[later, after_row[at]] += sign * after[at]
+        for entry in range(after_start[class_id], after_start[class_id + 1]):
+            load[later, after_row[entry]] += sign * after[entry]

@@ -51,7 +51,7 @@ MOST_RAISED: Final = 50  # classes for which space is added one after another
 
 
 def find_reasons(problem: Update, needs: Needs, options: Options) -> tuple[str, ...]:
-    """Return why no batches are within all limits: classes that fit in none, and space that suffices."""
+    """Return the reasons for which no batches are within all limits: classes that fit in none, and space."""
     stuck = find_stuck(needs)
     if not len(stuck):
         return ()
@@ -68,10 +68,10 @@ def find_reasons(problem: Update, needs: Needs, options: Options) -> tuple[str, 
     larger_sizes = _say_sizes(problem, rows[np.argsort(-more[rows], kind="stable")], more)
     larger = needs._replace(free=needs.free + more)
     short = replace(options, time_limit_s=min(options.time_limit_s or REASON_S, REASON_S))
-    found = search(larger, short, exact=False, most=len(needs.classes)).batch
-    if found is None:
+    batch_of = search(larger, short, exact=False, most=len(needs.classes)).batch
+    if batch_of is None:
         return why, f"without intermediate paths, at least {larger_sizes} must be larger"
-    enough = sizes({"batches": int(found.max()) + 1})
+    enough = sizes({"batches": int(batch_of.max()) + 1})
     return why, f"with {larger_sizes}, {enough} would be enough without intermediate paths"
 
 
@@ -94,7 +94,7 @@ def _say_sizes(problem: Update, rows: Ints, more: Floats) -> str:
     return ", ".join(said) + (f" and {len(rows) - len(said):,} more" if len(rows) > len(said) else "")
 
 
-def build_program(needs: Needs, batches: int, *, whole: bool = False) -> LinearProgram:
+def build_program(needs: Needs, batches: int, *, integer: bool = False) -> LinearProgram:
     """Return the program of K batches: share of each class in each, and the least excess of any resource.
 
     x_ck is the share of class c that batch k moves, sum_k x_ck = 1; for every resource s and batch k the
@@ -106,9 +106,9 @@ def build_program(needs: Needs, batches: int, *, whole: bool = False) -> LinearP
     during, after = unit @ needs.during, unit @ needs.after
 
     m = ProgramBuilder(name="batches under table space")
-    x = m.variables("share", (batches, len(needs.classes)), upper=1.0, integer=whole)
+    x = m.variables("share", (batches, len(needs.classes)), upper=1.0, integer=integer)
     # with shares, the largest slack of all tables, which rounding needs; -1: all of it
-    t = m.variables("excess", lower=0.0 if whole else -1.0, cost=1.0)
+    t = m.variables("excess", lower=0.0 if integer else -1.0, cost=1.0)
     moved = [after @ share for share in x]
     for k in range(batches):
         m.constrain(f"space {k + 1}", sum(moved[:k]) + during @ x[k] - t, upper=needs.free / size)
@@ -144,18 +144,18 @@ def search(needs: Needs, options: Options, *, exact: bool, most: int, known: Int
     if known is not None and fits(needs, known) and (greedy is None or known.max() < greedy.max()):
         greedy = known
     last = most if greedy is None else min(int(greedy.max()), most)
-    best, least, starts = _search_soon(needs, last, options.seed or 0, deadline)
+    best, min_level, starts = _search_soon(needs, last, options.seed or 0, deadline)
     backend = None
     for batches, start in starts.items():
         if deadline.is_over:
             break
-        found = find_batches(needs, batches, start, options.seed or 0, deadline=deadline)
-        if found is None and exact:
-            found, is_short, backend = _solve(needs, batches, options, deadline)
-            least = batches + 1 if is_short and least == batches else least
-        if found is not None:
-            return Search(found, least, backend)
-    return Search(greedy if best is None else best, least, backend)
+        masks = find_batches(needs, batches, start, options.seed or 0, deadline=deadline)
+        if masks is None and exact:
+            masks, is_short, backend = _solve(needs, batches, options, deadline)
+            min_level = batches + 1 if is_short and min_level == batches else min_level
+        if masks is not None:
+            return Search(masks, min_level, backend)
+    return Search(greedy if best is None else best, min_level, backend)
 
 
 def _search_soon(
@@ -165,22 +165,24 @@ def _search_soon(
 
     Also the bound on K, and for smaller K that it does not exclude the batch that each class prefers.
     """
-    least = 2
+    lower = 2
     starts: dict[int, Ints] = {}
     for batches in range(2, last + 1):
         if deadline.is_over:
             break
         prices = Prices(needs, batches)
         if prices.improve(QUICK_ITERATIONS) <= 1e-6:
-            found = find_batches(needs, batches, prices.preferred, seed, starts=1, sweeps=QUICK_SWEEPS)
-            if found is not None:
-                return found, least, starts
+            batches_found = find_batches(
+                needs, batches, prices.preferred, seed, starts=1, sweeps=QUICK_SWEEPS
+            )
+            if batches_found is not None:
+                return batches_found, lower, starts
             prices.improve(ITERATIONS - QUICK_ITERATIONS)
         if prices.excess > 1e-6:
-            least = batches + 1
+            lower = batches + 1
         else:
             starts[batches] = prices.preferred
-    return None, least, starts
+    return None, lower, starts
 
 
 def _solve(
@@ -191,16 +193,17 @@ def _solve(
     if size > MOST_ENTRIES:
         return None, False, None
     backend = None
-    for whole in (False, True):
+    for is_integer in (False, True):
         if deadline.is_over:
             return None, False, backend
         solution = backends.solve(
-            build_program(needs, batches, whole=whole), replace(deadline.options(options), service="best")
+            build_program(needs, batches, integer=is_integer),
+            replace(deadline.options(options), service="best"),
         )
         backend = solution.backend
         if solution.bound is not None and solution.bound > 1e-6:
             return None, True, backend
-        if whole and solution.x is not None and (solution.objective or 0.0) <= 1e-7:
+        if is_integer and solution.x is not None and (solution.objective or 0.0) <= 1e-7:
             return solution.x[:-1].reshape(batches, -1).argmax(axis=0).astype(np.int64), False, backend
     return None, False, backend
 
@@ -211,24 +214,24 @@ def read_batches(problem: Update, needs: Needs, plan: UpdatePlan) -> Ints:
     step = moves.groupby("class")["step"].min()
     number = step.rank(method="dense").astype(int) - 1
     first = number.reindex(problem.class_index[needs.classes]).fillna(0).to_numpy(np.int64)
-    found: Ints = np.unique(first, return_inverse=True)[1].astype(np.int64)
-    return found
+    batch_of: Ints = np.unique(first, return_inverse=True)[1].astype(np.int64)
+    return batch_of
 
 
 def fits(needs: Needs, batch: Ints) -> bool:
     """Return whether batches are within all limits."""
     free = needs.free.copy()
     for number in range(int(batch.max(initial=-1)) + 1):
-        mine = batch == number
-        if (np.asarray(needs.during[:, mine].sum(axis=1)).ravel() > free + 1e-9).any():
+        in_batch = batch == number
+        if (np.asarray(needs.during[:, in_batch].sum(axis=1)).ravel() > free + 1e-9).any():
             return False
-        free -= np.asarray(needs.after[:, mine].sum(axis=1)).ravel()
+        free -= np.asarray(needs.after[:, in_batch].sum(axis=1)).ravel()
     return True
 
 
 def _fits_at_once(needs: Needs) -> bool:
-    wanted = np.asarray(needs.during.sum(axis=1)).ravel()
-    return bool((wanted <= needs.free + 1e-9).all())
+    needed = np.asarray(needs.during.sum(axis=1)).ravel()
+    return bool((needed <= needs.free + 1e-9).all())
 
 
 def update_in_batches(
@@ -279,19 +282,21 @@ def _decide(
     exact: bool,
     links: bool,
     drain_s: float | None,
-    most: int,
+    limit: int,
     previous: Decision[UpdatePlan] | None,
     options: Options,
 ) -> Decision[UpdatePlan]:
     needs = find_needs(problem, links=links)
-    known = None if previous is None or previous.plan is None else read_batches(problem, needs, previous.plan)
-    found = search(needs, options, exact=exact, most=most, known=known)
-    batch, claims = found.batch, [*CONSISTENT, "tables", *(["links"] if links else [])]
+    previous_batch = (
+        None if previous is None or previous.plan is None else read_batches(problem, needs, previous.plan)
+    )
+    search_result = search(needs, options, exact=exact, most=limit, known=previous_batch)
+    batch, claims = search_result.batch, [*CONSISTENT, "tables", *(["links"] if links else [])]
     is_within = batch is not None
     reasons = () if is_within else find_reasons(problem, needs, options)
     if batch is None and links:
         # whole classes do not fit on links: within tables alone
-        batch = search(find_needs(problem), options, exact=False, most=most).batch
+        batch = search(find_needs(problem), options, exact=False, most=limit).batch
         claims = [*CONSISTENT, "tables"]
     if batch is None:
         batch, claims = _force(needs if not links else find_needs(problem)), list(CONSISTENT)
@@ -302,9 +307,9 @@ def _decide(
         claims=claims,
         options=options,
         metric="batches",
-        bound=float(found.least) if is_within else None,
+        bound=float(search_result.least) if is_within else None,
         scope=SCOPE + (", within links" if links else ", within tables"),
-        backend=found.backend,
+        backend=search_result.backend,
         reasons=reasons,
     )
 
@@ -313,26 +318,26 @@ def _force(needs: Needs) -> Ints:
     """Return batches of all that fit, and a last one of the classes that do not, which exceeds tables."""
     order = np.arange(len(needs.classes))
     batch: Ints = np.zeros(len(order), dtype=np.int64)
-    left, number = order, 0
+    remaining, number = order, 0
     space = needs.free.copy()
     during, after = needs.during, needs.after
-    while len(left):
+    while len(remaining):
         now = space.copy()
         taken: list[int] = []
-        for one in left.tolist():
-            inner = slice(during.indptr[one], during.indptr[one + 1])
+        for class_id in remaining.tolist():
+            inner = slice(during.indptr[class_id], during.indptr[class_id + 1])
             rows, amount = during.indices[inner], during.data[inner]
             if (amount <= now[rows] + 1e-9).all():
                 now[rows] -= amount
-                taken.append(one)
+                taken.append(class_id)
         if not taken:
-            batch[left] = number
+            batch[remaining] = number
             return batch
-        for one in taken:
-            inner = slice(after.indptr[one], after.indptr[one + 1])
+        for class_id in taken:
+            inner = slice(after.indptr[class_id], after.indptr[class_id + 1])
             space[after.indices[inner]] -= after.data[inner]
         batch[taken] = number
-        left = left[~np.isin(left, taken)]
+        remaining = remaining[~np.isin(remaining, taken)]
         number += 1
     return batch
 
@@ -343,7 +348,7 @@ def build_model(problem: Update, *, most_batches: int = 3) -> LinearProgram:
         f"the largest excess of any table in {most_batches} batches, as a share of the rules that are free "
         "before (of 1 where fewer are); 0: the batches fit in all tables"
     )
-    return build_program(find_needs(problem), most_batches, whole=True).describe(about)
+    return build_program(find_needs(problem), most_batches, integer=True).describe(about)
 
 
 def find_stuck(needs: Needs) -> Ints:
@@ -357,14 +362,14 @@ def find_stuck(needs: Needs) -> Ints:
 
 
 def _reverse(needs: Needs) -> Needs:
-    """Return what classes need on the way back."""
+    """Return the needs of classes on the way back."""
     return Needs(
         needs.classes, needs.during - needs.after, -needs.after, needs.free - needs.after.sum(axis=1)
     )
 
 
 def _wait(needs: Needs) -> Ints:
-    """Return the classes that do not fit after all others have freed what they can, one after another."""
+    """Return the classes that do not fit after all others have freed their space, one after another."""
     during, after = sp.coo_array(needs.during), sp.coo_array(needs.after)
     column, row = during.col, during.row
     free = needs.free.copy()
@@ -380,7 +385,7 @@ def _wait(needs: Needs) -> Ints:
 
 
 def find_shortage(needs: Needs) -> Floats:
-    """Return by how much resources must be larger so that no class is stuck, (resources,); not the least.
+    """Return the additional resources with which no class is stuck, (resources,); not the least.
 
     Class by class, the one that lacks the least first; after `MOST_RAISED` classes, all that are stuck.
     """
@@ -392,13 +397,13 @@ def find_shortage(needs: Needs) -> Floats:
             break
         lack = _find_lack(larger, waits) if len(waits) else _find_lack(_reverse(larger), ends)
         total = np.asarray(lack.sum(axis=0)).ravel()
-        chosen = np.arange(len(total)) if raised == MOST_RAISED else np.array([total.argmin()])
-        more += lack[:, chosen].max(axis=1).toarray().ravel()
+        selected = np.arange(len(total)) if raised == MOST_RAISED else np.array([total.argmin()])
+        more += lack[:, selected].max(axis=1).toarray().ravel()
     return more
 
 
 def _find_lack(needs: Needs, waits: Ints) -> sp.csc_array:
-    """Return what each of some classes lacks of each resource after all others have freed what they can."""
+    """Return the shortage of some classes of each resource after all others have freed their space."""
     others = np.setdiff1d(np.arange(len(needs.classes)), waits)
     freed = np.asarray(sp.csc_array(needs.after[:, others]).minimum(0).sum(axis=1)).ravel()
     lack = sp.coo_array(needs.during[:, waits])

@@ -42,7 +42,7 @@ MostMoves = Annotated[
 
 
 class Shares(NamedTuple):
-    """Classes whose traffic moves, their shares after each step, (K + 1, M), and what is proven.
+    """Classes with moving traffic, their shares after each step, (K + 1, M), and their proof.
 
     least   no fewer steps keep links within their limits
     excess  part by which a link's load exceeds its limit
@@ -63,15 +63,15 @@ def update_without_congestion(
 
     All rules of the next configuration are installed first, as by `two_phase_changed`.
     """
-    found = find_shares(problem, most_moves, options)
-    moves = len(found.share) - 1
+    shares = find_shares(problem, most_moves, options)
+    moves = len(shares.share) - 1
     changed = np.flatnonzero(problem.slots.changes)
-    whole = phases(problem, changed)
+    full_phases = phases(problem, changed)
     share_of = np.tile(np.r_[np.zeros(moves), 1.0][:, None], (1, len(problem.classes)))
-    share_of[:, found.classes] = found.share
+    share_of[:, shares.classes] = shares.share
     wait_s = drain_time_s(problem, changed, drain_s)
-    steps = [Step("install", whole.add, ADD)]
-    door = whole.flip
+    steps = [Step("install", full_phases.add, ADD)]
+    door = full_phases.flip
     owner = problem.slots.owner[door]
     extra = [np.zeros(0, dtype=np.int64)]
     for move in range(1, moves + 1):
@@ -92,17 +92,17 @@ def update_without_congestion(
     was_split = np.unique(np.concatenate(extra))
     only = problem.ingress[problem.slots.owner[was_split]] == problem.slots.switch[was_split]
     held = was_split[only & problem.slots.now.has_rule()[was_split]]
-    steps.append(Step("delete", np.concatenate([whole.remove, held]), REMOVE))
-    is_kept = found.excess <= 1e-6
+    steps.append(Step("delete", np.concatenate([full_phases.remove, held]), REMOVE))
+    is_kept = shares.excess <= 1e-6
     return decide(
         problem,
         steps,
         claims=[*CONSISTENT, *(["links"] if is_kept else [])],
         options=options,
         metric="batches",
-        bound=float(found.least) if is_kept else None,
-        scope=GROWING_SCOPE if found.only_grow else SCOPE,
-        backend=found.backend,
+        bound=float(shares.least) if is_kept else None,
+        scope=GROWING_SCOPE if shares.only_grow else SCOPE,
+        backend=shares.backend,
     )
 
 
@@ -116,12 +116,12 @@ def find_shares(problem: Update, most_moves: int, options: Options) -> Shares:  
     fall = sp.csr_array((before - after).maximum(0))
     peak = problem.link_loads[0] + np.asarray(rise.sum(axis=1)).ravel()
     once = np.stack([np.zeros(len(classes)), np.ones(len(classes))])
-    known = np.isfinite(limit)
-    over = float(np.max((peak - limit)[known] / limit[known], initial=0.0))
+    finite = np.isfinite(limit)
+    over = float(np.max((peak - limit)[finite] / limit[finite], initial=0.0))
     if over <= 1e-9 or not len(classes):
         return Shares(classes, once, 1 if problem.slots.changes.any() else 0, 0.0, False, None)
     best = Shares(classes, once, 2, over, False, None)
-    least = 2
+    lower = 2
     for moves in range(2, most_moves + 1):
         if deadline.is_over:
             break
@@ -129,23 +129,23 @@ def find_shares(problem: Update, most_moves: int, options: Options) -> Shares:  
         grows = backends.solve(build_program(problem, classes, rise, fall, moves), limits)
         if grows.x is not None and grows.objective is not None and grows.objective < best.excess - 1e-9:
             share = _read(grows.x, len(classes), moves)
-            best = Shares(classes, share, least, max(grows.objective, 0.0), False, grows.backend)
+            best = Shares(classes, share, lower, max(grows.objective, 0.0), False, grows.backend)
         if best.excess <= 1e-7:
             break
         if 3 * len(classes) * moves <= MOST_COLUMNS:
             free = backends.solve(build_program(problem, classes, rise, fall, moves, may_fall=True), limits)
             if free.x is not None and free.objective is not None and free.objective < best.excess - 1e-9:
                 share = _read(free.x, len(classes), moves)
-                best = Shares(classes, share, least, max(free.objective, 0.0), False, free.backend)
+                best = Shares(classes, share, lower, max(free.objective, 0.0), False, free.backend)
             if best.excess <= 1e-7:
                 break
             if free.bound is None or free.bound <= 1e-7:
                 break
         elif grows.bound is None or grows.bound <= 1e-7:
             break
-        least = moves + 1
-    only_grow = 3 * len(classes) * (least - 1) > MOST_COLUMNS
-    return best._replace(least=least, only_grow=only_grow)
+        lower = moves + 1
+    only_grow = 3 * len(classes) * (lower - 1) > MOST_COLUMNS
+    return best._replace(least=lower, only_grow=only_grow)
 
 
 def _read(x: Floats, count: int, moves: int) -> Floats:
@@ -217,7 +217,7 @@ def build_model(problem: Update, *, most_moves: int = 2) -> LinearProgram:
     """Return the linear program of `most_moves` moves; its objective is the largest relative overload."""
     classes = np.flatnonzero(problem.slots.changes & (problem.traffic_mbps > 0))
     before, after = problem.class_loads(classes)
-    rise, fall = (sp.csr_array(part.maximum(0)) for part in (after - before, before - after))
+    rise, fall = (sp.csr_array(loads.maximum(0)) for loads in (after - before, before - after))
     moves = max(most_moves, 2)
     about = (
         f"the largest overload of any link in {moves} moves, as a share of its limit: its capacity, or its "

@@ -1,4 +1,4 @@
-"""The decision of a design of system `updates`: its plan, and what is proven about it."""
+"""The decision of a design of system `updates`: its plan, and its proof."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def decide(
 def _say_broken(problem: Update, broken: Ints) -> str:
     """Return in words which classes' guarantees a plan breaks."""
     names = [
-        f"'{problem.class_index[one]}' ({GUARANTEES[problem.guarantee[one]]})" for one in broken[:3].tolist()
+        f"'{problem.class_index[row]}' ({GUARANTEES[problem.guarantee[row]]})" for row in broken[:3].tolist()
     ]
     listed = ", ".join(names) + (f" and {len(broken) - 3:,} more" if len(broken) > 3 else "")
     return f"the plan breaks the guarantee of class{'es' * (len(broken) > 1)} {listed}"

@@ -15,7 +15,7 @@ from planner_models.updates.plan.replay import Network
 MOST_CHANGES: Final = 11  # switches of a class that change, for a search over all sets of them
 
 
-def improve(net: Network, found: Rounds, may_lose: Bools, deadline: Deadline = NEVER) -> tuple[Rounds, bool]:
+def improve(net: Network, result: Rounds, may_lose: Bools, deadline: Deadline = NEVER) -> tuple[Rounds, bool]:
     """Return rounds with the fewest ones for classes that are small and not proven yet, and their bounds.
 
     Also returns whether the deadline came before the last class.
@@ -23,23 +23,23 @@ def improve(net: Network, found: Rounds, may_lose: Bools, deadline: Deadline = N
     may_lose  (C,) whether packets of a class may be lost meanwhile
     deadline  when the others keep their rounds
     """
-    rounds, most, least = (part.copy() for part in found)
-    for one in np.flatnonzero(found.most > found.least).tolist():
+    rounds, upper, lower = (array.copy() for array in result)
+    for class_id in np.flatnonzero(result.most > result.least).tolist():
         if deadline.is_over:
-            return Rounds(rounds, most, least), True
-        slots = slice(net.start[one], net.start[one + 1])
+            return Rounds(rounds, upper, lower), True
+        slots = slice(net.start[class_id], net.start[class_id + 1])
         changed = np.flatnonzero(~net.same[slots]) + slots.start
         if len(changed) > MOST_CHANGES:
             continue
-        best = _search_sets(net, one, changed, bool(may_lose[one]))
+        best = _search_sets(net, class_id, changed, bool(may_lose[class_id]))
         rounds[changed] = best
-        most[one] = least[one] = int(best.max())
-    return Rounds(rounds, most, least), False
+        upper[class_id] = lower[class_id] = int(best.max())
+    return Rounds(rounds, upper, lower), False
 
 
 @run_small_in_python(max_elements=1_000)
 @kernel
-def _search_sets(net: Network, one: int, changed: Ints, may_lose: bool) -> Ints:  # noqa: C901
+def _search_sets(net: Network, class_id: int, changed: Ints, may_lose: bool) -> Ints:  # noqa: C901
     """Return a round for each changed slot of a class with the fewest rounds.
 
     A subset of switches that may change in a round may too, so that each set is reached from its subsets.
@@ -49,47 +49,47 @@ def _search_sets(net: Network, one: int, changed: Ints, may_lose: bool) -> Ints:
     fewest = np.full(every, 1 << 20)
     before = np.full(every, -1)
     fewest[0] = 0
-    done = np.zeros(len(net.switch), dtype=np.int64)
+    state = np.zeros(len(net.switch), dtype=np.int64)
     slot_at = np.full(net.switches, -1)
     visit = np.zeros(net.switches, dtype=np.int64)
     stack, edge = np.zeros(net.switches + 1, dtype=np.int64), np.zeros(net.switches + 1, dtype=np.int64)
-    for slot in range(net.start[one], net.start[one + 1]):
+    for slot in range(net.start[class_id], net.start[class_id + 1]):
         slot_at[net.switch[slot]] = slot
     mark = 0
-    single = net.ingress[one] >= 0
+    single = net.ingress[class_id] >= 0
     for now in range(every):
         if fewest[now] >= 1 << 20:
             continue
-        rest = (every - 1) & ~now
-        turn = rest
+        remaining = (every - 1) & ~now
+        turn = remaining
         while turn > 0:
             if fewest[now] + 1 < fewest[now | turn]:
-                for place in range(count):
-                    bit = 1 << place
-                    done[changed[place]] = 1 if now & bit else (-2 if turn & bit else 0)
+                for index in range(count):
+                    bit = 1 << index
+                    state[changed[index]] = 1 if now & bit else (-2 if turn & bit else 0)
                 fits = True
                 if single:
                     mark += 2
-                    fits = is_safe_from(net, one, slot_at, done, may_lose, visit, mark, stack, edge)
+                    fits = is_safe_from(net, class_id, slot_at, state, may_lose, visit, mark, stack, edge)
                 else:
-                    for place in range(count):
-                        if turn & (1 << place):
+                    for index in range(count):
+                        if turn & (1 << index):
                             mark += 1
                             if not is_safe_at(
-                                net, one, changed[place], slot_at, done, may_lose, visit, mark, stack
+                                net, class_id, changed[index], slot_at, state, may_lose, visit, mark, stack
                             ):
                                 fits = False
                                 break
                 if fits:
                     fewest[now | turn] = fewest[now] + 1
                     before[now | turn] = now
-            turn = (turn - 1) & rest
+            turn = (turn - 1) & remaining
     rounds = np.zeros(count, dtype=np.int64)
-    at = every - 1
-    while at > 0:
-        last = before[at]
-        for place in range(count):
-            if at & ~last & (1 << place):
-                rounds[place] = fewest[at]
-        at = last
+    subset = every - 1
+    while subset > 0:
+        last = before[subset]
+        for index in range(count):
+            if subset & ~last & (1 << index):
+                rounds[index] = fewest[subset]
+        subset = last
     return rounds

@@ -57,8 +57,8 @@ def formulation(problem: Update) -> pyo.ConcreteModel:
     return m
 
 
-def order_formulation(problem: Update, one: int, rounds: int) -> pyo.ConcreteModel:
-    """Return the loop-free order of class number `one`, which packets enter everywhere.
+def order_formulation(problem: Update, class_id: int, rounds: int) -> pyo.ConcreteModel:
+    """Return the loop-free order of class number `class_id`, which packets enter everywhere.
 
     u_vk: v is changed by the end of round k; p_vk: a potential that falls along every rule that may be in use
     minimize    sum_k open_k
@@ -70,39 +70,39 @@ def order_formulation(problem: Update, one: int, rounds: int) -> pyo.ConcreteMod
     import pyomo.environ as pyo  # only needed for the formal model
 
     slots = problem.slots
-    own = range(int(slots.start[one]), int(slots.start[one + 1]))
-    at = {int(slots.switch[slot]): slot for slot in own}
-    egress = int(problem.egress[one])
-    big = len(at) + 1
+    slot_range = range(int(slots.start[class_id]), int(slots.start[class_id + 1]))
+    slot_of = {int(slots.switch[slot]): slot for slot in slot_range}
+    egress = int(problem.egress[class_id])
+    big = len(slot_of) + 1
     m = pyo.ConcreteModel("order")
-    m.V, m.K = pyo.Set(initialize=list(own)), pyo.RangeSet(1, rounds)
+    m.V, m.K = pyo.Set(initialize=list(slot_range)), pyo.RangeSet(1, rounds)
     m.u = pyo.Var(m.V, pyo.RangeSet(0, rounds), domain=pyo.Binary)
-    m.p = pyo.Var(m.V, m.K, bounds=(0, len(at)))
+    m.p = pyo.Var(m.V, m.K, bounds=(0, len(slot_of)))
     m.open = pyo.Var(m.K, domain=pyo.Binary)
     m.rules = pyo.ConstraintList()
-    for v in own:
+    for v in slot_range:
         m.u[v, 0].fix(0)
         m.rules.add(m.u[v, rounds] == 1)
         for k in range(1, rounds + 1):
             m.rules.add(m.u[v, k - 1] <= m.u[v, k])
             if not slots.same[v]:
                 m.rules.add(m.u[v, k] - m.u[v, k - 1] <= m.open[k])
-            _add_potentials(m, problem, v, k, at, egress, big)
+            _add_potentials(m, problem, v, k, slot_of, egress, big)
     m.rounds = pyo.Objective(expr=sum(m.open[k] for k in m.K), sense=pyo.minimize)
     return m
 
 
 def _add_potentials(
-    m: pyo.ConcreteModel, problem: Update, v: int, k: int, at: dict[int, int], egress: int, big: int
+    m: pyo.ConcreteModel, problem: Update, v: int, k: int, slot_of: dict[int, int], egress: int, big: int
 ) -> None:
     slots = problem.slots
     for is_new, configuration in ((False, slots.now), (True, slots.next)):
         unused = 1 - m.u[v, k] if is_new else m.u[v, k - 1]
-        for place in range(int(configuration.start[v]), int(configuration.start[v + 1])):
-            hop = int(configuration.hop[place])
+        for entry in range(int(configuration.start[v]), int(configuration.start[v + 1])):
+            hop = int(configuration.hop[entry])
             if hop == egress:
                 continue
-            h = at[hop]
+            h = slot_of[hop]
             m.rules.add(m.p[v, k] >= m.p[h, k] + 1 - big * unused)
             if not slots.now.has_rule()[h]:
                 m.rules.add(m.u[v, k] <= m.u[h, k - 1])
@@ -121,7 +121,7 @@ def share_formulation(problem: Update, moves: int) -> pyo.ConcreteModel:
     import pyomo.environ as pyo  # only needed for the formal model
 
     classes = np.flatnonzero(problem.slots.changes & (problem.traffic_mbps > 0))
-    before, after = (part.toarray() for part in problem.class_loads(classes))
+    before, after = (loads.toarray() for loads in problem.class_loads(classes))
     limit = problem.load_limit_mbps
     base = problem.link_loads[0] - before.sum(axis=1)
     m = pyo.ConcreteModel("shares")

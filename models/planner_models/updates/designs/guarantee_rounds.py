@@ -36,29 +36,29 @@ def improve(problem: Update, rounds: Rounds, deadline: Deadline = NEVER) -> tupl
     slots = problem.slots
     changed = np.bincount(slots.owner[~slots.same], minlength=len(problem.classes))
     small = np.flatnonzero(np.isin(problem.guarantee, levels) & (changed > 0) & (changed <= MAX_CHANGES))
-    of_slot, most, least = (part.copy() for part in rounds)
-    for one in small[:MAX_CLASSES].tolist():
+    of_slot, upper, lower = (array.copy() for array in rounds)
+    for class_id in small[:MAX_CLASSES].tolist():
         if deadline.is_over:
-            return Rounds(of_slot, most, least), True
-        mine = np.arange(slots.start[one], slots.start[one + 1])
-        turning = mine[~slots.same[mine]]
-        name = GUARANTEES[problem.guarantee[one]]
+            return Rounds(of_slot, upper, lower), True
+        slots_of = np.arange(slots.start[class_id], slots.start[class_id + 1])
+        turning = slots_of[~slots.same[slots_of]]
+        name = GUARANTEES[problem.guarantee[class_id]]
         forbidden = sum(bit for bit, names in ASKS.items() if name in names)
-        best = _search_sets(take_class(net, one), turning - slots.start[one], forbidden, deadline)
+        best = _search_sets(take_class(net, class_id), turning - slots.start[class_id], forbidden, deadline)
         if best is not None:
             of_slot[turning] = best
-            most[one] = least[one] = int(best.max())
-    return Rounds(of_slot, most, least), False
+            upper[class_id] = lower[class_id] = int(best.max())
+    return Rounds(of_slot, upper, lower), False
 
 
-def take_class(net: Network, one: int) -> Network:
+def take_class(net: Network, class_id: int) -> Network:
     """Return the rules of one class alone."""
-    first, end = int(net.start[one]), int(net.start[one + 1])
+    first, end = int(net.start[class_id]), int(net.start[class_id + 1])
     before, after = (
         slice(net.old_start[first], net.old_start[end]),
         slice(net.new_start[first], net.new_start[end]),
     )
-    ways = slice(net.way_start[one], net.way_start[one + 1])
+    ways = slice(net.way_start[class_id], net.way_start[class_id + 1])
     return Network(
         start=np.array([0, end - first]),
         owner=np.zeros(end - first, dtype=np.int64),
@@ -71,10 +71,10 @@ def take_class(net: Network, one: int) -> Network:
         new_hop=net.new_hop[after],
         new_link=net.new_link[after],
         entering=net.entering[first:end],
-        ingress=net.ingress[[one]],
-        egress=net.egress[[one]],
+        ingress=net.ingress[[class_id]],
+        egress=net.egress[[class_id]],
         ways=net.ways[ways],
-        way_start=net.way_start[one : one + 2] - net.way_start[one],
+        way_start=net.way_start[class_id : class_id + 2] - net.way_start[class_id],
         switches=net.switches,
     )
 
@@ -95,23 +95,23 @@ def _search_sets(net: Network, turning: Ints, forbidden: int, deadline: Deadline
             continue
         if deadline.is_over:
             return None
-        rest = every & ~now
-        turn = rest
+        remaining = every & ~now
+        turn = remaining
         while turn:
             after = now | turn
             if fewest[now] + 1 < fewest.get(after, count + 1) and _is_kept(
                 net, turning, now, turn, forbidden
             ):
                 fewest[after], before[after] = fewest[now] + 1, now
-            turn = (turn - 1) & rest
+            turn = (turn - 1) & remaining
     if every not in fewest:
         return None
     rounds = np.zeros(count, dtype=np.int64)
-    at = every
-    while at:
-        bits = np.array([(at & ~before[at]) >> place & 1 for place in range(count)], dtype=bool)
-        rounds[bits] = fewest[at]
-        at = before[at]
+    subset = every
+    while subset:
+        bits = np.array([(subset & ~before[subset]) >> bit & 1 for bit in range(count)], dtype=bool)
+        rounds[bits] = fewest[subset]
+        subset = before[subset]
     return rounds
 
 
@@ -121,11 +121,11 @@ def _is_kept(net: Network, turning: Ints, now: int, turn: int, forbidden: int) -
     now, turn  sets of places in `turning`
     """
     has_now, has_next = np.diff(net.old_start) > 0, np.diff(net.new_start) > 0
-    places = np.arange(len(turning))
-    done, moves = turning[(now >> places & 1) > 0], turning[(turn >> places & 1) > 0]
+    bits = np.arange(len(turning))
+    moved, moves = turning[(now >> bits & 1) > 0], turning[(turn >> bits & 1) > 0]
     state = State.before(has_now)
-    state.old[done] = False
-    state.new[done] = has_next[done]
+    state.old[moved] = False
+    state.new[moved] = has_next[moved]
     action = np.where(has_now & has_next, SWAP, np.where(has_next, ADD, REMOVE))[moves].astype(np.int64)
     zeros, ones = np.zeros(len(moves), dtype=np.int64), np.ones(len(moves), dtype=np.int64)
     links = int(max(net.old_link.max(initial=-1), net.new_link.max(initial=-1))) + 1

@@ -38,11 +38,11 @@ def update_in_order(problem: Update, *, options: Options = Options()) -> Decisio
     classes change as in `update_by_neighbours`, and their waits do not count.
     """
     deadline = Deadline.of(options)
-    found = find_rounds(
+    rounds = find_rounds(
         as_network(problem), _ordered(problem), may_lose=_may_lose(problem), deadline=deadline
     )
     is_cut = deadline.is_over
-    return _decide(problem, _order(problem, found), options, is_cut=is_cut)
+    return _decide(problem, _order(problem, rounds), options, is_cut=is_cut)
 
 
 def update_in_few_rounds(problem: Update, *, options: Options = Options()) -> Decision[UpdatePlan]:
@@ -55,8 +55,8 @@ def update_in_few_rounds(problem: Update, *, options: Options = Options()) -> De
 
     net, may_lose, deadline = as_network(problem), _may_lose(problem), Deadline.of(options)
     greedy = find_rounds(net, _ordered(problem), may_lose=may_lose, tries=MOST_TRIES, deadline=deadline)
-    found, is_cut = improve(net, greedy, may_lose, deadline)
-    rounds, is_late = guarantee_rounds.improve(problem, _order(problem, found), deadline)
+    improved, is_cut = improve(net, greedy, may_lose, deadline)
+    rounds, is_late = guarantee_rounds.improve(problem, _order(problem, improved), deadline)
     return _decide(problem, rounds, options, is_cut=is_cut or is_late)
 
 
@@ -72,30 +72,30 @@ def update_by_neighbours(problem: Update, *, options: Options = Options()) -> De
 
 
 def _is_free(problem: Update) -> Bools:
-    """Return the (C,) classes without a guarantee, whose rules may change at any time."""
+    """Return the (C,) classes without a guarantee, with rules that may change at any time."""
     free: Bools = problem.guarantee == GUARANTEES.index(NO_GUARANTEE)
     return free
 
 
 def _ordered(problem: Update) -> Bools:
-    """Return the (C,) classes whose changes need an order."""
+    """Return the (C,) classes with changes that need an order."""
     return problem.slots.changes & ~_is_free(problem)
 
 
 def _may_lose(problem: Update) -> Bools:
-    """Return the (C,) classes whose packets may be lost during the update, but not loop."""
+    """Return the (C,) classes with packets that may be lost during the update, but not loop."""
     may_lose: Bools = problem.guarantee == GUARANTEES.index(NO_LOOP)
     return may_lose
 
 
-def _order(problem: Update, found: Rounds) -> Rounds:
+def _order(problem: Update, rounds: Rounds) -> Rounds:
     """Return the rounds of all classes, those without a guarantee in the first round."""
     slots = problem.slots
     free = _is_free(problem) & slots.changes
     return Rounds(
-        np.where(free[slots.owner] & ~slots.same, 1, found.of_slot),
-        np.where(free, 1, found.most),
-        np.where(free, 1, found.least),
+        np.where(free[slots.owner] & ~slots.same, 1, rounds.of_slot),
+        np.where(free, 1, rounds.most),
+        np.where(free, 1, rounds.least),
     )
 
 
@@ -109,10 +109,10 @@ def steps_of_rounds(problem: Update, rounds: Ints) -> list[Step]:
     order = np.argsort(rounds, kind="stable")
     edges = np.searchsorted(rounds[order], np.arange(1, int(rounds.max(initial=0)) + 2))
     for first, last in pairwise(edges.tolist()):
-        mine = order[first:last]
-        own = action[mine]
-        kind = "swap" if (own == SWAP).any() else "install" if (own == ADD).all() else "delete"
-        steps.append(Step(kind, mine, own, 0.0 if (own == ADD).all() else wait_s))
+        slots_of = order[first:last]
+        actions = action[slots_of]
+        kind = "swap" if (actions == SWAP).any() else "install" if (actions == ADD).all() else "delete"
+        steps.append(Step(kind, slots_of, actions, 0.0 if (actions == ADD).all() else wait_s))
     return steps
 
 

@@ -26,7 +26,7 @@ def update_with_least_loss(
     within tables, rounds in place and one two-phase update are tried. A plan that loses nothing is optimal.
     """
     best: Decision[UpdatePlan] | None = None
-    least = (float("inf"),) * 3
+    least_loss = (float("inf"),) * 3
     attempts: tuple[Callable[[], Decision[UpdatePlan]], ...] = (
         lambda: batches.update_jointly(problem, drain_s=drain_s, options=options),
         lambda: congestion_free.update_without_congestion(problem, drain_s=drain_s, options=options),
@@ -35,18 +35,18 @@ def update_with_least_loss(
         lambda: update_changed(problem, drain_s=drain_s, options=options),
     )
     for attempt in attempts:
-        found = attempt()
-        if found.plan is None:
-            best = best or found
+        decision = attempt()
+        if decision.plan is None:
+            best = best or decision
             continue
-        figures = measure(problem, found.plan, None)
+        figures = measure(problem, decision.plan, None)
         loss = (figures["broken_classes"] or 0.0, figures["overflow_rules"] or 0.0, figures[METRIC] or 0.0)
-        if loss < least:
-            best, least = found, loss
+        if loss < least_loss:
+            best, least_loss = decision, loss
         if not any(loss):
             break
     assert best is not None
     if best.plan is None:
         return best
-    lost = least[2]
+    lost = least_loss[2]
     return replace(best, proof=judged("min", lost, 0.0, metric=METRIC))

@@ -71,44 +71,44 @@ def update_with_flows(
     slots = problem.slots
     classes = np.flatnonzero(slots.changes)
     has_flows = np.isfinite(problem.flow_life_s) & slots.changes & problem.enters_now
-    one = phases(problem, classes)
+    rule_phases = phases(problem, classes)
     wait_s = drain_time_s(problem, classes, drain_s)
-    slow = one.flip[has_flows[slots.owner[one.flip]]]
-    whole = Division(np.ones(len(slow), dtype=np.int64), 0.0, is_within=True, is_best=False)
-    chosen = whole
+    slow = rule_phases.flip[has_flows[slots.owner[rule_phases.flip]]]
+    undivided = Division(np.ones(len(slow), dtype=np.int64), 0.0, is_within=True, is_best=False)
+    division = undivided
     if len(slow):
-        free = _find_free(problem, _steps(problem, one, slow, whole, wait_s))
-        chosen = _divide(problem, slow, free, wait_s, flows_per_rule)
+        free = _find_free(problem, _steps(problem, rule_phases, slow, undivided, wait_s))
+        division = _divide(problem, slow, free, wait_s, flows_per_rule)
     return decide(
         problem,
-        _steps(problem, one, slow, chosen, wait_s),
-        claims=(*CONSISTENT, "flows", *(["tables"] if len(slow) and chosen.is_within else [])),
+        _steps(problem, rule_phases, slow, division, wait_s),
+        claims=(*CONSISTENT, "flows", *(["tables"] if len(slow) and division.is_within else [])),
         options=options,
         metric="seconds" if len(slow) else None,
-        scope=SCOPE if chosen.is_best else None,
-        is_optimal=chosen.is_best,
+        scope=SCOPE if division.is_best else None,
+        is_optimal=division.is_best,
     )
 
 
-def _steps(problem: Update, one: Phases, slow: Ints, chosen: Division, wait_s: float) -> list[Step]:
+def _steps(problem: Update, rule_phases: Phases, slow: Ints, division: Division, wait_s: float) -> list[Step]:
     """Return the steps: install, split and wait for flows, flip, delete."""
     slots = problem.slots
-    quick = one.flip[~np.isin(one.flip, slow)]
+    quick = rule_phases.flip[~np.isin(rule_phases.flip, slow)]
     only = problem.ingress[slots.owner[slow]] == slots.switch[slow]
     held = slow[only & slots.now.has_rule()[slow]]
     actions = np.concatenate([np.full(len(slow), SPLIT), np.full(len(quick), FLIP)])
     return [
-        Step("install", one.add, ADD),
+        Step("install", rule_phases.add, ADD),
         Step(
             "split" if len(slow) else "flip",
             np.concatenate([slow, quick]),
             actions,
-            max(chosen.expiry_s, wait_s),
+            max(division.expiry_s, wait_s),
             {int(each): 1.0 for each in np.unique(slots.owner[slow])},
-            np.concatenate([chosen.parts, np.ones(len(quick), dtype=np.int64)]),
+            np.concatenate([division.parts, np.ones(len(quick), dtype=np.int64)]),
         ),
         Step("flip", slow, FLIP, wait_s),
-        Step("delete", np.concatenate([one.remove, held]), REMOVE),
+        Step("delete", np.concatenate([rule_phases.remove, held]), REMOVE),
     ]
 
 
@@ -139,10 +139,11 @@ def _divide(problem: Update, slow: Ints, free: Floats, wait_s: float, flows_per_
     expiry_s = np.array(
         [
             [
-                (expiry_lives(problem.flows[one], np.full(count, part)) or np.inf) * problem.flow_life_s[one]
-                for part in row
+                (expiry_lives(problem.flows[class_id], np.full(count, rule_parts)) or np.inf)
+                * problem.flow_life_s[class_id]
+                for rule_parts in row
             ]
-            for one, count, row in zip(owner.tolist(), doors.tolist(), rules, strict=True)
+            for class_id, count, row in zip(owner.tolist(), doors.tolist(), rules, strict=True)
         ]
     )
     times = np.unique(expiry_s)

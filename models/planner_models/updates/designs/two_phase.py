@@ -61,14 +61,14 @@ def phases(problem: Update, classes: Ints, *, every: bool = False) -> Phases:
     source  Foster et al. 2013, IV.A
     """
     slots = problem.slots
-    mine = slots.of(classes)
-    only = problem.ingress[slots.owner[mine]] == slots.switch[mine]
-    has_now, has_next = slots.now.has_rule()[mine], slots.next.has_rule()[mine]
-    inner = ~only & (~slots.same[mine] | every)
+    slots_of = slots.of(classes)
+    only = problem.ingress[slots.owner[slots_of]] == slots.switch[slots_of]
+    has_now, has_next = slots.now.has_rule()[slots_of], slots.next.has_rule()[slots_of]
+    inner = ~only & (~slots.same[slots_of] | every)
     return Phases(
-        add=mine[has_next & inner],
-        flip=mine[problem.entering[mine]],
-        remove=mine[has_now & inner],
+        add=slots_of[has_next & inner],
+        flip=slots_of[problem.entering[slots_of]],
+        remove=slots_of[has_now & inner],
     )
 
 
@@ -78,12 +78,12 @@ def steps_of(
     """Return the steps of two-phase updates of batches of classes, one after another."""
     steps = []
     for classes in batches:
-        one = phases(problem, classes, every=every)
+        rule_phases = phases(problem, classes, every=every)
         wait_s = drain_time_s(problem, classes, drain_s)
         steps += [
-            Step("install", one.add, ADD),
-            Step("flip", one.flip, FLIP, wait_s),
-            Step("delete", one.remove, REMOVE),
+            Step("install", rule_phases.add, ADD),
+            Step("flip", rule_phases.flip, FLIP, wait_s),
+            Step("delete", rule_phases.remove, REMOVE),
         ]
     return steps
 
@@ -142,33 +142,37 @@ def update_few(
     is_ended = slots.changes & single & (problem.enters_now != problem.enters_next)
     other = slots.changes & ~is_swap & ~is_ended
     entrance = problem.entering & is_ended[slots.owner]
-    whole = phases(problem, np.flatnonzero(other))
+    rule_phases = phases(problem, np.flatnonzero(other))
     fresh = np.flatnonzero((is_swap | is_ended)[slots.owner] & has_next & ~has_now & ~entrance)
     stale = np.flatnonzero((is_swap | is_ended)[slots.owner] & has_now & ~has_next & ~entrance)
     turn = np.flatnonzero(moved & is_swap[slots.owner])
     door = np.flatnonzero(entrance & (has_now | has_next))
-    turns = np.concatenate([turn, door, whole.flip])
+    turns = np.concatenate([turn, door, rule_phases.flip])
     actions = np.concatenate(
-        [np.full(len(turn), SWAP), np.where(has_next[door], ADD, REMOVE), np.full(len(whole.flip), FLIP)]
+        [
+            np.full(len(turn), SWAP),
+            np.where(has_next[door], ADD, REMOVE),
+            np.full(len(rule_phases.flip), FLIP),
+        ]
     )
     steps = [
-        Step("install", np.concatenate([fresh, whole.add]), ADD),
+        Step("install", np.concatenate([fresh, rule_phases.add]), ADD),
         Step("flip", turns, actions, drain_time_s(problem, slots.changes, drain_s)),
-        Step("delete", np.concatenate([stale, whole.remove]), REMOVE),
+        Step("delete", np.concatenate([stale, rule_phases.remove]), REMOVE),
     ]
     return decide(problem, steps, claims=CONSISTENT, options=options)
 
 
 def _stays_unreached(problem: Update) -> Bools:
-    """Return the (C,) classes all of whose rules are on the paths of their packets.
+    """Return the (C,) classes with all rules on the paths of their packets.
 
     A rule of `now` that no packet uses could lead to a switch that gets a new rule, so that a packet of the
     new path would use both; rules of `next` likewise. All rules of such a class must be on its paths.
     """
     slots = problem.slots
     fine: Bools = np.ones(len(problem.classes), dtype=bool)
-    for one, share in zip((slots.now, slots.next), problem.hop_shares, strict=True):
-        counts = np.diff(one.start)
+    for configuration, share in zip((slots.now, slots.next), problem.hop_shares, strict=True):
+        counts = np.diff(configuration.start)
         unused = np.repeat(slots.owner, counts)[share <= 0]
         fine[unused] = False
     return fine

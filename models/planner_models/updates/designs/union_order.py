@@ -33,29 +33,29 @@ class Order(NamedTuple):
 
 
 @inner
-def start_order(net: Network, one: int, slot_at: Ints, order: Order) -> None:
+def start_order(net: Network, item: int, slot_at: Ints, order: Order) -> None:
     """Fill the order of a class under its old rules; all its switches must have rank -1."""
-    egress, count = net.egress[one], 0
-    for slot in range(net.start[one], net.start[one + 1]):
+    egress, count = net.egress[item], 0
+    for slot in range(net.start[item], net.start[item + 1]):
         if order.rank[net.switch[slot]] != -1 or net.old_start[slot] == net.old_start[slot + 1]:
             continue
         order.stack[0], order.after[0], depth = net.switch[slot], net.old_start[slot], 1
         order.rank[net.switch[slot]] = -2
         while depth > 0:
             node = order.stack[depth - 1]
-            place = order.after[depth - 1]
-            if place == net.old_start[slot_at[node] + 1]:
+            entry = order.after[depth - 1]
+            if entry == net.old_start[slot_at[node] + 1]:
                 order.switch[count], order.rank[node] = node, count
                 count += 1
                 depth -= 1
                 continue
             order.after[depth - 1] += 1
-            hop = net.old_hop[place]
+            hop = net.old_hop[entry]
             if hop != egress and order.rank[hop] == -1:
                 order.rank[hop] = -2
                 order.stack[depth], order.after[depth] = hop, net.old_start[slot_at[hop]]
                 depth += 1
-    for slot in range(net.start[one], net.start[one + 1]):  # no rule leads to switches without an old rule
+    for slot in range(net.start[item], net.start[item + 1]):  # no rule leads to switches without an old rule
         node = net.switch[slot]
         if order.rank[node] == -1:
             order.switch[count], order.rank[node] = node, count
@@ -63,22 +63,22 @@ def start_order(net: Network, one: int, slot_at: Ints, order: Order) -> None:
 
 
 @inner
-def clear_order(net: Network, one: int, order: Order) -> None:
+def clear_order(net: Network, class_id: int, order: Order) -> None:
     """Give the switches of a class rank -1 again."""
-    for slot in range(net.start[one], net.start[one + 1]):
+    for slot in range(net.start[class_id], net.start[class_id + 1]):
         order.rank[net.switch[slot]] = -1
 
 
 @inner
-def has_old(net: Network, slot: int, done: Ints) -> bool:
+def has_old(net: Network, slot: int, result: Ints) -> bool:
     """Return whether the union of a round has the old rule of a slot."""
-    return bool(done[slot] <= 0 and net.old_start[slot + 1] > net.old_start[slot])
+    return bool(result[slot] <= 0 and net.old_start[slot + 1] > net.old_start[slot])
 
 
 @inner
-def has_new(net: Network, slot: int, done: Ints) -> bool:
+def has_new(net: Network, slot: int, result: Ints) -> bool:
     """Return whether the union of a round has the new rule of a slot."""
-    return bool(done[slot] != 0 and net.new_start[slot + 1] > net.new_start[slot])
+    return bool(result[slot] != 0 and net.new_start[slot + 1] > net.new_start[slot])
 
 
 @inner
@@ -87,11 +87,11 @@ def admit(net: Network, one: int, slot: int, slot_at: Ints, done: Ints, order: O
 
     done  (N,) round in which each slot has changed, negative in the present round, 0 for later ones
     """
-    at, egress = net.switch[slot], net.egress[one]
-    low, top = order.rank[at], order.rank[at]
-    size, found = 0, 0
-    for place in range(net.new_start[slot], net.new_start[slot + 1]):
-        hop = net.new_hop[place]
+    start_node, egress = net.switch[slot], net.egress[one]
+    low, top = order.rank[start_node], order.rank[start_node]
+    size, position = 0, 0
+    for entry in range(net.new_start[slot], net.new_start[slot + 1]):
+        hop = net.new_hop[entry]
         if hop != egress and order.rank[hop] > low and not order.is_found[hop]:
             order.is_found[hop] = True
             order.stack[size] = hop
@@ -99,19 +99,19 @@ def admit(net: Network, one: int, slot: int, slot_at: Ints, done: Ints, order: O
             top = max(top, order.rank[hop])
     if size == 0:
         return True
-    # `stack` keeps all that are found: those below `found` have been searched
+    # `stack` keeps all that are found: those below `position` have been searched
     is_cycle = False
-    while found < size and not is_cycle:
-        here = slot_at[order.stack[found]]
-        found += 1
+    while position < size and not is_cycle:
+        here = slot_at[order.stack[position]]
+        position += 1
         for rule in range(2):
             if not (has_old(net, here, done) if rule == 0 else has_new(net, here, done)):
                 continue
             first = net.old_start[here] if rule == 0 else net.new_start[here]
             last = net.old_start[here + 1] if rule == 0 else net.new_start[here + 1]
-            for place in range(first, last):
-                hop = net.old_hop[place] if rule == 0 else net.new_hop[place]
-                if hop == at:
+            for entry in range(first, last):
+                hop = net.old_hop[entry] if rule == 0 else net.new_hop[entry]
+                if hop == start_node:
                     is_cycle = True
                 elif hop != egress and order.rank[hop] > low and not order.is_found[hop]:
                     order.is_found[hop] = True
@@ -119,8 +119,8 @@ def admit(net: Network, one: int, slot: int, slot_at: Ints, done: Ints, order: O
                     size += 1
     if not is_cycle:
         _move_down(order, low, top)
-    for place in range(size):
-        order.is_found[order.stack[place]] = False
+    for index in range(size):
+        order.is_found[order.stack[index]] = False
     return not is_cycle
 
 
@@ -136,7 +136,7 @@ def _move_down(order: Order, low: int, top: int) -> None:
         else:
             order.switch[free], order.rank[node] = node, free
             free -= 1
-    for place in range(count):
-        node = order.after[place]
+    for index in range(count):
+        node = order.after[index]
         order.switch[free], order.rank[node] = node, free
         free -= 1

@@ -1,4 +1,4 @@
-"""Explanation of an update: mixtures, scarce tables and links, and what more space saves."""
+"""Explanation of an update: mixtures, scarce tables and links, and the saving by more space."""
 
 from __future__ import annotations
 
@@ -34,13 +34,18 @@ def explain(
     ] = 4,
     options: Options = Options(),
 ) -> Explanation:
-    """Explain what packets can meet, which tables and links force another step, and what more space saves."""
+    """Explain the packets' mixtures, the tables and links that force a step, and the saving by more space."""
     plan: UpdatePlan = decided.decision.plan  # type: ignore[assignment]
-    done = evaluate(problem, plan)
+    evaluation = evaluate(problem, plan)
     figures = decided.metrics
     reasons = [f"{reason[0].upper()}{reason[1:]}." for reason in decided.decision.proof.reasons]
-    sentences = [_say_steps(done, figures), *reasons, *_say_mixtures(done), *_say_divisions(done)]
-    tables = _tabulate_tables(done)
+    sentences = [
+        _say_steps(evaluation, figures),
+        *reasons,
+        *_say_mixtures(evaluation),
+        *_say_divisions(evaluation),
+    ]
+    tables = _tabulate_tables(evaluation)
     if len(tables):
         worst = tables.iloc[0]
         sentences.append(
@@ -55,7 +60,7 @@ def explain(
             units=dict.fromkeys(["before", "after", "most", "size"], "rules"),
         )
     ]
-    links = _tabulate_links(done)
+    links = _tabulate_links(evaluation)
     if len(links):
         sections.append(
             Section(
@@ -72,103 +77,113 @@ def explain(
     return Explanation(sentences=tuple(sentences), sections=tuple(sections))
 
 
-def _say_steps(done: Evaluation, values: Mapping[str, float | None]) -> str:
-    changed = int(done.problem.slots.changes.sum())
+def _say_steps(evaluation: Evaluation, values: Mapping[str, float | None]) -> str:
+    changed = int(evaluation.problem.slots.changes.sum())
     return (
-        f"{counted_of(changed, len(done.problem.classes), 'classes', 'change')}, in "
+        f"{counted_of(changed, len(evaluation.problem.classes), 'classes', 'change')}, in "
         f"{amount(values['rounds'] or 0.0, 'rounds')} of {values['operations']:,.0f} changes of rules and "
         f"{amount(values['seconds'] or 0.0, 's')}."
     )
 
 
-def _say_mixtures(done: Evaluation) -> list[str]:
+def _say_mixtures(evaluation: Evaluation) -> list[str]:
     """Return the first mixtures in which packets loop, are lost, or meet rules of both, in words."""
-    found = []
+    lines = []
     for kind, words in ((LOOPS, "loop"), (HOLES, "be lost"), (MIXES, "use rules of both")):
-        groups = np.flatnonzero((done.outcome.bits & kind) > 0)
+        groups = np.flatnonzero((evaluation.outcome.bits & kind) > 0)
         if not len(groups):
             continue
-        count = int(done.classes_that(kind).sum())
+        count = int(evaluation.classes_that(kind).sum())
         line = f"Packets of {counted(count, 'classes')} can {words}."
         if kind != MIXES:
-            mixture = find_mixture(done, int(groups[0]), kind)
+            mixture = find_mixture(evaluation, int(groups[0]), kind)
             if mixture is not None:
-                name, step = done.problem.class_index[done.classes[groups[0]]], done.steps[groups[0]] + 1
+                name, step = (
+                    evaluation.problem.class_index[evaluation.classes[groups[0]]],
+                    evaluation.steps[groups[0]] + 1,
+                )
                 line += f" In step {step}, class '{name}': {mixture.describe()}."
-        found.append(line)
-    return found[:MOST_MIXTURES] or ["No mixture of any step has a loop, a lost packet, or rules of both."]
+        lines.append(line)
+    return lines[:MOST_MIXTURES] or ["No mixture of any step has a loop, a lost packet, or rules of both."]
 
 
-def _say_divisions(done: Evaluation) -> list[str]:
-    """Return into how many rules a split divides the rule of the class with the most, in words."""
-    problem, ops = done.problem, done.ops
+def _say_divisions(evaluation: Evaluation) -> list[str]:
+    """Return the number of rules that a split makes of the rule of the class with the most, as text."""
+    problem, ops = evaluation.problem, evaluation.ops
     if not (ops.parts > 1).any():
         return []
-    most = int(ops.parts.argmax())
-    one, parts = int(problem.slots.owner[ops.slot[most]]), ops.parts[ops.slot == ops.slot[most]].max()
-    doors = int(((ops.step == ops.step[most]) & (problem.slots.owner[ops.slot] == one)).sum())
-    flows = int(np.ceil(problem.flows[one] / doors / parts - 1e-9))
-    words = f"{flows} flows, and new ones that begin before it expires" if flows > 1 else "one flow"
-    where = problem.switch_index[problem.slots.switch[ops.slot[most]]]
-    line = (
-        f"The present rule of class '{problem.class_index[one]}' at {where} is divided into {parts:,} rules"
+    largest = int(ops.parts.argmax())
+    class_id, parts = (
+        int(problem.slots.owner[ops.slot[largest]]),
+        ops.parts[ops.slot == ops.slot[largest]].max(),
     )
+    doors = int(((ops.step == ops.step[largest]) & (problem.slots.owner[ops.slot] == class_id)).sum())
+    flows = int(np.ceil(problem.flows[class_id] / doors / parts - 1e-9))
+    words = f"{flows} flows, and new ones that begin before it expires" if flows > 1 else "one flow"
+    where = problem.switch_index[problem.slots.switch[ops.slot[largest]]]
+    name = problem.class_index[class_id]
+    line = f"The present rule of class '{name}' at {where} is divided into {parts:,} rules"
     return [f"{line}, each for {words}."]
 
 
-def _tabulate_tables(done: Evaluation, rows: int = 10) -> pd.DataFrame:
-    problem = done.problem
-    most = np.max(np.stack([problem.rules_now, *done.held.values()]), axis=0)
+def _tabulate_tables(evaluation: Evaluation, rows: int = 10) -> pd.DataFrame:
+    problem = evaluation.problem
+    largest = np.max(np.stack([problem.rules_now, *evaluation.held.values()]), axis=0)
     size = problem.rule_capacity
-    use = most / np.maximum(np.where(np.isfinite(size), size, np.inf), 1e-9)
-    order = np.lexsort((-most, -use))[:rows]
+    use = largest / np.maximum(np.where(np.isfinite(size), size, np.inf), 1e-9)
+    order = np.lexsort((-largest, -use))[:rows]
     return pd.DataFrame(
         {
             "switch": problem.switch_index[order],
             "before": problem.rules_now[order],
             "after": problem.rules_next[order],
-            "most": most[order],
+            "most": largest[order],
             "size": size[order],
         }
     )
 
 
-def _tabulate_links(done: Evaluation, rows: int = 10) -> pd.DataFrame:
-    problem = done.problem
+def _tabulate_links(evaluation: Evaluation, rows: int = 10) -> pd.DataFrame:
+    problem = evaluation.problem
     if not (problem.traffic_mbps.any() and np.isfinite(problem.capacity_mbps).any()):
         return pd.DataFrame()
     before, after = problem.link_loads
-    most = np.max(np.stack([before, *done.loads.values()]), axis=0)
-    order = np.argsort(-most / problem.capacity_mbps, kind="stable")[:rows]
+    largest = np.max(np.stack([before, *evaluation.loads.values()]), axis=0)
+    order = np.argsort(-largest / problem.capacity_mbps, kind="stable")[:rows]
     order = order[np.isfinite(problem.capacity_mbps[order])]
     return pd.DataFrame(
         {
             "link": np.array(problem.link_names, dtype=object)[order],
             "before": before[order],
             "after": after[order],
-            "most": most[order],
+            "most": largest[order],
             "capacity": problem.capacity_mbps[order],
         }
     )
 
 
 def _try_more(
-    problem: Update, decided: Decided, tables: pd.DataFrame, links: pd.DataFrame, most: int, options: Options
+    problem: Update, decided: Decided, tables: pd.DataFrame, links: pd.DataFrame, limit: int, options: Options
 ) -> tuple[str, Section | None]:
-    """Return what larger tables and links save, each solved again with the explained design."""
+    """Return the saving by larger tables and links, each solved again with the explained design."""
     name = "seconds" if decided.decision.proof.metric == "seconds" else "batches"
-    metric = next(one for one in METRICS if one.name == name)
+    metric = next(candidate for candidate in METRICS if candidate.name == name)
     solver: Reoptimization[Update] = Reoptimization(
         decided, metric=metric, measure=measure, options=options, warm=True
     )
-    kept = decided.decision.guarantees or frozenset()
+    guarantees = decided.decision.guarantees or frozenset()
     none = pd.DataFrame()
     tried = list(
-        _changes(problem, tables if "tables" in kept else none, links if "links" in kept else none, most)
+        _changes(
+            problem,
+            tables if "tables" in guarantees else none,
+            links if "links" in guarantees else none,
+            limit,
+        )
     )
     if not tried:
         return f"{decided.design.name} considers neither tables nor links: more space saves no step.", None
-    order = {change.name: place for place, change in enumerate(tried)}
+    order = {change.name: index for index, change in enumerate(tried)}
     trials = solver.solve_all(tried)
     saving = [trial for trial in trials if trial.gain is not None and trial.gain > 0]
     section = solver.section(trials, title="more space, solved again") if trials else None
@@ -181,18 +196,18 @@ def _try_more(
 
 
 def _changes(
-    problem: Update, tables: pd.DataFrame, links: pd.DataFrame, most: int
+    problem: Update, tables: pd.DataFrame, links: pd.DataFrame, limit: int
 ) -> Iterator[Change[Update]]:
     """Yield larger tables, of one switch and of all, and larger links, of one and of all."""
     limited = tables[np.isfinite(tables["size"])] if len(tables) else tables  # the least change first
-    for name in limited["switch"].head(most) if len(limited) else []:
+    for name in limited["switch"].head(limit) if len(limited) else []:
         factor = np.where(problem.switch_index == name, 2.0, 1.0)
         larger = problem.switches.assign(rule_capacity=np.floor(problem.rule_capacity * factor))
         yield Change(name=f"a table of double size at {name}", problem=_with_tables(problem, larger))
     for more in MORE if len(limited) else ():
         larger = problem.switches.assign(rule_capacity=np.floor(problem.rule_capacity * more + 1e-9))
         yield Change(name=f"{more - 1:.0%} more space in all tables", problem=_with_tables(problem, larger))
-    for name in links["link"].head(most) if len(links) else []:
+    for name in links["link"].head(limit) if len(links) else []:
         factor = np.where(np.array(problem.link_names) == name, 2.0, 1.0)
         wider = problem.links.assign(capacity_mbps=problem.capacity_mbps * factor)
         yield Change(name=f"double capacity of link {name}", problem=_with_links(problem, wider))

@@ -21,7 +21,7 @@ def realize(truth: Update, observed: Update, plan: UpdatePlan) -> UpdatePlan:
     steps = plan.steps.sort_values("step", kind="stable")
     is_drain = (steps["kind"] == DRAIN).to_numpy()
     planned = (steps["end_s"] - steps["start_s"]).to_numpy(float)
-    mine = [ops.step == number for number in range(len(steps))]
-    needed = np.array([work_s(truth, ops.slot[one], ops.parts[one]) for one in mine])
+    step_masks = [ops.step == number for number in range(len(steps))]
+    needed = np.array([work_s(truth, ops.slot[mask], ops.parts[mask]) for mask in step_masks])
     end = np.cumsum(np.where(is_drain, planned, needed))
     return replace(plan, steps=steps.assign(start_s=np.concatenate([[0.0], end[:-1]])[: len(end)], end_s=end))

@@ -1,4 +1,4 @@
-"""Signalling of updates: changes of rules that a controller sends, and what switches answer."""
+"""Signalling of updates: changes of rules that a controller sends, and the answers of switches."""
 
 from __future__ import annotations
 

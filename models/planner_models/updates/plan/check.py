@@ -91,9 +91,9 @@ class Evaluation:
 
     def classes_that(self, bit: int) -> Bools:
         """Return the (C,) classes with packets that meet such a mixture in some step."""
-        found: Bools = np.zeros(len(self.problem.classes), dtype=bool)
-        found[self.classes[(self.outcome.bits & bit) > 0]] = True
-        return found
+        mask: Bools = np.zeros(len(self.problem.classes), dtype=bool)
+        mask[self.classes[(self.outcome.bits & bit) > 0]] = True
+        return mask
 
     @cached_property
     def asks(self) -> dict[int, Bools]:
@@ -107,23 +107,23 @@ class Evaluation:
     def unfinished(self) -> Ints:
         """Slots whose rule is not that of `next` at the end, or that still hold one of `now`."""
         slots = self.problem.slots
-        wanted = slots.next.has_rule()
+        has_goal = slots.next.has_rule()
         has_next = self.state.new | (slots.same & self.state.old)
-        missing = wanted & ~has_next
-        left = self.state.old & ~(slots.same & ~self.state.new)
+        missing = has_goal & ~has_next
+        remaining = self.state.old & ~(slots.same & ~self.state.new)
         unswitched = self.is_stamped[slots.owner] & self.problem.entering & (self.state.entry != 2)
-        return np.flatnonzero(missing | left | unswitched)
+        return np.flatnonzero(missing | remaining | unswitched)
 
     @cached_property
     def broken(self) -> Bools:
         """(C,) classes whose guarantee some mixture breaks, or whose rules are not those of `next`."""
-        found: Bools = np.zeros(len(self.problem.classes), dtype=bool)
+        is_broken: Bools = np.zeros(len(self.problem.classes), dtype=bool)
         for bit in ASKS:
-            found |= self.classes_that(bit) & self.asks[bit]
-        found |= self.cut_flows
-        found[self.problem.slots.owner[self.unfinished]] = True
-        found[[one for _, one, _, _ in self.short_drains]] = True
-        return found
+            is_broken |= self.classes_that(bit) & self.asks[bit]
+        is_broken |= self.cut_flows
+        is_broken[self.problem.slots.owner[self.unfinished]] = True
+        is_broken[[class_id for _, class_id, _, _ in self.short_drains]] = True
+        return is_broken
 
     @cached_property
     def cut_flows(self) -> Bools:
@@ -131,11 +131,11 @@ class Evaluation:
         needs = (self.problem.guarantee == GUARANTEES.index(PER_FLOW)) & self.problem.enters_now
         changed = np.zeros(len(needs), dtype=bool)
         changed[self.classes] = True
-        kept = np.zeros(len(needs), dtype=bool)
-        for one in np.flatnonzero(needs & changed).tolist():
-            kept[one] = keeps_flows(self, one)
-        found: Bools = needs & changed & ~kept
-        return found
+        keeps = np.zeros(len(needs), dtype=bool)
+        for class_id in np.flatnonzero(needs & changed).tolist():
+            keeps[class_id] = keeps_flows(self, class_id)
+        is_cut: Bools = needs & changed & ~keeps
+        return is_cut
 
     @cached_property
     def short_drains(self) -> list[tuple[int, int, float, float]]:
@@ -147,19 +147,22 @@ class Evaluation:
         if not len(self.steps):
             return []
         order = np.lexsort((self.steps, self.classes))
-        one, step = self.classes[order], self.steps[order]
+        class_id, step = self.classes[order], self.steps[order]
         moves = np.logical_or.reduceat(self.ops.action != ADD, self.starts[:-1])[order]
-        is_first = np.r_[True, one[1:] != one[:-1]]
-        place = np.arange(len(order))
+        is_first = np.r_[True, class_id[1:] != class_id[:-1]]
+        position = np.arange(len(order))
         # the last change of the same class before, that was more than an addition
-        latest = np.maximum.accumulate(np.where(moves, place, -1))
+        latest = np.maximum.accumulate(np.where(moves, position, -1))
         before = np.r_[-1, latest[:-1]]
-        start = np.maximum.accumulate(np.where(is_first, place, 0))
-        needs = self.problem.path_ms[one] * 1e-3
+        start = np.maximum.accumulate(np.where(is_first, position, 0))
+        needs = self.problem.path_ms[class_id] * 1e-3
         gap = self.start_s[step] - self.end_s[step[before]]
         short = (before >= start) & falls_short(gap, needs, self.start_s[step])
-        rows = zip(step[short], one[short], gap[short], needs[short], strict=True)
-        return [(int(at), int(name), float(given), float(need)) for at, name, given, need in rows]
+        rows = zip(step[short], class_id[short], gap[short], needs[short], strict=True)
+        return [
+            (int(step_number), int(name), float(time_s), float(need))
+            for step_number, name, time_s, need in rows
+        ]
 
     @cached_property
     def loads(self) -> dict[int, Floats]:
@@ -191,9 +194,9 @@ def evaluate(problem: Update, plan: UpdatePlan) -> Evaluation:
 
     That is where an operation changes a rule that is not there, or adds one that is there already.
     """
-    known = _KNOWN.get(plan)
-    if known is not None and known[0] is problem:
-        return known[1]
+    cached = _KNOWN.get(plan)
+    if cached is not None and cached[0] is problem:
+        return cached[1]
     ops = read_operations(problem, plan)
     starts, steps, classes = ops.groups(problem.slots.owner)
     _require_possible(problem, ops)
@@ -227,8 +230,8 @@ def _require_possible(problem: Update, ops: Operations) -> None:
     order = np.lexsort((ops.step, ops.slot))
     old, new = has_now.copy(), np.zeros(len(has_now), dtype=bool)
     turn = _count_repeats(ops.slot[order])
-    for place in range(int(turn.max(initial=-1)) + 1):
-        rows = order[turn == place]
+    for turn_number in range(int(turn.max(initial=-1)) + 1):
+        rows = order[turn == turn_number]
         slot, action = ops.slot[rows], ops.action[rows]
         only = problem.ingress[slots.owner[slot]] == slots.switch[slot]
         bad = (
@@ -239,7 +242,7 @@ def _require_possible(problem: Update, ops: Operations) -> None:
         )
         if bad.any():
             row = int(rows[np.argmax(bad)])
-            one = int(ops.slot[row])
+            slot_number = int(ops.slot[row])
             words = {
                 ADD: "adds a rule that is there, or that next does not have",
                 REMOVE: "removes a rule of now that is not there",
@@ -248,8 +251,9 @@ def _require_possible(problem: Update, ops: Operations) -> None:
                 SPLIT: "splits at a switch where no packets of the class enter",
             }[int(ops.action[row])]
             raise PlanRejected(
-                f"operations: step {ops.step[row] + 1}, class '{problem.class_index[slots.owner[one]]}', "
-                f"switch '{problem.switch_index[slots.switch[one]]}': {words}"
+                f"operations: step {ops.step[row] + 1}, class "
+                f"'{problem.class_index[slots.owner[slot_number]]}', "
+                f"switch '{problem.switch_index[slots.switch[slot_number]]}': {words}"
             )
         in_place = (action == SWAP) | ((action == FLIP) & only & ~new[slot])
         new[slot] |= (
@@ -264,88 +268,96 @@ def _count_repeats(ordered: Ints) -> Ints:
         return ordered
     first = np.r_[True, ordered[1:] != ordered[:-1]]
     since = np.flatnonzero(first)
-    found: Ints = np.arange(len(ordered)) - np.repeat(since, np.diff(np.append(since, len(ordered))))
-    return found
+    repeats: Ints = np.arange(len(ordered)) - np.repeat(since, np.diff(np.append(since, len(ordered))))
+    return repeats
 
 
-def _require_shares(done: Evaluation) -> None:
+def _require_shares(evaluation: Evaluation) -> None:
     """Raise PlanRejected unless shares are those of classes that a step splits."""
-    step, owner, _ = read_shares(done.problem, done.plan)
-    is_split = np.zeros(len(done.steps), dtype=bool)
-    if len(done.steps):
-        is_split = np.logical_or.reduceat(done.ops.action == SPLIT, done.starts[:-1])
-    split = set(zip(done.steps[is_split].tolist(), done.classes[is_split].tolist(), strict=True))
+    step, owner, _ = read_shares(evaluation.problem, evaluation.plan)
+    is_split = np.zeros(len(evaluation.steps), dtype=bool)
+    if len(evaluation.steps):
+        is_split = np.logical_or.reduceat(evaluation.ops.action == SPLIT, evaluation.starts[:-1])
+    split = set(zip(evaluation.steps[is_split].tolist(), evaluation.classes[is_split].tolist(), strict=True))
     listed = set(zip(step.tolist(), owner.tolist(), strict=True))
-    for one in sorted(split ^ listed)[:1]:
-        what = "has a share but is not split" if one in listed else "is split without a share"
-        raise PlanRejected(f"shares: step {one[0] + 1}, class '{done.problem.class_index[one[1]]}' {what}")
+    for pair in sorted(split ^ listed)[:1]:
+        what = "has a share but is not split" if pair in listed else "is split without a share"
+        raise PlanRejected(
+            f"shares: step {pair[0] + 1}, class '{evaluation.problem.class_index[pair[1]]}' {what}"
+        )
 
 
-def keeps_flows(done: Evaluation, one: int) -> bool:
+def keeps_flows(evaluation: Evaluation, class_id: int) -> bool:
     """Return whether flows of a class keep their path: it is split until its flows have ended."""
-    problem = done.problem
-    groups = np.flatnonzero(done.classes == one)
-    actions = [set(done.ops.action[done.starts[g] : done.starts[g + 1]].tolist()) for g in groups]
-    split = next((place for place, each in enumerate(actions) if SPLIT in each), None)
-    flip = next((place for place, each in enumerate(actions) if FLIP in each), None)
+    problem = evaluation.problem
+    groups = np.flatnonzero(evaluation.classes == class_id)
+    actions = [
+        set(evaluation.ops.action[evaluation.starts[g] : evaluation.starts[g + 1]].tolist()) for g in groups
+    ]
+    split = next((index for index, each in enumerate(actions) if SPLIT in each), None)
+    flip = next((index for index, each in enumerate(actions) if FLIP in each), None)
     if any(SWAP in each for each in actions) or split is None or flip is None or flip <= split:
         return False
-    waited = done.start_s[done.steps[groups[flip]]] - done.end_s[done.steps[groups[split]]]
-    inner = slice(done.starts[groups[split]], done.starts[groups[split] + 1])
-    lives = expiry_lives(problem.flows[one], done.ops.parts[inner][done.ops.action[inner] == SPLIT])
+    waited = (
+        evaluation.start_s[evaluation.steps[groups[flip]]] - evaluation.end_s[evaluation.steps[groups[split]]]
+    )
+    inner = slice(evaluation.starts[groups[split]], evaluation.starts[groups[split] + 1])
+    lives = expiry_lives(
+        problem.flows[class_id], evaluation.ops.parts[inner][evaluation.ops.action[inner] == SPLIT]
+    )
     if lives is None:
         return False
-    needs = lives * problem.flow_life_s[one]
-    return not falls_short(waited, needs, done.start_s[done.steps[groups[flip]]])
+    needs = lives * problem.flow_life_s[class_id]
+    return not falls_short(waited, needs, evaluation.start_s[evaluation.steps[groups[flip]]])
 
 
-def _load_links(done: Evaluation) -> dict[int, Floats]:
+def _load_links(evaluation: Evaluation) -> dict[int, Floats]:
     """Return the largest load of each link during each step with operations.
 
     Packets that are stamped take one of two paths, each in its share. Those of a class with one ingress that
     is changed in place may all take any link that some mixture reaches. Other classes count with the larger
     load before and after.
     """
-    problem = done.problem
+    problem = evaluation.problem
     loads = problem.link_loads[0].copy()
-    if not problem.traffic_mbps.any() or not len(done.steps):
-        return {int(step): loads for step in np.unique(done.steps)}
+    if not problem.traffic_mbps.any() or not len(evaluation.steps):
+        return {int(step): loads for step in np.unique(evaluation.steps)}
     every = np.arange(len(problem.classes))
     old, new = problem.class_loads(every)
-    part = np.zeros(len(every))
-    moves = np.logical_or.reduceat(np.isin(done.ops.action, [FLIP, SPLIT]), done.starts[:-1])
-    step_of, owner_of, share_of = read_shares(problem, done.plan)
+    moved_share = np.zeros(len(every))
+    moves = np.logical_or.reduceat(np.isin(evaluation.ops.action, [FLIP, SPLIT]), evaluation.starts[:-1])
+    step_of, owner_of, share_of = read_shares(problem, evaluation.plan)
     last_group = np.full(len(every), -1)
-    last_group[done.classes] = np.arange(len(done.classes))
-    reach_start = np.searchsorted(done.outcome.reach_group, np.arange(len(done.steps) + 1))
-    of_class = (last_group, problem.ingress, problem.traffic_mbps, reach_start, done.outcome.reach_link)
+    last_group[evaluation.classes] = np.arange(len(evaluation.classes))
+    reach_start = np.searchsorted(evaluation.outcome.reach_group, np.arange(len(evaluation.steps) + 1))
+    of_class = (last_group, problem.ingress, problem.traffic_mbps, reach_start, evaluation.outcome.reach_link)
     columns = [array for side in (old, new) for array in (side.indptr, side.indices, side.data)]
     moving = _Moving(*map(read_only, (*of_class, *columns)))
     held = np.full(len(every), -1)  # group in which classes were changed in place, until they are done
-    found: dict[int, Floats] = {}
+    loads_of: dict[int, Floats] = {}
 
     def of(classes: Ints, share: Floats) -> sp.csc_array:
         return sp.csc_array(
             old[:, classes] @ sp.diags_array(1 - share) + new[:, classes] @ sp.diags_array(share)
         )
 
-    for step in np.unique(done.steps).tolist():
-        groups = np.flatnonzero(done.steps == step)
-        one = done.classes[groups]
+    for step in np.unique(evaluation.steps).tolist():
+        groups = np.flatnonzero(evaluation.steps == step)
+        class_of = evaluation.classes[groups]
         # stamped packets move all at once from one share to the next
-        stamped = one[done.is_stamped[one] & moves[groups]]
+        stamped = class_of[evaluation.is_stamped[class_of] & moves[groups]]
         share = np.ones(len(every))
         here = step_of == step
         share[owner_of[here]] = share_of[here]
-        before, after = of(stamped, part[stamped]), of(stamped, share[stamped])
+        before, after = of(stamped, moved_share[stamped]), of(stamped, share[stamped])
         rise = np.asarray(before.maximum(after).sum(axis=1) - before.sum(axis=1)).ravel()
         change = np.asarray(after.sum(axis=1) - before.sum(axis=1)).ravel()
-        part[stamped] = share[stamped]
-        in_place = groups[~done.is_stamped[one] & (problem.traffic_mbps[one] > 0)]
-        _move_in_place(in_place, done.classes[in_place], moving, held, rise, change)
-        found[step] = loads + rise
+        moved_share[stamped] = share[stamped]
+        in_place = groups[~evaluation.is_stamped[class_of] & (problem.traffic_mbps[class_of] > 0)]
+        _move_in_place(in_place, evaluation.classes[in_place], moving, held, rise, change)
+        loads_of[step] = loads + rise
         loads = loads + change
-    return found
+    return loads_of
 
 
 class _Moving(NamedTuple):
@@ -381,42 +393,42 @@ def _move_in_place(
     held  (C,) group whose largest loads a class has now; -1: those before the update; written
     """
     load = np.zeros(len(rise))
-    for place in range(len(groups)):
-        group, one = groups[place], classes[place]
-        if held[one] < 0:
-            for entry in range(moving.old_start[one], moving.old_start[one + 1]):
+    for index in range(len(groups)):
+        group, class_id = groups[index], classes[index]
+        if held[class_id] < 0:
+            for entry in range(moving.old_start[class_id], moving.old_start[class_id + 1]):
                 rise[moving.old_link[entry]] -= moving.old_load[entry]
                 change[moving.old_link[entry]] -= moving.old_load[entry]
         else:
-            _add_peak(held[one], one, moving, -1.0, rise, load)
-            _add_peak(held[one], one, moving, -1.0, change, load)
-        _add_peak(group, one, moving, 1.0, rise, load)
-        if group == moving.last_group[one]:
-            held[one] = -1
-            for entry in range(moving.new_start[one], moving.new_start[one + 1]):
+            _add_peak(held[class_id], class_id, moving, -1.0, rise, load)
+            _add_peak(held[class_id], class_id, moving, -1.0, change, load)
+        _add_peak(group, class_id, moving, 1.0, rise, load)
+        if group == moving.last_group[class_id]:
+            held[class_id] = -1
+            for entry in range(moving.new_start[class_id], moving.new_start[class_id + 1]):
                 change[moving.new_link[entry]] += moving.new_load[entry]
         else:
-            held[one] = group
-            _add_peak(group, one, moving, 1.0, change, load)
+            held[class_id] = group
+            _add_peak(group, class_id, moving, 1.0, change, load)
 
 
 @kernel
-def _add_peak(group: int, one: int, moving: _Moving, sign: float, total: Floats, load: Floats) -> None:
+def _add_peak(group: int, class_id: int, moving: _Moving, sign: float, total: Floats, load: Floats) -> None:
     """Add the largest loads of a class during a group of changes to those of all, with a sign.
 
     load  (E,) memory, zeros between calls
     """
-    if moving.ingress[one] >= 0:
-        for place in range(moving.reach_start[group], moving.reach_start[group + 1]):
-            total[moving.reach_link[place]] += sign * moving.traffic[one]
+    if moving.ingress[class_id] >= 0:
+        for entry in range(moving.reach_start[group], moving.reach_start[group + 1]):
+            total[moving.reach_link[entry]] += sign * moving.traffic[class_id]
         return
-    for entry in range(moving.old_start[one], moving.old_start[one + 1]):
+    for entry in range(moving.old_start[class_id], moving.old_start[class_id + 1]):
         load[moving.old_link[entry]] = moving.old_load[entry]
         total[moving.old_link[entry]] += sign * moving.old_load[entry]
-    for entry in range(moving.new_start[one], moving.new_start[one + 1]):
+    for entry in range(moving.new_start[class_id], moving.new_start[class_id + 1]):
         more = moving.new_load[entry] - load[moving.new_link[entry]]
         total[moving.new_link[entry]] += sign * max(more, 0.0)
-    for entry in range(moving.old_start[one], moving.old_start[one + 1]):
+    for entry in range(moving.old_start[class_id], moving.old_start[class_id + 1]):
         load[moving.old_link[entry]] = 0.0
 
 
@@ -435,14 +447,14 @@ def check(problem: Update, plan: UpdatePlan) -> Violations:
 
     PlanRejected where it is no plan: see `evaluate`.
     """
-    done = evaluate(problem, plan)
-    found = _check_mixtures(done)
+    evaluation = evaluate(problem, plan)
+    violations = _check_mixtures(evaluation)
     over = [
         (step, int(switch), int(held[switch]))
-        for step, held in done.held.items()
+        for step, held in evaluation.held.items()
         for switch in np.flatnonzero(held > problem.rule_capacity)
     ]
-    found += Violations.of(
+    violations += Violations.of(
         "tables",
         where=[f"{problem.switch_index[switch]} in step {step + 1}" for step, switch, _ in over],
         amount=[held for _, _, held in over],
@@ -452,84 +464,97 @@ def check(problem: Update, plan: UpdatePlan) -> Violations:
     limit = problem.load_limit_mbps
     heavy = [
         (step, int(link), float(load[link]))
-        for step, load in done.loads.items()
+        for step, load in evaluation.loads.items()
         for link in np.flatnonzero(exceeds(load, limit))
     ]
-    found += Violations.of(
+    violations += Violations.of(
         "links",
         where=[f"{problem.link_names[link]} in step {step + 1}" for step, link, _ in heavy],
         amount=[load for _, _, load in heavy],
         allowed=[limit[link] for _, link, _ in heavy],
         unit="Mbit/s",
     )
-    found += Violations.of(
+    violations += Violations.of(
         "drain",
-        where=[f"{problem.class_index[one]} before step {step + 1}" for step, one, _, _ in done.short_drains],
-        amount=[gap for _, _, gap, _ in done.short_drains],
-        allowed=[need for _, _, _, need in done.short_drains],
+        where=[
+            f"{problem.class_index[class_id]} before step {step + 1}"
+            for step, class_id, _, _ in evaluation.short_drains
+        ],
+        amount=[gap for _, _, gap, _ in evaluation.short_drains],
+        allowed=[need for _, _, _, need in evaluation.short_drains],
         unit="s",
     )
-    cut = np.flatnonzero(done.cut_flows)
-    found += Violations.of(
+    cut = np.flatnonzero(evaluation.cut_flows)
+    violations += Violations.of(
         "flows",
-        where=[str(problem.class_index[one]) for one in cut.tolist()],
+        where=[str(problem.class_index[class_id]) for class_id in cut.tolist()],
         amount=1.0,
         allowed=0.0,
         unit="class",
     )
-    rest = done.unfinished
-    found += Violations.of("complete", where=_name_slots(problem, rest), amount=1.0, allowed=0.0, unit="rule")
+    unfinished = evaluation.unfinished
+    violations += Violations.of(
+        "complete", where=_name_slots(problem, unfinished), amount=1.0, allowed=0.0, unit="rule"
+    )
     blind = np.flatnonzero(problem.switches["matches_version"].to_numpy(float) == 0)
-    needs = done.ops.slot[(done.ops.action == ADD) & done.is_stamped[problem.slots.owner[done.ops.slot]]]
+    needs = evaluation.ops.slot[
+        (evaluation.ops.action == ADD) & evaluation.is_stamped[problem.slots.owner[evaluation.ops.slot]]
+    ]
     needs = needs[np.isin(problem.slots.switch[needs], blind)]
-    found += Violations.of(
+    violations += Violations.of(
         "versions", where=_name_slots(problem, needs), amount=1.0, allowed=0.0, unit="rule"
     )
-    return found + _check_times(done)
+    return violations + _check_times(evaluation)
 
 
 def _name_slots(problem: Update, slot: Ints) -> list[str]:
     slots = problem.slots
     return [
-        f"{problem.class_index[slots.owner[one]]} at {problem.switch_index[slots.switch[one]]}"
-        for one in slot.tolist()
+        f"{problem.class_index[slots.owner[slot_number]]} at "
+        f"{problem.switch_index[slots.switch[slot_number]]}"
+        for slot_number in slot.tolist()
     ]
 
 
-def _check_mixtures(done: Evaluation) -> Violations:
-    problem, found = done.problem, Violations()
+def _check_mixtures(evaluation: Evaluation) -> Violations:
+    problem, violations = evaluation.problem, Violations()
     for bit, name in NAMES.items():
-        groups = np.flatnonzero(((done.outcome.bits & bit) > 0) & done.asks[bit][done.classes])
+        groups = np.flatnonzero(
+            ((evaluation.outcome.bits & bit) > 0) & evaluation.asks[bit][evaluation.classes]
+        )
         if not len(groups):
             continue
-        at = done.outcome.where[groups, PLACES[bit]]
-        found += Violations.of(
+        switches = evaluation.outcome.where[groups, PLACES[bit]]
+        violations += Violations.of(
             name,
             where=[
-                f"{problem.class_index[one]} at {problem.switch_index[switch]} in step {step + 1}"
-                for one, switch, step in zip(
-                    done.classes[groups].tolist(), at.tolist(), done.steps[groups].tolist(), strict=True
+                f"{problem.class_index[class_id]} at {problem.switch_index[switch]} in step {step + 1}"
+                for class_id, switch, step in zip(
+                    evaluation.classes[groups].tolist(),
+                    switches.tolist(),
+                    evaluation.steps[groups].tolist(),
+                    strict=True,
                 )
             ],
             amount=1.0,
             allowed=0.0,
             unit="mixture",
         )
-    return found
+    return violations
 
 
-def _check_times(done: Evaluation) -> Violations:
+def _check_times(evaluation: Evaluation) -> Violations:
     rows = []
-    for step in np.unique(done.steps).tolist():
-        mine = done.ops.step == step
-        needed = work_s(done.problem, done.ops.slot[mine], done.ops.parts[mine])
-        given = float(done.end_s[step] - done.start_s[step])
-        if falls_short(given, needed, done.end_s[step]):
-            rows.append((step, given, needed))
+    for step in np.unique(evaluation.steps).tolist():
+        of_step = evaluation.ops.step == step
+        needed = work_s(evaluation.problem, evaluation.ops.slot[of_step], evaluation.ops.parts[of_step])
+        available_s = float(evaluation.end_s[step] - evaluation.start_s[step])
+        if falls_short(available_s, needed, evaluation.end_s[step]):
+            rows.append((step, available_s, needed))
     return Violations.of(
         "time",
         where=[f"step {step + 1}" for step, _, _ in rows],
-        amount=[given for _, given, _ in rows],
+        amount=[time_s for _, time_s, _ in rows],
         allowed=[needed for _, _, needed in rows],
         unit="s",
     )

@@ -22,14 +22,14 @@ SWITCH: Final = "switch"
 
 def draw(problem: Update, plan: UpdatePlan) -> Sequence[Drawing]:
     """Draw the steps of the busiest switches over time, the fullest tables by step, and the links' loads."""
-    done = evaluate(problem, plan)
+    evaluation = evaluate(problem, plan)
     drawn: list[Drawing] = []
     if len(plan.steps):
         drawn.append(_draw_steps(problem, plan))
-    if done.held:
-        drawn.append(_draw_tables(problem, done.held))
+    if evaluation.held:
+        drawn.append(_draw_tables(problem, evaluation.held))
         if problem.traffic_mbps.any() and np.isfinite(problem.capacity_mbps).any():
-            drawn.append(_draw_links(problem, done.loads))
+            drawn.append(_draw_links(problem, evaluation.loads))
     return [*drawn, *draw_problem(problem)]
 
 
@@ -105,22 +105,22 @@ def draw_problem(problem: Update) -> Sequence[Drawing]:
     slots = problem.slots
     changed = np.bincount(slots.switch[~slots.same], minlength=len(problem.switches))
     shown = np.argsort(-changed, kind="stable")[:MOST_DRAWN]
-    kept = np.zeros(len(changed), dtype=bool)
-    kept[shown] = True
+    is_shown = np.zeros(len(changed), dtype=bool)
+    is_shown[shown] = True
     tail, head = problem.ends
-    inside = kept[tail] & kept[head]
+    inside = is_shown[tail] & is_shown[head]
     import networkx as nx  # slow to import
 
     graph = nx.Graph()
     graph.add_nodes_from(shown.tolist())
     graph.add_edges_from(zip(tail[inside].tolist(), head[inside].tolist(), strict=True))
-    place = nx.spring_layout(graph, seed=LAYOUT_SEED) if len(shown) <= 150 else nx.circular_layout(graph)
+    position = nx.spring_layout(graph, seed=LAYOUT_SEED) if len(shown) <= 150 else nx.circular_layout(graph)
     names = problem.switch_index.to_numpy(object)
     nodes = pd.DataFrame(
         {
             "node": names[shown],
-            "x": [float(place[one][0]) for one in shown.tolist()],
-            "y": [float(place[one][1]) for one in shown.tolist()],
+            "x": [float(position[switch][0]) for switch in shown.tolist()],
+            "y": [float(position[switch][1]) for switch in shown.tolist()],
             "note": [counted(count, "rules", "change") for count in changed[shown]],
         }
     )

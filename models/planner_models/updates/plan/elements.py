@@ -24,22 +24,22 @@ def describe_switch(problem: Update, decided: Decided, name: str, options: Optio
     """Describe the table of a switch during the update, and what it changes in each step."""
     switch = list_switches(problem).index(name)
     plan = decided.plan
-    done = evaluate(problem, plan)
-    most = max([int(problem.rules_now[switch]), *(int(held[switch]) for held in done.held.values())])
+    evaluation = evaluate(problem, plan)
+    largest = max([int(problem.rules_now[switch]), *(int(held[switch]) for held in evaluation.held.values())])
     size = float(problem.rule_capacity[switch])
     facts = (
         Fact(label="Table size", value=size if np.isfinite(size) else None, unit="rules"),
         Fact(label="Rules before", value=float(problem.rules_now[switch]), unit="rules"),
         Fact(label="Rules after", value=float(problem.rules_next[switch]), unit="rules"),
-        Fact(label="Most rules during the update", value=float(most), unit="rules"),
+        Fact(label="Most rules during the update", value=float(largest), unit="rules"),
         Fact(label="Time for a rule", value=float(problem.rule_ms[switch]), unit="ms"),
     )
-    mine = plan.operations.assign(rules=plan.parts)
-    mine = mine[mine["switch"] == name]
-    if not len(mine):
+    own_operations = plan.operations.assign(rules=plan.parts)
+    own_operations = own_operations[own_operations["switch"] == name]
+    if not len(own_operations):
         return ElementReport(facts=facts)
-    frame = mine.groupby(["step", "action"], as_index=False)["rules"].sum()
-    held = {step + 1: int(rules[switch]) for step, rules in done.held.items()}
+    frame = own_operations.groupby(["step", "action"], as_index=False)["rules"].sum()
+    held = {step + 1: int(rules[switch]) for step, rules in evaluation.held.items()}
     frame = pd.DataFrame(
         {
             "step": frame["step"].astype(int),

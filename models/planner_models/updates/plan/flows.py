@@ -71,9 +71,9 @@ def survival(matched: int) -> tuple[Floats, Floats]:
     weight -= weight[matched - 1]
     births = np.append(np.full(count - 1, float(matched)), 0.0)
     rates, vectors = scipy.linalg.eigh_tridiagonal(births + flows, -np.sqrt(births[:-1] * flows[1:]))
-    part = vectors[matched - 1] * (np.exp(weight / 2) @ vectors)
+    coefficients = vectors[matched - 1] * (np.exp(weight / 2) @ vectors)
     last = (np.log(MOST_RULES) + 40) / rates[0]
     time = np.append(0.0, np.geomspace(1e-4, last, GRID))
-    alive: Floats = np.clip(np.exp(-np.outer(time, rates)) @ part, 0.0, 1.0)
+    alive: Floats = np.clip(np.exp(-np.outer(time, rates)) @ coefficients, 0.0, 1.0)
     alive[0] = 1.0
     return time, alive

@@ -107,59 +107,59 @@ def measure(
     previous: UpdatePlan | None,  # noqa: ARG001 - the signature of `measure`
 ) -> dict[str, float | None]:
     """Return a value for every metric of a plan."""
-    done = evaluate(problem, plan)
-    slots, ops = problem.slots, done.ops
+    evaluation = evaluate(problem, plan)
+    slots, ops = problem.slots, evaluation.ops
     base = np.maximum(problem.rules_now, problem.rules_next)
-    most = np.max(np.stack([problem.rules_now, *done.held.values()]), axis=0)
-    extra = np.divide(most - base, base, out=np.zeros(len(base)), where=base > 0)
+    largest = np.max(np.stack([problem.rules_now, *evaluation.held.values()]), axis=0)
+    extra = np.divide(largest - base, base, out=np.zeros(len(base)), where=base > 0)
     limit = problem.load_limit_mbps
-    excess = {step: np.maximum(load - limit, 0.0) for step, load in done.loads.items()}
+    excess = {step: np.maximum(load - limit, 0.0) for step, load in evaluation.loads.items()}
     beyond = {step: np.where(over > 1e-6 * limit, over, 0.0) for step, over in excess.items()}
-    time = {step: float(done.end_s[step] - done.start_s[step]) for step in beyond}
+    time = {step: float(evaluation.end_s[step] - evaluation.start_s[step]) for step in beyond}
     overload = float(sum(over.sum() * time[step] for step, over in beyond.items()))
-    broken = int(done.broken.sum())
+    broken = int(evaluation.broken.sum())
     return {
         "kept_classes": float(len(problem.classes) - broken),
         "classes": float(len(problem.classes)),
         "broken_classes": float(broken),
         "rounds": float(plan.rounds),
-        "batches": float(_count_batches(done)),
-        "seconds": float(done.end_s.max(initial=0.0)),
+        "batches": float(_count_batches(evaluation)),
+        "seconds": float(evaluation.end_s.max(initial=0.0)),
         "operations": float((slots.rules[ops.slot] * ops.parts).sum()),
         "extra_rules_share": float(extra.max(initial=0.0)),
-        "overflow_rules": float(np.maximum(most - problem.rule_capacity, 0.0).sum()),
-        "loops": float(done.classes_that(LOOPS).sum()),
-        "black_holes": float(done.classes_that(HOLES).sum()),
-        "waypoint_missed": float(done.classes_that(MISSES).sum()),
-        "mixed_classes": float(done.classes_that(MIXES).sum()),
-        "mixed_packets_share": _share_mixed(done),
+        "overflow_rules": float(np.maximum(largest - problem.rule_capacity, 0.0).sum()),
+        "loops": float(evaluation.classes_that(LOOPS).sum()),
+        "black_holes": float(evaluation.classes_that(HOLES).sum()),
+        "waypoint_missed": float(evaluation.classes_that(MISSES).sum()),
+        "mixed_classes": float(evaluation.classes_that(MIXES).sum()),
+        "mixed_packets_share": _share_mixed(evaluation),
         "overload_mbps": float(max((over.max(initial=0.0) for over in beyond.values()), default=0.0)),
         "overload_volume_mbit": overload,
-        "lost_traffic_mbit": overload + _find_lost_mbit(done),
+        "lost_traffic_mbit": overload + _find_lost_mbit(evaluation),
     }
 
 
-def _find_lost_mbit(done: Evaluation) -> float:
+def _find_lost_mbit(evaluation: Evaluation) -> float:
     """Return the traffic of packets that loop or meet no rule, in the mean over random orders, Mbit."""
-    if not (done.outcome.bits & (LOOPS | HOLES)).any():
+    if not (evaluation.outcome.bits & (LOOPS | HOLES)).any():
         return 0.0
-    time = done.end_s[done.steps] - done.start_s[done.steps]
-    loops, holes, _ = done.samples
-    return float(((loops + holes) * time * done.problem.traffic_mbps[done.classes]).sum())
+    time = evaluation.end_s[evaluation.steps] - evaluation.start_s[evaluation.steps]
+    loops, holes, _ = evaluation.samples
+    return float(((loops + holes) * time * evaluation.problem.traffic_mbps[evaluation.classes]).sum())
 
 
-def _count_batches(done: Evaluation) -> int:
+def _count_batches(evaluation: Evaluation) -> int:
     """Return the number of steps in which packets move: that flip, split, or change rules in place."""
-    moves = np.isin(done.ops.action, [FLIP, 3, 4])
-    return len(np.unique(done.ops.step[moves]))
+    moves = np.isin(evaluation.ops.action, [FLIP, 3, 4])
+    return len(np.unique(evaluation.ops.step[moves]))
 
 
-def _share_mixed(done: Evaluation) -> float | None:
+def _share_mixed(evaluation: Evaluation) -> float | None:
     """Return the share of packets of changed classes that use rules of both; None without changed classes."""
-    changed = int(done.problem.slots.changes.sum())
-    time = done.end_s[done.steps] - done.start_s[done.steps]
-    total = float((done.end_s - done.start_s)[np.unique(done.steps)].sum())
+    changed = int(evaluation.problem.slots.changes.sum())
+    time = evaluation.end_s[evaluation.steps] - evaluation.start_s[evaluation.steps]
+    total = float((evaluation.end_s - evaluation.start_s)[np.unique(evaluation.steps)].sum())
     if not changed or total <= 0:
         return None
-    mixed = done.samples[2]
+    mixed = evaluation.samples[2]
     return float((mixed * time).sum() / (total * changed))

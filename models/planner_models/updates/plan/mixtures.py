@@ -33,29 +33,32 @@ class Mixture(NamedTuple):
         return f"packets {end} along {way} {when.replace(' changed', more + ' changed')}"
 
 
-def find_mixture(done: Evaluation, group: int, kind: int) -> Mixture | None:  # noqa: C901
+def find_mixture(evaluation: Evaluation, group: int, kind: int) -> Mixture | None:  # noqa: C901
     """Return a way of a packet that loops, is lost, or uses rules of both; None where there is none.
 
     A search over simple ways that shares no code with the replay but the meaning of changes; it is meant for
     the few groups that are shown.
     """
-    problem, slots = done.problem, done.problem.slots
-    one, step = int(done.classes[group]), int(done.steps[group])
-    own = range(int(slots.start[one]), int(slots.start[one + 1]))
-    at = {int(slots.switch[slot]): slot for slot in own}
+    problem, slots = evaluation.problem, evaluation.problem.slots
+    class_id, step = int(evaluation.classes[group]), int(evaluation.steps[group])
+    class_slots = range(int(slots.start[class_id]), int(slots.start[class_id + 1]))
+    slot_of = {int(slots.switch[slot]): slot for slot in class_slots}
     has_now = slots.now.has_rule()
-    state = {slot: (bool(has_now[slot]), False, ENTERS_OLD) for slot in own}
+    state = {slot: (bool(has_now[slot]), False, ENTERS_OLD) for slot in class_slots}
     turn: dict[int, int] = {}
     for slot, action, when in zip(
-        done.ops.slot.tolist(), done.ops.action.tolist(), done.ops.step.tolist(), strict=True
+        evaluation.ops.slot.tolist(),
+        evaluation.ops.action.tolist(),
+        evaluation.ops.step.tolist(),
+        strict=True,
     ):
-        if slots.owner[slot] != one or when > step:
+        if slots.owner[slot] != class_id or when > step:
             continue
         if when == step:
             turn[slot] = action
         else:
-            state[slot] = _change(done, one, slot, action, state[slot])
-    stamped = bool(done.is_stamped[one])
+            state[slot] = _change(evaluation, class_id, slot, action, state[slot])
+    stamped = bool(evaluation.is_stamped[class_id])
     steps_left = [200_000]
 
     def follow(slot: int, stamp: int, way: list[int], late: dict[int, bool], used: int) -> Mixture | None:
@@ -63,7 +66,9 @@ def find_mixture(done: Evaluation, group: int, kind: int) -> Mixture | None:  # 
         if steps_left[0] < 0:
             return None
         for changed in (False, True) if slot in turn else (False,):
-            old, new, entry = _change(done, one, slot, turn[slot], state[slot]) if changed else state[slot]
+            old, new, entry = (
+                _change(evaluation, class_id, slot, turn[slot], state[slot]) if changed else state[slot]
+            )
             if len(way) == 1 and (
                 (stamp == 0 and entry == ENTERS_NEW) or (stamp == 1 and entry == ENTERS_OLD)
             ):
@@ -71,48 +76,48 @@ def find_mixture(done: Evaluation, group: int, kind: int) -> Mixture | None:  # 
             now_late = {**late, slot: changed}
             rules = [rule for rule in (0, 1) if uses(stamp, rule, old, new, stamped)]
             if not rules and len(way) > 1 and kind == HOLES:
-                return _name(done, way, now_late, turn, kind)
+                return _name(evaluation, way, now_late, turn, kind)
             for rule in rules:
                 configuration = slots.now if rule == 0 else slots.next
                 flags = used if slots.same[slot] else used | (2 if rule == 0 else 1)
-                for place in range(int(configuration.start[slot]), int(configuration.start[slot + 1])):
-                    hop = int(configuration.hop[place])
-                    found = step_to(hop, stamp, way, now_late, flags)
-                    if found is not None:
-                        return found
+                for hop_index in range(int(configuration.start[slot]), int(configuration.start[slot + 1])):
+                    hop = int(configuration.hop[hop_index])
+                    result = step_to(hop, stamp, way, now_late, flags)
+                    if result is not None:
+                        return result
         return None
 
     def step_to(hop: int, stamp: int, way: list[int], late: dict[int, bool], used: int) -> Mixture | None:
-        if hop == problem.egress[one]:
-            return _name(done, [*way, hop], late, turn, kind) if kind == MIXES and used == 3 else None
+        if hop == problem.egress[class_id]:
+            return _name(evaluation, [*way, hop], late, turn, kind) if kind == MIXES and used == 3 else None
         if hop in way:
-            return _name(done, [*way, hop], late, turn, kind) if kind == LOOPS else None
-        if hop not in at:
-            return _name(done, [*way, hop], late, turn, kind) if kind == HOLES else None
-        return follow(at[hop], stamp, [*way, hop], late, used)
+            return _name(evaluation, [*way, hop], late, turn, kind) if kind == LOOPS else None
+        if hop not in slot_of:
+            return _name(evaluation, [*way, hop], late, turn, kind) if kind == HOLES else None
+        return follow(slot_of[hop], stamp, [*way, hop], late, used)
 
-    for slot in own:
+    for slot in class_slots:
         if problem.entering[slot]:
             for stamp in (0, 1) if slots.next.has_rule()[slot] else (0,):
-                found = follow(slot, stamp, [int(slots.switch[slot])], {}, 0)
-                if found is not None:
-                    return found
+                mixture = follow(slot, stamp, [int(slots.switch[slot])], {}, 0)
+                if mixture is not None:
+                    return mixture
     return None
 
 
 def _change(
-    done: Evaluation, one: int, slot: int, action: int, state: tuple[bool, bool, int]
+    evaluation: Evaluation, class_id: int, slot: int, action: int, state: tuple[bool, bool, int]
 ) -> tuple[bool, bool, int]:
-    slots, problem = done.problem.slots, done.problem
-    is_only = bool(problem.ingress[one] == slots.switch[slot])
+    slots, problem = evaluation.problem.slots, evaluation.problem
+    is_only = bool(problem.ingress[class_id] == slots.switch[slot])
     return change(action, *state, is_only, bool(slots.next.has_rule()[slot]))
 
 
 def _name(
-    done: Evaluation, way: list[int], late: dict[int, bool], turn: dict[int, int], kind: int
+    evaluation: Evaluation, way: list[int], late: dict[int, bool], turn: dict[int, int], kind: int
 ) -> Mixture:
-    names, slots = done.problem.switch_index, done.problem.slots
+    names, slots = evaluation.problem.switch_index, evaluation.problem.slots
     changed = [names[slots.switch[slot]] for slot, is_late in late.items() if is_late and slot in turn]
     if kind == LOOPS:
         way = way[way.index(way[-1]) :]
-    return Mixture([str(names[one]) for one in way], [str(one) for one in changed], kind)
+    return Mixture([str(names[node]) for node in way], [str(name) for name in changed], kind)

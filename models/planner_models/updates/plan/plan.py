@@ -155,9 +155,11 @@ def make_plan(problem: Update, steps: Sequence[Step]) -> UpdatePlan:
         end_s = time_s + work_s(problem, step.slot, step.parts)
         rows.append((step.kind, time_s, end_s))
         count = len(step.slot)
-        action, parts = (np.broadcast_to(one, count).astype(np.int64) for one in (step.action, step.parts))
+        action, parts = (
+            np.broadcast_to(value, count).astype(np.int64) for value in (step.action, step.parts)
+        )
         made.append((np.full(count, number_), step.slot, action, parts))
-        shares += [(number_, one, share) for one, share in step.share.items()]
+        shares += [(number_, class_id, share) for class_id, share in step.share.items()]
         time_s = end_s
         if step.wait_s > 0:
             rows.append((DRAIN, end_s, end_s + step.wait_s))
@@ -165,7 +167,7 @@ def make_plan(problem: Update, steps: Sequence[Step]) -> UpdatePlan:
     if rows and rows[-1][0] == DRAIN:
         rows.pop()
     empty = np.zeros(0, dtype=np.int64)
-    columns = [np.concatenate(part) for part in zip(*made, strict=True)] if made else [empty] * 4
+    columns = [np.concatenate(column) for column in zip(*made, strict=True)] if made else [empty] * 4
     ops = _sorted(problem, Operations(*columns))
     names = pd.Index(problem.switch_index), pd.Index(problem.class_index)
     frame = pd.DataFrame(rows, columns=["kind", "start_s", "end_s"])
@@ -206,7 +208,7 @@ def work_s(problem: Update, slot: Ints, parts: int | Ints = 1) -> float:
 
 def _sorted(problem: Update, ops: Operations) -> Operations:
     order = np.lexsort((ops.slot, problem.slots.owner[ops.slot], ops.step))
-    return Operations(*(part[order] for part in ops))
+    return Operations(*(array[order] for array in ops))
 
 
 def _tabulate(problem: Update, held: dict[int, Ints]) -> pd.DataFrame:
@@ -231,9 +233,9 @@ def count_rules(problem: Update, ops: Operations) -> dict[int, Ints]:
     held = problem.rules_now.astype(np.int64).copy()
     is_new = np.zeros(len(has_now), dtype=bool)
     divided = np.zeros(len(has_now), dtype=np.int64)  # rules of a slot beyond those of one part
-    found: dict[int, Ints] = {}
+    peaks: dict[int, Ints] = {}
     if not len(ops.step):
-        return found
+        return peaks
     starts = np.flatnonzero(np.r_[True, ops.step[1:] != ops.step[:-1]])
     for first, last in zip(starts, [*starts[1:], len(ops.step)], strict=True):
         slot, action = ops.slot[first:last], ops.action[first:last]
@@ -252,8 +254,8 @@ def count_rules(problem: Update, ops: Operations) -> dict[int, Ints]:
         held = held + np.bincount(slots.switch[slot], weights=change, minlength=switches).astype(np.int64)
         is_new[slot[adds]] = True
         divided[slot] += more
-        found[int(ops.step[first])] = peak
-    return found
+        peaks[int(ops.step[first])] = peak
+    return peaks
 
 
 def from_tables(problem: Update, tables: Mapping[str, pd.DataFrame]) -> UpdatePlan:
@@ -266,16 +268,16 @@ def from_tables(problem: Update, tables: Mapping[str, pd.DataFrame]) -> UpdatePl
         frames["shares"] = pd.DataFrame({"step": [], "class": pd.array([], dtype="str"), "share": []})
     plan = UpdatePlan(**{"tables": pd.DataFrame(), **frames})
     ops = read_operations(problem, plan)
-    own = _tabulate(problem, count_rules(problem, ops))
+    counted = _tabulate(problem, count_rules(problem, ops))
     if "tables" in frames:
-        given = frames["tables"].sort_values(["step", "switch"], ignore_index=True)
-        ours = own.sort_values(["step", "switch"], ignore_index=True)
-        if len(given) != len(ours) or not all(
-            (given[name].to_numpy() == ours[name].to_numpy()).all() for name in ours
+        stated = frames["tables"].sort_values(["step", "switch"], ignore_index=True)
+        ours = counted.sort_values(["step", "switch"], ignore_index=True)
+        if len(stated) != len(ours) or not all(
+            (stated[name].to_numpy() == ours[name].to_numpy()).all() for name in ours
         ):
             raise PlanRejected("tables: are not the rules that the operations leave at the switches")
     else:
-        frames["tables"] = own
+        frames["tables"] = counted
     return UpdatePlan(**frames)
 
 
@@ -327,11 +329,11 @@ def find_slots(problem: Update, frame: pd.DataFrame) -> Ints:
     slots = problem.slots
     owner, switch = problem.codes(frame["class"], frame["switch"])
     key = slots.owner * len(problem.switches) + slots.switch
-    wanted = owner * len(problem.switches) + switch
-    place = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
-    known = (owner >= 0) & (switch >= 0) & (key[place] == wanted)
-    found: Ints = np.where(known, place, -1).astype(np.int64)
-    return found
+    keys_sought = owner * len(problem.switches) + switch
+    index = np.minimum(np.searchsorted(key, keys_sought), max(len(key) - 1, 0))
+    is_match = (owner >= 0) & (switch >= 0) & (key[index] == keys_sought)
+    slots_found: Ints = np.where(is_match, index, -1).astype(np.int64)
+    return slots_found
 
 
 def read_shares(problem: Update, plan: UpdatePlan) -> tuple[Ints, Ints, Floats]:
@@ -349,9 +351,9 @@ def read_shares(problem: Update, plan: UpdatePlan) -> tuple[Ints, Ints, Floats]:
 
 def stamped_classes(problem: Update, ops: Operations) -> Bools:
     """Return the (C,) classes whose packets are stamped with a version: those that a plan flips or splits."""
-    found: Bools = np.zeros(len(problem.classes), dtype=bool)
-    found[problem.slots.owner[ops.slot[(ops.action == FLIP) | (ops.action == SPLIT)]]] = True
-    return found
+    is_stamped: Bools = np.zeros(len(problem.classes), dtype=bool)
+    is_stamped[problem.slots.owner[ops.slot[(ops.action == FLIP) | (ops.action == SPLIT)]]] = True
+    return is_stamped
 
 
 def as_network(problem: Update) -> Network:
@@ -372,7 +374,7 @@ def as_network(problem: Update) -> Network:
         entering=problem.entering,
         ingress=problem.ingress,
         egress=problem.egress,
-        ways=np.array([one for each in ways for one in each], dtype=np.int64),
+        ways=np.array([node for each in ways for node in each], dtype=np.int64),
         way_start=np.r_[0, np.cumsum([len(each) for each in ways])].astype(np.int64),
         switches=len(problem.switches),
     )

@@ -157,7 +157,7 @@ def uses(stamp: int, rule: int, old: bool, new: bool, is_stamped: bool) -> bool:
 @inner
 def _search(  # noqa: C901
     net: Network,
-    one: int,
+    class_id: int,
     state: State,
     op_at: Ints,
     slot_at: Ints,
@@ -171,51 +171,51 @@ def _search(  # noqa: C901
     reached: Bools,
     where: Ints,
 ) -> tuple[int, int]:
-    """Search the union of a class's states; return what packets can meet, and the number of nodes seen.
+    """Search the union of a class's states; return the packets' possible mixtures, and the nodes seen.
 
     A node is a switch, a stamp, and whether the packet has used a rule that only `now`, only `next` has.
     """
-    bits, found = 0, 0
-    egress = net.egress[one]
-    for slot in range(net.start[one], net.start[one + 1]):
+    bits, visited = 0, 0
+    egress = net.egress[class_id]
+    for slot in range(net.start[class_id], net.start[class_id + 1]):
         if not net.entering[slot] or net.switch[slot] == blocked:
             continue
         for stamp in range(2):
-            enters = _enters(net, one, slot, state, op_at, stamp)
+            enters = _enters(net, class_id, slot, state, op_at, stamp)
             root = net.switch[slot] * 8 + stamp * 4
             if not enters or colour[root] != 0:
                 continue
             stack[0], option[0], edge[0], depth = root, -1, 0, 1
             colour[root] = 1
-            seen[found] = root
-            found += 1
+            seen[visited] = root
+            visited += 1
             while depth > 0:
                 node = stack[depth - 1]
-                at, b, flags = node // 8, (node // 4) % 2, node % 4
-                here = slot_at[at]
+                switch, b, flags = node // 8, (node // 4) % 2, node % 4
+                here = slot_at[switch]
                 if option[depth - 1] < 0:  # the first visit
                     option[depth - 1], edge[depth - 1] = 0, 0
-                    if _is_hole(net, one, here, state, op_at, b, is_stamped, depth == 1):
+                    if _is_hole(net, class_id, here, state, op_at, b, is_stamped, depth == 1):
                         bits |= HOLES
-                        where[1] = at
+                        where[1] = switch
                 moved = False
                 while here >= 0 and option[depth - 1] < 4:
                     o = option[depth - 1]
                     phase, rule = o // 2, o % 2
                     starts = net.old_start if rule == 0 else net.new_start
                     if edge[depth - 1] == 0 and not _has_option(
-                        net, one, here, state, op_at, b, is_stamped, phase, rule
+                        net, class_id, here, state, op_at, b, is_stamped, phase, rule
                     ):
                         option[depth - 1] += 1
                         continue
-                    place = starts[here] + edge[depth - 1]
-                    if place >= starts[here + 1]:
+                    index = starts[here] + edge[depth - 1]
+                    if index >= starts[here + 1]:
                         option[depth - 1] += 1
                         edge[depth - 1] = 0
                         continue
                     edge[depth - 1] += 1
-                    hop = net.old_hop[place] if rule == 0 else net.new_hop[place]
-                    reached[net.old_link[place] if rule == 0 else net.new_link[place]] = True
+                    hop = net.old_hop[index] if rule == 0 else net.new_hop[index]
+                    reached[net.old_link[index] if rule == 0 else net.new_link[index]] = True
                     after = flags if net.same[here] else flags | (2 if rule == 0 else 1)
                     if hop == blocked:
                         continue
@@ -223,10 +223,10 @@ def _search(  # noqa: C901
                         if after == 3:
                             if blocked >= 0:
                                 bits |= MISSES
-                                where[3] = at
+                                where[3] = switch
                             else:
                                 bits |= MIXES
-                                where[2] = at
+                                where[2] = switch
                         continue
                     target = hop * 8 + b * 4 + after
                     if colour[target] == 1:
@@ -235,13 +235,13 @@ def _search(  # noqa: C901
                     elif (
                         colour[target] == 2
                     ):  # perhaps seen as an entrance only, where a missing rule is allowed
-                        if _is_hole(net, one, slot_at[hop], state, op_at, b, is_stamped, False):
+                        if _is_hole(net, class_id, slot_at[hop], state, op_at, b, is_stamped, False):
                             bits |= HOLES
                             where[1] = hop
                     elif colour[target] == 0:
                         colour[target] = 1
-                        seen[found] = target
-                        found += 1
+                        seen[visited] = target
+                        visited += 1
                         stack[depth], option[depth], edge[depth] = target, -1, 0
                         depth += 1
                         moved = True
@@ -249,20 +249,20 @@ def _search(  # noqa: C901
                 if not moved:
                     colour[node] = 2
                     depth -= 1
-    for place in range(found):
-        colour[seen[place]] = 0
-    return bits, found
+    for index in range(visited):
+        colour[seen[index]] = 0
+    return bits, visited
 
 
 @inner
 def _after(
-    net: Network, one: int, slot: int, state: State, op_at: Ints, phase: int
+    net: Network, class_id: int, slot: int, state: State, op_at: Ints, phase: int
 ) -> tuple[bool, bool, int]:
     """Return the state of a slot before (0) or after (1) the step's change of it."""
     old, new, entry = state.old[slot], state.new[slot], state.entry[slot]
     if phase == 0 or op_at[slot] < 0:
         return old, new, entry
-    is_only = net.ingress[one] == net.switch[slot]
+    is_only = net.ingress[class_id] == net.switch[slot]
     has_next = net.new_start[slot + 1] > net.new_start[slot]
     return change(op_at[slot], old, new, entry, is_only, has_next)
 
@@ -274,11 +274,11 @@ def _is_stamped_as(stamp: int, entry: int) -> bool:
 
 
 @inner
-def _enters(net: Network, one: int, slot: int, state: State, op_at: Ints, stamp: int) -> bool:
+def _enters(net: Network, class_id: int, slot: int, state: State, op_at: Ints, stamp: int) -> bool:
     if stamp == 1 and net.new_start[slot + 1] == net.new_start[slot]:
         return False  # the ingress drops packets that the next configuration does not forward
     for phase in range(2 if op_at[slot] >= 0 else 1):
-        _, _, entry = _after(net, one, slot, state, op_at, phase)
+        _, _, entry = _after(net, class_id, slot, state, op_at, phase)
         if _is_stamped_as(stamp, entry):
             return True
     return False
@@ -287,7 +287,7 @@ def _enters(net: Network, one: int, slot: int, state: State, op_at: Ints, stamp:
 @inner
 def _has_option(
     net: Network,
-    one: int,
+    class_id: int,
     slot: int,
     state: State,
     op_at: Ints,
@@ -298,15 +298,22 @@ def _has_option(
 ) -> bool:
     if phase == 1 and op_at[slot] < 0:
         return False
-    old, new, entry = _after(net, one, slot, state, op_at, phase)
-    if net.ingress[one] == net.switch[slot] and not _is_stamped_as(stamp, entry):
+    old, new, entry = _after(net, class_id, slot, state, op_at, phase)
+    if net.ingress[class_id] == net.switch[slot] and not _is_stamped_as(stamp, entry):
         return False  # no packet of this stamp enters in this state
     return uses(stamp, rule, old, new, is_stamped)
 
 
 @inner
 def _is_hole(
-    net: Network, one: int, slot: int, state: State, op_at: Ints, stamp: int, is_stamped: bool, is_entry: bool
+    net: Network,
+    class_id: int,
+    slot: int,
+    state: State,
+    op_at: Ints,
+    stamp: int,
+    is_stamped: bool,
+    is_entry: bool,
 ) -> bool:
     """Return whether a packet can be lost at a switch; where it enters, only if now and next forward it."""
     if slot < 0:
@@ -315,9 +322,9 @@ def _is_hole(
         net.old_start[slot + 1] > net.old_start[slot] and net.new_start[slot + 1] > net.new_start[slot]
     ):
         return False
-    is_only = net.ingress[one] == net.switch[slot]
+    is_only = net.ingress[class_id] == net.switch[slot]
     for phase in range(2 if op_at[slot] >= 0 else 1):
-        old, new, entry = _after(net, one, slot, state, op_at, phase)
+        old, new, entry = _after(net, class_id, slot, state, op_at, phase)
         if is_entry and is_only and not _is_stamped_as(stamp, entry):
             continue
         if not uses(stamp, 0, old, new, is_stamped) and not uses(stamp, 1, old, new, is_stamped):
@@ -330,7 +337,7 @@ def _is_hole(
 def replay(  # noqa: C901
     net: Network, state: State, ops: Operations, starts: Ints, is_stamped: Bools, links: int
 ) -> Outcome:
-    """Return what packets can meet in each group of changes; `state` becomes that after all of them.
+    """Return the packets' possible mixtures in each group of changes; `state` becomes that after all of them.
 
     starts      (G + 1,) first operation of each group
     is_stamped  (C,) whether packets of a class are stamped with a version
@@ -345,24 +352,24 @@ def replay(  # noqa: C901
     reached = np.zeros(links, dtype=np.bool_)
     size = 0
     for group in range(groups):
-        one = net.owner[ops.slot[starts[group]]]
-        low, high = net.start[one], net.start[one + 1]
+        class_id = net.owner[ops.slot[starts[group]]]
+        low, high = net.start[class_id], net.start[class_id + 1]
         size += net.old_start[high] - net.old_start[low] + net.new_start[high] - net.new_start[low]
     reach_group, reach_link, count = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), 0
     for group in range(groups):
-        one = net.owner[ops.slot[starts[group]]]
-        low, high = net.start[one], net.start[one + 1]
+        class_id = net.owner[ops.slot[starts[group]]]
+        low, high = net.start[class_id], net.start[class_id + 1]
         for slot in range(low, high):
             slot_at[net.switch[slot]] = slot
-        for place in range(starts[group], starts[group + 1]):
-            op_at[ops.slot[place]] = ops.action[place]
+        for operation in range(starts[group], starts[group + 1]):
+            op_at[ops.slot[operation]] = ops.action[operation]
         met, _ = _search(
             net,
-            one,
+            class_id,
             state,
             op_at,
             slot_at,
-            is_stamped[one],
+            is_stamped[class_id],
             -1,
             colour,
             stack,
@@ -373,25 +380,25 @@ def replay(  # noqa: C901
             where[group],
         )
         for slot in range(low, high):  # the links that were reached, each once
-            for place in range(net.old_start[slot], net.old_start[slot + 1]):
-                if reached[net.old_link[place]]:
-                    reach_group[count], reach_link[count] = group, net.old_link[place]
-                    reached[net.old_link[place]] = False
+            for entry in range(net.old_start[slot], net.old_start[slot + 1]):
+                if reached[net.old_link[entry]]:
+                    reach_group[count], reach_link[count] = group, net.old_link[entry]
+                    reached[net.old_link[entry]] = False
                     count += 1
-            for place in range(net.new_start[slot], net.new_start[slot + 1]):
-                if reached[net.new_link[place]]:
-                    reach_group[count], reach_link[count] = group, net.new_link[place]
-                    reached[net.new_link[place]] = False
+            for entry in range(net.new_start[slot], net.new_start[slot + 1]):
+                if reached[net.new_link[entry]]:
+                    reach_group[count], reach_link[count] = group, net.new_link[entry]
+                    reached[net.new_link[entry]] = False
                     count += 1
         if met & MIXES:
-            for way in range(net.way_start[one], net.way_start[one + 1]):
+            for way in range(net.way_start[class_id], net.way_start[class_id + 1]):
                 missed, _ = _search(
                     net,
-                    one,
+                    class_id,
                     state,
                     op_at,
                     slot_at,
-                    is_stamped[one],
+                    is_stamped[class_id],
                     net.ways[way],
                     colour,
                     stack,
@@ -406,11 +413,11 @@ def replay(  # noqa: C901
                 reached[net.old_link[net.old_start[slot] : net.old_start[slot + 1]]] = False
                 reached[net.new_link[net.new_start[slot] : net.new_start[slot + 1]]] = False
         bits[group] = met
-        for place in range(starts[group], starts[group + 1]):
-            slot = ops.slot[place]
-            state.old[slot], state.new[slot], state.entry[slot] = _after(net, one, slot, state, op_at, 1)
-        for place in range(starts[group], starts[group + 1]):
-            op_at[ops.slot[place]] = -1
+        for operation in range(starts[group], starts[group + 1]):
+            slot = ops.slot[operation]
+            state.old[slot], state.new[slot], state.entry[slot] = _after(net, class_id, slot, state, op_at, 1)
+        for operation in range(starts[group], starts[group + 1]):
+            op_at[ops.slot[operation]] = -1
         for slot in range(low, high):
             slot_at[net.switch[slot]] = -1
     return Outcome(bits, where, reach_group[:count], reach_link[:count])
@@ -436,25 +443,25 @@ def sample(  # noqa: C901
     np.random.seed(seed)  # noqa: NPY002
     groups = len(starts) - 1
     loops, holes, mixes = np.zeros(groups), np.zeros(groups), np.zeros(groups)
-    done = np.zeros(len(net.switch), dtype=np.int64)
+    is_applied = np.zeros(len(net.switch), dtype=np.int64)
     op_at, slot_at = np.full(len(net.switch), -1), np.full(net.switches, -1)
     doors = np.empty(len(net.switch), dtype=np.int64)
     for group in range(groups):
-        one = net.owner[ops.slot[starts[group]]]
-        low, high, count = net.start[one], net.start[one + 1], 0
+        class_id = net.owner[ops.slot[starts[group]]]
+        low, high, count = net.start[class_id], net.start[class_id + 1], 0
         for slot in range(low, high):
             slot_at[net.switch[slot]] = slot
             if net.entering[slot]:
                 doors[count] = slot
                 count += 1
-        for place in range(starts[group], starts[group + 1]):
-            op_at[ops.slot[place]] = ops.action[place]
+        for operation in range(starts[group], starts[group + 1]):
+            op_at[ops.slot[operation]] = ops.action[operation]
         for _ in range(samples if count else 0):
             chance = np.random.random()  # noqa: NPY002
-            for place in range(starts[group], starts[group + 1]):
-                done[ops.slot[place]] = 1 if np.random.random() < chance else 0  # noqa: NPY002
+            for operation in range(starts[group], starts[group + 1]):
+                is_applied[ops.slot[operation]] = 1 if np.random.random() < chance else 0  # noqa: NPY002
             here = doors[np.random.randint(count)]  # noqa: NPY002
-            _, _, entry = _after(net, one, here, state, op_at, done[here])
+            _, _, entry = _after(net, class_id, here, state, op_at, is_applied[here])
             stamp = 0 if entry == ENTERS_OLD else 1
             if entry == ENTERS_BOTH and np.random.random() < 0.5:  # noqa: NPY002
                 stamp = 0
@@ -462,11 +469,11 @@ def sample(  # noqa: C901
                 continue  # dropped where it enters
             flags = 0
             for step in range(2 * net.switches + 2):
-                old, new, _ = _after(net, one, here, state, op_at, done[here])
+                old, new, _ = _after(net, class_id, here, state, op_at, is_applied[here])
                 rule = -1
-                for wanted in range(2):
-                    if uses(stamp, wanted, old, new, is_stamped[one]):
-                        rule = wanted
+                for candidate in range(2):
+                    if uses(stamp, candidate, old, new, is_stamped[class_id]):
+                        rule = candidate
                         break
                 if rule < 0:
                     if step > 0:
@@ -474,16 +481,16 @@ def sample(  # noqa: C901
                     break
                 first = net.old_start[here] if rule == 0 else net.new_start[here]
                 last = (net.old_start[here + 1] if rule == 0 else net.new_start[here + 1]) - 1
-                left = np.random.random()  # noqa: NPY002
+                remaining = np.random.random()  # noqa: NPY002
                 while first < last:
-                    left -= old_share[first] if rule == 0 else new_share[first]
-                    if left < 0:
+                    remaining -= old_share[first] if rule == 0 else new_share[first]
+                    if remaining < 0:
                         break
                     first += 1
                 if not net.same[here]:
                     flags |= 2 if rule == 0 else 1
                 hop = net.old_hop[first] if rule == 0 else net.new_hop[first]
-                if hop == net.egress[one]:
+                if hop == net.egress[class_id]:
                     break
                 here = slot_at[hop]
                 if here < 0:
@@ -492,11 +499,11 @@ def sample(  # noqa: C901
                 if step == 2 * net.switches + 1:
                     loops[group] += 1
             mixes[group] += flags == 3
-        for place in range(starts[group], starts[group + 1]):
-            slot = ops.slot[place]
-            state.old[slot], state.new[slot], state.entry[slot] = _after(net, one, slot, state, op_at, 1)
+        for operation in range(starts[group], starts[group + 1]):
+            slot = ops.slot[operation]
+            state.old[slot], state.new[slot], state.entry[slot] = _after(net, class_id, slot, state, op_at, 1)
             op_at[slot] = -1
-            done[slot] = 0
+            is_applied[slot] = 0
         for slot in range(low, high):
             slot_at[net.switch[slot]] = -1
     return loops / samples, holes / samples, mixes / samples

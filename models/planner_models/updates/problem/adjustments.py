@@ -64,9 +64,9 @@ def adjust(
     if table_factors:
         for name in table_factors:
             if name not in changed.switch_index:
-                known = did_you_mean(name, changed.switch_index)
+                suggestion = did_you_mean(name, changed.switch_index)
                 raise InputError(
-                    f"problem.table_factors: '{name}' is no switch of the table switches" + known
+                    f"problem.table_factors: '{name}' is no switch of the table switches" + suggestion
                 )
         if "rule_capacity" in switches:
             factor = np.array([table_factors.get(str(name), 1.0) for name in switches["switch"]])

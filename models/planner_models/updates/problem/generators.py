@@ -124,12 +124,12 @@ def maintenance(
         every = np.arange(len(network.names))
         hops = find_next_hops(network, network.weight, every)
         passing = np.bincount(hops[hops >= 0], minlength=len(every))
-        chosen = int(passing.argmax())
+        switch_row = int(passing.argmax())
     elif switch in network.names:
-        chosen = network.names.index(switch)
+        switch_row = network.names.index(switch)
     else:
         raise InputError(f"switch: '{switch}' is no switch of {name}" + did_you_mean(switch, network.names))
-    touches = (network.tail == chosen) | (network.head == chosen)
+    touches = (network.tail == switch_row) | (network.head == switch_row)
     weight = np.where(touches, network.weight * AVOIDED, network.weight)
     random = np.random.default_rng(seed)
     return between_weights(
@@ -158,17 +158,17 @@ def failure(
     if link is None:
         every = np.arange(len(network.names))
         hops = find_next_hops(network, network.weight, every)
-        target, at = np.nonzero(hops >= 0)
-        key, uses = np.unique(at * len(every) + hops[target, at], return_counts=True)
-        chosen = divmod(int(key[uses.argmax()]), len(every))
+        target, node = np.nonzero(hops >= 0)
+        key, uses = np.unique(node * len(every) + hops[target, node], return_counts=True)
+        ends = divmod(int(key[uses.argmax()]), len(every))
     else:
         for end in link:
             if end not in network.names:
                 raise InputError(f"link: '{end}' is no switch of {name}" + did_you_mean(end, network.names))
-        chosen = network.names.index(link[0]), network.names.index(link[1])
-        if not is_between(network, *chosen).any():
+        ends = network.names.index(link[0]), network.names.index(link[1])
+        if not is_between(network, *ends).any():
             raise InputError(f"link: there is none between '{link[0]}' and '{link[1]}' in {name}")
-    weight = np.where(is_between(network, *chosen), network.weight * AVOIDED, network.weight)
+    weight = np.where(is_between(network, *ends), network.weight * AVOIDED, network.weight)
     random = np.random.default_rng(seed)
     return between_weights(
         network, network.weight, weight, classes, count, headroom, slack, rule_ms_spread, guarantee, random
@@ -213,8 +213,8 @@ def policy(
     table = pd.DataFrame(
         {
             "class": names,
-            "ingress": [network.names[one] for one in source],
-            "egress": [network.names[one] for one in target],
+            "ingress": [network.names[node] for node in source],
+            "egress": [network.names[node] for node in target],
             "traffic_mbps": np.round(network.rate_mbps[:count], 4),
             "waypoints": ways,
             "guarantee": asks,
@@ -237,10 +237,10 @@ def zigzag(
     back."""
     names = [f"s{number + 1}" for number in range(switches)]
     last = switches - 1
-    forward = [(one, one + 1) for one in range(last)]
-    back = [(one, one - 1) for one in range(1, last)]
+    forward = [(node, node + 1) for node in range(last)]
+    back = [(node, node - 1) for node in range(1, last)]
     ends = sorted({*forward, *back, (0, last)})
-    tail, head = (np.array(part, dtype=np.int64) for part in zip(*ends, strict=True))
+    tail, head = (np.array(nodes, dtype=np.int64) for nodes in zip(*ends, strict=True))
     network = _plain(names, tail, head)
     switch = np.arange(last)
     now = Forwarding(np.zeros(last, np.int64), switch, switch + 1, np.ones(last))
@@ -269,7 +269,7 @@ def server_move(
     links = [(edge, core) for edge in range(ingresses) for core in (core1, core2)]
     links += [(core, server) for core in (core1, core2) for server in (old, new)]
     links += [(old, service), (new, service)]
-    tail, head = (np.array(part, dtype=np.int64) for part in zip(*links, strict=True))
+    tail, head = (np.array(nodes, dtype=np.int64) for nodes in zip(*links, strict=True))
     share = np.random.default_rng(seed).dirichlet(np.full(ingresses, 3.0))
     paths = [([edge, core1, old, service], [edge, core2, new, service]) for edge in range(ingresses)]
     table = pd.DataFrame(
@@ -372,8 +372,8 @@ def between_weights(
         table = pd.DataFrame(
             {
                 "class": _name_pairs(network, source, target),
-                "ingress": [network.names[one] for one in source],
-                "egress": [network.names[one] for one in target],
+                "ingress": [network.names[node] for node in source],
+                "egress": [network.names[node] for node in target],
                 "traffic_mbps": np.round(network.rate_mbps[: len(source)], 6),
             }
         )
@@ -385,8 +385,8 @@ def between_weights(
         )
         table = pd.DataFrame(
             {
-                "class": [f"to {network.names[one]}" for one in targets],
-                "egress": [network.names[one] for one in targets],
+                "class": [f"to {network.names[item]}" for item in targets],
+                "egress": [network.names[item] for item in targets],
                 "traffic_mbps": np.round(arriving[targets], 6),
             }
         )
@@ -412,12 +412,12 @@ def make_update(
     if spread > 0:
         switches["rule_ms"] = np.round(2.5 * random.lognormal(0.0, spread, count), 4)
     if headroom is not None:
-        held = np.maximum(*(np.bincount(one.switch, minlength=count) for one in (now, after)))
+        held = np.maximum(*(np.bincount(rules.switch, minlength=count) for rules in (now, after)))
         switches["rule_capacity"] = np.floor(held * (1 + headroom) + 1e-9)
     links = pd.DataFrame(
         {
-            "from": [names[one] for one in network.tail],
-            "to": [names[one] for one in network.head],
+            "from": [names[node] for node in network.tail],
+            "to": [names[node] for node in network.head],
             "delay_ms": network.delay_ms,
         }
     )
@@ -461,17 +461,17 @@ def _walk(hops: Ints, source: int, target: int) -> list[int]:
 def _rules_of(paths: list[list[int] | None] | list[list[int]]) -> Forwarding:
     """Return the rules of one path for each class; None for a class without one."""
     rows = [
-        (owner, path[place], path[place + 1])
+        (owner, path[index], path[index + 1])
         for owner, path in enumerate(paths)
         if path is not None
-        for place in range(len(path) - 1)
+        for index in range(len(path) - 1)
     ]
     owner, switch, hop = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     return Forwarding(owner, switch, hop, np.ones(len(owner)))
 
 
 def _plain(names: list[str], tail: Ints, head: Ints) -> Network:
-    """Return a network whose links are 1 ms long, without demands."""
+    """Return a network of links of 1 ms, without demands."""
     none, ones = np.zeros(0, np.int64), np.ones(len(tail))
     return Network(names, tail, head, ones, ones, none, none, np.zeros(0))
 

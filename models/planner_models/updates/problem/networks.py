@@ -48,19 +48,19 @@ def read_network(
 ) -> Network:
     """Return a network of topohub, with its demands or synthetic ones between all pairs, or the largest."""
     tables = topohub.read(name, demands=demands, weight="hops", pairs=pairs, seed=seed)
-    nodes, links, given = tables["nodes"], tables["links"], tables["demands"]
+    nodes, links, demand_table = tables["nodes"], tables["links"], tables["demands"]
     index = pd.Index(nodes["node"])
     tail, head = (index.get_indexer(links[column]).astype(np.int64) for column in ("tail", "head"))
     delay = links["latency_ms"].to_numpy(float) if "latency_ms" in links else np.ones(len(links))
-    rate = given["rate_mbps"].to_numpy(float)
+    rate = demand_table["rate_mbps"].to_numpy(float)
     order = np.argsort(-rate, kind="stable")
     source, target = (
-        index.get_indexer(given[column]).astype(np.int64)[order] for column in ("source", "target")
+        index.get_indexer(demand_table[column]).astype(np.int64)[order] for column in ("source", "target")
     )
     # lengths differ, so that shortest paths are single
     weight = np.maximum(delay * KM_PER_MS, 1.0) if metric == "distance" else np.ones(len(links))
     return Network(
-        [str(one) for one in index], tail, head, weight, np.round(delay, 4), source, target, rate[order]
+        [str(item) for item in index], tail, head, weight, np.round(delay, 4), source, target, rate[order]
     )
 
 
@@ -69,8 +69,8 @@ def find_next_hops(network: Network, weight: Floats, targets: Ints) -> Ints:
     count = len(network.names)
     graph = sp.csr_array((weight, (network.head, network.tail)), shape=(count, count))
     _, before = dijkstra(graph, indices=targets, return_predecessors=True)
-    found: Ints = np.where(before < 0, -1, before).astype(np.int64)
-    return found
+    hops: Ints = np.where(before < 0, -1, before).astype(np.int64)
+    return hops
 
 
 def rules_to(targets: Ints, hops: Ints) -> Forwarding:
@@ -87,21 +87,23 @@ def rules_of_pairs(source: Ints, target: Ints, targets: Ints, hops: Ints) -> For
     targets  those of the rows of `hops`
     """
     row = np.searchsorted(targets, target)
-    owner, at = np.arange(len(source)), source.copy()
+    owner, node = np.arange(len(source)), source.copy()
     parts: list[tuple[Ints, Ints, Ints]] = []
     while len(owner):
-        hop = hops[row[owner], at]
+        hop = hops[row[owner], node]
         if (hop < 0).any():
             lost = owner[np.argmax(hop < 0)]
             raise InputError(f"the network has no path for pair {lost + 1}; choose another network or change")
-        parts.append((owner, at, hop))
+        parts.append((owner, node, hop))
         more = hop != target[owner]
-        owner, at = owner[more], hop[more]
+        owner, node = owner[more], hop[more]
     joined = (
-        [np.concatenate(part) for part in zip(*parts, strict=True)] if parts else [np.zeros(0, np.int64)] * 3
+        [np.concatenate(column) for column in zip(*parts, strict=True)]
+        if parts
+        else [np.zeros(0, np.int64)] * 3
     )
     order = np.lexsort((joined[1], joined[0]))
-    owner, switch, hop = (part[order].astype(np.int64) for part in joined)
+    owner, switch, hop = (column[order].astype(np.int64) for column in joined)
     return Forwarding(owner, switch, hop, np.ones(len(owner)))
 
 
@@ -117,7 +119,7 @@ def tabulate(rules: Forwarding, classes: list[str], names: list[str]) -> pd.Data
     )
 
 
-def is_between(network: Network, one: int, other: int) -> Bools:
+def is_between(network: Network, first: int, other: int) -> Bools:
     """Return the (E,) links between two switches, in either direction."""
-    ends = {(one, other), (other, one)}
+    ends = {(first, other), (other, first)}
     return np.array([pair in ends for pair in zip(network.tail.tolist(), network.head.tolist(), strict=True)])

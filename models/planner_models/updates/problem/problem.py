@@ -67,13 +67,15 @@ class Update(UpdateTables):
 
     def class_loads(self, classes: Ints) -> tuple[sp.csc_array, sp.csc_array]:
         """Return the (E, K) load of links by some classes before and after the update, Mbit/s."""
-        slots, found = self.slots, []
+        slots, matrices = self.slots, []
         column = np.full(len(self.classes), -1)
         column[classes] = np.arange(len(classes))
-        for one, share in zip((slots.now, slots.next), self.hop_shares, strict=True):
-            owner = np.repeat(slots.owner, np.diff(one.start))
-            mine = (column[owner] >= 0) & (share > 0)
-            load = share[mine] * self.traffic_mbps[owner[mine]]
+        for configuration, share in zip((slots.now, slots.next), self.hop_shares, strict=True):
+            owner = np.repeat(slots.owner, np.diff(configuration.start))
+            is_used = (column[owner] >= 0) & (share > 0)
+            load = share[is_used] * self.traffic_mbps[owner[is_used]]
             shape = (len(self.links), len(classes))
-            found.append(sp.csc_array((load, (one.link[mine], column[owner[mine]])), shape=shape))
-        return found[0], found[1]
+            matrices.append(
+                sp.csc_array((load, (configuration.link[is_used], column[owner[is_used]])), shape=shape)
+            )
+        return matrices[0], matrices[1]

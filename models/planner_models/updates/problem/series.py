@@ -51,15 +51,15 @@ class Week:
         made = [self._change(number) for number in range(len(self))]
         switches, links = made[0].switches, made[0].links
         if self.headroom is not None:
-            held = np.max([np.maximum(one.rules_now, one.rules_next) for one in made], axis=0)
+            held = np.max([np.maximum(update.rules_now, update.rules_next) for update in made], axis=0)
             switches = switches.assign(rule_capacity=np.floor(held * (1 + self.headroom) + 1e-9))
         if self.slack is not None:
-            load = np.max([np.maximum(*one.link_loads) for one in made], axis=0)
+            load = np.max([np.maximum(*update.link_loads) for update in made], axis=0)
             idle = max(float(load.max(initial=0.0)), 1.0)
             capacity = np.where(load > 0, load * (1 + self.slack), idle)
             links = links.assign(capacity_mbps=np.round(np.maximum(capacity, 1e-6), 9))
-        for label, one in zip(self.labels, made, strict=True):
-            yield label, replace(one, switches=switches, links=links)
+        for label, update in zip(self.labels, made, strict=True):
+            yield label, replace(update, switches=switches, links=links)
 
     def _change(self, number: int) -> Update:
         before, after = self.weights[number], self.weights[number + 1]
@@ -99,7 +99,7 @@ def week(
     return Week(
         network=network,
         weights=np.array(weights),
-        labels=tuple(_name_minute(int(one)) for one in minutes),
+        labels=tuple(_name_minute(int(minute)) for minute in minutes),
         classes=classes,
         count=count,
         headroom=headroom,
@@ -112,5 +112,5 @@ def _both_ways(network: Network, link: int) -> Bools:
 
 
 def _name_minute(minute: int) -> str:
-    day, rest = divmod(minute, MINUTES_PER_DAY)
-    return f"{day + 1} {DAYS[day]} {rest // 60:02d}h{rest % 60:02d}"
+    day, minute_of_day = divmod(minute, MINUTES_PER_DAY)
+    return f"{day + 1} {DAYS[day]} {minute_of_day // 60:02d}h{minute_of_day % 60:02d}"

@@ -26,8 +26,8 @@ class Configuration(NamedTuple):
 
     def has_rule(self) -> Bools:
         """Return the (N,) slots that have a rule."""
-        found: Bools = np.diff(self.start) > 0
-        return found
+        mask: Bools = np.diff(self.start) > 0
+        return mask
 
 
 class Slots(NamedTuple):
@@ -57,8 +57,8 @@ class Slots(NamedTuple):
             return np.zeros(0, dtype=np.int64)
         counts = self.start[classes + 1] - self.start[classes]
         first = np.repeat(self.start[classes] - np.r_[0, np.cumsum(counts)[:-1]], counts)
-        found: Ints = first + np.arange(int(counts.sum()))
-        return found
+        slots_found: Ints = first + np.arange(int(counts.sum()))
+        return slots_found
 
 
 class Rows(NamedTuple):
@@ -76,15 +76,17 @@ def make_slots(classes: int, switches: int, now: Rows, after: Rows, rules: dict[
 
     rules  entries by class * switches + switch, where not 1
     """
-    keys = [part.owner * switches + part.switch for part in (now, after)]
+    keys = [part_rules.owner * switches + part_rules.switch for part_rules in (now, after)]
     every = np.unique(np.concatenate(keys))
-    configurations = [_configure(every, key, part) for key, part in zip(keys, (now, after), strict=True)]
+    configurations = [
+        _configure(every, key, part_rules) for key, part_rules in zip(keys, (now, after), strict=True)
+    ]
     owner, switch = np.divmod(every, switches) if len(every) else (every, every)
     count = np.ones(len(every), dtype=np.int64)
     for key, value in rules.items():
-        place = int(np.searchsorted(every, key))
-        if place < len(every) and every[place] == key:
-            count[place] = value
+        index = int(np.searchsorted(every, key))
+        if index < len(every) and every[index] == key:
+            count[index] = value
     same = _find_same(*configurations[0], *configurations[1])
     changes = np.zeros(classes, dtype=bool)
     changes[owner[~same]] = True
@@ -132,9 +134,9 @@ def _find_same(
         if size != other_start[slot + 1] - second:
             continue
         same[slot] = True
-        for place in range(size):
-            apart = abs(share[first + place] - other_share[second + place])
-            if hop[first + place] != other_hop[second + place] or apart > 1e-9:
+        for index in range(size):
+            apart = abs(share[first + index] - other_share[second + index])
+            if hop[first + index] != other_hop[second + index] or apart > 1e-9:
                 same[slot] = False
                 break
     return same
@@ -162,17 +164,21 @@ def find_unsound(  # noqa: C901
     slot_at = np.full(switches, -1)
     colour = np.zeros(switches, dtype=np.int64)  # 1 on the way, 2 done
     stack, edge = np.empty(switches + 1, dtype=np.int64), np.empty(switches + 1, dtype=np.int64)
-    for one in range(classes):
-        low, high = start[one], start[one + 1]
+    for class_id in range(classes):
+        low, high = start[class_id], start[class_id + 1]
         for slot in range(low, high):
             slot_at[switch[slot]] = slot if first[slot + 1] > first[slot] else -1
         for slot in range(low, high):
             root = switch[slot]
-            if slot_at[root] < 0 or (ingress[one] >= 0 and root != ingress[one]) or colour[root] == 2:
+            if (
+                slot_at[root] < 0
+                or (ingress[class_id] >= 0 and root != ingress[class_id])
+                or colour[root] == 2
+            ):
                 continue
             stack[0], edge[0], depth = root, first[slot_at[root]], 1
             colour[root] = 1
-            while depth > 0 and fault[one] == SOUND:
+            while depth > 0 and fault[class_id] == SOUND:
                 node = stack[depth - 1]
                 if edge[depth - 1] == first[slot_at[node] + 1]:
                     colour[node] = 2
@@ -180,17 +186,17 @@ def find_unsound(  # noqa: C901
                     continue
                 target = hop[edge[depth - 1]]
                 edge[depth - 1] += 1
-                if target == egress[one] or colour[target] == 2:
+                if target == egress[class_id] or colour[target] == 2:
                     continue
                 if slot_at[target] < 0:
-                    fault[one], where[one] = DEAD_END, target
+                    fault[class_id], where[class_id] = DEAD_END, target
                 elif colour[target] == 1:
-                    fault[one], where[one] = LOOP, target
+                    fault[class_id], where[class_id] = LOOP, target
                 else:
                     colour[target] = 1
                     stack[depth], edge[depth] = target, first[slot_at[target]]
                     depth += 1
-            if fault[one] != SOUND:
+            if fault[class_id] != SOUND:
                 break
         for slot in range(low, high):
             slot_at[switch[slot]] = -1
@@ -226,9 +232,9 @@ def measure_paths(  # noqa: C901
     time, amount = np.zeros(switches), np.zeros(switches)
     stack, edge = np.empty(switches + 1, dtype=np.int64), np.empty(switches + 1, dtype=np.int64)
     order = np.empty(switches, dtype=np.int64)
-    for one in range(classes):
-        low, high = start[one], start[one + 1]
-        count, done = 0, 0
+    for class_id in range(classes):
+        low, high = start[class_id], start[class_id + 1]
+        count, settled = 0, 0
         for slot in range(low, high):
             slot_at[switch[slot]] = slot if first[slot + 1] > first[slot] else -1
             count += entering[slot]
@@ -241,18 +247,18 @@ def measure_paths(  # noqa: C901
             while depth > 0:
                 node = stack[depth - 1]
                 if edge[depth - 1] == first[slot_at[node] + 1]:
-                    order[done] = node
-                    done += 1
+                    order[settled] = node
+                    settled += 1
                     depth -= 1
                     continue
                 target = hop[edge[depth - 1]]
                 edge[depth - 1] += 1
-                if target != egress[one] and colour[target] != 2:
+                if target != egress[class_id] and colour[target] != 2:
                     colour[target] = 2
                     stack[depth], edge[depth] = target, first[slot_at[target]]
                     depth += 1
-        for place in range(done - 1, -1, -1):
-            node = order[place]
+        for index in range(settled - 1, -1, -1):
+            node = order[index]
             slot = slot_at[node]
             if entering[slot]:
                 amount[node] += 1.0 / count
@@ -260,8 +266,8 @@ def measure_paths(  # noqa: C901
                 load[way] = amount[node] * share[way]
                 target = hop[way]
                 later = time[node] + delay[link[way]]
-                if target == egress[one]:
-                    longest[one] = max(longest[one], later)
+                if target == egress[class_id]:
+                    longest[class_id] = max(longest[class_id], later)
                 else:
                     amount[target] += load[way]
                     time[target] = max(time[target], later)

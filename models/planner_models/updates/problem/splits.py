@@ -43,8 +43,8 @@ def rebalance(
     after = np.where(is_moved[owner], after, before)
     table = pd.DataFrame(
         {
-            "class": [f"to {network.names[one]}" for one in targets],
-            "egress": [network.names[one] for one in targets],
+            "class": [f"to {network.names[target]}" for target in targets],
+            "egress": [network.names[target] for target in targets],
             "traffic_mbps": np.round(arriving[targets], 6),
         }
     )
@@ -66,9 +66,9 @@ def _find_hops(network: Network, targets: Ints) -> tuple[Ints, Ints]:
         order = link[np.lexsort(((network.weight + near)[link], network.tail[link]))]
         tail = network.tail[order]
         first = np.searchsorted(tail, tail)
-        kept = order[np.arange(len(order)) - first < MOST_HOPS]
-        owners.append(np.full(len(kept), owner, dtype=np.int64))
-        links.append(kept.astype(np.int64))
+        first_hops = order[np.arange(len(order)) - first < MOST_HOPS]
+        owners.append(np.full(len(first_hops), owner, dtype=np.int64))
+        links.append(first_hops.astype(np.int64))
     return np.concatenate(owners), np.concatenate(links)
 
 

@@ -23,9 +23,9 @@ def _limits(frame: pd.DataFrame, column: str) -> Floats:
 def find_codes(values: pd.Series, index: pd.Index) -> Ints:
     """Return the place of each name in an index, shape (n,); -1 for names that it does not have."""
     coded = values if isinstance(values.dtype, pd.CategoricalDtype) else values.astype("category")
-    known = index.get_indexer(pd.Index(coded.cat.categories.astype(str)))
-    found: Ints = np.append(known, -1)[coded.cat.codes.to_numpy()].astype(np.int64)
-    return found
+    code_rows = index.get_indexer(pd.Index(coded.cat.categories.astype(str)))
+    codes: Ints = np.append(code_rows, -1)[coded.cat.codes.to_numpy()].astype(np.int64)
+    return codes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,14 +65,14 @@ class UpdateTables:
     def guarantee(self) -> Ints:
         """(C,) place of each class's guarantee in `GUARANTEES`."""
         count = len(self.classes)
-        given = self.classes["guarantee"].fillna("") if "guarantee" in self.classes else [""] * count
-        found = np.array([GUARANTEES.index(name) if name else -1 for name in given], dtype=np.int64)
+        texts = self.classes["guarantee"].fillna("") if "guarantee" in self.classes else [""] * count
+        codes = np.array([GUARANTEES.index(name) if name else -1 for name in texts], dtype=np.int64)
         usual = np.where(
             self.enters_now & self.enters_next & ~self.loses_ingress,
             GUARANTEES.index(NO_BLACK_HOLE),
             GUARANTEES.index(PER_PACKET),
         )
-        return np.where(found < 0, usual, found).astype(np.int64)
+        return np.where(codes < 0, usual, codes).astype(np.int64)
 
     @cached_property
     def loses_ingress(self) -> Bools:
@@ -86,9 +86,9 @@ class UpdateTables:
         """Switches that packets of each class must pass."""
         if "waypoints" not in self.classes:
             return [()] * len(self.classes)
-        known = {name: row for row, name in enumerate(self.switch_index)}
+        row_of = {name: row for row, name in enumerate(self.switch_index)}
         return [
-            tuple(known[name] for name in parse_nodes(text)) if text else ()
+            tuple(row_of[name] for name in parse_nodes(text)) if text else ()
             for text in self.classes["waypoints"].fillna("").astype(str)
         ]
 
@@ -102,8 +102,8 @@ class UpdateTables:
         """(C,) flows of each class at a time; 1 where none are given."""
         if "flows" not in self.classes:
             return np.ones(len(self.classes))
-        whole: Floats = np.floor(self.classes["flows"].fillna(1.0).to_numpy(float))
-        return whole
+        counts: Floats = np.floor(self.classes["flows"].fillna(1.0).to_numpy(float))
+        return counts
 
     @cached_property
     def flow_life_s(self) -> Floats:
@@ -173,13 +173,13 @@ class UpdateTables:
         start, end = self.ends
         key = start * len(self.switches) + end
         order = np.argsort(key, kind="stable")
-        wanted = switch * len(self.switches) + hop
-        place = np.searchsorted(key[order], wanted)
+        keys_sought = switch * len(self.switches) + hop
+        index = np.searchsorted(key[order], keys_sought)
         link = np.full(len(frame), -1)
-        inside = np.flatnonzero(place < len(key))
-        found = order[place[inside]]
-        match = (key[found] == wanted[inside]) & (switch[inside] >= 0) & (hop[inside] >= 0)
-        link[inside[match]] = found[match]
+        inside = np.flatnonzero(index < len(key))
+        rows = order[index[inside]]
+        match = (key[rows] == keys_sought[inside]) & (switch[inside] >= 0) & (hop[inside] >= 0)
+        link[inside[match]] = rows[match]
         return Rows(owner, switch, hop, link.astype(np.int64), frame["share"].to_numpy(float))
 
     @cached_property
@@ -205,8 +205,8 @@ class UpdateTables:
         lost before the update, and arrive after it; where one ends, the other way round.
         """
         slots = self.slots
-        own = self.ingress[slots.owner]
-        entering: Bools = (own < 0) | (slots.switch == own)
+        ingress = self.ingress[slots.owner]
+        entering: Bools = (ingress < 0) | (slots.switch == ingress)
         return entering
 
     @cached_property
@@ -228,16 +228,16 @@ class UpdateTables:
     def _paths(self) -> tuple[Floats, Floats, Floats]:
         """(C,) longest delay of a packet, ms; share of the class's packets on each next hop, now and next."""
         slots, delays, loads = self.slots, [], []
-        for one in (slots.now, slots.next):
-            load = np.zeros(len(one.hop))
+        for configuration in (slots.now, slots.next):
+            load = np.zeros(len(configuration.hop))
             delays.append(
                 measure_paths(
                     slots.start,
                     slots.switch,
-                    one.start,
-                    one.hop,
-                    one.link,
-                    one.share,
+                    configuration.start,
+                    configuration.hop,
+                    configuration.link,
+                    configuration.share,
                     self.entering,
                     self.egress,
                     self.delay_ms,
@@ -265,11 +265,11 @@ class UpdateTables:
         before, after = (
             np.zeros(len(self.links))
             + np.bincount(
-                one.link,
-                weights=share * self.traffic_mbps[np.repeat(slots.owner, np.diff(one.start))],
+                configuration.link,
+                weights=share * self.traffic_mbps[np.repeat(slots.owner, np.diff(configuration.start))],
                 minlength=len(self.links),
             )
-            for one, share in zip((slots.now, slots.next), self.hop_shares, strict=True)
+            for configuration, share in zip((slots.now, slots.next), self.hop_shares, strict=True)
         )
         return before, after
 

@@ -58,7 +58,7 @@ def read(
     links = _join_links([loads for _, loads in plans]).assign(delay_ms=delay_ms)
     names = pd.unique(pd.concat([links["from"], links["to"]]))
     traffic = pd.concat([_measure(flows, key) for flows, _ in plans]).groupby(level=0, sort=False).max()
-    keys = pd.concat([part[["class", *key_columns(key)]] for part, _ in parts]).drop_duplicates("class")
+    keys = pd.concat([frame[["class", *key_columns(key)]] for frame, _ in parts]).drop_duplicates("class")
     classes = pd.DataFrame({"class": keys["class"], "egress": keys["egress"]})
     if "source" in key:
         classes = classes.assign(ingress=keys["ingress"])
@@ -92,8 +92,8 @@ def to_flows(problem: Update, *, after: bool = True) -> pd.DataFrame:
             "the source of all traffic"
         )
     slots = problem.slots
-    one, share = (slots.next if after else slots.now), problem.hop_shares[int(after)]
-    slot = np.repeat(np.arange(len(slots.owner)), np.diff(one.start))
+    configuration, share = (slots.next if after else slots.now), problem.hop_shares[int(after)]
+    slot = np.repeat(np.arange(len(slots.owner)), np.diff(configuration.start))
     owner, names = slots.owner[slot], problem.switch_index.to_numpy(object)
     source, target = names[problem.ingress[owner]], names[problem.egress[owner]]
     labels = [
@@ -105,14 +105,14 @@ def to_flows(problem: Update, *, after: bool = True) -> pd.DataFrame:
             "source": source,
             "target": target,
             "tail": names[slots.switch[slot]],
-            "head": names[one.hop],
+            "head": names[configuration.hop],
             "rate_mbps": problem.traffic_mbps[owner] * share,
         }
     )
     if any(labels):
         frame = frame.assign(**{"class": labels})
-    kept: pd.DataFrame = frame[frame["rate_mbps"] > 0].reset_index(drop=True)
-    return kept
+    positive: pd.DataFrame = frame[frame["rate_mbps"] > 0].reset_index(drop=True)
+    return positive
 
 
 def _label(name: str, source: str, target: str) -> str:
@@ -183,8 +183,8 @@ def _measure(flows: pd.DataFrame, key: list[str]) -> pd.Series:
 def _join_links(loads: list[pd.DataFrame]) -> pd.DataFrame:
     """Return all links of two plans with their capacities, by load and utilization; blank without a load."""
     frame = pd.concat(loads, ignore_index=True)
-    known = frame["utilization"] > 0
-    capacity = (frame["load_mbps"] / frame["utilization"]).where(known)
+    is_used = frame["utilization"] > 0
+    capacity = (frame["load_mbps"] / frame["utilization"]).where(is_used)
     frame = pd.DataFrame(
         {
             "from": frame["tail"].astype(str),

@@ -30,8 +30,8 @@ def find_unknown_names(problem: UpdateTables) -> list[str]:
         faults += report_unknown_names(problem.links, "links", column, switches, no_switch)
     faults += report_unknown_names(problem.classes, "classes", "egress", switches, no_switch)
     if "ingress" in problem.classes:
-        known = pd.Index([*switches, ""])
-        faults += report_unknown_names(problem.classes, "classes", "ingress", known, no_switch)
+        names = pd.Index([*switches, ""])
+        faults += report_unknown_names(problem.classes, "classes", "ingress", names, no_switch)
     faults += _find_unknown_waypoints(problem)
     if len(faults) > MOST_LINES:  # a wrong table of switches: rules would only repeat it
         return faults
@@ -66,9 +66,9 @@ def _opposite_hint(links: pd.DataFrame, rule: pd.Series) -> str:
 def _find_unknown_waypoints(problem: UpdateTables) -> list[str]:
     if "waypoints" not in problem.classes:
         return []
-    known, lines = set(problem.switch_index), []
+    names, lines = set(problem.switch_index), []
     for row, text in enumerate(problem.classes["waypoints"].fillna("").astype(str)):
-        unknown = [name for name in parse_nodes(text) if name not in known] if text else []
+        unknown = [name for name in parse_nodes(text) if name not in names] if text else []
         if unknown:
             lines.append(
                 f"{row_name(problem.classes, 'classes', row)}: waypoint '{unknown[0]}' is no switch of the "
@@ -82,14 +82,14 @@ def find_bad_rules(problem: UpdateTables) -> list[str]:
     faults: list[str] = []
     for name in CONFIGURATIONS:
         frame, rows = getattr(problem, name), problem.rows(name)
-        own = np.flatnonzero(problem.egress[rows.owner] == rows.switch)
+        rows_at_egress = np.flatnonzero(problem.egress[rows.owner] == rows.switch)
         lines = [
             f"{row_name(frame, name, row)}: switch '{frame['switch'].iloc[row]}' is the egress of class "
             f"'{frame['class'].iloc[row]}', where its packets leave"
-            for row in own[:SHOWN_ROWS].tolist()
+            for row in rows_at_egress[:SHOWN_ROWS].tolist()
         ]
         faults += shorten_faults(
-            lines, file_name(frame, name), "at the egress of their class", count=len(own)
+            lines, file_name(frame, name), "at the egress of their class", count=len(rows_at_egress)
         )
         faults += _find_bad_shares(problem, name)
     if faults:
@@ -118,10 +118,11 @@ def _find_bad_shares(problem: UpdateTables, name: str) -> list[str]:
     total = np.bincount(inverse, weights=rows.share, minlength=len(unique))
     bad = np.flatnonzero(np.abs(total - 1) > 1e-6)
     lines = [
-        f"{row_name(frame, name, int(first[one]))}: shares of class '{frame['class'].iloc[first[one]]}' at "
-        f"switch '{frame['switch'].iloc[first[one]]}' add up to {total[one]:g}, must be 1"
-        + (f"; it has {counts[one]} rows" if counts[one] > 1 else "")
-        for one in bad[:SHOWN_ROWS].tolist()
+        f"{row_name(frame, name, int(first[index]))}: shares of class "
+        f"'{frame['class'].iloc[first[index]]}' at "
+        f"switch '{frame['switch'].iloc[first[index]]}' add up to {total[index]:g}, must be 1"
+        + (f"; it has {counts[index]} rows" if counts[index] > 1 else "")
+        for index in bad[:SHOWN_ROWS].tolist()
     ]
     what = "of a class and switch with shares that do not add up to 1"
     return shorten_faults(lines, file_name(frame, name), what, count=len(bad))
@@ -129,8 +130,8 @@ def _find_bad_shares(problem: UpdateTables, name: str) -> list[str]:
 
 def _find_loops(problem: UpdateTables, name: str) -> list[str]:
     slots, where = problem.slots, file_name(getattr(problem, name), name)
-    one = slots.now if name == "now" else slots.next
-    has_rule = one.has_rule()
+    configuration = slots.now if name == "now" else slots.next
+    has_rule = configuration.has_rule()
     any_rule = np.zeros(len(problem.classes), dtype=bool)
     any_rule[slots.owner[has_rule]] = True
     at_ingress = np.zeros(len(problem.classes), dtype=bool)
@@ -140,11 +141,17 @@ def _find_loops(problem: UpdateTables, name: str) -> list[str]:
         f"'{problem.switch_index[problem.ingress[row]]}'"
         for row in np.flatnonzero(any_rule & ~at_ingress & (problem.ingress >= 0)).tolist()
     ]
-    fault, at = find_unsound(
-        slots.start, slots.switch, one.start, one.hop, problem.ingress, problem.egress, len(problem.switches)
+    fault, nodes = find_unsound(
+        slots.start,
+        slots.switch,
+        configuration.start,
+        configuration.hop,
+        problem.ingress,
+        problem.egress,
+        len(problem.switches),
     )
     for row in np.flatnonzero(fault != SOUND).tolist():
-        switch = problem.switch_index[at[row]]
+        switch = problem.switch_index[nodes[row]]
         words = f"loops through '{switch}'" if fault[row] == LOOP else f"ends at '{switch}', without a rule"
         lines.append(f"{where}: class '{problem.class_index[row]}' {words}, before any update")
     return shorten_faults(lines, where, "of classes without a path")
@@ -167,11 +174,11 @@ def find_bad_plans(problem: UpdateTables) -> list[str]:
 
 def _find_bad_guarantees(problem: UpdateTables) -> list[str]:
     frame = problem.classes
-    given = frame["guarantee"].fillna("").tolist() if "guarantee" in frame else [""] * len(frame)
+    texts = frame["guarantee"].fillna("").tolist() if "guarantee" in frame else [""] * len(frame)
     life = frame["flow_life_s"].to_numpy(float) if "flow_life_s" in frame else np.full(len(frame), np.nan)
     asks_delivery = {NO_BLACK_HOLE, WAYPOINT}
     lines = []
-    for row, guarantee in enumerate(given):
+    for row, guarantee in enumerate(texts):
         fault = ""
         name = problem.class_index[row]
         if guarantee in asks_delivery and not (problem.enters_now[row] and problem.enters_next[row]):
@@ -191,7 +198,9 @@ def _find_bad_guarantees(problem: UpdateTables) -> list[str]:
             fault = f"guarantee of class '{name}' is waypoint, but it has no waypoints"
         else:
             missed = [
-                problem.switch_index[one] for one in problem.waypoints[row] if not _passes(problem, row, one)
+                problem.switch_index[waypoint]
+                for waypoint in problem.waypoints[row]
+                if not _passes(problem, row, waypoint)
             ]
             if missed:
                 fault = f"waypoint '{missed[0]}' of class '{name}' is on no path of it, neither now nor next"
@@ -203,10 +212,12 @@ def _find_bad_guarantees(problem: UpdateTables) -> list[str]:
 def _passes(problem: UpdateTables, row: int, switch: int) -> bool:
     """Return whether packets of a class pass a switch, now or next."""
     slots = problem.slots
-    own = slice(slots.start[row], slots.start[row + 1])
-    for one, share in zip((slots.now, slots.next), problem.hop_shares, strict=True):
-        inner = slice(one.start[own.start], one.start[own.stop])
-        entered = problem.entering[own] & one.has_rule()[own]
-        if (one.hop[inner][share[inner] > 0] == switch).any() or (slots.switch[own][entered] == switch).any():
+    slot_range = slice(slots.start[row], slots.start[row + 1])
+    for configuration, share in zip((slots.now, slots.next), problem.hop_shares, strict=True):
+        inner = slice(configuration.start[slot_range.start], configuration.start[slot_range.stop])
+        entered = problem.entering[slot_range] & configuration.has_rule()[slot_range]
+        if (configuration.hop[inner][share[inner] > 0] == switch).any() or (
+            slots.switch[slot_range][entered] == switch
+        ).any():
             return True
     return False

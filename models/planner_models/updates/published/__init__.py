@@ -1,1 +1,1 @@
-"""Published values of Foster et al. 2013, and how ours are found."""
+"""Published values of Foster et al. 2013, and the functions that find ours."""

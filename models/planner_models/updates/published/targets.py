@@ -1,4 +1,4 @@
-"""Reproduction of Foster et al. 2013 (Frenetic): numbers of rules, and what consistent updates guarantee.
+"""Reproduction of Foster et al. 2013 (Frenetic): numbers of rules, and guarantees of consistent updates.
 
 The paper gives no times and no figure for its optimizations: there is no number to compare with.
 
@@ -56,11 +56,11 @@ def match(actions: Iterable[str] = (), **fields: str) -> Table:
     return (Rule(frozenset(fields.items()), frozenset(actions)),)
 
 
-def compose(one: Table, other: Table) -> Table:
-    """Return the table that does what both do: in parallel, in the fewest rules that this finds."""
+def compose(first_table: Table, other: Table) -> Table:
+    """Return the table with the effect of both: in parallel, in the fewest rules that this finds."""
     nothing = Rule(frozenset())
     rules = []
-    for first, second in itertools.product((*one, nothing), (*other, nothing)):
+    for first, second in itertools.product((*first_table, nothing), (*other, nothing)):
         pattern = first.pattern | second.pattern
         if len({field for field, _ in pattern}) == len(pattern):  # else no packet matches both
             rules.append(Rule(pattern, first.actions | second.actions))
@@ -71,8 +71,8 @@ def exclude(table: Table, without: Table) -> Table:
     """Return the table for packets that `without` does not match."""
     rules = []
     for rule in without:
-        for mine in table:
-            pattern = rule.pattern | mine.pattern
+        for own_rule in table:
+            pattern = rule.pattern | own_rule.pattern
             if len({field for field, _ in pattern}) == len(pattern):
                 rules.append(Rule(pattern))
     return minimize([*rules, *table])
@@ -80,14 +80,14 @@ def exclude(table: Table, without: Table) -> Table:
 
 def minimize(rules: Sequence[Rule]) -> Table:
     """Return the rules without those, the last first, that change nothing for any packet."""
-    kept = list(rules)
+    selected = list(rules)
     packets = _representatives(rules)
-    wanted = [_decide(kept, packet) for packet in packets]
-    for place in range(len(kept) - 1, -1, -1):
-        fewer = kept[:place] + kept[place + 1 :]
-        if [_decide(fewer, packet) for packet in packets] == wanted:
-            kept = fewer
-    return tuple(kept)
+    expected = [_decide(selected, packet) for packet in packets]
+    for index in range(len(selected) - 1, -1, -1):
+        fewer = selected[:index] + selected[index + 1 :]
+        if [_decide(fewer, packet) for packet in packets] == expected:
+            selected = fewer
+    return tuple(selected)
 
 
 def _representatives(rules: Sequence[Rule]) -> list[dict[str, str]]:
@@ -178,8 +178,8 @@ def find_consistency(study: Study) -> TargetValues:
         name: measure(problem, plan, None)["mixed_classes"] or 0.0
         for name, plan in (("two_phase", two_phase), ("one_shot", one_shot))
     }
-    done = evaluate(problem, two_phase)
-    during = done.held[int(done.ops.step[done.ops.action == FLIP].min())]
+    evaluation = evaluate(problem, two_phase)
+    during = evaluation.held[int(evaluation.ops.step[evaluation.ops.action == FLIP].min())]
     similar = generators.policy(count=60 if study.quick else 300)
     changes = {name: measure(similar, _plan(similar, name), None)["operations"] for name in CHEAPER}
     refined = _find_first_idle(parts=FLOWS)
@@ -211,7 +211,7 @@ LIVES: Final = 200.0
 
 
 def _find_kinds() -> set[tuple[bool, ...]]:
-    """Return which of two designs keep the guarantee, for each of two guarantees: one entry for each kind."""
+    """Return the designs of two that keep each of two guarantees: one entry for each kind."""
     moved = generators.server_move(ingresses=2, flows=100)
     return {
         tuple(
@@ -226,7 +226,7 @@ def _find_kinds() -> set[tuple[bool, ...]]:
 
 
 def _find_first_idle(*, parts: int, seed: int = 1) -> float | None:
-    """Return when a rule that many flows match has none for the first time, in mean lives; None for never.
+    """Return the first time at which a rule of many flows has none, in mean lives; None for never.
 
     Flows arrive at random and have exponential lives; new ones match the rule too.
     """

@@ -67,10 +67,10 @@ def _choose_rule(slot: int, stamp: int, old: Bools, new: Bools, is_stamped: bool
 @inner
 def _forward(  # noqa: C901
     net: Network,
-    one: int,
+    class_id: int,
     old: Bools,
     new: Bools,
-    part: Floats,
+    shares: Floats,
     is_stamped: bool,
     doors: int,
     old_share: Floats,
@@ -78,20 +78,20 @@ def _forward(  # noqa: C901
     scratch: Scratch,
     load: Floats,
 ) -> tuple[float, float]:
-    """Send one unit of a class's packets; return what loops and what is lost, and add to `load` of links.
+    """Send one unit of a class's packets; return its looping and lost parts, and add to `load` of links.
 
     Switches are served in order of their rules; those that are left are on a cycle, or behind one. Packets
     that reach these count as looping, on every link there.
     """
     flow, waits, queue, slot_at = scratch.flow, scratch.waits, scratch.queue, scratch.slot_at
-    low, high = net.start[one], net.start[one + 1]
+    low, high = net.start[class_id], net.start[class_id + 1]
     loop, hole = 0.0, 0.0
     for stamp in range(2):
         reached = 0
         for slot in range(low, high):
             flow[slot], waits[slot] = 0.0, -1
         for slot in range(low, high):
-            sent = (part[slot] if stamp == 1 else 1.0 - part[slot]) / doors
+            sent = (shares[slot] if stamp == 1 else 1.0 - shares[slot]) / doors
             if not net.entering[slot] or sent <= 0.0:
                 continue
             has_next = net.new_start[slot + 1] > net.new_start[slot]
@@ -103,17 +103,17 @@ def _forward(  # noqa: C901
                 reached += 1
             elif has_next and net.old_start[slot + 1] > net.old_start[slot]:
                 hole += sent
-        done = 0
-        while done < reached:  # all switches that packets reach, and how many rules lead to each
-            slot = queue[low + done]
-            done += 1
+        settled = 0
+        while settled < reached:  # all switches that packets reach, and how many rules lead to each
+            slot = queue[low + settled]
+            settled += 1
             rule = _choose_rule(slot, stamp, old, new, is_stamped)
             if rule < 0:
                 continue
             start, hops = (net.old_start, net.old_hop) if rule == 0 else (net.new_start, net.new_hop)
-            for place in range(start[slot], start[slot + 1]):
-                target = slot_at[hops[place]]
-                if hops[place] == net.egress[one] or target < 0:
+            for entry in range(start[slot], start[slot + 1]):
+                target = slot_at[hops[entry]]
+                if hops[entry] == net.egress[class_id] or target < 0:
                     continue
                 if waits[target] < 0:
                     waits[target] = 0
@@ -125,21 +125,21 @@ def _forward(  # noqa: C901
             if waits[slot] == 0:
                 queue[low + ready] = slot
                 ready += 1
-        done = 0
-        while done < ready:
-            slot = queue[low + done]
-            done += 1
+        settled = 0
+        while settled < ready:
+            slot = queue[low + settled]
+            settled += 1
             waits[slot] = -1
             rule = _choose_rule(slot, stamp, old, new, is_stamped)
             if rule < 0:
                 hole += flow[slot]
                 continue
             start = net.old_start if rule == 0 else net.new_start
-            for place in range(start[slot], start[slot + 1]):
-                sent = flow[slot] * (old_share[place] if rule == 0 else new_share[place])
-                load[net.old_link[place] if rule == 0 else net.new_link[place]] += sent
-                hop = net.old_hop[place] if rule == 0 else net.new_hop[place]
-                if hop == net.egress[one]:
+            for entry in range(start[slot], start[slot + 1]):
+                sent = flow[slot] * (old_share[entry] if rule == 0 else new_share[entry])
+                load[net.old_link[entry] if rule == 0 else net.new_link[entry]] += sent
+                hop = net.old_hop[entry] if rule == 0 else net.new_hop[entry]
+                if hop == net.egress[class_id]:
                     continue
                 target = slot_at[hop]
                 if target < 0:
@@ -160,8 +160,8 @@ def _forward(  # noqa: C901
                 if waits[slot] > 0:
                     rule = _choose_rule(slot, stamp, old, new, is_stamped)
                     start = net.old_start if rule == 0 else net.new_start
-                    for place in range(start[slot], start[slot + 1] if rule >= 0 else start[slot]):
-                        load[net.old_link[place] if rule == 0 else net.new_link[place]] += caught
+                    for entry in range(start[slot], start[slot + 1] if rule >= 0 else start[slot]):
+                        load[net.old_link[entry] if rule == 0 else net.new_link[entry]] += caught
     return loop, hole
 
 
@@ -179,13 +179,13 @@ def play(  # noqa: C901
     traffic_mbps: Floats,
     links: int,
 ) -> Course:
-    """Return what happens to the classes as their rules change; `old` and `new` become the rules afterwards.
+    """Return the events of the classes as rules change; `old` and `new` become the rules afterwards.
 
     starts  (G + 1,) first change of each class that changes
     """
     count = len(events.slot)
     loops, holes = np.zeros(count), np.zeros(count)
-    part, entry = np.zeros(len(net.switch)), np.full(len(net.switch), ENTERS_OLD)
+    shares, entry = np.zeros(len(net.switch)), np.full(len(net.switch), ENTERS_OLD)
     slots = len(net.switch)
     scratch = Scratch(
         np.zeros(slots),
@@ -197,26 +197,26 @@ def play(  # noqa: C901
     before, after = np.zeros(links), np.zeros(links)
     size = 0
     for group in range(len(starts) - 1):
-        one = net.owner[events.slot[starts[group]]]
-        low, high = net.start[one], net.start[one + 1]
+        class_id = net.owner[events.slot[starts[group]]]
+        low, high = net.start[class_id], net.start[class_id + 1]
         hops = net.old_start[high] - net.old_start[low] + net.new_start[high] - net.new_start[low]
         size += hops * (starts[group + 1] - starts[group])
     time, link, rise = np.empty(size), np.empty(size, dtype=np.int64), np.empty(size)
-    found = 0
+    count_found = 0
     for group in range(len(starts) - 1):
-        one = net.owner[events.slot[starts[group]]]
-        low, high, doors = net.start[one], net.start[one + 1], 0
+        class_id = net.owner[events.slot[starts[group]]]
+        low, high, doors = net.start[class_id], net.start[class_id + 1], 0
         for slot in range(low, high):
             slot_at[net.switch[slot]] = slot
             doors += 1 if net.entering[slot] else 0
         doors = max(doors, 1)
-        stamped = is_stamped[one]
+        stamped = is_stamped[class_id]
         _forward(
             net,
-            one,
+            class_id,
             old,
             new,
-            part,
+            shares,
             stamped,
             doors,
             old_share,
@@ -224,23 +224,23 @@ def play(  # noqa: C901
             scratch,
             before,
         )
-        for place in range(starts[group], starts[group + 1]):
-            slot, action = events.slot[place], events.action[place]
-            is_only = net.ingress[one] == net.switch[slot]
+        for event in range(starts[group], starts[group + 1]):
+            slot, action = events.slot[event], events.action[event]
+            is_only = net.ingress[class_id] == net.switch[slot]
             has_next = net.new_start[slot + 1] > net.new_start[slot]
             old[slot], new[slot], entry[slot] = change(
                 action, old[slot], new[slot], entry[slot], is_only, has_next
             )
             if action == SPLIT:
-                part[slot] = events.share[place]
+                shares[slot] = events.share[event]
             elif action == FLIP:
-                part[slot] = 1.0
-            loops[place], holes[place] = _forward(
+                shares[slot] = 1.0
+            loops[event], holes[event] = _forward(
                 net,
-                one,
+                class_id,
                 old,
                 new,
-                part,
+                shares,
                 stamped,
                 doors,
                 old_share,
@@ -248,22 +248,26 @@ def play(  # noqa: C901
                 scratch,
                 after,
             )
-            for own in range(low, high):
+            for other_slot in range(low, high):
                 for side in range(2):
-                    first = net.old_start[own] if side == 0 else net.new_start[own]
-                    last = net.old_start[own + 1] if side == 0 else net.new_start[own + 1]
+                    first = net.old_start[other_slot] if side == 0 else net.new_start[other_slot]
+                    last = net.old_start[other_slot + 1] if side == 0 else net.new_start[other_slot + 1]
                     for hop in range(first, last):
                         edge = net.old_link[hop] if side == 0 else net.new_link[hop]
-                        step = (min(after[edge], 1.0) - min(before[edge], 1.0)) * traffic_mbps[one]
+                        step = (min(after[edge], 1.0) - min(before[edge], 1.0)) * traffic_mbps[class_id]
                         if abs(step) > 0.0:
-                            time[found], link[found], rise[found] = events.time_s[place], edge, step
-                            found += 1
+                            time[count_found], link[count_found], rise[count_found] = (
+                                events.time_s[event],
+                                edge,
+                                step,
+                            )
+                            count_found += 1
                         before[edge] = after[edge]
-            for own in range(low, high):
-                after[net.old_link[net.old_start[own] : net.old_start[own + 1]]] = 0.0
-                after[net.new_link[net.new_start[own] : net.new_start[own + 1]]] = 0.0
+            for other_slot in range(low, high):
+                after[net.old_link[net.old_start[other_slot] : net.old_start[other_slot + 1]]] = 0.0
+                after[net.new_link[net.new_start[other_slot] : net.new_start[other_slot + 1]]] = 0.0
         for slot in range(low, high):
             slot_at[net.switch[slot]] = -1
             before[net.old_link[net.old_start[slot] : net.old_start[slot + 1]]] = 0.0
             before[net.new_link[net.new_start[slot] : net.new_start[slot + 1]]] = 0.0
-    return Course(loops, holes, time[:found], link[:found], rise[:found])
+    return Course(loops, holes, time[:count_found], link[:count_found], rise[:count_found])

@@ -1,4 +1,4 @@
-"""Simulation of a plan many times: how often packets loop, are lost or overload links, and for how long."""
+"""Simulation of a plan many times: frequency and duration of loops, losses and overload of links."""
 
 from __future__ import annotations
 
@@ -77,18 +77,18 @@ def simulate(
         return SimulationResult(
             metrics=dict.fromkeys(metric.name for metric in METRICS), tables={}, rounds=frame
         )
-    done = evaluate(problem, realize(problem, observed, decided))
+    evaluation = evaluate(problem, realize(problem, observed, decided))
     random = np.random.default_rng(seed)
-    made = [play_once(done, random, spread=spread, answer_s=answer_ms * S_PER_MS) for _ in range(runs)]
+    made = [play_once(evaluation, random, spread=spread, answer_s=answer_ms * S_PER_MS) for _ in range(runs)]
     table = pd.DataFrame(
         {
             "run": np.arange(1, runs + 1),
-            "duration_ms": [1e3 * one.end_s for one in made],
-            "loops_ms": [1e3 * measure_union(*one.loops) for one in made],
-            "black_holes_ms": [1e3 * measure_union(*one.holes) for one in made],
-            "overload_ms": [1e3 * measure_union(*one.overload) for one in made],
-            "looping_classes": [one.looping_classes for one in made],
-            "lost_traffic_mbit": [one.lost_mbit for one in made],
+            "duration_ms": [1e3 * run_.end_s for run_ in made],
+            "loops_ms": [1e3 * measure_union(*run_.loops) for run_ in made],
+            "black_holes_ms": [1e3 * measure_union(*run_.holes) for run_ in made],
+            "overload_ms": [1e3 * measure_union(*run_.overload) for run_ in made],
+            "looping_classes": [run_.looping_classes for run_ in made],
+            "lost_traffic_mbit": [run_.lost_mbit for run_ in made],
         }
     )
     mean = table.drop(columns="run").mean()
@@ -104,15 +104,15 @@ def simulate(
     )
 
 
-def play_once(done: Evaluation, random: np.random.Generator, *, spread: float, answer_s: float) -> Run:
-    """Return what happens in one run of a plan, with random orders and times of changes."""
-    problem, ops = done.problem, done.ops
-    time_s, end_s = draw_times(done, random, spread=spread, answer_s=answer_s)
+def play_once(evaluation: Evaluation, random: np.random.Generator, *, spread: float, answer_s: float) -> Run:
+    """Return the events of one run of a plan, with random orders and times of changes."""
+    problem, ops = evaluation.problem, evaluation.ops
+    time_s, end_s = draw_times(evaluation, random, spread=spread, answer_s=answer_s)
     owner = problem.slots.owner[ops.slot]
     order = np.lexsort((time_s, owner))
     first = np.flatnonzero(np.r_[True, owner[order][1:] != owner[order][:-1]]) if len(order) else order
     starts = np.append(first, len(order)).astype(np.int64)
-    step_of, owner_of, share_of = read_shares(problem, done.plan)
+    step_of, owner_of, share_of = read_shares(problem, evaluation.plan)
     share_at = dict(zip(zip(step_of.tolist(), owner_of.tolist(), strict=True), share_of, strict=True))
     share = np.array(
         [share_at.get(key, 1.0) for key in zip(ops.step.tolist(), owner.tolist(), strict=True)], dtype=float
@@ -126,7 +126,7 @@ def play_once(done: Evaluation, random: np.random.Generator, *, spread: float, a
         np.zeros(len(has_now), dtype=bool),
         events,
         starts,
-        done.is_stamped,
+        evaluation.is_stamped,
         slots.now.share,
         slots.next.share,
         problem.traffic_mbps,
@@ -148,14 +148,14 @@ def play_once(done: Evaluation, random: np.random.Generator, *, spread: float, a
 
 
 def draw_times(
-    done: Evaluation, random: np.random.Generator, *, spread: float, answer_s: float
+    evaluation: Evaluation, random: np.random.Generator, *, spread: float, answer_s: float
 ) -> tuple[Floats, float]:
     """Return the (M,) time of each operation, s, and that of the last.
 
     The time of a change is lognormal, in the mean that of the switch for its entries. Steps in which packets
     leave last as planned.
     """
-    problem, ops = done.problem, done.ops
+    problem, ops = evaluation.problem, evaluation.ops
     switch = problem.slots.switch[ops.slot]
     mean_s = problem.rule_ms[switch] * problem.slots.rules[ops.slot] * ops.parts * S_PER_MS
     takes_s = mean_s * random.lognormal(-(spread**2) / 2, spread, len(mean_s))
@@ -164,19 +164,19 @@ def draw_times(
     is_first = np.ones(len(order), dtype=bool)
     is_first[1:] = (np.diff(switch[order]) != 0) | (np.diff(ops.step[order]) != 0)
     before = np.where(is_first, total - takes_s[order], -np.inf)
-    found = np.empty(len(order))
-    found[order] = total - np.maximum.accumulate(before) if len(order) else total
-    kinds = done.plan.steps.sort_values("step", kind="stable")["kind"].to_numpy(object)
+    times = np.empty(len(order))
+    times[order] = total - np.maximum.accumulate(before) if len(order) else total
+    kinds = evaluation.plan.steps.sort_values("step", kind="stable")["kind"].to_numpy(object)
     now = last = 0.0
     for step, kind in enumerate(kinds):
         if kind == DRAIN:
-            now += float(done.end_s[step] - done.start_s[step])
+            now += float(evaluation.end_s[step] - evaluation.start_s[step])
             continue
-        mine = ops.step == step
-        found[mine] += now
-        last = float(found[mine].max(initial=now))
+        of_step = ops.step == step
+        times[of_step] += now
+        last = float(times[of_step].max(initial=now))
         now = last + answer_s
-    return found, last
+    return times, last
 
 
 def _find_overload(problem: Update, course: Course, end_s: float) -> tuple[tuple[Floats, Floats], float]:
@@ -212,13 +212,13 @@ def measure_union(start: Floats, end: Floats) -> float:
 
 def _draw(made: list[Run]) -> Curve:
     """Return the part of the runs in trouble of each kind over time."""
-    last = max(one.end_s for one in made)
+    last = max(run_.end_s for run_ in made)
     times = np.linspace(0.0, last, 101)
     columns = {}
     for name, spans in (
-        ("loops", [one.loops for one in made]),
-        ("black_holes", [one.holes for one in made]),
-        ("overload", [one.overload for one in made]),
+        ("loops", [run_.loops for run_ in made]),
+        ("black_holes", [run_.holes for run_ in made]),
+        ("overload", [run_.overload for run_ in made]),
     ):
         inside = [
             ((start[:, None] <= times) & (times < end[:, None])).any(axis=0)
