@@ -1,4 +1,4 @@
-"""Cutting planes over capacities: a master program of purchases, and cuts from what does not fit.
+"""Cutting planes over capacities: a master program of purchases, and cuts from unserved demand.
 
 The master chooses modules; for each year and state a linear program says what does not fit. Its dual prices
 give a cut, a metric inequality: capacities c in which at most u is shed satisfy
@@ -168,10 +168,10 @@ class Master:
         year = np.array([cut.year for cut in self.cuts])
         capacity = self._capacity(bought, year, np.array([cut.price for cut in self.cuts]))
         installed = self.problem.installed_mbps
-        least = np.array(
+        lower = np.array(
             [cut.least - float(cut.price @ installed) - allowed[cut.year, cut.state] for cut in self.cuts]
         )
-        m.constrain("cuts", capacity + worst, lower=least / self.unit)
+        m.constrain("cuts", capacity + worst, lower=lower / self.unit)
 
     def _add_flows(
         self, m: ProgramBuilder, bought: Variables, worst: Variables, allowed: Floats, *, is_cost: bool
@@ -197,9 +197,9 @@ class Master:
             m.constrain(
                 f"capacity_{year}", program.matrix[conserved:] @ flow[year] - capacity, upper=installed
             )
-            most = allowed[year] - float(problem.rate_mbps[year].sum() - rate.sum())
+            upper = allowed[year] - float(problem.rate_mbps[year].sum() - rate.sum())
             shed = flow[year, program.flow_columns :].sum()
-            m.constrain(f"shed_{year}", shed - worst, upper=most / self.unit)
+            m.constrain(f"shed_{year}", shed - worst, upper=upper / self.unit)
 
     def solve(
         self, *, objective: Objective, allowed: float | Floats | None = None, integer: bool = True
@@ -222,7 +222,7 @@ class Master:
         return max(float(x[first_worst]), 0.0) * self.unit
 
     def separate(self, counts: Floats, allowed: Floats) -> int:
-        """Add a cut for each year and state that sheds more than allowed, (Y, 1 + S); return how many."""
+        """Add a cut for each year and state that sheds more than allowed, (Y, 1 + S); return their number."""
         problem = self.problem
         capacity = capacity_by_year(problem, counts)
         added = 0
@@ -235,8 +235,8 @@ class Master:
                 if shed + cut_off <= allowed[year, state] + FITS * problem.rate_mbps[year].sum() / 2:
                     continue
                 price = np.where(up, price, 0.0)
-                least = shed + cut_off + float(price @ capacity[year])
-                self.cuts.append(Cut(year=year, state=state, price=price, least=least))
+                lower = shed + cut_off + float(price @ capacity[year])
+                self.cuts.append(Cut(year=year, state=state, price=price, least=lower))
                 added += 1
                 if self.deadline.is_over:
                     return added
@@ -253,7 +253,7 @@ class Master:
         for _ in range(MOST_ROUNDS):
             solution = self.solve(objective=objective, allowed=allowed, integer=integer)
             bound = solution.bound if integer else solution.objective
-            bounds = [one for one in (bound, None if last is None else last.bound) if one is not None]
+            bounds = [item for item in (bound, None if last is None else last.bound) if item is not None]
             bound = max(bounds, default=None)
             if solution.x is None or solution.objective is None:
                 return None if last is None else replace(last, bound=bound)

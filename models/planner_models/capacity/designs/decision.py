@@ -47,23 +47,23 @@ def decide(
     )
     delivers_all = offered - delivered <= problem.rounding_share * offered
     if options.service == "all" and not delivers_all:
-        left = amount_of(offered - delivered, offered, "Mbit/s")
-        reason = f"the purchases that were found leave {left} unserved in the worst case"
+        unserved = amount_of(offered - delivered, offered, "Mbit/s")
+        reason = f"the purchases that were found leave {unserved} unserved in the worst case"
         return Decision(plan=None, proof=undecided(reason))
     metric = "cost_of_all" if delivers_all else "delivered_mbps"
     ranks: tuple[RankProof, ...] = ()
     bound, is_optimal = None, False
     if least_unserved is not None:
-        most = max(offered - least_unserved, delivered)
-        if most - delivered <= FITS * offered:
-            most = delivered
-        bound = None if delivers_all else most
-        if least_cost is not None and most == delivered:
-            least = min(least_cost, cost)
-            least = cost if cost - least <= EQUAL * max(abs(cost), 1.0) else least
-            bound = least if delivers_all else most
-            ranks = (RankProof("delivered_mbps", delivered, most), RankProof("total_cost", cost, least))
-            is_optimal = (relative_gap(cost, least) or 0.0) <= max(gap, EQUAL)
+        upper = max(offered - least_unserved, delivered)
+        if upper - delivered <= FITS * offered:
+            upper = delivered
+        bound = None if delivers_all else upper
+        if least_cost is not None and upper == delivered:
+            lower = min(least_cost, cost)
+            lower = cost if cost - lower <= EQUAL * max(abs(cost), 1.0) else lower
+            bound = lower if delivers_all else upper
+            ranks = (RankProof("delivered_mbps", delivered, upper), RankProof("total_cost", cost, lower))
+            is_optimal = (relative_gap(cost, lower) or 0.0) <= max(gap, EQUAL)
     proof = judged(
         "min" if delivers_all else "max",
         cost if delivers_all else delivered,

@@ -35,7 +35,7 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
     m = pyo.ConcreteModel("capacity planning")
     arcs, options = Arcs.of(problem), problem.options
     years, states = len(problem.year_numbers), 1 + len(problem.states.names)
-    lines, most = len(problem.lines), largest_counts(problem)
+    lines, limits = len(problem.lines), largest_counts(problem)
     demands_of = _free_demands(problem)
 
     targets = sorted({target for target, _ in demands_of})
@@ -43,7 +43,7 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
     m.K, m.A = pyo.Set(initialize=targets), pyo.Set(initialize=range(len(arcs.line)))
     m.M, m.L = pyo.Set(initialize=range(len(options.link))), pyo.Set(initialize=range(lines))
     m.D, m.V = pyo.Set(initialize=range(len(problem.demands))), pyo.Set(initialize=range(len(problem.nodes)))
-    m.n = pyo.Var(m.M, m.T, domain=pyo.NonNegativeIntegers, bounds=lambda _, i, __: (0, most[i]))
+    m.n = pyo.Var(m.M, m.T, domain=pyo.NonNegativeIntegers, bounds=lambda _, i, __: (0, limits[i]))
     m.z = pyo.Var(m.L, m.T, domain=pyo.Binary)
     m.f = pyo.Var(m.T, m.S, m.K, m.A, domain=pyo.NonNegativeReals)  # Mbit/s
     m.shed = pyo.Var(m.T, m.S, m.D, domain=pyo.NonNegativeReals)
@@ -59,10 +59,10 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
             return pyo.Constraint.Skip
         leaves = sum(m.f[t, s, k, a] for a in m.A if arcs.start[a] == v)
         enters = sum(m.f[t, s, k, a] for a in m.A if arcs.end[a] == v)
-        mine = demands_of.get((k, v), [])
-        supply = sum(required(t, s, d) - m.shed[t, s, d] for d in mine)
+        demands_here = demands_of.get((k, v), [])
+        supply = sum(required(t, s, d) - m.shed[t, s, d] for d in demands_here)
         balance = leaves - enters
-        return pyo.Constraint.Skip if isinstance(balance, int) and not mine else balance == supply
+        return pyo.Constraint.Skip if isinstance(balance, int) and not demands_here else balance == supply
 
     m.conserves = pyo.Constraint(m.T, m.S, m.K, m.V, rule=conserves)
     _add_tunnels(m, problem, required)
@@ -86,14 +86,14 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
     m.capacity = pyo.Constraint(m.T, m.S, range(len(arcs.row_line)), rule=capacity)
     m.sheds = pyo.Constraint(m.T, m.S, m.D, rule=lambda m, t, s, d: m.shed[t, s, d] <= required(t, s, d))
     cut = (rate * off[0]).sum(axis=1).tolist()
-    least = least_shed(problem).tolist()
+    shed_limit = least_shed(problem).tolist()
 
     def unserved(m: pyo.ConcreteModel, t: int, s: int) -> Any:
-        allowed = least[t][s] if problem.budget is None else m.w
+        allowed = shed_limit[t][s] if problem.budget is None else m.w
         return sum(m.shed[t, s, d] for d in m.D) + cut[t] <= allowed
 
     m.unserved = pyo.Constraint(m.T, m.S, rule=unserved)
-    m.limits = pyo.Constraint(m.M, rule=lambda m, i: sum(m.n[i, t] for t in m.T) <= float(most[i]))
+    m.limits = pyo.Constraint(m.M, rule=lambda m, i: sum(m.n[i, t] for t in m.T) <= float(limits[i]))
     if problem.one_module:
         m.one = pyo.Constraint(
             m.L,
@@ -106,7 +106,7 @@ def formulation(problem: CapacityPlanning) -> pyo.ConcreteModel:
 
     def sets_up(m: pyo.ConcreteModel, i: int, t: int) -> Any:
         paid = sum(m.z[int(options.link[i]), u] for u in range(t + 1))
-        return m.n[i, t] <= float(most[i]) * paid
+        return m.n[i, t] <= float(limits[i]) * paid
 
     m.setup = pyo.Constraint(m.M, m.T, rule=sets_up)
     price = problem.price_factor.tolist()
@@ -141,16 +141,16 @@ def _free_demands(problem: CapacityPlanning) -> dict[tuple[int, int], list[int]]
     """Return the demands without tunnels by target and source."""
     paths = problem.tunnel_paths
     free = range(len(problem.demands)) if paths is None else np.flatnonzero(paths.pair_of < 0).tolist()
-    found: dict[tuple[int, int], list[int]] = {}
+    demands_of: dict[tuple[int, int], list[int]] = {}
     for d in free:
-        found.setdefault((int(problem.target[d]), int(problem.source[d])), []).append(d)
-    return found
+        demands_of.setdefault((int(problem.target[d]), int(problem.source[d])), []).append(d)
+    return demands_of
 
 
 def _add_tunnels(
     m: pyo.ConcreteModel, problem: CapacityPlanning, required: Callable[[int, int, int], float]
 ) -> None:
-    """Add the rates of tunnels, and that those of a pair carry its demands without what is shed."""
+    """Add the rates of tunnels, which carry the demands of their pair without its shed part."""
     import pyomo.environ as pyo
 
     paths = problem.tunnel_paths
@@ -160,9 +160,9 @@ def _add_tunnels(
         return
 
     def tunnelled(m: pyo.ConcreteModel, t: int, s: int, p: int) -> Any:
-        mine = np.flatnonzero(paths.pair_of == p).tolist()
+        paths_of = np.flatnonzero(paths.pair_of == p).tolist()
         carried = sum(m.x[t, s, i] for i in np.flatnonzero(paths.pair == p).tolist())
-        return carried == sum(required(t, s, d) - m.shed[t, s, d] for d in mine)
+        return carried == sum(required(t, s, d) - m.shed[t, s, d] for d in paths_of)
 
     m.tunnelled = pyo.Constraint(m.T, m.S, range(paths.pairs), rule=tunnelled)
 

@@ -16,7 +16,7 @@ KEPT: Final = frozenset({"limits", "capacity", "budget"})
 
 
 def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision[Purchases]:
-    """Buy the module that makes most traffic fit for its cost, until all fits; then drop what is not needed.
+    """Buy the module that makes most traffic fit for its cost, until all fits; then drop unnecessary ones.
 
     What a module saves is found by the dual prices of the linear program of what fits in a state. At the time
     limit, the purchases so far are the plan: it may leave demand unserved, or modules that are not needed.

@@ -91,13 +91,13 @@ def _network_design(
     solution = buy_at_least_cost(problem, replace(options, gap=gap))
     if solution.counts is None:
         return None
-    least = None if solution.bound is None else solution.bound + problem.installed_cost
+    lower_bound = None if solution.bound is None else solution.bound + problem.installed_cost
     return decide(
         problem,
         serve_small_demands(problem, solution.counts[None, :]),
         options=options,
         least_unserved=must,
-        least_cost=least,
+        least_cost=lower_bound,
         gap=gap,
         backend="network design",
         is_cut=deadline.is_over,
@@ -127,11 +127,11 @@ def _least_cost(master: Master) -> _Answer:
     start.drop()
     best, bound = start.counts, None if relaxed is None else relaxed.bound
     if not master.deadline.is_over:
-        chosen = master.iterate(allowed=must)
-        if chosen is not None:
-            bound = chosen.bound if bound is None else max(bound, chosen.bound or bound)
-            if chosen.is_final and _rank(problem, chosen.counts) < _rank(problem, best):
-                best = chosen.counts
+        solution = master.iterate(allowed=must)
+        if solution is not None:
+            bound = solution.bound if bound is None else max(bound, solution.bound or bound)
+            if solution.is_final and _rank(problem, solution.counts) < _rank(problem, best):
+                best = solution.counts
     return _Answer(counts=best, least_unserved=float(must.max(initial=0.0)), least_cost=bound)
 
 
@@ -141,21 +141,21 @@ def _within_budget(master: Master, must: float, offered: float) -> _Answer:
     start = PurchaseSearch.start(problem, master.program)
     start.climb()
     start.drop()
-    best, least = start.counts, must
-    chosen = master.iterate(objective="unserved")
-    if chosen is not None:
-        least = max(must, chosen.bound or 0.0)
-        if chosen.is_final and _rank(problem, chosen.counts) < _rank(problem, best):
-            best = chosen.counts
+    best, least_unserved = start.counts, must
+    solution = master.iterate(objective="unserved")
+    if solution is not None:
+        least_unserved = max(must, solution.bound or 0.0)
+        if solution.is_final and _rank(problem, solution.counts) < _rank(problem, best):
+            best = solution.counts
     reached = _rank(problem, best)[0]
-    if reached > least + FITS * offered or master.deadline.is_over:
-        return _Answer(counts=best, least_unserved=least, least_cost=None)
+    if reached > least_unserved + FITS * offered or master.deadline.is_over:
+        return _Answer(counts=best, least_unserved=least_unserved, least_cost=None)
     final = master.iterate(allowed=reached + FITS * offered / 2)  # to which ranks are rounded
     if final is None:
-        return _Answer(counts=best, least_unserved=least, least_cost=None)
+        return _Answer(counts=best, least_unserved=least_unserved, least_cost=None)
     if final.is_final and _rank(problem, final.counts) < _rank(problem, best):
         best = final.counts
-    return _Answer(counts=best, least_unserved=least, least_cost=final.bound)
+    return _Answer(counts=best, least_unserved=least_unserved, least_cost=final.bound)
 
 
 def _rank(problem: CapacityPlanning, counts: Floats) -> tuple[float, float]:
@@ -238,10 +238,10 @@ def _join_demands(problem: CapacityPlanning) -> _Joined:
         return _Joined(problem.source, problem.target, rate, share, None)
     demands = len(rate)
     key = np.where(paths.pair_of < 0, paths.pairs + np.arange(demands), paths.pair_of)
-    known, first, row = np.unique(key, return_index=True, return_inverse=True)
+    pairs, first, row = np.unique(key, return_index=True, return_inverse=True)
     total: Floats = np.bincount(row, weights=rate).astype(float)
-    needed = np.zeros((len(share), len(known)))
+    needed = np.zeros((len(share), len(pairs)))
     np.add.at(needed.T, row, (share * rate).T)
     required = np.divide(needed, total, out=np.zeros_like(needed), where=total > 0)
-    tunnels = Tunnels(demand=np.searchsorted(known, paths.pair), arcs=paths.arcs)
+    tunnels = Tunnels(demand=np.searchsorted(pairs, paths.pair), arcs=paths.arcs)
     return _Joined(problem.source[first], problem.target[first], total, required, tunnels)

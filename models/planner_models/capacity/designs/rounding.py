@@ -52,11 +52,11 @@ def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision
 
 def round_up(problem: CapacityPlanning, fractional: Floats) -> Floats:
     """Return the cheapest whole modules with the capacity of fractional ones in each year, (Y, M)."""
-    wanted = capacity_by_year(problem, fractional)
+    target = capacity_by_year(problem, fractional)
     counts = np.zeros_like(fractional)
     for year in range(len(counts)):
         have = capacity_by_year(problem, counts)[year]
-        gap = wanted[year] - have
-        for line in np.flatnonzero(gap > 1e-7 * np.maximum(wanted[year], 1.0)).tolist():
+        gap = target[year] - have
+        for line in np.flatnonzero(gap > 1e-7 * np.maximum(target[year], 1.0)).tolist():
             counts[year] += cheapest_modules(problem, line, float(gap[line]), counts.sum(axis=0))
     return counts

@@ -1,4 +1,4 @@
-"""Planning by hand: each demand takes its shortest path in each state, and links get what that needs."""
+"""Planning by hand: each demand takes its shortest path in each state, and links get enough capacity."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_NODE: Final = -9999  # of scipy's predecessors
 
 
 def plan(problem: CapacityPlanning, *, options: Options = Options()) -> Decision[Purchases]:
-    """Route each demand on its shortest path in each state, and buy what the busiest state of a link needs.
+    """Route each demand on its shortest path in each state, and buy capacity for the busiest state of a link.
 
     Paths are shortest in kilometres where all lengths are known, else in links; of several one is taken. A
     demand with tunnels takes the shortest of them that is up.
@@ -60,8 +60,8 @@ def _tunnel_load(problem: CapacityPlanning, arcs: Arcs, up: Bools, rate: Floats)
     along = np.where(paths.work(up), paths.uses @ _lengths(problem), np.inf)
     load = np.zeros(len(arcs.line))
     for pair in range(paths.pairs):
-        mine = np.flatnonzero(paths.pair == pair)
-        best = mine[np.argmin(along[mine])] if len(mine) else -1
+        tunnel_rows = np.flatnonzero(paths.pair == pair)
+        best = tunnel_rows[np.argmin(along[tunnel_rows])] if len(tunnel_rows) else -1
         if best >= 0 and np.isfinite(along[best]):
             load += float(rate[paths.pair_of == pair].sum()) * paths.arcs[[best]].toarray()[0]
     return np.asarray(arcs.shares @ load)
@@ -82,14 +82,14 @@ def _shortest_path_load(problem: CapacityPlanning, arcs: Arcs, up: Bools, rate: 
     load = np.zeros(len(arcs.line))
     if problem.tunnel_paths is not None:
         rate = np.where(problem.tunnel_paths.pair_of < 0, rate, 0.0)
-    wanted = np.flatnonzero(rate > 0)
-    sources, row = np.unique(problem.source[wanted], return_inverse=True)
+    active = np.flatnonzero(rate > 0)
+    sources, row = np.unique(problem.source[active], return_inverse=True)
     if not len(sources):
         return np.asarray(arcs.shares @ load)
     before = dijkstra(graph, indices=sources, return_predecessors=True)[1]
-    for demand, place in zip(wanted.tolist(), row.tolist(), strict=True):
+    for demand, row_number in zip(active.tolist(), row.tolist(), strict=True):
         node = int(problem.target[demand])
-        while (last := int(before[place, node])) != NO_NODE:
+        while (last := int(before[row_number, node])) != NO_NODE:
             load[arc_of[last, node]] += rate[demand]
             node = last
     return np.asarray(arcs.shares @ load)

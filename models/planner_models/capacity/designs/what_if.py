@@ -1,4 +1,4 @@
-"""Explanation of a plan: its purchases as a ladder, what each step brings, and what a budget reaches."""
+"""Explanation of a plan: its purchases as a ladder, the gain of each step, and the value of a budget."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ def explain(
     ] = 3,
     options: Options = Options(),
 ) -> Explanation:
-    """Explain what is bought in which order, which failures hurt, and what smaller budgets reach.
+    """Explain the purchases in their order, the harmful failures, and the value of smaller budgets.
 
     The ladder takes the plan's purchases in the order in which they make most traffic fit for their cost.
     Budgets are tried with the same design.
     """
     plan: Purchases = decided.decision.plan  # type: ignore[assignment]
-    done = evaluate(problem, plan)
+    evaluation = evaluate(problem, plan)
     sentences, sections = [_say_proof(decided)], []
     for section, sentence in (
-        _climb_ladder(problem, done, steps),
-        _list_failures(problem, done),
+        _climb_ladder(problem, evaluation, steps),
+        _list_failures(problem, evaluation),
         _list_cut_off(problem),
-        _try_budgets(problem, decided, done, budgets, options),
-        *([] if decided.baseline is None else [_compare(problem, done, decided)]),
+        _try_budgets(problem, decided, evaluation, budgets, options),
+        *([] if decided.baseline is None else [_compare(problem, evaluation, decided)]),
     ):
         if sentence:
             sentences.append(sentence)
@@ -77,21 +77,22 @@ def explain(
 
 
 def _say_proof(decided: Decided) -> str:
-    """Return what is proven about the plan."""
+    """Return the proof of the plan."""
     proof, cost = decided.decision.proof, decided.metrics["total_cost"] or 0.0
     none = "No plan" if proof.bound_scope is None else f"Of all {proof.bound_scope}, none"
     ranks = {rank.metric: rank for rank in proof.ranks}
     if "total_cost" in ranks:
-        least = ranks["total_cost"].bound
-        most = ""
+        lower = ranks["total_cost"].bound
+        delivery_note = ""
         if proof.metric == "delivered_mbps":
             reached = amount(ranks["delivered_mbps"].bound, "Mbit/s")
-            most = f"{none} delivers more than {reached} in the worst case: proven. "
-        if cost - least <= 1e-6 * max(abs(cost), 1e-9):
-            return f"{most}{none} that delivers as much costs less than {cost:,.6g}: proven."
-        share = (cost - least) / max(abs(cost), 1e-9)
+            delivery_note = f"{none} delivers more than {reached} in the worst case: proven. "
+        if cost - lower <= 1e-6 * max(abs(cost), 1e-9):
+            return f"{delivery_note}{none} that delivers as much costs less than {cost:,.6g}: proven."
+        share = (cost - lower) / max(abs(cost), 1e-9)
         return (
-            f"{most}{none} that delivers as much costs less than {least:,.6g}: this one, for {cost:,.6g}, "
+            f"{delivery_note}{none} that delivers as much costs less than {lower:,.6g}: this one, for "
+            f"{cost:,.6g}, "
             f"is within {max(share, 1e-4):.2%} of the least."
         )
     if proof.bound is not None and proof.metric == "delivered_mbps":
@@ -99,24 +100,24 @@ def _say_proof(decided: Decided) -> str:
     return f"The plan costs {cost:,.6g}; this design proves no bound, but optimum and rounding do."
 
 
-def _climb_ladder(problem: CapacityPlanning, done: Evaluation, steps: int) -> Part:
+def _climb_ladder(problem: CapacityPlanning, evaluation: Evaluation, steps: int) -> Part:
     """Report the plan's purchases in the order in which they make most traffic fit for their cost."""
     offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
-    if not done.counts.any():
+    if not evaluation.counts.any():
         return None, "Nothing is bought."
     program = FlowProgram(problem)
     states = len(problem.year_numbers) * (1 + len(problem.states.names))
     shown = max(1, min(steps, MOST_PROGRAMS // states))
-    groups = _order_purchases(problem, done)
+    groups = _order_purchases(problem, evaluation)
     size = -(-len(groups) // shown)
-    counts = np.zeros_like(done.counts)
+    counts = np.zeros_like(evaluation.counts)
     rows = [_rung(problem, program, counts, "before", offered)]
     for first in range(0, len(groups), size):
-        part = groups[first : first + size]
-        for year, line in part:
+        group = groups[first : first + size]
+        for year, line in group:
             here = problem.options.link == line
-            counts[year, here] = done.counts[year, here]
-        rows.append(_rung(problem, program, counts, _name_group(problem, done, part), offered))
+            counts[year, here] = evaluation.counts[year, here]
+        rows.append(_rung(problem, program, counts, _name_group(problem, evaluation, group), offered))
     frame = pd.DataFrame(rows)
     frame.insert(2, "step_cost", np.diff(frame["cost"].to_numpy(float), prepend=0.0))
     section = Section(
@@ -127,34 +128,35 @@ def _climb_ladder(problem: CapacityPlanning, done: Evaluation, steps: int) -> Pa
         "survives: failures under which all fits that must, and nothing is cut off",
         role="purchases",
     )
-    lines = len(np.unique(problem.options.link[done.counts.sum(axis=0) > 0]))
+    lines = len(np.unique(problem.options.link[evaluation.counts.sum(axis=0) > 0]))
     last = rows[-1]["delivered_mbps"]
     last = offered if offered - last <= problem.rounding_share * offered else last
     sentence = (
-        f"It buys {sizes({'modules': int(done.counts.sum())})} for {sizes({'links': lines})} at a cost of "
-        f"{done.purchase_cost:,.6g}; the worst case then delivers {amount(last, 'Mbit/s')}, "
+        f"It buys {sizes({'modules': int(evaluation.counts.sum())})} for {sizes({'links': lines})} at a "
+        "cost of "
+        f"{evaluation.purchase_cost:,.6g}; the worst case then delivers {amount(last, 'Mbit/s')}, "
         f"before {amount(rows[0]['delivered_mbps'], 'Mbit/s')}."
     )
     return section, sentence
 
 
-def _order_purchases(problem: CapacityPlanning, done: Evaluation) -> list[tuple[int, int]]:
+def _order_purchases(problem: CapacityPlanning, evaluation: Evaluation) -> list[tuple[int, int]]:
     """Return the year and link of each purchase, in the order in which they save most for their cost."""
     search = PurchaseSearch.start(problem)
-    search.only(done.counts)
+    search.only(evaluation.counts)
     search.climb()
     order = [(step.year, int(problem.options.link[step.module])) for step in search.steps]
-    rest = [
+    others = [
         (int(year), int(problem.options.link[module]))
-        for year, module in np.argwhere(done.counts > 0).tolist()
+        for year, module in np.argwhere(evaluation.counts > 0).tolist()
     ]
-    return list(dict.fromkeys([*order, *rest]))
+    return list(dict.fromkeys([*order, *others]))
 
 
 def _rung(
     problem: CapacityPlanning, program: FlowProgram, counts: Floats, name: str, offered: float
 ) -> dict[str, Any]:
-    """Return the row of a ladder: what is reached with the purchases so far."""
+    """Return the row of a ladder: the served traffic with the purchases so far."""
     shed = shed_by_state(problem, capacity_by_year(problem, counts), program)
     shed += (problem.rate_mbps * problem.cut_off[0]).sum(axis=1)[:, None]
     row: dict[str, Any] = {
@@ -167,13 +169,13 @@ def _rung(
     return row
 
 
-def _name_group(problem: CapacityPlanning, done: Evaluation, group: list[tuple[int, int]]) -> str:
+def _name_group(problem: CapacityPlanning, evaluation: Evaluation, group: list[tuple[int, int]]) -> str:
     """Return purchases in words: `a<->b: 2 x 10G`."""
     parts = []
     for year, line in group:
-        modules = np.flatnonzero((problem.options.link == line) & (done.counts[year] > 0)).tolist()
+        modules = np.flatnonzero((problem.options.link == line) & (evaluation.counts[year] > 0)).tolist()
         words = " + ".join(
-            f"{done.counts[year, module]:.0f} x {problem.options.name[module]}" for module in modules
+            f"{evaluation.counts[year, module]:.0f} x {problem.options.name[module]}" for module in modules
         )
         when = f" in {problem.year_numbers[year]}" if problem.years is not None else ""
         parts.append(f"{problem.names[line]}: {words}{when}")
@@ -181,13 +183,13 @@ def _name_group(problem: CapacityPlanning, done: Evaluation, group: list[tuple[i
     return shown + (f" and {len(parts) - 2} more links" if len(parts) > 2 else "")
 
 
-def _list_failures(problem: CapacityPlanning, done: Evaluation) -> Part:
+def _list_failures(problem: CapacityPlanning, evaluation: Evaluation) -> Part:
     """Report the failures under which most is left unserved."""
-    frame = tabulate_failures(problem, done)
+    frame = tabulate_failures(problem, evaluation)
     if frame is None:
         return None, "No failure is to be survived."
     count = len(problem.states.names)
-    lost = int(leaves_out(problem, done.shed)[:, 1:].any(axis=0).sum())
+    lost = int(leaves_out(problem, evaluation.shed)[:, 1:].any(axis=0).sum())
     if not lost:
         is_all = bool((problem.required_share[1:] == 1).all())
         what = "All demands fit" if is_all else "What must fit does fit"
@@ -206,7 +208,7 @@ def _each_failure(count: int) -> str:
 
 
 def _say_unroutable(problem: CapacityPlanning) -> str:
-    """Return how much demand has no route even without failures, and why."""
+    """Return the demand without a route even without failures, and the reason."""
     off = problem.cut_off[0]
     if not off.any():
         return ""
@@ -216,7 +218,7 @@ def _say_unroutable(problem: CapacityPlanning) -> str:
 
 
 def _why_cut_off(problem: CapacityPlanning, off: Bools) -> str:
-    """Return why demands (D,) have no route."""
+    """Return the reason for which demands (D,) have no route."""
     paths = problem.tunnel_paths
     if paths is None or not (paths.pair_of[off] >= 0).all():
         return "no path is left"
@@ -237,15 +239,15 @@ def _list_cut_off(problem: CapacityPlanning) -> Part:
     ends = problem.demands["source"] + " to " + problem.demands["target"]
     rows = []
     for state in order[:MOST_FAILURES].tolist():
-        mine = cut[state]
-        names = list(dict.fromkeys(ends[mine]))
+        demands_cut = cut[state]
+        names = list(dict.fromkeys(ends[demands_cut]))
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         rows.append(
             {
                 "failure": problem.states.names[state],
                 "cut_off_mbps": float(rate[state]),
                 "demands": shown,
-                "reason": _why_cut_off(problem, mine),
+                "reason": _why_cut_off(problem, demands_cut),
             }
         )
     section = Section(
@@ -259,23 +261,23 @@ def _list_cut_off(problem: CapacityPlanning) -> Part:
     return section, " ".join(filter(None, [unroutable, words]))
 
 
-def _budget_values(problem: CapacityPlanning, done: Evaluation, budgets: int) -> Iterator[float]:
+def _budget_values(problem: CapacityPlanning, evaluation: Evaluation, budgets: int) -> Iterator[float]:
     """Yield budgets from nothing to the cost of the plan's purchases, at even distances."""
-    for place in range(budgets):
-        yield done.purchase_cost * place / budgets
-    yield min(done.purchase_cost, problem.budget or done.purchase_cost)
+    for step in range(budgets):
+        yield evaluation.purchase_cost * step / budgets
+    yield min(evaluation.purchase_cost, problem.budget or evaluation.purchase_cost)
 
 
 def _try_budgets(
-    problem: CapacityPlanning, decided: Decided, done: Evaluation, budgets: int, options: Options
+    problem: CapacityPlanning, decided: Decided, evaluation: Evaluation, budgets: int, options: Options
 ) -> Part:
-    """Report what smaller budgets deliver, by the same design."""
-    if not budgets or done.purchase_cost <= 0:
+    """Report the delivered traffic of smaller budgets, by the same design."""
+    if not budgets or evaluation.purchase_cost <= 0:
         return None, ""
     limit_s = min(BUDGET_LIMIT_S, options.time_limit_s or BUDGET_LIMIT_S)
     options = replace(options, time_limit_s=limit_s)
     rows: list[dict[str, Any]] = []
-    for budget in _budget_values(problem, done, budgets):
+    for budget in _budget_values(problem, evaluation, budgets):
         changed = problem.with_network(budget=budget)
         try:
             with clock.count_cpu_seconds():
@@ -314,27 +316,27 @@ def _try_budgets(
     return section, ""
 
 
-def _compare(problem: CapacityPlanning, done: Evaluation, decided: Decided) -> Part:
+def _compare(problem: CapacityPlanning, evaluation: Evaluation, decided: Decided) -> Part:
     """Report the links for which the plan buys more or less than the baseline."""
     before = evaluate(problem, decided.baseline)
-    change = done.capacity[-1] - before.capacity[-1]
+    change = evaluation.capacity[-1] - before.capacity[-1]
     order = np.argsort(-np.abs(change), kind="stable")
     order = order[change[order] != 0]
-    cost = done.purchase_cost - before.purchase_cost
+    cost = evaluation.purchase_cost - before.purchase_cost
     frame = pd.DataFrame(
         {
             "link": [problem.names[line] for line in order.tolist()],
             "before": before.capacity[-1][order],
-            "now": done.capacity[-1][order],
+            "now": evaluation.capacity[-1][order],
             "change": change[order],
         }
     )
     units = dict.fromkeys(["before", "now", "change"], "Mbit/s")
     section = Section(title=f"Capacity against {decided.baseline_name}", frame=frame.head(20), units=units)
-    if not len(frame) and abs(cost) <= EQUAL_COST * max(done.purchase_cost, 1.0):
+    if not len(frame) and abs(cost) <= EQUAL_COST * max(evaluation.purchase_cost, 1.0):
         return None, f"It buys the same capacity as {decided.baseline_name}."
     words = f"Against {decided.baseline_name} it buys {'more' if cost > 0 else 'less'} by {abs(cost):,.6g}"
-    if abs(cost) <= EQUAL_COST * max(done.purchase_cost, 1.0):
+    if abs(cost) <= EQUAL_COST * max(evaluation.purchase_cost, 1.0):
         words = f"It buys for the same cost as {decided.baseline_name}"
     links = counted(len(frame), "links", "differ")
     return (section if len(frame) else None), f"{words}; {links}."

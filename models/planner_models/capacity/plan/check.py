@@ -72,17 +72,17 @@ _known = weakref.WeakKeyDictionary()
 
 def evaluate(problem: CapacityPlanning, plan: Purchases) -> Evaluation:
     """Return the evaluation of a plan, kept as long as the plan; raise PlanRejected where it is none."""
-    found = _known.get(plan)
-    if found is not None and found[0]() is problem:
-        return found[1]
+    cached = _known.get(plan)
+    if cached is not None and cached[0]() is problem:
+        return cached[1]
     counts = read_counts(problem, plan)
     module_cost, setup_cost = _add_costs(problem, plan)
     capacity = capacity_by_year(problem, counts)
     load, row_line, sent = _follow_flows(problem, plan)
     routing = float(
         sum(
-            price * (problem.routing_cost[row_line] @ part)
-            for price, part in zip(problem.price_factor.tolist(), load, strict=True)
+            price * (problem.routing_cost[row_line] @ year_load)
+            for price, year_load in zip(problem.price_factor.tolist(), load, strict=True)
         )
     )
     shed = shed_by_state(problem, capacity)
@@ -91,7 +91,7 @@ def evaluate(problem: CapacityPlanning, plan: Purchases) -> Evaluation:
     cut = (problem.rate_mbps * problem.cut_off[0]).sum(axis=1)
     shed += cut[:, None]
     shed[:, 0] = np.maximum(shed[:, 0], left_out)
-    done = Evaluation(
+    evaluation = Evaluation(
         counts=counts,
         capacity=capacity,
         load=load,
@@ -102,8 +102,8 @@ def evaluate(problem: CapacityPlanning, plan: Purchases) -> Evaluation:
         setup_cost=setup_cost,
         routing_cost=routing,
     )
-    _known[plan] = weakref.ref(problem), done
-    return done
+    _known[plan] = weakref.ref(problem), evaluation
+    return evaluation
 
 
 def _year_rows(problem: CapacityPlanning, frame: pd.DataFrame, table: str) -> Ints:
@@ -112,22 +112,22 @@ def _year_rows(problem: CapacityPlanning, frame: pd.DataFrame, table: str) -> In
         return np.zeros(len(frame), dtype=np.int64)
     if "year" not in frame:
         raise PlanRejected(f"{table}: column 'year' is missing; the problem has several years")
-    found = pd.Index(problem.year_numbers).get_indexer(pd.Index(frame["year"].astype(float))).astype(np.int64)
-    if (found < 0).any():
-        row = int(np.argmax(found < 0))
+    rows = pd.Index(problem.year_numbers).get_indexer(pd.Index(frame["year"].astype(float))).astype(np.int64)
+    if (rows < 0).any():
+        row = int(np.argmax(rows < 0))
         raise PlanRejected(f"{table} row {row + 1}: year {frame['year'].iloc[row]:g} is none of the problem")
-    return found
+    return rows
 
 
 def read_counts(problem: CapacityPlanning, plan: Purchases) -> Floats:
-    """Return how many of each module a plan buys in each year, (Y, M).
+    """Return the number of each module that a plan buys in each year, (Y, M).
 
     raises  PlanRejected for an unknown link or module, and for capacity that is not that of the modules
     """
     frame, options = plan.purchases, problem.options
     place_of = {
-        (int(line), name): place
-        for place, (line, name) in enumerate(zip(options.link, options.name, strict=True))
+        (int(line), name): position
+        for position, (line, name) in enumerate(zip(options.link, options.name, strict=True))
     }
     year = _year_rows(problem, frame, "purchases")
     counts = np.zeros((len(problem.year_numbers), len(options.link)))
@@ -136,26 +136,26 @@ def read_counts(problem: CapacityPlanning, plan: Purchases) -> Floats:
         line = problem.find_line(bought["link"])
         if line < 0:
             raise PlanRejected(f"{where}: '{bought['link']}' is no link")
-        place = place_of.get((line, str(bought["module"])))
-        if place is None:
+        index = place_of.get((line, str(bought["module"])))
+        if index is None:
             raise PlanRejected(f"{where}: '{bought['module']}' is no module of link {bought['link']}")
         count = float(bought["count"])
         if count < 1 or count != np.floor(count):
             raise PlanRejected(f"{where}: count is {count:g}, must be a whole number of at least 1")
-        if counts[year[row], place]:
+        if counts[year[row], index]:
             raise PlanRejected(
                 f"{where}: module {bought['module']} of link {bought['link']} is there already"
             )
         if "added_mbps" in bought:
-            _require(where, "added_mbps", float(bought["added_mbps"]), count * float(options.size[place]))
-        counts[year[row], place] = count
+            _require(where, "added_mbps", float(bought["added_mbps"]), count * float(options.size[index]))
+        counts[year[row], index] = count
     return counts
 
 
-def _require(where: str, column: str, given: float, right: float) -> None:
+def _require(where: str, column: str, stated: float, right: float) -> None:
     """Raise PlanRejected where a figure is not the one that follows from the problem."""
-    if differs(given, right):
-        raise PlanRejected(f"{where}: {column} is {given:,.10g}, must be {right:,.10g}")
+    if differs(stated, right):
+        raise PlanRejected(f"{where}: {column} is {stated:,.10g}, must be {right:,.10g}")
 
 
 def _add_costs(problem: CapacityPlanning, plan: Purchases) -> tuple[float, float]:
@@ -174,8 +174,8 @@ def _add_costs(problem: CapacityPlanning, plan: Purchases) -> tuple[float, float
         price = float(problem.price_factor[year[row]])
         is_it = modules["module"] == bought["module"]
         if "link" in modules:
-            at = modules["link"].map(lambda name: problem.find_line(name) if name else -1)
-            is_it &= (at == line) if ((at == line) & is_it).any() else (at == -1)
+            link_of = modules["link"].map(lambda name: problem.find_line(name) if name else -1)
+            is_it &= (link_of == line) if ((link_of == line) & is_it).any() else (link_of == -1)
         module = modules[is_it].iloc[0]
         per_km = float(module["cost_per_km"])
         unit = float(module["cost"]) + (per_km * float(length[line]) if per_km else 0.0)
@@ -248,9 +248,9 @@ def _tunnel_rates(problem: CapacityPlanning, plan: Purchases) -> Floats:
     if frame is None:
         return rates
     year = _year_rows(problem, frame, "tunnel_flows")
-    place = pd.Index(names, dtype=object).get_indexer(pd.Index(frame["tunnel"].astype(str)))
+    tunnel_row = pd.Index(names, dtype=object).get_indexer(pd.Index(frame["tunnel"].astype(str)))
     rate = frame["rate_mbps"].to_numpy(float)
-    for what, is_bad in (("tunnel", place < 0), ("rate_mbps", ~(np.isfinite(rate) & (rate >= 0)))):
+    for what, is_bad in (("tunnel", tunnel_row < 0), ("rate_mbps", ~(np.isfinite(rate) & (rate >= 0)))):
         if is_bad.any():
             row = int(np.argmax(is_bad))
             near = _why_no_tunnel(problem, str(frame[what].iloc[row])) if what == "tunnel" else ""
@@ -259,46 +259,46 @@ def _tunnel_rates(problem: CapacityPlanning, plan: Purchases) -> Floats:
             )
     if frame.duplicated([name for name in ("tunnel", "year") if name in frame]).any():
         raise PlanRejected("tunnel_flows: a tunnel is there twice")
-    np.add.at(rates, (year, place), rate)
+    np.add.at(rates, (year, tunnel_row), rate)
     return rates
 
 
 def _why_no_tunnel(problem: CapacityPlanning, name: str) -> str:
-    """Return how far a path is beyond the latency limits of its demands, else the nearest known name."""
+    """Return the excess of a path over the latency limits of its demands, else the nearest known name."""
     paths = problem.tunnel_paths
     assert paths is not None
     delay = path_latency(problem, parse_nodes(name))
     if delay is None:
         return did_you_mean(name, paths.names)
     ends = problem.find_nodes(pd.Series(parse_nodes(name)))[[0, -1]]
-    mine = (problem.source == ends[0]) & (problem.target == ends[1])
+    matching = (problem.source == ends[0]) & (problem.target == ends[1])
     if problem.direction == "undirected":
-        mine |= (problem.source == ends[1]) & (problem.target == ends[0])
-    limit = float(problem.max_latency_ms[mine].max(initial=0.0))
-    if not mine.any() or delay <= limit:
+        matching |= (problem.source == ends[1]) & (problem.target == ends[0])
+    limit = float(problem.max_latency_ms[matching].max(initial=0.0))
+    if not matching.any() or delay <= limit:
         return did_you_mean(name, paths.names)
     return f": it takes {delay:,.4g} ms, they allow at most {limit:,.4g}"
 
 
 def path_latency(problem: CapacityPlanning, nodes: Sequence[str]) -> float | None:
     """Return the one-way delay of a path by its nodes, ms, over the fastest links; None for no path."""
-    place = problem.find_nodes(pd.Series(list(nodes)))
+    node_rows = problem.find_nodes(pd.Series(list(nodes)))
     total = 0.0
-    for tail, head in itertools.pairwise(place.tolist()):
-        mine = (problem.tail == tail) & (problem.head == head)
+    for tail, head in itertools.pairwise(node_rows.tolist()):
+        matching = (problem.tail == tail) & (problem.head == head)
         if problem.direction != "directed":
-            mine |= (problem.tail == head) & (problem.head == tail)
-        if tail < 0 or head < 0 or not mine.any():
+            matching |= (problem.tail == head) & (problem.head == tail)
+        if tail < 0 or head < 0 or not matching.any():
             return None
-        total += float(problem.latency_ms[mine].min())
-    return total if len(place) > 1 else None
+        total += float(problem.latency_ms[matching].min())
+    return total if len(node_rows) > 1 else None
 
 
 def _sent(problem: CapacityPlanning, plan: Purchases, net: Floats, in_tunnels: Floats) -> Floats:
     """Return the rate that the routes carry of each demand, (Y, D); it must be that without the unserved."""
-    wanted = problem.rate_mbps
-    years, demands = wanted.shape
-    unserved = np.zeros_like(wanted)
+    demand_mbps = problem.rate_mbps
+    years, demands = demand_mbps.shape
+    unserved = np.zeros_like(demand_mbps)
     frame = plan.unserved
     year = _year_rows(problem, frame, "unserved")
     index = pd.MultiIndex.from_arrays([problem.source, problem.target, problem.class_of])
@@ -309,37 +309,42 @@ def _sent(problem: CapacityPlanning, plan: Purchases, net: Floats, in_tunnels: F
             raise PlanRejected("unserved: column 'class' is missing; demands have classes")
         of_class = find_names(pd.Index(problem.class_table["class"].astype(str)), frame["class"])
     demand = index.get_indexer(pd.MultiIndex.from_arrays([*ends, of_class])).tolist()
-    for row, (place, rate) in enumerate(zip(demand, frame["rate_mbps"].to_numpy(float), strict=True)):
-        if place < 0:
+    for row, (demand_row, rate) in enumerate(zip(demand, frame["rate_mbps"].to_numpy(float), strict=True)):
+        if demand_row < 0:
             raise PlanRejected(
                 f"unserved row {row + 1}: there is no demand from {frame['source'].iloc[row]} to "
                 f"{frame['target'].iloc[row]}"
             )
-        if unserved[year[row], place] or not rate > 0 or exceeds(rate, wanted[year[row], place]):
+        if (
+            unserved[year[row], demand_row]
+            or not rate > 0
+            or exceeds(rate, demand_mbps[year[row], demand_row])
+        ):
             raise PlanRejected(f"unserved row {row + 1}: rate_mbps is {rate:g}, is no part of the demand")
-        unserved[year[row], place] = rate
+        unserved[year[row], demand_row] = rate
     sent = np.zeros((years, demands))
     paths = problem.tunnel_paths
     free = np.ones(demands, dtype=bool) if paths is None else paths.pair_of < 0
-    for place in range(years):
-        least = PRECISION * max(float(wanted[place].max(initial=0.0)), 1e-300) * 10
+    for year_index in range(years):
+        tolerance_mbps = PRECISION * max(float(demand_mbps[year_index].max(initial=0.0)), 1e-300) * 10
         supply = np.zeros(net.shape[1:])
-        served = wanted[place] - unserved[place]
+        served = demand_mbps[year_index] - unserved[year_index]
         np.add.at(supply, (problem.target[free], problem.source[free]), served[free])
         inner = ~np.eye(len(supply), dtype=bool)
-        missed = np.where(inner, net[place] - supply, 0.0)
-        if (np.abs(missed) > least).any():
+        missed = np.where(inner, net[year_index] - supply, 0.0)
+        if (np.abs(missed) > tolerance_mbps).any():
             to, node = np.unravel_index(int(np.argmax(np.abs(missed))), missed.shape)
             names = problem.nodes["node"]
             raise PlanRejected(
-                f"flows: to {names.iloc[to]}, {net[place][to, node]:,.6g} Mbit/s leave {names.iloc[node]}, "
+                f"flows: to {names.iloc[to]}, {net[year_index][to, node]:,.6g} Mbit/s leave "
+                f"{names.iloc[node]}, "
                 f"must be {supply[to, node]:,.6g}: its demand without what is listed as unserved"
             )
-        sent[place] = np.maximum(served, 0.0)
+        sent[year_index] = np.maximum(served, 0.0)
         if paths is not None:
-            arriving = np.bincount(paths.pair, weights=in_tunnels[place], minlength=paths.pairs)
+            arriving = np.bincount(paths.pair, weights=in_tunnels[year_index], minlength=paths.pairs)
             right = np.bincount(paths.pair_of[~free], weights=served[~free], minlength=paths.pairs)
-            wrong = np.flatnonzero(np.abs(arriving - right) > least)
+            wrong = np.flatnonzero(np.abs(arriving - right) > tolerance_mbps)
             if len(wrong):
                 first = int(np.argmax(paths.pair_of == wrong[0]))
                 pair = problem.demands[["source", "target"]].iloc[first]
@@ -356,18 +361,18 @@ _least: weakref.WeakKeyDictionary[CapacityPlanning, Floats] = weakref.WeakKeyDic
 
 def least_shed(problem: CapacityPlanning) -> Floats:
     """Return the least rate that is left unserved in each year and state, whatever is bought, (Y, 1 + S)."""
-    known = _least.get(problem)
-    if known is None:
+    cached = _least.get(problem)
+    if cached is None:
         cut = (problem.rate_mbps * problem.cut_off[0]).sum(axis=1)[:, None]
         shed = np.zeros((len(cut), 1 + len(problem.states.names)))
         options, offered = problem.options, problem.rate_mbps.sum(axis=1).max(initial=0.0)
         is_unlimited = np.zeros(len(problem.lines), dtype=bool)
         is_unlimited[options.link[options.limit * options.size >= offered]] = True
         if not is_unlimited[problem.is_usable].all():  # else all fits that is not cut off
-            most = np.tile(largest_capacity(problem), (len(cut), 1))
-            shed = shed_by_state(problem, most)
-        known = _least[problem] = shed + cut
-    return known
+            upper = np.tile(largest_capacity(problem), (len(cut), 1))
+            shed = shed_by_state(problem, upper)
+        cached = _least[problem] = shed + cut
+    return cached
 
 
 def check(problem: CapacityPlanning, plan: Purchases) -> Violations:
@@ -379,36 +384,36 @@ def check(problem: CapacityPlanning, plan: Purchases) -> Violations:
     states    failures, or the state without any, that leave more unserved than whatever is bought must;
               where there is a budget, this is no constraint but a loss
     """
-    done = evaluate(problem, plan)
-    found = _exceeded_limits(problem, done) + _exceeded_budget(problem, done)
+    evaluation = evaluate(problem, plan)
+    violations = _exceeded_limits(problem, evaluation) + _exceeded_budget(problem, evaluation)
     names = problem.names
-    for place, year in enumerate(problem.year_numbers):
+    for index, year in enumerate(problem.year_numbers):
         suffix = f" in {year}" if problem.years is not None else ""
-        full = done.capacity[place][done.row_line]
-        over = np.flatnonzero(exceeds(done.load[place], full, float(problem.rate_mbps[place].sum())))
-        found += Violations.of(
+        full = evaluation.capacity[index][evaluation.row_line]
+        over = np.flatnonzero(exceeds(evaluation.load[index], full, float(problem.rate_mbps[index].sum())))
+        violations += Violations.of(
             "capacity",
-            where=[names[done.row_line[row]] + suffix for row in over.tolist()],
-            amount=done.load[place][over],
+            where=[names[evaluation.row_line[row]] + suffix for row in over.tolist()],
+            amount=evaluation.load[index][over],
             allowed=full[over],
             unit="Mbit/s",
         )
         if problem.budget is not None:  # then what does not fit is a loss that may not be avoidable
             continue
-        least = least_shed(problem)[place]
-        more = np.flatnonzero(_sheds_more(problem, done.shed[place], least, place))
+        lower = least_shed(problem)[index]
+        more = np.flatnonzero(_sheds_more(problem, evaluation.shed[index], lower, index))
         states = ["without failures", *problem.states.names]
-        found += Violations.of(
+        violations += Violations.of(
             "states",
             where=[states[row] + suffix for row in more.tolist()],
-            amount=done.shed[place, more],
-            allowed=least[more],
+            amount=evaluation.shed[index, more],
+            allowed=lower[more],
             unit="Mbit/s",
         )
-    return found
+    return violations
 
 
-def _sheds_more(problem: CapacityPlanning, shed: Floats, least: Floats, year: int) -> Bools:
+def _sheds_more(problem: CapacityPlanning, shed: Floats, lower: Floats, year: int) -> Bools:
     """Return whether each state sheds more than it must, (1 + S,); demands without a path count at any rate.
 
     shed, least  (1 + S,) what is shed, and must be, with the demands that nothing can serve, Mbit/s
@@ -416,18 +421,20 @@ def _sheds_more(problem: CapacityPlanning, shed: Floats, least: Floats, year: in
     rate = problem.rate_mbps[year]
     never = float((rate * problem.cut_off[0]).sum())
     rounding = problem.rounding_share * float(rate.sum())
-    all_could_fit = least - never <= allowance(0.0, never)
-    beyond = shed - least
+    all_could_fit = lower - never <= allowance(0.0, never)
+    beyond = shed - lower
     return (beyond > rounding) | (all_could_fit & (beyond > allowance(0.0, never)))
 
 
-def _exceeded_limits(problem: CapacityPlanning, done: Evaluation) -> Violations:
+def _exceeded_limits(problem: CapacityPlanning, evaluation: Evaluation) -> Violations:
     """Return the modules of which a plan buys more than may be bought."""
-    options, total = problem.options, done.counts.sum(axis=0)
+    options, total = problem.options, evaluation.counts.sum(axis=0)
     over = np.flatnonzero(total > options.limit)
-    found = Violations.of(
+    violations = Violations.of(
         "limits",
-        where=[f"{options.name[one]} on {problem.names[options.link[one]]}" for one in over.tolist()],
+        where=[
+            f"{options.name[module]} on {problem.names[options.link[module]]}" for module in over.tolist()
+        ],
         amount=total[over],
         allowed=options.limit[over],
         unit="modules",
@@ -436,23 +443,23 @@ def _exceeded_limits(problem: CapacityPlanning, done: Evaluation) -> Violations:
         on_link = np.bincount(options.link, weights=total, minlength=len(problem.lines))
         several = np.flatnonzero(on_link > 1)
         several = np.array(
-            [one for one in several.tolist() if not (options.link[over] == one).any()], dtype=int
+            [link for link in several.tolist() if not (options.link[over] == link).any()], dtype=int
         )
-        found += Violations.of(
+        violations += Violations.of(
             "limits",
-            where=[problem.names[one] for one in several.tolist()],
+            where=[problem.names[link] for link in several.tolist()],
             amount=on_link[several],
             allowed=1.0,
             unit="modules",
         )
-    return found
+    return violations
 
 
-def _exceeded_budget(problem: CapacityPlanning, done: Evaluation) -> Violations:
+def _exceeded_budget(problem: CapacityPlanning, evaluation: Evaluation) -> Violations:
     """Return whether purchases cost more than the budget."""
     budget = problem.budget
-    if budget is None or not exceeds(done.purchase_cost, budget):
+    if budget is None or not exceeds(evaluation.purchase_cost, budget):
         return Violations()
     return Violations.of(
-        "budget", where=["all purchases"], amount=done.purchase_cost, allowed=budget, unit=""
+        "budget", where=["all purchases"], amount=evaluation.purchase_cost, allowed=budget, unit=""
     )

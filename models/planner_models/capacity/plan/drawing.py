@@ -1,4 +1,4 @@
-"""Drawings of a plan: the network with what is bought, and the distribution of utilization."""
+"""Drawings of a plan: the network with the purchases, and the distribution of utilization."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from planner_models.capacity.problem.problem import CapacityPlanning
 
 def draw(problem: CapacityPlanning, plan: Purchases) -> Sequence[Drawing]:
     """Draw the network of the last year: links as wide as their capacity, by utilization without failures."""
-    done = evaluate(problem, plan)
+    evaluation = evaluate(problem, plan)
     load = np.zeros(len(problem.lines))
-    np.maximum.at(load, done.row_line, done.load[-1])
-    left_out = np.maximum(problem.rate_mbps[-1] - done.sent[-1], 0.0)
+    np.maximum.at(load, evaluation.row_line, evaluation.load[-1])
+    left_out = np.maximum(problem.rate_mbps[-1] - evaluation.sent[-1], 0.0)
     title = "Links with what is bought, by utilization without failures"
-    return (draw_network(problem, title, done.capacity[-1], load=load, unserved=left_out),)
+    return (draw_network(problem, title, evaluation.capacity[-1], load=load, unserved=left_out),)

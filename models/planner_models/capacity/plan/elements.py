@@ -1,4 +1,4 @@
-"""Links of a plan: what can be done to one, and what a plan does with it."""
+"""Links of a plan: their actions, and their use by a plan."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def describe_link(
     """Return capacity, purchases, costs and load of a link, and the traffic on it by target."""
     line = problem.names.index(LINKS.require(problem, name))
     plan: Purchases = decided.decision.plan  # type: ignore[assignment]
-    done = evaluate(problem, plan)
-    capacity, installed = float(done.capacity[-1, line]), float(problem.installed_mbps[line])
-    load = done.load[-1][done.row_line == line]
+    purchases = evaluate(problem, plan)
+    capacity, installed = float(purchases.capacity[-1, line]), float(problem.installed_mbps[line])
+    load = purchases.load[-1][purchases.row_line == line]
     bought = plan.purchases
-    mine = bought[bought["link"] == name]
+    own_purchases = bought[bought["link"] == name]
     failing = [state for state in range(len(problem.states.names)) if problem.states.link_down[state, line]]
     facts = [
         _rate("Capacity", capacity),
         _rate("Installed before", installed),
         _rate("Bought", capacity - installed),
-        Fact(label="Cost of modules", value=float(mine["cost"].sum())),
-        Fact(label="Cost of setup", value=float(mine["setup_cost"].sum())),
+        Fact(label="Cost of modules", value=float(own_purchases["cost"].sum())),
+        Fact(label="Cost of setup", value=float(own_purchases["setup_cost"].sum())),
         _rate("Largest load without failures", float(load.max(initial=0.0))),
         Fact(
             label="Utilization without failures",
@@ -53,7 +53,9 @@ def describe_link(
         ),
     ]
     if failing:
-        facts.append(_rate("Unserved when it fails", float(done.shed[:, [1 + one for one in failing]].max())))
+        facts.append(
+            _rate("Unserved when it fails", float(purchases.shed[:, [1 + state for state in failing]].max()))
+        )
     flows = plan.flows
     on_it = flows[flows["link"] == name]
     if "year" in on_it and len(on_it):
@@ -67,12 +69,14 @@ def describe_link(
     sections = (
         Section(
             title="What is bought for it",
-            frame=mine.drop(columns="link").reset_index(drop=True),
+            frame=own_purchases.drop(columns="link").reset_index(drop=True),
             units={"added_mbps": "Mbit/s"},
         ),
         Section(title="Traffic on it", frame=frame.head(MOST_USERS), units={"load_mbps": "Mbit/s"}),
     )
-    return ElementReport(facts=tuple(facts), sections=tuple(one for one in sections if len(one.frame)))
+    return ElementReport(
+        facts=tuple(facts), sections=tuple(section for section in sections if len(section.frame))
+    )
 
 
 def _tunnels_on(problem: CapacityPlanning, plan: Purchases, line: int) -> pd.DataFrame:
@@ -83,8 +87,8 @@ def _tunnels_on(problem: CapacityPlanning, plan: Purchases, line: int) -> pd.Dat
     if "year" in frame and len(frame):
         frame = frame[frame["year"] == frame["year"].max()]
     names = {paths.names[tunnel] for tunnel in paths.uses[:, [line]].nonzero()[0].tolist()}
-    mine = frame[frame["tunnel"].isin(names)]
-    return pd.DataFrame({"demands": "tunnel " + mine["tunnel"], "load_mbps": mine["rate_mbps"]})
+    carried = frame[frame["tunnel"].isin(names)]
+    return pd.DataFrame({"demands": "tunnel " + carried["tunnel"], "load_mbps": carried["rate_mbps"]})
 
 
 def _rate(label: str, value: float) -> Fact:

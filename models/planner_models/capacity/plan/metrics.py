@@ -91,7 +91,7 @@ MOST_PROGRAMS: Final = 3_000
 
 
 def say_unavoidable(metrics: Mapping[str, float | None]) -> str:
-    """Return the sentence on what failures take whatever is bought: demands cut off, unprotected shares."""
+    """Return the sentence on unavoidable losses in failures: demands cut off, unprotected shares."""
     parts = []
     cut, cutting = metrics.get("cut_off_mbps") or 0.0, metrics.get("cutting_failures") or 0.0
     if cutting:
@@ -141,12 +141,12 @@ def measure(
     previous: Purchases | None,  # noqa: ARG001 - the signature of `measure`
 ) -> dict[str, float | None]:
     """Return a value for every metric."""
-    done = evaluate(problem, plan)
+    evaluation = evaluate(problem, plan)
     offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
-    unserved = done.worst_shed
-    total = done.purchase_cost + done.routing_cost + problem.installed_cost
-    bought = done.counts.sum(axis=0)
-    full, load = done.capacity[-1][done.row_line], done.load[-1]
+    unserved = evaluation.worst_shed
+    total = evaluation.purchase_cost + evaluation.routing_cost + problem.installed_cost
+    bought = evaluation.counts.sum(axis=0)
+    full, load = evaluation.capacity[-1][evaluation.row_line], evaluation.load[-1]
     used = load > 0
     has_room = full > 0
     utilization = float((load[used & has_room] / full[used & has_room]).max(initial=0.0))
@@ -158,24 +158,26 @@ def measure(
         "unserved_mbps": unserved,
         "total_cost": total,
         "cost_of_all": total if unserved <= problem.rounding_share * offered else None,
-        "purchase_cost": done.purchase_cost,
-        "module_cost": done.module_cost,
-        "setup_cost": done.setup_cost,
-        "routing_cost": done.routing_cost,
+        "purchase_cost": evaluation.purchase_cost,
+        "module_cost": evaluation.module_cost,
+        "setup_cost": evaluation.setup_cost,
+        "routing_cost": evaluation.routing_cost,
         "installed_cost": problem.installed_cost,
-        "over_budget": None if problem.budget is None else max(done.purchase_cost - problem.budget, 0.0),
+        "over_budget": None
+        if problem.budget is None
+        else max(evaluation.purchase_cost - problem.budget, 0.0),
         "upgraded_links": float(len(np.unique(problem.options.link[bought > 0]))),
         "bought_modules": float(bought.sum()),
         "added_mbps": float(bought @ problem.options.size),
         "max_utilization": utilization,
-        "survived_failures": float(is_survived(problem, done.shed).sum()) if states else None,
+        "survived_failures": float(is_survived(problem, evaluation.shed).sum()) if states else None,
         "failures": float(states) if states else None,
         "expected_unserved_mbps": None
         if probability is None
-        else float(done.shed[:, 1:].max(axis=0) @ probability),
+        else float(evaluation.shed[:, 1:].max(axis=0) @ probability),
         "cut_off_mbps": float(cut.max(initial=0.0)) if states else None,
         "cutting_failures": float((cut > 0).sum()) if states else None,
-        "no_failure_mbps": float(done.sent[int(np.argmax(problem.rate_mbps.sum(axis=1)))].sum()),
+        "no_failure_mbps": float(evaluation.sent[int(np.argmax(problem.rate_mbps.sum(axis=1)))].sum()),
         "protected_mbps": offered - _unprotected(problem) if states and problem.has_classes else None,
         "worst_failure_mbps": None,
         "unprotected_mbps": _unprotected(problem) if states and problem.has_classes else None,
@@ -216,28 +218,28 @@ def _unprotected(problem: CapacityPlanning) -> float:
 
 
 def break_down(problem: CapacityPlanning, plan: Purchases) -> Breakdown | None:
-    """Return what each class gets; without classes what does not fit under each failure, the worst first.
+    """Return the traffic of each class; without classes the unserved traffic under each failure, worst first.
 
     None where there are no classes and all fits.
     """
-    done = evaluate(problem, plan)
+    evaluation = evaluate(problem, plan)
     if problem.has_classes:
-        return break_down_classes(problem, done)
-    frame = tabulate_failures(problem, done)
+        return break_down_classes(problem, evaluation)
+    frame = tabulate_failures(problem, evaluation)
     if frame is None or not len(frame):
         return None
     return Breakdown(title="What does not fit under each failure", group="failure", frame=frame)
 
 
-def tabulate_failures(problem: CapacityPlanning, done: Evaluation) -> pd.DataFrame | None:
+def tabulate_failures(problem: CapacityPlanning, evaluation: Evaluation) -> pd.DataFrame | None:
     """Return failures under which not all fits, the worst first; None without failures."""
     names = problem.states.names
     if not names:
         return None
-    worst = done.shed[:, 1:].max(axis=0)
+    worst = evaluation.shed[:, 1:].max(axis=0)
     offered = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
     order = np.argsort(-worst, kind="stable")
-    is_left_out = np.any(leaves_out(problem, done.shed)[:, 1:], axis=0)
+    is_left_out = np.any(leaves_out(problem, evaluation.shed)[:, 1:], axis=0)
     order = order[is_left_out[order]][:MOST_FAILURES]
     return pd.DataFrame(
         {
@@ -248,15 +250,15 @@ def tabulate_failures(problem: CapacityPlanning, done: Evaluation) -> pd.DataFra
     )
 
 
-def break_down_classes(problem: CapacityPlanning, done: Evaluation) -> Breakdown:
-    """Return what each class offers and gets in the year with the most demand, the highest priority first.
+def break_down_classes(problem: CapacityPlanning, evaluation: Evaluation) -> Breakdown:
+    """Return the offered and served traffic of each class in the busiest year, the highest priority first.
 
     In a failure all demands are offered in full, and classes are served in the order of their priority, those
     of one priority together.
     """
     year = int(np.argmax(problem.rate_mbps.sum(axis=1)))
     table = problem.class_table
-    rate, sent = problem.rate_mbps[year], done.sent[year]
+    rate, sent = problem.rate_mbps[year], evaluation.sent[year]
     count = len(table)
     offered: Floats = np.bincount(problem.class_of, weights=rate, minlength=count).astype(float)
     columns: dict[str, Any] = {
@@ -268,7 +270,10 @@ def break_down_classes(problem: CapacityPlanning, done: Evaluation) -> Breakdown
     if states and states * problem.class_table["priority"].nunique() <= MOST_PROGRAMS:
         program = FlowProgram(problem)
         got: Floats = np.array(
-            [_deliver(problem, program, done.capacity[year], state, rate) for state in range(1, 1 + states)]
+            [
+                _deliver(problem, program, evaluation.capacity[year], state, rate)
+                for state in range(1, 1 + states)
+            ]
         )
         got = np.where(offered - got <= problem.rounding_share * rate.sum(), offered, got)
         columns["protected_mbps"] = offered * table["protected_share"].to_numpy(float)
@@ -280,7 +285,7 @@ def break_down_classes(problem: CapacityPlanning, done: Evaluation) -> Breakdown
 def _deliver(
     problem: CapacityPlanning, program: FlowProgram, capacity: Floats, state: int, rate: Floats
 ) -> Floats:
-    """Return what is delivered of each class in a state, (C,), Mbit/s."""
+    """Return the delivered traffic of each class in a state, (C,), Mbit/s."""
     offered = np.where(problem.cut_off[state] | problem.cut_off[0], 0.0, rate)
     up = np.where(down_links(problem, state), 0.0, capacity)
     limits = None

@@ -29,8 +29,8 @@ def largest_unit(size: Floats, limit: Floats, total: float) -> float:
 def largest_counts(problem: CapacityPlanning) -> Floats:
     """Return so many of each module that more are never needed, within the limits, (M,)."""
     options = problem.options
-    most = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
-    return np.minimum(options.limit, np.ceil(most / options.size))
+    total = float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
+    return np.minimum(options.limit, np.ceil(total / options.size))
 
 
 def largest_capacity(problem: CapacityPlanning) -> Floats:
@@ -38,8 +38,8 @@ def largest_capacity(problem: CapacityPlanning) -> Floats:
     options, counts = problem.options, largest_counts(problem)
     capacity = problem.installed_mbps.copy()
     if problem.one_module:
-        most = np.zeros(len(capacity))
-        np.maximum.at(most, options.link, counts * options.size)
-        return capacity + most
+        added = np.zeros(len(capacity))
+        np.maximum.at(added, options.link, counts * options.size)
+        return capacity + added
     np.add.at(capacity, options.link, counts * options.size)
     return capacity

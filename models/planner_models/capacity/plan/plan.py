@@ -19,7 +19,7 @@ TRACE: Final = 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Purchases:
-    """Modules to buy, and how demands are routed in the state without failures.
+    """Modules to buy, and the routing of demands in the state without failures.
 
     purchases  link, module, count, added_mbps, cost, setup_cost, and where there are several years, year
     flows      target, link, tail, rate_mbps, year?
@@ -42,10 +42,10 @@ def tabulate_purchases(problem: CapacityPlanning, counts: Floats) -> pd.DataFram
     options, years = problem.options, problem.year_numbers
     rows = []
     has_bought = np.zeros(len(problem.lines), dtype=bool)
-    for place, year in enumerate(years):
-        price = float(problem.price_factor[place])
-        for module in np.flatnonzero(np.round(counts[place]) > 0).tolist():
-            line, count = int(options.link[module]), float(np.round(counts[place, module]))
+    for index, year in enumerate(years):
+        price = float(problem.price_factor[index])
+        for module in np.flatnonzero(np.round(counts[index]) > 0).tolist():
+            line, count = int(options.link[module]), float(np.round(counts[index, module]))
             setup = 0.0 if has_bought[line] else float(problem.setup_cost[line]) * price
             has_bought[line] = True
             rows.append(

@@ -1,4 +1,4 @@
-"""Heuristics over purchases: buy what saves most for its cost until all demands fit, then drop the rest."""
+"""Heuristics over purchases: buy the most useful module by cost until all demands fit, then drop others."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class PurchaseSearch:
         return purchase_cost(self.problem, self.counts)
 
     def shed(self, year: int, state: int, capacity: Floats) -> tuple[float, Floats]:
-        """Return what is shed beyond what must be, and the prices of capacity, (L,)."""
+        """Return the traffic shed beyond the unavoidable, and the prices of capacity, (L,)."""
         self.programs += 1
         up = np.where(down_links(self.problem, state), 0.0, capacity)
         rate = required_rate(self.problem, year, state)
@@ -115,42 +115,42 @@ class PurchaseSearch:
             return False
         price = np.where(down_links(problem, state), 0.0, price)
         total = self.counts.sum(axis=0)
-        left = options.limit - total
+        remaining = options.limit - total
         if self.most is not None:
-            left = np.minimum(left, self.most[year] - self.counts[year])
+            remaining = np.minimum(remaining, self.most[year] - self.counts[year])
         if problem.one_module:
             taken = np.bincount(options.link, weights=total, minlength=len(problem.lines)) > 0
-            left = np.where(taken[options.link], 0.0, left)
+            remaining = np.where(taken[options.link], 0.0, remaining)
         has = np.bincount(options.link, weights=total, minlength=len(problem.lines)) > 0
         setup = np.where(has, 0.0, problem.setup_cost)[options.link]
         cost = (options.cost + setup) * problem.price_factor[year]
         saved = np.minimum(price[options.link] * options.size, shed)
-        able = (left >= 1) & (saved > 0)
+        able = (remaining >= 1) & (saved > 0)
         if problem.budget is not None:
             able &= self.spent + cost <= problem.budget * BUDGET_ROUNDING
         if not able.any():
             return False
         saved_per_cost = np.where(able, saved / np.maximum(cost, 1e-9 * max(float(cost.max()), 1e-9)), -1.0)
         best = int(np.argmax(saved_per_cost))
-        count = self._count_at_once(year, best, shed, float(left[best]), float(setup[best]))
+        count = self._count_at_once(year, best, shed, float(remaining[best]), float(setup[best]))
         self.counts[year, best] += count
         self.steps += [Step(year=year, module=best)] * count
         return True
 
-    def _count_at_once(self, year: int, module: int, shed: float, left: float, setup: float) -> int:
-        """Return how many of a module to buy for one price of capacity: 1 where few are missing.
+    def _count_at_once(self, year: int, module: int, shed: float, remaining: float, setup: float) -> int:
+        """Return the number of modules to buy for one price of capacity: 1 if few are missing.
 
         Prices change as modules are bought: so many add up to a small part of what is shed.
         """
         options = self.problem.options
-        count = min(SHED_AT_ONCE * shed / float(options.size[module]), left)
+        count = min(SHED_AT_ONCE * shed / float(options.size[module]), remaining)
         if self.problem.one_module:
             count = 1.0
         if self.problem.budget is not None:
             cost = float(options.cost[module] * self.problem.price_factor[year])
             limit = self.problem.budget * BUDGET_ROUNDING
-            rest = limit - self.spent - setup * float(self.problem.price_factor[year])
-            count = min(count, rest / cost if cost > 0 else count)
+            remaining_budget = limit - self.spent - setup * float(self.problem.price_factor[year])
+            count = min(count, remaining_budget / cost if cost > 0 else count)
         return max(int(count), 1)
 
     def fits(self, year: int, first: list[int]) -> bool:
@@ -159,9 +159,9 @@ class PurchaseSearch:
         The state that fails moves to the front.
         """
         capacity = capacity_by_year(self.problem, self.counts)
-        for place in range(year, len(self.counts)):
+        for later_year in range(year, len(self.counts)):
             for state in list(first):
-                if self.shed(place, state, capacity[place])[0] > 0:
+                if self.shed(later_year, state, capacity[later_year])[0] > 0:
                     first.remove(state)
                     first.insert(0, state)
                     return False
@@ -171,13 +171,13 @@ class PurchaseSearch:
         """Drop modules that are not needed, the most expensive first, or buy them in a later year."""
         problem, options = self.problem, self.problem.options
         order = list(range(1 + len(problem.states.names)))
-        most = self.programs + min(MOST_PROGRAMS, MOST_FLOWS // max(self.program.flow_columns, 1))
+        max_programs = self.programs + min(MOST_PROGRAMS, MOST_FLOWS // max(self.program.flow_columns, 1))
         if self._is_late() or not self.fits(0, order):
             return
         for year in range(len(self.counts)):
             value = options.cost + problem.setup_cost[options.link]
             for module in np.argsort(-value, kind="stable").tolist():
-                while self.counts[year, module] > 0 and self.programs < most and not self._is_late():
+                while self.counts[year, module] > 0 and self.programs < max_programs and not self._is_late():
                     self.counts[year, module] -= 1
                     if self.fits(year, order):
                         continue
@@ -220,7 +220,7 @@ def serve_small_demands(problem: CapacityPlanning, counts: Floats) -> Floats:
 
 
 def purchase_cost(problem: CapacityPlanning, counts: Floats) -> float:
-    """Return what (Y, M) modules cost, with setup."""
+    """Return the cost of (Y, M) modules, with setup."""
     options = problem.options
     total, paid = 0.0, np.zeros(len(problem.lines), dtype=bool)
     for price, bought in zip(problem.price_factor.tolist(), counts, strict=True):

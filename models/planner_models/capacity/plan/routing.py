@@ -1,4 +1,4 @@
-"""Routing of demands within given capacities: what fits in each state, and the routes without failures.
+"""Routing of demands within given capacities: the served traffic of each state, and failure-free routes.
 
 A linear program with one commodity for each target, a rate for each tunnel and a shed rate for each demand;
 states differ in limits only, so that each starts from the basis of the one before.
@@ -82,7 +82,7 @@ class Flows(NamedTuple):
 
 
 class FlowProgram:
-    """Flows of all demands within capacities, as a linear program whose limits change from state to state.
+    """Flows of all demands within capacities, as a linear program with limits that change by state.
 
     Variables are the flows to each target on each arc, target by target, then the rate of each tunnel, then
     what each demand sheds. Demands with tunnels have no other flows.
@@ -99,11 +99,11 @@ class FlowProgram:
         kinds, count = len(self.targets), len(arcs.line)
         self.arc_columns = kinds * count
         self.flow_columns = self.arc_columns + (0 if self.tunnels is None else len(self.tunnels.names))
-        place = np.arange(count)
+        arc = np.arange(count)
         balance = sp.csr_array(
             (
                 np.concatenate([np.ones(count), -np.ones(count)]),
-                (np.concatenate([arcs.start, arcs.end]), np.concatenate([place, place])),
+                (np.concatenate([arcs.start, arcs.end]), np.concatenate([arc, arc])),
             ),
             shape=(nodes, count),
         )
@@ -112,16 +112,18 @@ class FlowProgram:
             (np.ones(len(free)), (row * nodes + problem.source[free], free)), shape=(kinds * nodes, demands)
         )
         at_target = np.arange(kinds) * nodes + self.targets
-        kept = np.setdiff1d(np.arange(kinds * nodes), at_target)  # a target's row follows from the others
+        conserved = np.setdiff1d(
+            np.arange(kinds * nodes), at_target
+        )  # a target's row follows from the others
         none = sp.csr_array((arcs.shares.shape[0], demands))
         if self.tunnels is None:
-            self._of_demand = starts[kept]
-            conserve = sp.hstack([flows[kept], self._of_demand])
+            self._of_demand = starts[conserved]
+            conserve = sp.hstack([flows[conserved], self._of_demand])
             load = sp.hstack([*[arcs.shares] * kinds, none])
         else:
             of_pair, on_arcs = self._tunnel_rows(self.tunnels)
-            self._of_demand = sp.csr_array(sp.vstack([starts[kept], of_pair]))
-            rates = sp.block_diag([flows[kept], on_arcs])
+            self._of_demand = sp.csr_array(sp.vstack([starts[conserved], of_pair]))
+            rates = sp.block_diag([flows[conserved], on_arcs])
             conserve = sp.hstack([rates, self._of_demand])
             load = sp.hstack([*[arcs.shares] * kinds, arcs.shares @ self.tunnels.arcs.T, none])
         self.matrix = sp.csr_array(sp.vstack([conserve, load]))
@@ -142,8 +144,10 @@ class FlowProgram:
             shape=(tunnels.pairs, len(tunnels.pair_of)),
         )
         count = len(tunnels.names)
-        own = sp.csr_array((np.ones(count), (tunnels.pair, np.arange(count))), shape=(tunnels.pairs, count))
-        return of_pair, own
+        own_pair = sp.csr_array(
+            (np.ones(count), (tunnels.pair, np.arange(count))), shape=(tunnels.pairs, count)
+        )
+        return of_pair, own_pair
 
     def column_cost(self, price: Floats) -> Floats:
         """Return the cost of a unit in each flow column at a price of each arc, (A,) to (flow_columns,)."""
@@ -185,7 +189,7 @@ class FlowProgram:
         return self._highs
 
     def supply(self, rate: Floats) -> Floats:
-        """Return what leaves each node for each target, a row of conservation each, in the unit of rates."""
+        """Return the traffic from each node to each target, a row of conservation each, in units of rates."""
         return np.asarray(self._of_demand @ rate)
 
     def solve(
@@ -212,9 +216,9 @@ class FlowProgram:
             cost = np.concatenate([np.zeros(self.flow_columns), np.ones(demands)])
         solver = self._load(cost)
         supply = self.supply(rate / unit)
-        most = np.minimum(capacity[self.arcs.row_line] / unit, 1e9)
-        lower = np.concatenate([supply, np.full(len(most), -highspy.kHighsInf)])
-        upper = np.concatenate([supply, most])
+        largest = np.minimum(capacity[self.arcs.row_line] / unit, 1e9)
+        lower = np.concatenate([supply, np.full(len(largest), -highspy.kHighsInf)])
+        upper = np.concatenate([supply, largest])
         rows = np.arange(len(lower), dtype=np.int32)
         solver.changeRowsBounds(len(rows), rows, lower, upper)
         if self._limits is not None:
@@ -238,17 +242,17 @@ class FlowProgram:
         )
 
     def price(self, capacity: Floats, rate: Floats) -> tuple[float, Floats]:
-        """Return the least total rate that must be shed, and what one more Mbit/s of each link saves, (L,).
+        """Return the least total rate to shed, and the saving by one more Mbit/s of each link, (L,).
 
         A cutting plane follows: no capacities c shed less than the rate shed less `price @ (c - capacity)`.
         """
-        least = float(self.solve(capacity, rate).shed.sum())
+        lower = float(self.solve(capacity, rate).shed.sum())
         price = np.zeros(len(capacity))
-        if least > SEARCH_SHARE * self.problem.rounding_share * float(rate.sum()):
+        if lower > SEARCH_SHARE * self.problem.rounding_share * float(rate.sum()):
             assert self._highs is not None
             dual = np.asarray(self._highs.getSolution().row_dual)[self._first_load : self.matrix.shape[0]]
             np.add.at(price, self.arcs.row_line, np.maximum(-dual, 0.0))
-            return least, price
+            return lower, price
         price[self._missing_links(capacity, rate)] = 1.0
         return float(rate[self.without_path(capacity, rate)].sum()), price
 
@@ -257,13 +261,13 @@ class FlowProgram:
 
         Demands without a path are no rounding, however small they are beside the others.
         """
-        least = float(self.solve(capacity, rate).shed.sum())
-        if least > self.problem.rounding_share * float(rate.sum()):
-            return least
+        lower = float(self.solve(capacity, rate).shed.sum())
+        if lower > self.problem.rounding_share * float(rate.sum()):
+            return lower
         return float(rate[self.without_path(capacity, rate)].sum())
 
     def without_path(self, capacity: Floats, rate: Floats) -> Bools:
-        """Return which demands have no path over links with capacity, (D,), where solvers overlook some."""
+        """Return the demands without a path over links with capacity, a mask (D,); solvers overlook some."""
         is_small = (rate > 0) & (rate <= 2 * self.problem.rounding_share * float(rate.sum()))
         if not is_small.any():
             return is_small
@@ -300,8 +304,8 @@ def capacity_by_year(problem: CapacityPlanning, counts: Floats) -> Floats:
     """Return the capacity of each link in each year, (Y, L), with (Y, M) modules bought in each year."""
     options = problem.options
     added = np.zeros((len(counts), len(problem.lines)))
-    for place, bought in enumerate(counts):
-        np.add.at(added[place], options.link, bought * options.size)
+    for index, bought in enumerate(counts):
+        np.add.at(added[index], options.link, bought * options.size)
     return problem.installed_mbps + np.cumsum(added, axis=0)
 
 
@@ -351,7 +355,7 @@ def route_year(problem: CapacityPlanning, program: FlowProgram, capacity: Floats
     flows = program.solve(capacity, rate, cost)
     rounding = problem.rounding_share * rate.sum()
     if len(program.levels) > 1 and flows.shed.sum() > rounding:
-        limits = limit_by_priority(program, capacity, rate, most=float(flows.shed.sum()))
+        limits = limit_by_priority(program, capacity, rate, limit=float(flows.shed.sum()))
         flows = program.solve(capacity, rate, cost, limits=limits)
     shed = flows.shed if flows.shed.sum() > rounding else np.zeros_like(rate)
     shed = np.where(shed > TRACE * max(float(rate.max(initial=0.0)), 1e-300), shed, 0.0) + lost
@@ -359,20 +363,20 @@ def route_year(problem: CapacityPlanning, program: FlowProgram, capacity: Floats
 
 
 def limit_by_priority(
-    program: FlowProgram, capacity: Floats, rate: Floats, *, most: float = np.inf
+    program: FlowProgram, capacity: Floats, rate: Floats, *, limit: float = np.inf
 ) -> Floats:
-    """Return the least that all demands shed within `most`, and those of each priority, (1 + P,), Mbit/s.
+    """Return the least that all demands shed within `limit`, and those of each priority, (1 + P,), Mbit/s.
 
     The highest priority sheds the least that it can, then the next.
     """
     limits = np.full(1 + len(program.levels), np.inf)
     slack = 1e-9 * max(float(rate.max(initial=0.0)), 1e-300)
-    limits[0] = most + slack
-    for place, level in enumerate(program.levels.tolist()):
+    limits[0] = limit + slack
+    for index, level in enumerate(program.levels.tolist()):
         of_level = program.problem.priority == level
         cost = np.concatenate([np.zeros(program.flow_columns), of_level.astype(float)])
         flows = program.solve(capacity, rate, cost, limits=limits)
-        limits[1 + place] = float(flows.shed[of_level].sum()) + slack
+        limits[1 + index] = float(flows.shed[of_level].sum()) + slack
     return limits
 
 
@@ -396,10 +400,10 @@ def route(problem: CapacityPlanning, plan: Purchases, capacity: Floats) -> Purch
     tunnel_rows: list[dict[str, Any]] = []
     node = problem.nodes["node"].tolist()
     class_name = problem.class_table["class"].astype(str).tolist() if problem.has_classes else [""]
-    for place, year in enumerate(problem.year_numbers):
-        flows, tunnels, shed = route_year(problem, program, capacity[place], place)
-        least = TRACE * max(float(problem.rate_mbps[place].max(initial=0.0)), 1e-300)
-        for kind, arc in np.argwhere(flows > least).tolist():
+    for index, year in enumerate(problem.year_numbers):
+        flows, tunnels, shed = route_year(problem, program, capacity[index], index)
+        smallest = TRACE * max(float(problem.rate_mbps[index].max(initial=0.0)), 1e-300)
+        for kind, arc in np.argwhere(flows > smallest).tolist():
             flow_rows.append(
                 {
                     "target": node[program.targets[kind]],
@@ -416,7 +420,7 @@ def route(problem: CapacityPlanning, plan: Purchases, capacity: Floats) -> Purch
                     "rate_mbps": float(tunnels[tunnel]),
                     "year": float(year),
                 }
-                for tunnel in np.flatnonzero(tunnels > least).tolist()
+                for tunnel in np.flatnonzero(tunnels > smallest).tolist()
             ]
         shed_rows += [
             {

@@ -104,9 +104,9 @@ def adjust(
         "modules_per_link": modules_per_link,
         "budget": budget,
     }
-    given = {name: value for name, value in settings.items() if value is not None}
-    if given:
-        changed = changed.with_network(**given)
+    changes = {name: value for name, value in settings.items() if value is not None}
+    if changes:
+        changed = changed.with_network(**changes)
     if failures != "table":
         changed = replace(changed, failures=list_failures(changed, failures))
     if years is not None:
@@ -129,11 +129,11 @@ def _note_tiny_modules(problem: CapacityPlanning) -> None:
         return
     frame, offered = problem.modules, float(problem.rate_mbps.sum(axis=1).max(initial=0.0))
     is_unlimited = frame["max_count"].isna() if "max_count" in frame else np.ones(len(frame), dtype=bool)
-    most = frame["capacity_mbps"].to_numpy(float) * MOST_MODULES
-    for row in np.flatnonzero(is_unlimited & (most < offered)).tolist():
+    upper_mbps = frame["capacity_mbps"].to_numpy(float) * MOST_MODULES
+    for row in np.flatnonzero(is_unlimited & (upper_mbps < offered)).tolist():
         add_note(
             f"warning: {row_name(frame, 'modules', row)}: a link can have at most {MOST_MODULES:,.0f} of "
-            f"{frame['module'].iloc[row]}, {most[row]:,.6g} Mbit/s, and all demands together are "
+            f"{frame['module'].iloc[row]}, {upper_mbps[row]:,.6g} Mbit/s, and all demands together are "
             f"{offered:,.6g} Mbit/s: is its capacity in another unit?"
         )
 
@@ -152,17 +152,19 @@ def limit_latency(problem: CapacityPlanning, limit_ms: Mapping[str, float]) -> C
     """
     if not problem.has_classes:
         raise InputError("max_latency_ms: demands have no classes; give the column max_latency_ms of demands")
-    known = problem.class_table["class"].astype(str).tolist()
+    class_names = problem.class_table["class"].astype(str).tolist()
     faults = [
-        f"max_latency_ms: '{name}' is no class" + did_you_mean(name, known)
+        f"max_latency_ms: '{name}' is no class" + did_you_mean(name, class_names)
         for name in limit_ms
-        if name not in known
+        if name not in class_names
     ]
     if faults:
         raise InputError(*faults)
-    given = problem.demands["class"].astype(str).map(dict(limit_ms))
-    own = problem.demands.get("max_latency_ms", np.nan)
-    return replace(problem, demands=problem.demands.assign(max_latency_ms=given.fillna(own).astype(float)))
+    limit_of = problem.demands["class"].astype(str).map(dict(limit_ms))
+    existing = problem.demands.get("max_latency_ms", np.nan)
+    return replace(
+        problem, demands=problem.demands.assign(max_latency_ms=limit_of.fillna(existing).astype(float))
+    )
 
 
 def _require_one_year(problem: CapacityPlanning) -> None:
@@ -193,21 +195,21 @@ def forbid_purchases(problem: CapacityPlanning, names: Sequence[str]) -> Capacit
     frame = problem.modules
     options = problem.options
     if "link" in frame:
-        own = [problem.find_line(name) if name else -1 for name in frame["link"]]
-        frame = frame[[row not in rows for row in own]]
+        link_rows = [problem.find_line(name) if name else -1 for name in frame["link"]]
+        frame = frame[[row not in rows for row in link_rows]]
     else:
         frame = frame.assign(link="")
     if "max_count" not in frame:
         frame = frame.assign(max_count=np.nan)
-    chosen = [place for place, line in enumerate(options.link.tolist()) if line in rows]
+    columns = [column for column, line in enumerate(options.link.tolist()) if line in rows]
     none = pd.DataFrame(
         {
-            "module": [options.name[place] for place in chosen],
-            "capacity_mbps": options.size[chosen],
-            "cost": options.cost[chosen],
+            "module": [options.name[column] for column in columns],
+            "capacity_mbps": options.size[columns],
+            "cost": options.cost[columns],
             "cost_per_km": 0.0,
             "max_count": 0.0,
-            "link": [problem.names[options.link[place]] for place in chosen],
+            "link": [problem.names[options.link[column]] for column in columns],
         }
     )
     return replace(problem, modules=pd.concat([frame, none], ignore_index=True)[list(frame.columns)])
@@ -225,16 +227,16 @@ def remove_links(problem: CapacityPlanning, names: Sequence[str]) -> CapacityPla
     count = len(problem.links)
     named = problem.lines.assign(link=problem.names)  # numbers of parallel links stay
     changes: dict[str, Any] = {}
-    for table, kept, part in (
+    for table, mask, names_of_rows in (
         ("links", is_kept[:count], named["link"].iloc[:count]),
         ("candidates", is_kept[count:], named["link"].iloc[count:]),
     ):
         frame = getattr(problem, table)
-        if frame is not None and not kept.all():
-            changes[table] = frame.assign(link=part.to_numpy())[kept].reset_index(drop=True)
+        if frame is not None and not mask.all():
+            changes[table] = frame.assign(link=names_of_rows.to_numpy())[mask].reset_index(drop=True)
     if "link" in problem.modules:
-        own = [problem.find_line(name) if name else -1 for name in problem.modules["link"]]
-        changes["modules"] = problem.modules[[row not in rows for row in own]].reset_index(drop=True)
+        link_rows = [problem.find_line(name) if name else -1 for name in problem.modules["link"]]
+        changes["modules"] = problem.modules[[row not in rows for row in link_rows]].reset_index(drop=True)
     changes["failures"] = _without_members(problem, rows)
     return replace(problem, **changes)
 
@@ -252,31 +254,31 @@ def _without_members(problem: CapacityPlanning, rows: Sequence[int]) -> pd.DataF
     """Return the failures without members that are some links; None where there is none left."""
     if problem.failures is None:
         return None
-    kept = [problem.find_line(name) not in rows for name in problem.failures["member"]]
-    left = problem.failures[kept].reset_index(drop=True)
-    return left if len(left) else None
+    mask = [problem.find_line(name) not in rows for name in problem.failures["member"]]
+    remaining = problem.failures[mask].reset_index(drop=True)
+    return remaining if len(remaining) else None
 
 
-def list_failures(problem: CapacityPlanning, chosen: FailureSet) -> pd.DataFrame | None:
+def list_failures(problem: CapacityPlanning, selected: FailureSet) -> pd.DataFrame | None:
     """Return the table of a set of failures; None for no failure.
 
     raises  InputError for more failures than a plan can be checked for
     """
-    if chosen == "table":
+    if selected == "table":
         return problem.failures
-    if chosen == "none":
+    if selected == "none":
         return None
     lines = list(_group_directions(problem).values())
     sets: list[tuple[str, ...]]
-    if chosen == "nodes":
+    if selected == "nodes":
         sets = [(name,) for name in problem.nodes["node"]]
     else:
         sets = [tuple(line) for line in lines]
-        if chosen == "double_links":
+        if selected == "double_links":
             count = len(lines) * (len(lines) + 1) // 2
             if count > MOST_FAILURES:
                 raise InputError(f"failures: double_links are {count:,}, must be at most {MOST_FAILURES:,}")
-            sets += [(*one, *other) for one, other in itertools.combinations(lines, 2)]
+            sets += [(*group, *other) for group, other in itertools.combinations(lines, 2)]
     rows = [(_name(names), member) for names in sets for member in names]
     return pd.DataFrame(rows, columns=["failure", "member"])
 
@@ -284,9 +286,9 @@ def list_failures(problem: CapacityPlanning, chosen: FailureSet) -> pd.DataFrame
 def _group_directions(problem: CapacityPlanning) -> dict[tuple[int, int, int], list[str]]:
     """Return the names of links that fail together: a directed link and the opposite one."""
     groups: dict[tuple[int, int, int], list[str]] = {}
-    for place, (tail, head, nth) in enumerate(_numbered_ends(problem)):
-        key = (place, 0, 0) if problem.direction != "directed" else (min(tail, head), max(tail, head), nth)
-        groups.setdefault(key, []).append(problem.names[place])
+    for index, (tail, head, nth) in enumerate(_numbered_ends(problem)):
+        key = (index, 0, 0) if problem.direction != "directed" else (min(tail, head), max(tail, head), nth)
+        groups.setdefault(key, []).append(problem.names[index])
     return groups
 
 

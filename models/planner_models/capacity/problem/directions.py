@@ -1,4 +1,4 @@
-"""What rows of links mean where no table says it: lines for both directions, or one direction each.
+"""Meaning of rows of links if no table states it: lines for both directions, or one direction each.
 
 Many tables have one row for a line, others have a row for each direction of it. Read as lines for both
 directions, the latter count each line twice.
@@ -53,7 +53,7 @@ def settle_direction(problem: CapacityPlanning, direction: Direction | None) -> 
 
 
 def ask_direction(problem: CapacityPlanning) -> list[OpenQuestion]:
-    """Return the question what a row of links is, where every one of them has its opposite."""
+    """Return the question of the meaning of a row of links, if every one of them has its opposite."""
     frames = (getattr(problem, name) for name in LINK_TABLES)
     if problem.states_direction or not any(
         frame is not None and len(frame) and _count_opposites(frame) == len(frame) for frame in frames
@@ -81,8 +81,8 @@ def _count_opposites(frame: pd.DataFrame) -> int:
 def _name_opposites(frame: pd.DataFrame, table: str) -> str:
     """Return the first row with an opposite one, and that one: `row 1 (a to b) and row 2 (b to a)`."""
     ends = list(zip(frame["tail"], frame["head"], strict=True))
-    known = set(ends)
-    first = next(row for row, (tail, head) in enumerate(ends) if (head, tail) in known)
+    directed = set(ends)
+    first = next(row for row, (tail, head) in enumerate(ends) if (head, tail) in directed)
     names = []
     for row in (first, ends.index(ends[first][::-1])):
         number = row_name(frame, table, row).removeprefix(file_name(frame, table)).strip()
@@ -122,7 +122,7 @@ def _find_names_of_one_direction(problem: CapacityPlanning) -> list[str]:
 
 
 def _describe_sharing(problem: CapacityPlanning) -> str:
-    """Return a note that both directions share the capacity of links, and on what that depends."""
+    """Return a note that both directions share the capacity of links, and on metrics that depend on it."""
     pairs = set(zip(problem.demands["source"], problem.demands["target"], strict=True))
     both = (
         "demands of both directions add up on"

@@ -56,21 +56,23 @@ def backbone(
     link costs 0.05 for each kilometre. The two tunnels of a demand have no link in common, and are the
     shortest two of such paths.
     """
-    places = _largest_cities(country, cities)
-    at = places[["latitude", "longitude"]].to_numpy(float)
-    length = DETOUR * globe.distance_km(at[:, 0], at[:, 1], at[:, 0], at[:, 1], radius_km=EARTH_RADIUS_KM)
+    towns = _largest_cities(country, cities)
+    coordinates = towns[["latitude", "longitude"]].to_numpy(float)
+    length = DETOUR * globe.distance_km(
+        coordinates[:, 0], coordinates[:, 1], coordinates[:, 0], coordinates[:, 1], radius_km=EARTH_RADIUS_KM
+    )
     length = np.round(length)
     links, others = _choose_links(length, candidates)
-    names = places["name"].tolist()
-    population = places["population"].to_numpy(float)
-    one, other = np.triu_indices(len(names), k=1)
-    mass = population[one] * population[other]
+    names = towns["name"].tolist()
+    population = towns["population"].to_numpy(float)
+    first, other = np.triu_indices(len(names), k=1)
+    mass = population[first] * population[other]
     rate = np.round(1_000 * demand_gbps * mass / mass.sum(), 0)
-    load = _shortest_path_load(links, length, one, other, rate)
+    load = _shortest_path_load(links, length, first, other, rate)
     small, large = STEPS_MBPS
-    wanted = np.maximum(load / headroom, small)
-    tens = np.ceil(wanted / small) * small
-    capacity = np.where(tens > 5 * small, np.ceil(wanted / large) * large, tens)
+    needed = np.maximum(load / headroom, small)
+    tens = np.ceil(needed / small) * small
+    capacity = np.where(tens > 5 * small, np.ceil(needed / large) * large, tens)
 
     def ends(pairs: list[tuple[int, int]]) -> dict[str, Any]:
         return {
@@ -80,7 +82,7 @@ def backbone(
         }
 
     tables = {
-        "nodes": pd.DataFrame({"node": names, "latitude": at[:, 0], "longitude": at[:, 1]}),
+        "nodes": pd.DataFrame({"node": names, "latitude": coordinates[:, 0], "longitude": coordinates[:, 1]}),
         "links": pd.DataFrame({**ends(links), "capacity_mbps": capacity}),
         "modules": pd.DataFrame(
             {
@@ -92,7 +94,7 @@ def backbone(
         ),
         "demands": pd.DataFrame(
             {
-                "source": [names[a] for a in one.tolist()],
+                "source": [names[a] for a in first.tolist()],
                 "target": [names[b] for b in other.tolist()],
                 "rate_mbps": rate,
             }
@@ -116,8 +118,8 @@ def _split_into_classes(demands: pd.DataFrame) -> pd.DataFrame:
     parts = [np.round(share * rate) for share in CLASS_SHARES]
     parts.append(rate - sum(parts))
     frames = [
-        demands.assign(rate_mbps=part, **{"class": name})
-        for part, (name, *_) in zip(parts, CLASSES, strict=True)
+        demands.assign(rate_mbps=rates, **{"class": name})
+        for rates, (name, *_) in zip(parts, CLASSES, strict=True)
     ]
     split = pd.concat(frames).sort_index(kind="stable", ignore_index=True)
     return split[["source", "target", "class", "rate_mbps"]]
@@ -162,15 +164,16 @@ def _disjoint_paths(lengths: dict[tuple[int, int], float], source: int, target: 
 
 def _largest_cities(country: str, count: int) -> pd.DataFrame:
     """Return the largest cities of a country, with names of their own."""
-    known = geonames.cities()
-    found = known[known["country"] == country.upper()]
-    found = found.sort_values(["population", "name"], ascending=[False, True], kind="stable")
-    found = found.drop_duplicates("name").head(count).reset_index(drop=True)
-    if len(found) < count:
+    all_cities = geonames.cities()
+    cities_of = all_cities[all_cities["country"] == country.upper()]
+    cities_of = cities_of.sort_values(["population", "name"], ascending=[False, True], kind="stable")
+    cities_of = cities_of.drop_duplicates("name").head(count).reset_index(drop=True)
+    if len(cities_of) < count:
         raise InputError(
-            f"country: '{country}' has {len(found)} cities of over 15,000 people, must have at least {count}"
+            f"country: '{country}' has {len(cities_of)} cities of over 15,000 people, must have at least "
+            f"{count}"
         )
-    return found
+    return cities_of
 
 
 def _choose_links(length: Floats, candidates: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -189,8 +192,8 @@ def _choose_links(length: Floats, candidates: int) -> tuple[list[tuple[int, int]
     free = [(a, b, float(length[a, b])) for a, b in pairs if not graph.has_edge(a, b)]
     graph.add_edges_from(nx.k_edge_augmentation(graph, 2, avail=free) if free else [])
     links = [(min(edge), max(edge)) for edge in graph.edges]
-    rest = sorted((pair for pair in pairs if not graph.has_edge(*pair)), key=lambda pair: length[pair])
-    return sorted(links), sorted(rest[:candidates])
+    unused = sorted((pair for pair in pairs if not graph.has_edge(*pair)), key=lambda pair: length[pair])
+    return sorted(links), sorted(unused[:candidates])
 
 
 def _shortest_path_load(
@@ -202,7 +205,7 @@ def _shortest_path_load(
     graph: nx.Graph = nx.Graph()
     graph.add_weighted_edges_from((a, b, float(length[a, b])) for a, b in links)
     paths = dict(nx.all_pairs_dijkstra_path(graph))
-    row = {pair: place for place, pair in enumerate(links)}
+    row = {pair: class_demands for class_demands, pair in enumerate(links)}
     load = np.zeros(len(links))
     for a, b, amount in zip(source.tolist(), target.tolist(), rate.tolist(), strict=True):
         path = paths[a][b]
@@ -213,13 +216,14 @@ def _shortest_path_load(
 
 def small() -> CapacityPlanning:
     """Return a tiny problem with every table: a ring, a link to build, two modules, failures and years."""
-    places = {"a": (0.0, 0.0), "b": (0.0, 1.0), "c": (1.0, 1.0), "d": (1.0, 0.0)}
+    coordinates = {"a": (0.0, 0.0), "b": (0.0, 1.0), "c": (1.0, 1.0), "d": (1.0, 0.0)}
     ring = [("a", "b", 10.0), ("b", "c", 10.0), ("c", "d", 10.0), ("d", "a", 10.0)]
     lines = ["a<->b", "b<->c", "c<->d", "d<->a"]
     return CapacityPlanning.from_tables(
         {
             "nodes": pd.DataFrame(
-                [(name, *at) for name, at in places.items()], columns=["node", "latitude", "longitude"]
+                [(name, *coordinate) for name, coordinate in coordinates.items()],
+                columns=["node", "latitude", "longitude"],
             ),
             "links": pd.DataFrame(ring, columns=["tail", "head", "capacity_mbps"]).assign(
                 installed_cost=1.0, routing_cost=0.01
@@ -255,14 +259,15 @@ def small() -> CapacityPlanning:
 
 def sample() -> CapacityPlanning:
     """Return a tiny problem that runs the search over routes and the Lagrangian bound before it is solved."""
-    at = {"a": (0.0, 0.0), "b": (0.0, 1.0), "c": (1.0, 1.5), "d": (2.0, 0.5), "e": (1.0, -1.0)}
-    ends = pd.DataFrame(itertools.combinations(at, 2), columns=["tail", "head"])
+    coordinates = {"a": (0.0, 0.0), "b": (0.0, 1.0), "c": (1.0, 1.5), "d": (2.0, 0.5), "e": (1.0, -1.0)}
+    ends = pd.DataFrame(itertools.combinations(coordinates, 2), columns=["tail", "head"])
     demands = ends.rename(columns={"tail": "source", "head": "target"})
     lengths = [17.0, 15.0, 13.0, 10.0, 10.0, 7.0, 8.0, 7.0, 9.0, 17.0]
     return CapacityPlanning.from_tables(
         {
             "nodes": pd.DataFrame(
-                [(name, *place) for name, place in at.items()], columns=["node", "latitude", "longitude"]
+                [(name, *position) for name, position in coordinates.items()],
+                columns=["node", "latitude", "longitude"],
             ),
             "links": ends.assign(capacity_mbps=0.0, length_km=lengths),
             "modules": pd.DataFrame(

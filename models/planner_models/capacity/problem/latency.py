@@ -24,8 +24,8 @@ def effective_limits(problem: PlanningTables) -> Floats:
     if not np.isfinite(limit).any():
         return limit
     longest = np.sort(problem.latency_ms[problem.is_usable])[::-1]
-    most = float(longest[: len(problem.nodes) - 1].sum())
-    unlimited: Floats = np.where(limit >= most, np.inf, limit)
+    longest_path = float(longest[: len(problem.nodes) - 1].sum())
+    unlimited: Floats = np.where(limit >= longest_path, np.inf, limit)
     return unlimited
 
 
@@ -43,14 +43,14 @@ class FastPaths:
             delay, arc, usable = np.r_[delay, delay], np.r_[arc, lines + arc], np.r_[usable, usable]
         self._delay: dict[int, float] = dict(zip(arc.tolist(), delay.tolist(), strict=True))
         self._leaving: list[list[tuple[int, int, float]]] = [[] for _ in range(count)]
-        for a, b, one, time in zip(
+        for a, b, item, time in zip(
             tail[usable].tolist(),
             head[usable].tolist(),
             arc[usable].tolist(),
             delay[usable].tolist(),
             strict=True,
         ):
-            self._leaving[a].append((b, one, time))
+            self._leaving[a].append((b, item, time))
         dense = np.full((count, count), np.inf)
         np.minimum.at(dense, (head[usable], tail[usable]), np.maximum(delay[usable], 1e-12))
         graph = sp.csr_array(np.where(np.isfinite(dense), dense, 0.0))
@@ -62,7 +62,7 @@ class FastPaths:
 
     def within(self, source: int, target: int, limit: float) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield the name and the arcs of each path from source to target within a limit, ms."""
-        most, to_go = limit * (1 + LATENCY_TOLERANCE), self._to_go[target]
+        upper, to_go = limit * (1 + LATENCY_TOLERANCE), self._to_go[target]
         visited, steps = [source], [(-1, 0.0)]
         names: dict[str, int] = {}
         waiting = [iter(self._leaving[source])]
@@ -75,14 +75,14 @@ class FastPaths:
                 continue
             node, arc, time = step
             spent = steps[-1][1] + time
-            if node in visited or spent + to_go[node] > most + 1e-9:
+            if node in visited or spent + to_go[node] > upper + 1e-9:
                 continue
             if node == target:
-                if spent <= most:
-                    name = " > ".join(self.names[one] for one in (*visited, node))
+                if spent <= upper:
+                    name = " > ".join(self.names[item] for item in (*visited, node))
                     names[name] = names.get(name, 0) + 1
                     number = f" ({names[name]})" if names[name] > 1 else ""
-                    yield name + number, (*(one for one, _ in steps[1:]), arc)
+                    yield name + number, (*(item for item, _ in steps[1:]), arc)
                 continue
             visited.append(node)
             steps.append((arc, spent))

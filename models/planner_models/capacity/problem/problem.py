@@ -87,7 +87,7 @@ class CapacityPlanning(PlanningTables):
         return replace(self, network=frame.assign(**columns))
 
     def without_budget(self) -> CapacityPlanning:
-        """Return the problem without a limit on what purchases cost."""
+        """Return the problem without a limit on the cost of purchases."""
         return self if self.budget is None else self.with_network(budget=np.nan)
 
     # --- as arrays ------------------------------------------------------------------------

@@ -58,13 +58,13 @@ def read_sndlib(
     exponent = MBPS_EXPONENT[unit]
     faults = network.faults
     nodes = sndlib.read_nodes(network, "declared")
-    known = set(nodes["node"])
+    node_names = set(nodes["node"])
     for link in network.links:
-        sndlib.require_ends(faults, link, known)
+        sndlib.require_ends(faults, link, node_names)
     for demand in network.demands:
-        sndlib.require_ends(faults, demand, known)
+        sndlib.require_ends(faults, demand, node_names)
     links = [_read_link(network, link, exponent, setup_costs=setup_costs) for link in network.links]
-    tails, heads = [one.source for one in network.links], [one.target for one in network.links]
+    tails, heads = [link.source for link in network.links], [link.target for link in network.links]
     names = name_by_ends(tails, heads, direction or "undirected")
     modules = [
         row
@@ -78,8 +78,8 @@ def read_sndlib(
         raise InputError(*faults.lines)
     demands = pd.DataFrame(
         {
-            "source": [one.source for one in network.demands],
-            "target": [one.target for one in network.demands],
+            "source": [demand.source for demand in network.demands],
+            "target": [demand.target for demand in network.demands],
             "rate_mbps": rates,
         }
     )
@@ -90,9 +90,9 @@ def read_sndlib(
         "demands": demands.groupby(["source", "target"], sort=False)["rate_mbps"].sum().reset_index(),
     }
     rules = {"direction": direction, "modules_per_link": modules_per_link}
-    given = {name: [value] for name, value in rules.items() if value is not None}
-    if given:
-        tables["network"] = pd.DataFrame(given)
+    specified = {name: [value] for name, value in rules.items() if value is not None}
+    if specified:
+        tables["network"] = pd.DataFrame(specified)
     if modules_per_link is None:
         add_note(
             f"assumed: {path.name}: a link may have any number of each module (SNDlib's capacity model M); "

@@ -26,7 +26,7 @@ MODULES_PER_LINK: Final = ("any", "one")
 
 
 def _rate(about: str, *, optional: bool = False, usual: tuple[float, float] | None = None) -> Column:
-    """Return a column of rates or capacities, Mbit/s: 0, or within what networks can carry."""
+    """Return a column of rates or capacities, Mbit/s: 0, or within the largest capacity of networks."""
     return number(about, at_least=0, at_most=MOST_MBPS, least=LEAST_MBPS, optional=optional, usual=usual)
 
 

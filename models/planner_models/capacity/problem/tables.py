@@ -123,11 +123,11 @@ class PlanningTables:
     @cached_property
     def names(self) -> list[str]:
         """(L,) name of each link, as other tables refer to it."""
-        given = name_by_ends(self.lines["tail"], self.lines["head"], self.direction)
+        derived = name_by_ends(self.lines["tail"], self.lines["head"], self.direction)
         if "link" not in self.lines:
-            return given
-        own = zip(self.lines["link"], given, strict=True)
-        return [name if isinstance(name, str) else by_ends for name, by_ends in own]
+            return derived
+        pairs = zip(self.lines["link"], derived, strict=True)
+        return [name if isinstance(name, str) else by_ends for name, by_ends in pairs]
 
     @cached_property
     def _line_rows(self) -> dict[str, int]:
@@ -177,27 +177,27 @@ class PlanningTables:
     @cached_property
     def length_km(self) -> Floats:
         """(L,) length of each link, km: as given, else of the great circle; NaN for unknown."""
-        known = (
+        length_known = (
             self.lines["length_km"].to_numpy(float)
             if "length_km" in self.lines
             else np.full(len(self.lines), np.nan)
         )
         if {"latitude", "longitude"} <= set(self.nodes):
-            at = self.nodes[["latitude", "longitude"]].to_numpy(float)
+            coordinates = self.nodes[["latitude", "longitude"]].to_numpy(float)
             circle = np.array(
                 [
                     globe.distance_km(
-                        at[one : one + 1, 0],
-                        at[one : one + 1, 1],
-                        at[other : other + 1, 0],
-                        at[other : other + 1, 1],
+                        coordinates[first : first + 1, 0],
+                        coordinates[first : first + 1, 1],
+                        coordinates[other : other + 1, 0],
+                        coordinates[other : other + 1, 1],
                         radius_km=EARTH_RADIUS_KM,
                     )[0, 0]
-                    for one, other in zip(self.tail.tolist(), self.head.tolist(), strict=True)
+                    for first, other in zip(self.tail.tolist(), self.head.tolist(), strict=True)
                 ]
             )
-            known = np.where(np.isnan(known), circle, known)
-        return known
+            length_known = np.where(np.isnan(length_known), circle, length_known)
+        return length_known
 
     @cached_property
     def latency_ms(self) -> Floats:
@@ -205,8 +205,8 @@ class PlanningTables:
         by_length: Floats = self.length_km / KM_PER_MS
         if "latency_ms" not in self.lines:
             return by_length
-        given = self.lines["latency_ms"].to_numpy(float)
-        return np.where(np.isnan(given), by_length, given)
+        specified = self.lines["latency_ms"].to_numpy(float)
+        return np.where(np.isnan(specified), by_length, specified)
 
     @cached_property
     def setup_cost(self) -> Floats:
@@ -257,8 +257,8 @@ class PlanningTables:
     @cached_property
     def class_table(self) -> pd.DataFrame:
         """Class, priority and protected_share of each class, the highest priority first."""
-        known = order_classes(self.demands, self.classes)
-        return known if "protected_share" in known else known.assign(protected_share=1.0)
+        classes = order_classes(self.demands, self.classes)
+        return classes if "protected_share" in classes else classes.assign(protected_share=1.0)
 
     @cached_property
     def class_of(self) -> Ints:
@@ -299,12 +299,12 @@ class PlanningTables:
 
     @cached_property
     def demand_factor(self) -> Floats:
-        """(Y,) what every demand is multiplied by."""
+        """(Y,) factor of every demand."""
         return np.ones(1) if self.years is None else self.years["demand_factor"].to_numpy(float)
 
     @cached_property
     def price_factor(self) -> Floats:
-        """(Y,) what every cost is multiplied by."""
+        """(Y,) factor of every cost."""
         return np.ones(1) if self.years is None else self.years["price_factor"].to_numpy(float)
 
     @cached_property
@@ -312,26 +312,28 @@ class PlanningTables:
         """Modules by link, in the order of links."""
         frame = self.modules
         of = frame["link"].to_numpy(object) if "link" in frame else np.full(len(frame), "", dtype=object)
-        most = frame["max_count"].to_numpy(float) if "max_count" in frame else np.full(len(frame), np.nan)
+        max_count = (
+            frame["max_count"].to_numpy(float) if "max_count" in frame else np.full(len(frame), np.nan)
+        )
         rows = np.array([self.find_line(name) if name else -1 for name in of], dtype=np.int64)
         names = frame["module"].tolist()
-        own: dict[int, dict[str, int]] = {}
-        for place, line in enumerate(rows.tolist()):
+        columns_of: dict[int, dict[str, int]] = {}
+        for column, line in enumerate(rows.tolist()):
             if line >= 0:
-                own.setdefault(line, {})[names[place]] = place
-        common = {names[place]: place for place in np.flatnonzero(rows < 0).tolist()}
+                columns_of.setdefault(line, {})[names[column]] = column
+        common = {names[column]: column for column in np.flatnonzero(rows < 0).tolist()}
         pairs = [
-            (line, place)
+            (line, column)
             for line in range(len(self.lines))
-            for place in sorted((common | own.get(line, {})).values())
+            for column in sorted((common | columns_of.get(line, {})).values())
         ]
         link = np.array([line for line, _ in pairs], dtype=np.int64)
-        row = np.array([place for _, place in pairs], dtype=np.int64)
+        row = np.array([column for _, column in pairs], dtype=np.int64)
         per_km = frame["cost_per_km"].to_numpy(float)[row]
         length = np.where(per_km > 0, np.nan_to_num(self.length_km[link]), 0.0)
-        limit = np.where(np.isnan(most[row]), MOST_MODULES, most[row])
+        limit = np.where(np.isnan(max_count[row]), MOST_MODULES, max_count[row])
         return Modules(
-            name=[names[one] for one in row.tolist()],
+            name=[names[row_number] for row_number in row.tolist()],
             link=link,
             size=frame["capacity_mbps"].to_numpy(float)[row],
             cost=frame["cost"].to_numpy(float)[row] + per_km * length,

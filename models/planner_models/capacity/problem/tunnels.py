@@ -109,14 +109,14 @@ def _read_table(problem: PlanningTables) -> tuple[dict[int, list[tuple[str, tupl
     """Return the tunnels of the table by the key of their ends, name and arcs each, and its faults."""
     if problem.tunnels is None:
         return {}, []
-    found, faults = read_paths(problem.tunnels, problem.nodes["node"].tolist(), _find_arcs(problem))
+    paths, faults = read_paths(problem.tunnels, problem.nodes["node"].tolist(), _find_arcs(problem))
     if faults:
         return {}, faults
-    keys = _pair_keys(problem, found.source, found.target).tolist()
-    wanted = set(_pair_keys(problem, problem.source, problem.target).tolist())
+    keys = _pair_keys(problem, paths.source, paths.target).tolist()
+    pairs = set(_pair_keys(problem, problem.source, problem.target).tolist())
     tunnels: dict[int, list[tuple[str, tuple[int, ...]]]] = {}
-    for key, name, links in zip(keys, found.name, found.links, strict=True):
-        if key in wanted:
+    for key, name, links in zip(keys, paths.name, paths.links, strict=True):
+        if key in pairs:
             tunnels.setdefault(key, []).append((name, links))
     return tunnels, []
 
@@ -130,28 +130,30 @@ def _list_paths(
     """
     walk = FastPaths(problem) if np.isfinite(groups[:, 1]).any() else None
     seen: set[tuple[int, str]] = set()
-    found: list[_Path] = []
+    paths_found: list[_Path] = []
     for group, (ends, limit) in enumerate(groups.tolist()):
         key = int(ends)
-        chosen: Iterator[tuple[str, tuple[int, ...]]] | list[tuple[str, tuple[int, ...]]]
+        candidates: Iterator[tuple[str, tuple[int, ...]]] | list[tuple[str, tuple[int, ...]]]
         if key in tunnels:
-            chosen = [one for one in tunnels[key] if walk is None or walk.latency(one[1]) <= limit]
+            candidates = [
+                candidate for candidate in tunnels[key] if walk is None or walk.latency(candidate[1]) <= limit
+            ]
         else:
             assert walk is not None
-            chosen = walk.within(*divmod(key, len(problem.nodes)), limit)
-        for name, arcs in chosen:
+            candidates = walk.within(*divmod(key, len(problem.nodes)), limit)
+        for name, arcs in candidates:
             shown = name if (key, name) not in seen else f"{name} (within {limit:g} ms)"
             seen.add((key, name))
-            found.append(_Path(name=shown, group=group, arcs=arcs))
-            if len(found) > MOST_PATHS:
+            paths_found.append(_Path(name=shown, group=group, arcs=arcs))
+            if len(paths_found) > MOST_PATHS:
                 return None
-    return found
+    return paths_found
 
 
 def _as_arrays(problem: PlanningTables, paths: Sequence[_Path], pair_of: Ints, limit: Floats) -> TunnelPaths:
     lines = len(problem.lines)
     row = np.repeat(np.arange(len(paths)), [len(path.arcs) for path in paths])
-    arc = np.array([one for path in paths for one in path.arcs], dtype=np.int64)
+    arc = np.array([arc_of for path in paths for arc_of in path.arcs], dtype=np.int64)
     count = lines if problem.direction == "directed" else 2 * lines
     ones = np.ones(len(arc))
     return TunnelPaths(

@@ -1,4 +1,4 @@
-"""Rules of a problem of system `capacity` beyond those of single columns, and what breaks them."""
+"""Rules of a problem of system `capacity` beyond those of single columns, and their errors."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _bad_ends(problem: PlanningTables) -> Iterator[str]:
     ):
         frame = getattr(problem, table)
         if frame is not None:
-            places = problem.find_nodes(frame[start]), problem.find_nodes(frame[end])
-            yield from find_bad_ends(frame, table, (start, end), problem.node_index, places)
+            rows = problem.find_nodes(frame[start]), problem.find_nodes(frame[end])
+            yield from find_bad_ends(frame, table, (start, end), problem.node_index, rows)
 
 
 def _bad_names(problem: PlanningTables) -> Iterator[str]:
@@ -70,9 +70,9 @@ def _bad_names(problem: PlanningTables) -> Iterator[str]:
     repeated = names.duplicated()
     is_node = names.isin(problem.node_index)
     for row in np.flatnonzero((repeated | is_node).to_numpy()).tolist()[:5]:
-        frame, table, place = _row_of_line(problem, row)
+        frame, table, table_row = _row_of_line(problem, row)
         what = "of another link" if repeated.iloc[row] else "of a node"
-        yield f"{row_name(frame, table, place)}: link '{names.iloc[row]}' is the name {what}, must differ"
+        yield f"{row_name(frame, table, table_row)}: link '{names.iloc[row]}' is the name {what}, must differ"
 
 
 def _row_of_line(problem: PlanningTables, row: int) -> tuple[pd.DataFrame, str, int]:
@@ -102,11 +102,11 @@ def _bad_beginnings(problem: PlanningTables) -> Iterator[str]:
     """Yield a fault for each demand that begins in a year that the plan does not have."""
     if "year" not in problem.demands or problem.years is None:
         return
-    year, known = problem.demands["year"].to_numpy(float), problem.year_numbers
+    year, years = problem.demands["year"].to_numpy(float), problem.year_numbers
     faults = [
         f"{row_name(problem.demands, 'demands', row)}: year is {year[row]:g}, must be one of the years: "
-        f"{', '.join(map(str, known))}"
-        for row in np.flatnonzero(~np.isnan(year) & ~np.isin(year, known)).tolist()
+        f"{', '.join(map(str, years))}"
+        for row in np.flatnonzero(~np.isnan(year) & ~np.isin(year, years)).tolist()
     ]
     yield from shorten_faults(faults, file_name(problem.demands, "demands"), "with an unknown year")
 
@@ -165,7 +165,7 @@ def _unknown_of_links(problem: PlanningTables, missing: Bools, what: str, why: s
     """Yield a fault for each link (L,) of which neither a length nor the places of its ends are known."""
     faults = []
     for row in np.flatnonzero(missing).tolist():
-        frame, table, place = _row_of_line(problem, row)
-        where = row_name(frame, table, place)
+        frame, table, table_row = _row_of_line(problem, row)
+        where = row_name(frame, table, table_row)
         faults.append(f"{where}: {what}, and nodes have no latitude and longitude; {why}")
     yield from shorten_faults(faults, file_name(problem.links, "links"), "without a length")

@@ -1,4 +1,4 @@
-"""Separation of rounded cutset rows: what leaves a set of nodes needs whole modules across.
+"""Separation of rounded cutset rows: traffic out of a node set needs an integer number of modules.
 
 Node sets are found by local search with a tabu list from many random starts at once, in each of many states;
 each set then gives rows for the states in which it is violated, and one that combines its failures.
@@ -69,11 +69,11 @@ class CutsetSeparator:
         return self._add_rows(sets, point) if len(sets) else 0
 
     def find_sets(self, point: Floats, rng: np.random.Generator) -> Bools:
-        """Return node sets whose rounded rows a point violates, the most violated first, (U, nodes)."""
+        """Return node sets with rounded rows that a point violates, the most violated first, (U, nodes)."""
         instance, network, states = self.instance, self.network, self.states
-        chosen = np.arange(len(states))
+        sampled = np.arange(len(states))
         if len(states) > MAX_STATES:
-            chosen = np.sort(rng.choice(len(states), MAX_STATES, replace=False))
+            sampled = np.sort(rng.choice(len(states), MAX_STATES, replace=False))
         size = float(rng.choice(self.sizes)) if len(self.sizes) else 1.0
         fraction = self._draw_fraction(size, rng)
         counts = point[: instance.modules]
@@ -83,14 +83,17 @@ class CutsetSeparator:
             minlength=instance.edges,
         ).astype(float)
         rates = self.rates(point)
-        installed = network.link_matrix(instance.installed * states.up[chosen] / size)
-        total = network.link_matrix(bought * states.up[chosen])
-        demand = network.demand_matrix(rates * states.required[chosen] / size)
+        installed = network.link_matrix(instance.installed * states.up[sampled] / size)
+        total = network.link_matrix(bought * states.up[sampled])
+        demand = network.demand_matrix(rates * states.required[sampled] / size)
         starts = np.stack(
-            [_starts(total[i] + installed[i], max(1, STARTS // len(chosen)), rng) for i in range(len(chosen))]
+            [
+                _starts(total[i] + installed[i], max(1, STARTS // len(sampled)), rng)
+                for i in range(len(sampled))
+            ]
         )
-        found = _search(total, demand - installed, starts, rng, fraction)
-        best = sorted(found.items(), key=lambda item: -item[1])[:MAX_SETS]
+        candidates = _search(total, demand - installed, starts, rng, fraction)
+        best = sorted(candidates.items(), key=lambda item: -item[1])[:MAX_SETS]
         if not best:
             return np.zeros((0, network.nodes), dtype=bool)
         return np.stack([np.frombuffer(key, dtype=bool) for key, _ in best])
@@ -129,7 +132,7 @@ class CutsetSeparator:
         return added
 
     def tight_sets(self, point: Floats) -> Bools:
-        """Return known node sets whose whole modules a point has no more than needed, (U, nodes)."""
+        """Return stored node sets with no more modules than needed at a point, (U, nodes)."""
         sets = np.array([np.frombuffer(key, dtype=bool) for key in self._sets]).reshape(
             -1, self.network.nodes
         )
@@ -231,13 +234,13 @@ def _search(
     states, batch, nodes = sets.shape
     capacity_back, demand_back = np.swapaxes(capacity, -1, -2), np.swapaxes(demand, -1, -2)
     tabu = np.zeros(sets.shape, dtype=np.int64)
-    at = np.indices((states, batch))
-    found: dict[bytes, float] = {}
+    positions = np.indices((states, batch))
+    violation_of: dict[bytes, float] = {}
 
     def modules(needed: Floats) -> Floats:
         needed = np.maximum(needed, 0.0)
-        whole = np.ceil(needed - 1e-7)
-        rounded: Floats = whole - np.maximum(0.0, 1.0 - (needed - whole + 1.0) / fraction)
+        rounded_up = np.ceil(needed - 1e-7)
+        rounded: Floats = rounded_up - np.maximum(0.0, 1.0 - (needed - rounded_up + 1.0) / fraction)
         return rounded if fraction < 1.0 else needed
 
     for step in range(min(STEPS, 4 * nodes)):
@@ -248,7 +251,7 @@ def _search(
         violation = modules(needed) - across
         for state, item in np.argwhere(violation > MIN_VIOLATION):
             key = (sets[state, item] > 0).tobytes()
-            found[key] = max(found.get(key, 0.0), float(violation[state, item]))
+            violation_of[key] = max(violation_of.get(key, 0.0), float(violation[state, item]))
         sign = np.where(sets > 0, -1.0, 1.0)
         next_across = across[..., None] + sign * (leaving - entering)
         next_needed = needed[..., None] + sign * (demand_leaving - demand_entering)
@@ -256,6 +259,6 @@ def _search(
         size = sets.sum(axis=-1)[..., None] + sign
         gain[(size < 1) | (size > nodes - 1) | (tabu > step)] = -np.inf
         node = gain.argmax(axis=-1)
-        tabu[at[0], at[1], node] = step + rng.integers(3, 9, node.shape)
-        sets[at[0], at[1], node] = 1.0 - sets[at[0], at[1], node]
-    return found
+        tabu[positions[0], positions[1], node] = step + rng.integers(3, 9, node.shape)
+        sets[positions[0], positions[1], node] = 1.0 - sets[positions[0], positions[1], node]
+    return violation_of

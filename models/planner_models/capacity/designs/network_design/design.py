@@ -114,7 +114,7 @@ def _buy_nothing(instance: Instance, budget: float | None) -> Solution:
 
 
 class _Search:
-    """One search: the master program with its rows, the best plan and the bound, and what improves them."""
+    """One search: the master program with its rows, the best plan and the bound, and their improvements."""
 
     def __init__(
         self, reduction: Reduction, options: Options, budget: float | None, report: Report | None = None
@@ -216,8 +216,8 @@ class _Search:
         last = self.last_searches[master.has_flow]
         if last is None:
             return (nodes or FIRST_NODES) * ITERATIONS_PER_NODE * float(master.static_rows) ** 2
-        most = NODE_GROWTH * last.nodes
-        return last.work / last.nodes * min(most, nodes or most)
+        growth_limit = NODE_GROWTH * last.nodes
+        return last.work / last.nodes * min(growth_limit, nodes or growth_limit)
 
     def _search_all(self, nodes: int | None, relaxed: Floats) -> bool:
         """Search the whole master program within nodes, None for any; return whether it is finished."""
@@ -227,7 +227,7 @@ class _Search:
             gap = max(gap, 0.3 * (best.value - bound) / max(abs(best.value), 1e-9))
         master = self._whole_program()
         share = 1.0 if nodes is None else WHOLE_SHARE if nodes >= FIRST_NODES else SHORT_SHARE
-        kept, self.incumbent.current = self.incumbent.current, best
+        previous, self.incumbent.current = self.incumbent.current, best
         result = master.search(
             time_limit_s=self.incumbent.left_s(),
             cpu_limit_s=share * self.incumbent.left_s(),
@@ -246,7 +246,7 @@ class _Search:
         self.last_gain = (self.incumbent.bound - bound) / max(open_gap, 1e-9)
         is_late = not self.plans.take_points([point[: self.master.columns] for point in result.points])
         if self.incumbent.best is best:
-            self.incumbent.current = kept
+            self.incumbent.current = previous
         return is_late
 
     def _compact_master(self) -> Master:
@@ -345,12 +345,12 @@ def demand_flows(reduction: Reduction, network: Network, flows: Floats, delivere
     real = reduction.pair >= 0
     pair = reduction.pair[real]
     total = network.instance.rate[pair] * reduction.unit
-    own = sp.csr_array(split[pair] * (original.rate[real] / total * reduction.unit)[:, None])
+    split_of = sp.csr_array(split[pair] * (original.rate[real] / total * reduction.unit)[:, None])
     rows = np.flatnonzero(real)
-    place = sp.csr_array(
+    incidence = sp.csr_array(
         (np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(len(original.rate), len(rows))
     )
-    routed = sp.csr_array(place @ own)
+    routed = sp.csr_array(incidence @ split_of)
     turned = np.zeros(len(original.rate), dtype=bool)
     turned[rows] = original.source[rows] != network.source[pair]
     swap = sp.csr_array(sp.hstack([routed[:, edges:], routed[:, :edges]]))
@@ -361,9 +361,9 @@ def demand_flows(reduction: Reduction, network: Network, flows: Floats, delivere
 def _strip(network: Network, remaining: Floats, root: int, target: int, rate: float) -> Floats:
     """Take paths of `rate` from a root to a target out of `remaining` (A,); return their flow (A,)."""
     used = np.zeros(network.arcs)
-    least = NEGLIGIBLE * max(1.0, rate)
-    while rate > least:
-        path = _path(network, remaining > least, root, target)
+    smallest = NEGLIGIBLE * max(1.0, rate)
+    while rate > smallest:
+        path = _path(network, remaining > smallest, root, target)
         if path is None:
             break
         amount = min(rate, float(remaining[path].min()))

@@ -67,19 +67,19 @@ class Feasibility:
         """Add a row for each demand without a path, which needs one of some links; return whether it did."""
         if self.budget is not None:
             return False
-        found = False
+        is_separated = False
         for _, _, links in self.unreached(self.capacity(point), self.instance.rate):
-            found = True
+            is_separated = True
             row = np.zeros(self.master.pooled)
             row[: self.master.modules] = links[self.instance.module_edge]
             self.master.add_row(row, 1.0)
-        return found
+        return is_separated
 
     def violated_states(self, point: Floats, limit: int) -> list[tuple[int, Floats]] | None:
         """Return states that a point cannot carry, with lengths that prove it; None where time runs out."""
         rates, capacity = self.cutsets.rates(point), self.capacity(point)
         tolerance = OVERLOAD_TOLERANCE * max(float(self.instance.rate.sum()), 1e-9)
-        found: list[tuple[int, Floats]] = []
+        violated: list[tuple[int, Floats]] = []
         for state in np.argsort(-self.recent, kind="stable").tolist():
             solved = self.oracle.solve(
                 capacity * self.states.up[state], rates * self.states.required[state], self.incumbent.left_s()
@@ -87,12 +87,12 @@ class Feasibility:
             if solved is None:
                 return None
             if solved[0] > tolerance:
-                found.append((state, solved[2]))
+                violated.append((state, solved[2]))
                 self.recent[state] += 1.0
-                if len(found) >= limit:
+                if len(violated) >= limit:
                     break
         self.recent *= 0.95
-        return found
+        return violated
 
     def separate(self, point: Floats) -> bool | None:
         """Add rows that a point violates; return whether there were any, None where time runs out."""
@@ -143,16 +143,16 @@ class Feasibility:
         return counts
 
     def _cut_of(self, point: Floats, state: int) -> Shortage | None:
-        """Return a cut whose demand exceeds its capacity in a state, where local search finds one."""
+        """Return a cut with more demand than capacity in a state, if local search finds one."""
         instance, network, states = self.instance, self.network, self.states
         sets = [np.eye(network.nodes, dtype=bool), ~np.eye(network.nodes, dtype=bool)]
         lengths = np.where(self.capacity(point) > 0, 1.0, 1e6)[network.capacity_edge]
         near = network.distances(lengths, states.up[state])
         sets += [near < 1e6, (near < 1e6).T]
         for _ in range(5):
-            found = self.cutsets.find_sets(point, self.rng)
-            if len(found):
-                sets.append(found)
+            found_sets = self.cutsets.find_sets(point, self.rng)
+            if len(found_sets):
+                sets.append(found_sets)
         nodes = np.vstack(sets)
         up, required = states.up[state], states.required[state]
         demand = (network.demand_crosses(nodes) * instance.rate) @ required
@@ -212,9 +212,9 @@ def to_fractions(lengths: Floats) -> Floats:
     lengths = lengths / max(float(lengths.max(initial=0.0)), 1e-12)
     for denominator in range(1, MAX_DENOMINATOR + 1):
         scaled = lengths * denominator
-        whole = np.round(scaled)
-        if np.abs(scaled - whole).max(initial=0.0) <= LENGTH_TOLERANCE * denominator:
-            fractions: Floats = whole / denominator
+        rounded = np.round(scaled)
+        if np.abs(scaled - rounded).max(initial=0.0) <= LENGTH_TOLERANCE * denominator:
+            fractions: Floats = rounded / denominator
             return fractions
-    kept: Floats = np.where(lengths < LENGTH_TOLERANCE, 0.0, lengths)
-    return kept
+    cleaned: Floats = np.where(lengths < LENGTH_TOLERANCE, 0.0, lengths)
+    return cleaned

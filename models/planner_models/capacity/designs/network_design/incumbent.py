@@ -64,7 +64,7 @@ class Incumbent:
         return max(self.gap, NUMERICAL_GAP) * abs(value) + 1e-9
 
     def raise_bound(self, value: float) -> None:
-        """Take a bound of the master program, rounded up to what plans can cost."""
+        """Take a bound of the master program, rounded up to a possible cost of plans."""
         if not math.isfinite(value):
             return
         if self.step:

@@ -125,7 +125,7 @@ class Instance:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Solution:
-    """Modules to buy, what they cost, and what is proven about them. None for unknown.
+    """Modules to buy, their cost, and their proof. None for unknown.
 
     status     OPTIMAL (the gap is at most the one requested), FEASIBLE, INFEASIBLE or UNDECIDED
     counts     (M,) modules bought of each kind, whole numbers; None without a plan
@@ -150,7 +150,7 @@ class Solution:
 
 @dataclass(frozen=True, kw_only=True)
 class Shortage:
-    """A cut whose demand exceeds its capacity even with all modules.
+    """A cut with more demand than capacity even with all modules.
 
     nodes     rows of the nodes on one side
     failure   row of `failures`, None for the normal state

@@ -120,7 +120,7 @@ class LagrangianBound:
     def _solve(
         self, potential: Floats, rows: sp.csr_array, limits: Floats, dual: Floats
     ) -> tuple[float, Floats, Floats]:
-        """Return the bound of multipliers, and its subgradient: what demands (N, D) and rows (P,) miss."""
+        """Return the bound of multipliers, and its subgradient: missing flow (N, D) and rows (P,)."""
         instance = self.instance
         missing, counts = np.empty_like(potential), np.empty(instance.modules)
         demands = Potentials(potential, instance.source, instance.target, instance.rate)
@@ -129,7 +129,7 @@ class LagrangianBound:
         return float(value + limits @ dual), missing, limits - rows @ counts
 
     def _gain_row(self, potential: Floats) -> tuple[Floats, float]:
-        """Return the most gain of one module of each kind (M,), and what demands need beyond installed."""
+        """Return the most gain of one module of each kind (M,), and the needs of demands beyond installed."""
         instance, gain = self.instance, np.empty(self.instance.modules)
         demands = Potentials(potential, instance.source, instance.target, instance.rate)
         there = write_gains(
@@ -140,24 +140,24 @@ class LagrangianBound:
             instance.installed,
             gain,
         )
-        at = np.arange(len(instance.rate))
-        needed = potential[instance.source, at] - potential[instance.target, at]
+        demand = np.arange(len(instance.rate))
+        needed = potential[instance.source, demand] - potential[instance.target, demand]
         return gain, float(needed @ instance.rate - there)
 
 
 class _Adam:
     """Steps along subgradients, of each coordinate by the averages of its own."""
 
-    def __init__(self, shape: tuple[int, ...], size: float, least: float) -> None:
-        self.size, self.least, self.count = size, least, 0
+    def __init__(self, shape: tuple[int, ...], size: float, min_spread: float) -> None:
+        self.size, self.least, self.count = size, min_spread, 0
         self.first, self.second = np.zeros(shape), np.zeros(shape)
 
-    def step(self, gradient: Floats, left: float) -> Floats:
-        """Return the next step, `left` times as large as the first ones."""
+    def step(self, gradient: Floats, decay: float) -> Floats:
+        """Return the next step, `decay` times as large as the first ones."""
         self.count += 1
         self.first += (1.0 - FIRST_DECAY) * (gradient - self.first)
         self.second += (1.0 - SECOND_DECAY) * (gradient * gradient - self.second)
         mean = self.first / (1.0 - FIRST_DECAY**self.count)
         spread = np.sqrt(self.second / (1.0 - SECOND_DECAY**self.count))
-        step: Floats = self.size * left * mean / (spread + self.least)
+        step: Floats = self.size * decay * mean / (spread + self.least)
         return step

@@ -69,19 +69,19 @@ def build_steps(instance: Instance) -> Steps:
     width = max(1, int(np.bincount(instance.module_edge, minlength=edges).max(initial=0)))
     kind, size = np.full((edges, width), -1), np.ones((edges, width))
     first, capacity, counts = [0], [], []
-    most, is_cut = instance.installed.copy(), np.zeros(edges, dtype=bool)
+    largest, is_cut = instance.installed.copy(), np.zeros(edges, dtype=bool)
     for edge in range(edges):
         kinds = np.flatnonzero(instance.module_edge == edge)
         kind[edge, : len(kinds)] = kinds
         size[edge, : len(kinds)] = instance.module_size[kinds]
         total = float(instance.module_size[kinds] @ instance.module_limit[kinds])
-        most[edge] += total
+        largest[edge] += total
         combined = np.vstack([np.zeros(len(kinds)), np.eye(len(kinds))]) if instance.explicit else None
-        kept = total
+        limit = total
         while combined is None:
-            combined = _combine(instance.module_size[kinds], instance.module_limit[kinds], kept)
+            combined = _combine(instance.module_size[kinds], instance.module_limit[kinds], limit)
             is_cut[edge] |= combined is None
-            kept *= DECREASE
+            limit *= DECREASE
         bought = combined @ instance.module_size[kinds]
         order = np.argsort(bought, kind="stable")
         padded = np.zeros((len(order), width))
@@ -89,17 +89,17 @@ def build_steps(instance: Instance) -> Steps:
         counts.append(padded)
         capacity.append(bought[order] + instance.installed[edge])
         first.append(first[-1] + len(order))
-    return Steps(np.array(first), np.concatenate(capacity), np.vstack(counts), kind, size, most, is_cut)
+    return Steps(np.array(first), np.concatenate(capacity), np.vstack(counts), kind, size, largest, is_cut)
 
 
-def _combine(size: Floats, limit: Floats, most: float) -> Floats | None:
+def _combine(size: Floats, limit: Floats, max_size: float) -> Floats | None:
     """Return all counts (T, J) of modules of at most so much capacity; None for more than MAX_STEPS."""
     counts = np.zeros((1, 0))
     used = np.zeros(1)
     for each, copies in zip(size, limit, strict=True):
-        number = np.arange(min(float(copies), np.floor(most / each + 1e-9)) + 1)
+        number = np.arange(min(float(copies), np.floor(max_size / each + 1e-9)) + 1)
         total = used[:, None] + number * each
-        row, column = np.nonzero(total <= most * (1 + 1e-9) + 1e-12)
+        row, column = np.nonzero(total <= max_size * (1 + 1e-9) + 1e-12)
         if len(row) > MAX_STEPS:
             return None
         counts, used = np.column_stack([counts[row], number[column]]), total[row, column]
@@ -107,60 +107,60 @@ def _combine(size: Floats, limit: Floats, most: float) -> Floats | None:
 
 
 @njit(cache=True)
-def _list_gains(links, demands, edge, side, chosen, gain):  # type: ignore[no-untyped-def]
-    """Write demands that gain on one direction of a link, and their gains; return how many, and the most."""
+def _list_gains(links, demands, edge, side, selected, gain):  # type: ignore[no-untyped-def]
+    """Write demands that gain on one direction of a link, and gains; return their number, and the most."""
     tail = links.head[edge] if side else links.tail[edge]
     head = links.tail[edge] if side else links.head[edge]
     here, there, price = demands.value[tail], demands.value[head], links.routing_cost[edge]
-    count, most = 0, LEAST_GAIN
+    count, largest = 0, LEAST_GAIN
     for k in range(len(here)):
         difference = here[k] - there[k]
         if links.is_shared:
             difference = abs(difference)
         difference -= price
         if difference > LEAST_GAIN:
-            gain[count], chosen[count] = difference, k
-            most = max(most, difference)
+            gain[count], selected[count] = difference, k
+            largest = max(largest, difference)
             count += 1
-    return count, most
+    return count, largest
 
 
 @njit(cache=True)
 def _sort_bucket(order, gain):  # type: ignore[no-untyped-def]
     """Sort demands by their gains, most first."""
     if len(gain) > MOST_INSERTED:
-        place = np.argsort(-gain)
-        order[:], gain[:] = order[place], gain[place]
+        order_by_gain = np.argsort(-gain)
+        order[:], gain[:] = order[order_by_gain], gain[order_by_gain]
         return
     for i in range(1, len(gain)):
-        k, value, at = order[i], gain[i], i
-        while at > 0 and gain[at - 1] < value:
-            order[at], gain[at] = order[at - 1], gain[at - 1]
-            at -= 1
-        order[at], gain[at] = k, value
+        k, value, position = order[i], gain[i], i
+        while position > 0 and gain[position - 1] < value:
+            order[position], gain[position] = order[position - 1], gain[position - 1]
+            position -= 1
+        order[position], gain[position] = k, value
 
 
 @njit(cache=True)
 def _sort_gains(links, demands, edge, side, order, gain):  # type: ignore[no-untyped-def]
-    """Write demands that gain on one direction of a link, most first, and their gains; return how many.
+    """Write demands that gain on one direction of a link, most first, with gains; return their number.
 
     A bucket sort: that of NumPy takes most of the time of an ascent.
     """
     size = len(demands.rate)
-    chosen, unsorted = np.empty(size, np.int64), np.empty(size)
-    count, most = _list_gains(links, demands, edge, side, chosen, unsorted)
+    columns, unsorted = np.empty(size, np.int64), np.empty(size)
+    count, largest = _list_gains(links, demands, edge, side, columns, unsorted)
     first = np.zeros(count + 2, np.int64)
     bucket = np.empty(count, np.int64)
     for i in range(count):
-        bucket[i] = int((1.0 - unsorted[i] / most) * count)
+        bucket[i] = int((1.0 - unsorted[i] / largest) * count)
         first[bucket[i] + 1] += 1
     for b in range(count + 1):
         first[b + 1] += first[b]
     end = first.copy()
     for i in range(count):
-        at = end[bucket[i]]
-        order[at], gain[at] = chosen[i], unsorted[i]
-        end[bucket[i]] = at + 1
+        slot = end[bucket[i]]
+        order[slot], gain[slot] = columns[i], unsorted[i]
+        end[bucket[i]] = slot + 1
     for b in range(count + 1):
         if end[b] > first[b] + 1:
             _sort_bucket(order[first[b] : end[b]], gain[first[b] : end[b]])
@@ -169,7 +169,7 @@ def _sort_gains(links, demands, edge, side, order, gain):  # type: ignore[no-unt
 
 @njit(cache=True)
 def _gain_within(rate, order, gain, count, capacity):  # type: ignore[no-untyped-def]
-    """Return what demands gain together within a capacity."""
+    """Return the joint gain of demands within a capacity."""
     total = 0.0
     for i in range(count):
         carried = min(rate[order[i]], capacity)
@@ -182,7 +182,7 @@ def _gain_within(rate, order, gain, count, capacity):  # type: ignore[no-untyped
 
 @njit(cache=True)
 def _carry(links, demands, edge, side, order, count, capacity, missing):  # type: ignore[no-untyped-def]
-    """Take the flow of demands within a capacity from what is missing at nodes (N, D)."""
+    """Subtract the flow of demands within a capacity from the missing flow at nodes (N, D)."""
     tail = links.head[edge] if side else links.tail[edge]
     head = links.tail[edge] if side else links.head[edge]
     for i in range(count):
@@ -198,35 +198,35 @@ def _carry(links, demands, edge, side, order, count, capacity, missing):  # type
 
 
 @njit(cache=True)
-def _least_beyond(rate, order, gain, count, least, most, price):  # type: ignore[no-untyped-def]
-    """Return the capacity from `least` to `most` with the least price less gain, and that value."""
+def _least_beyond(rate, order, gain, count, lower, upper, price):  # type: ignore[no-untyped-def]
+    """Return the capacity from `lower` to `upper` with the least price less gain, and that value."""
     capacity = 0.0
     for i in range(count):
         if gain[i] <= price:
             break
         capacity += rate[order[i]]
     if price < 0.0:
-        capacity = most
-    capacity = min(max(capacity, least), most)
+        capacity = upper
+    capacity = min(max(capacity, lower), upper)
     return capacity, price * capacity - _gain_within(rate, order, gain, count, capacity)
 
 
 @njit(cache=True)
 def _add_gains(rate, order, gain, count, capacity, gained):  # type: ignore[no-untyped-def]
     """Add the gain within each of rising capacities."""
-    used, total, at = 0.0, 0.0, 0
+    used, total, index = 0.0, 0.0, 0
     for step in range(len(capacity)):  # each demand is passed once
-        while at < count and used + rate[order[at]] <= capacity[step]:
-            used += rate[order[at]]
-            total += rate[order[at]] * gain[at]
-            at += 1
-        gained[step] += total + ((capacity[step] - used) * gain[at] if at < count else 0.0)
+        while index < count and used + rate[order[index]] <= capacity[step]:
+            used += rate[order[index]]
+            total += rate[order[index]] * gain[index]
+            index += 1
+        gained[step] += total + ((capacity[step] - used) * gain[index] if index < count else 0.0)
 
 
 @njit(cache=True)
 def _choose_step(steps, edge, gained, setup_cost, module_cost):  # type: ignore[no-untyped-def]
     """Return the step of a link with the least cost less gain, and that value."""
-    best, chosen = np.inf, -1
+    best, best_step = np.inf, -1
     for step in range(steps.first[edge], steps.first[edge + 1]):
         cost, is_buying = -gained[step - steps.first[edge]], False
         for j in range(steps.kind.shape[1]):
@@ -236,8 +236,8 @@ def _choose_step(steps, edge, gained, setup_cost, module_cost):  # type: ignore[
         if is_buying:
             cost += setup_cost
         if cost < best:
-            best, chosen = cost, step
-    return chosen, best
+            best, best_step = cost, step
+    return best_step, best
 
 
 @njit(cache=True)
@@ -284,26 +284,26 @@ def solve_links(links, steps, demands, setup_cost, module_cost, missing, bought)
         for side in range(sides):
             count[side] = _sort_gains(links, demands, edge, side, order[side], gain[side])
             _add_gains(rate, order[side], gain[side], count[side], capacity, gained)
-        chosen, best = _choose_step(steps, edge, gained, setup_cost[edge], module_cost)
-        carried[:] = steps.capacity[chosen]
+        best_step, best = _choose_step(steps, edge, gained, setup_cost[edge], module_cost)
+        carried[:] = steps.capacity[best_step]
         if steps.is_cut[edge]:
             cheapest, price = _cheapest_kind(steps, edge, module_cost)
             beyond = setup_cost[edge] - price * capacity[0]
             for side in range(sides):  # each has a share of the price: together at most the cost of both
-                wide[side], part = _least_beyond(
+                wide[side], cost = _least_beyond(
                     rate, order[side], gain[side], count[side], capacity[-1], steps.most[edge], price / sides
                 )
-                beyond += part
+                beyond += cost
             if beyond < best:
-                best, chosen = beyond, -1
+                best, best_step = beyond, -1
                 carried[:] = wide
                 extra = (wide.mean() - capacity[0]) / steps.size[edge, cheapest]
                 bought[steps.kind[edge, cheapest]] += extra
         value += best
-        if chosen >= 0:
+        if best_step >= 0:
             for j in range(steps.kind.shape[1]):
-                if steps.counts[chosen, j] > 0:
-                    bought[steps.kind[edge, j]] += steps.counts[chosen, j]
+                if steps.counts[best_step, j] > 0:
+                    bought[steps.kind[edge, j]] += steps.counts[best_step, j]
         for side in range(sides):
             _carry(links, demands, edge, side, order[side], count[side], carried[side], missing)
     return value
@@ -312,7 +312,7 @@ def solve_links(links, steps, demands, setup_cost, module_cost, missing, bought)
 @run_small_in_python(max_elements=1_000)
 @njit(cache=True)
 def write_gains(links, demands, edge_of, size, installed, gain_of):  # type: ignore[no-untyped-def]
-    """Write the most gain of one module (M,) beyond what is installed; return the gain of all installed."""
+    """Write the most gain of one module (M,) beyond the installed ones; return the gain of all installed."""
     total = 0.0
     order, gain = np.empty(len(demands.rate), np.int64), np.empty(len(demands.rate))
     gain_of[:] = 0.0

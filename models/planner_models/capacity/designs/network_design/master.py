@@ -88,13 +88,13 @@ class Master:
             np.zeros(demands),
             routing[:flows],
         ]
-        most = np.r_[
+        upper = np.r_[
             instance.module_limit,
             np.ones(len(self.setup_edges)),
             instance.rate[:demands],
             np.full(flows, np.inf),
         ]
-        self.spent, self.upper = spent, most
+        self.spent, self.upper = spent, upper
         self.cost = spent
         if budget is not None:
             self.cost = np.zeros(self.columns)
@@ -153,9 +153,9 @@ class Master:
                 before = sp.hstack([sp.csr_array((rows, self.delivered.start)), -network.supply])
             add(sp.hstack([before, network.conservation]), balance, balance)
             size = sp.csr_array(on_edge @ sp.diags_array(instance.module_size))[network.capacity_edge]
-            rest = sp.csr_array((network.capacities, self.pooled - modules))
+            remainder = sp.csr_array((network.capacities, self.pooled - modules))
             add(
-                sp.hstack([-size, rest, network.load]),
+                sp.hstack([-size, remainder, network.load]),
                 np.full(network.capacities, -np.inf),
                 instance.installed[network.capacity_edge],
             )
@@ -167,11 +167,11 @@ class Master:
         self._static_lower, self._static_upper = np.concatenate(lower), np.concatenate(upper)
 
     def most_useful(self) -> Floats:
-        """Return how many modules of each kind carry all traffic, at most the limit, shape (M,)."""
-        most: Floats = np.minimum(
+        """Return the modules of each kind that carry all traffic, at most the limit, shape (M,)."""
+        upper: Floats = np.minimum(
             np.ceil(self.instance.rate.sum() / self.instance.module_size), self.instance.module_limit
         )
-        return most
+        return upper
 
     def _load(
         self,
@@ -209,18 +209,18 @@ class Master:
 
     def add_row(self, coefficients: Floats, limit: float) -> bool:
         """Add the row `coefficients x >= limit` over the columns before the flow; False where it is known."""
-        at = np.flatnonzero(coefficients)
-        key = np.r_[at, np.round(coefficients[at] * 1e6), round(limit * 1e6)].tobytes()
+        columns = np.flatnonzero(coefficients)
+        key = np.r_[columns, np.round(coefficients[columns] * 1e6), round(limit * 1e6)].tobytes()
         if key in self._known:
             return False
         self._known.add(key)
-        self._pool.append((at.astype(np.int32), coefficients[at], limit))
+        self._pool.append((columns.astype(np.int32), coefficients[columns], limit))
         self._matrix = None
         return True
 
-    def add_flow_row(self, at: np.ndarray, values: Floats, limit: float) -> None:
-        """Add the row `values x >= limit` over columns `at`, with flow among them, to the relaxation."""
-        self.program.addRow(limit, np.inf, len(at), at.astype(np.int32), values)
+    def add_flow_row(self, columns: np.ndarray, values: Floats, limit: float) -> None:
+        """Add the row `values x >= limit` over columns `columns`, with flow among them, to the relaxation."""
+        self.program.addRow(limit, np.inf, len(columns), columns.astype(np.int32), values)
 
     @property
     def static_rows(self) -> int:
@@ -231,8 +231,12 @@ class Master:
     def pool(self) -> tuple[sp.csr_array, Floats]:
         """Separated rows, shape (P, columns before the flow), and their right-hand sides (P,)."""
         if self._matrix is None or self._matrix.shape[0] != len(self._pool):
-            indptr = np.r_[0, np.cumsum([len(at) for at, _, _ in self._pool])]
-            indices = np.concatenate([at for at, _, _ in self._pool]) if self._pool else np.zeros(0, np.int32)
+            indptr = np.r_[0, np.cumsum([len(columns) for columns, _, _ in self._pool])]
+            indices = (
+                np.concatenate([columns for columns, _, _ in self._pool])
+                if self._pool
+                else np.zeros(0, np.int32)
+            )
             data = np.concatenate([value for _, value, _ in self._pool]) if self._pool else np.zeros(0)
             self._matrix = sp.csr_array((data, indices, indptr), shape=(len(self._pool), self.pooled))
             self._limits = np.array([limit for _, _, limit in self._pool])
@@ -242,8 +246,8 @@ class Master:
         """Return dual values of the pool's rows in the last linear relaxation, (P,), 0 where it has none."""
         duals: Floats = np.zeros(len(self._pool))
         values = np.array(self.program.getSolution().row_dual)[self.static_rows :]
-        known = min(len(values), self._in_program)
-        duals[:known] = np.maximum(0.0, values[:known])
+        count = min(len(values), self._in_program)
+        duals[:count] = np.maximum(0.0, values[:count])
         return duals
 
     def is_cut_off(self, point: Floats) -> bool:
@@ -261,8 +265,8 @@ class Master:
     def solve_relaxation(self, time_limit_s: float) -> tuple[Floats, float] | None:
         """Return the optimal point and value of the linear relaxation; None where none was found."""
         highs = self.program
-        for at, values, limit in self._pool[self._in_program :]:
-            highs.addRow(limit, np.inf, len(at), at, values)
+        for columns, values, limit in self._pool[self._in_program :]:
+            highs.addRow(limit, np.inf, len(columns), columns, values)
         self._in_program = len(self._pool)
         highs.setOptionValue("time_limit", max(0.0, time_limit_s) + highs.getRunTime())
         highs.run()
@@ -312,27 +316,27 @@ class Master:
         """Limit the modules together by which points differ from a point (local branching)."""
         modules, first = self.modules, highs.getNumCol()
         highs.addVars(modules, np.zeros(modules), np.full(modules, np.inf))
-        at = np.arange(modules, dtype=np.int32)
-        both = np.column_stack([at, first + at])
+        columns = np.arange(modules, dtype=np.int32)
+        both = np.column_stack([columns, first + columns])
         for sign in (1.0, -1.0):
             highs.addRows(
                 modules,
                 sign * around[:modules],
                 np.full(modules, np.inf),
                 2 * modules,
-                2 * at,
+                2 * columns,
                 both.ravel(),
                 np.tile([sign, 1.0], modules),
             )
-        highs.addRow(-np.inf, float(radius), modules, first + at, np.ones(modules))
+        highs.addRow(-np.inf, float(radius), modules, first + columns, np.ones(modules))
 
     def _begin_around(
         self, highs: highspy.Highs, around: Floats, free: Bools | None, radius: int | None
     ) -> None:
         """Fix columns that are not free to a point, or begin the search there; limit the distance from it."""
         if free is None:
-            given = np.arange(min(len(around), self.columns), dtype=np.int32)
-            highs.setSolution(len(given), given, around[given])
+            columns = np.arange(min(len(around), self.columns), dtype=np.int32)
+            highs.setSolution(len(columns), columns, around[columns])
         else:
             fixed = np.flatnonzero(~free).astype(np.int32)
             highs.changeColsBounds(len(fixed), fixed, around[fixed], around[fixed])
@@ -359,7 +363,7 @@ class Master:
         arcs: Bools | None = None,
         relaxed: Floats,
     ) -> Search:
-        """Return what branch and bound finds within limits.
+        """Return the result of branch and bound within limits.
 
         cpu_limit_s  limit of CPU seconds, which unlike seconds on the wall are the same on a busy machine
         free    (M + Y,) columns that may differ from `around`; None for all
@@ -381,9 +385,9 @@ class Master:
         )
         if arcs is not None:
             self._close_arcs(highs, arcs)
-        whole = np.flatnonzero(self.integer).astype(np.int32)
-        kind = np.full(len(whole), highspy.HighsVarType.kInteger)
-        highs.changeColsIntegrality(len(whole), whole, kind)
+        columns = np.flatnonzero(self.integer).astype(np.int32)
+        kind = np.full(len(columns), highspy.HighsVarType.kInteger)
+        highs.changeColsIntegrality(len(columns), columns, kind)
         if around is not None:
             self._begin_around(highs, around, free, radius)
         limits_of = {

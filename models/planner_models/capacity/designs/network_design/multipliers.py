@@ -1,4 +1,4 @@
-"""Raising the bound by Lagrangian multipliers, whose rows tighten the linear relaxation."""
+"""Raising the bound by Lagrangian multipliers; their rows tighten the linear relaxation."""
 
 from __future__ import annotations
 
@@ -56,33 +56,33 @@ class MultiplierSearch:
         for number, (iterations, pace) in enumerate(LAGRANGIAN_ASCENTS):
             before = self.incumbent.bound
             (matrix, limits), duals = master.pool, master.relaxation_duals()
-            start, kept = program.zero(), self._rows_near(relaxed)
-            for at, (scale, potential) in potentials.items():
-                kept[at] = False
-                start += duals[at] / scale * potential
-            found = program.ascend(
+            start, near = program.zero(), self._rows_near(relaxed)
+            for position, (scale, potential) in potentials.items():
+                near[position] = False
+                start += duals[position] / scale * potential
+            ascent = program.ascend(
                 start,
-                matrix[kept][:, : master.modules],
-                limits[kept],
-                duals[kept],
+                matrix[near][:, : master.modules],
+                limits[near],
+                duals[near],
                 pace=pace,
                 iterations=iterations,
                 deadline=self.incumbent.deadline.share_left(LAGRANGIAN_SHARE),
             )
-            if found is None:
+            if ascent is None:
                 return relaxed
-            self.incumbent.raise_bound(found.bound)
-            if self.incumbent.is_done() or master.has_flow or not found.gain.any():
+            self.incumbent.raise_bound(ascent.bound)
+            if self.incumbent.is_done() or master.has_flow or not ascent.gain.any():
                 return relaxed  # the row of potentials has no routing costs
             if self.incumbent.bound <= before:
                 if number:
                     return relaxed
                 continue  # the first is short
-            scale = float(found.gain.max())
+            scale = float(ascent.gain.max())
             row = np.zeros(master.pooled)
-            row[: master.modules] = found.gain / scale
-            if master.add_row(row, found.limit / scale * (1 - 1e-9)):
-                potentials[len(master.pool[1]) - 1] = scale, found.potential
+            row[: master.modules] = ascent.gain / scale
+            if master.add_row(row, ascent.limit / scale * (1 - 1e-9)):
+                potentials[len(master.pool[1]) - 1] = scale, ascent.potential
             tightened = self.relaxation.tighten(rounds=LAGRANGIAN_ROUNDS)
             relaxed = relaxed if tightened is None else tightened
             if number and self.incumbent.bound <= before + LAGRANGIAN_GAIN * abs(before):

@@ -1,4 +1,4 @@
-"""Neighbourhoods of a plan: the links whose modules a search may change, all others keep theirs.
+"""Neighbourhoods of a plan: the links with modules that a search may change, all others keep theirs.
 
 Among them is path relinking: where two good plans agree, the links keep their modules, and where they differ,
 branch and bound searches all modules, of which those of both plans are only two choices.
@@ -45,25 +45,25 @@ class Neighbourhoods:
 
     def remember(self, capacity: Floats, cost: float) -> None:
         """Keep a plan, unless it is known or too expensive beside the others."""
-        if any(np.array_equal(capacity, one.capacity) for one in self.known):
+        if any(np.array_equal(capacity, plan.capacity) for plan in self.known):
             return
         self.known.append(Known(capacity=capacity.copy(), cost=cost))
-        self.known.sort(key=lambda one: one.cost)
-        most = self.known[0].cost * (1 + MOST_ABOVE)
-        self.known = [one for one in self.known[:MAX_KEPT] if one.cost <= most]
+        self.known.sort(key=lambda plan: plan.cost)
+        max_cost = self.known[0].cost * (1 + MOST_ABOVE)
+        self.known = [plan for plan in self.known[:MAX_KEPT] if plan.cost <= max_cost]
 
     def forget(self) -> None:
         """Drop all plans."""
         self.known = []
 
     def choose(self, capacity: Floats, relaxed: Floats, count: int) -> Bools:
-        """Return `count` links whose modules may change, shape (E,).
+        """Return `count` links with modules that may change, shape (E,).
 
         capacity  (E,) of the plan
         relaxed   (E,) of the linear relaxation
         """
         edges, rng = len(capacity), self.rng
-        others = [one for one in self.known if not np.array_equal(one.capacity, capacity)]
+        others = [plan for plan in self.known if not np.array_equal(plan.capacity, capacity)]
         kind = rng.integers(4 if others else 3)
         if kind == 0:
             return self.choose_near_node(edges, count)

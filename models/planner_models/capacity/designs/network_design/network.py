@@ -1,4 +1,4 @@
-"""Arcs, commodities and distances of a network whose links carry all demands at once."""
+"""Arcs, commodities and distances of a network with links that carry all demands together."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ class Network:
     @cached_property
     def load(self) -> sp.csr_array:
         """Load of each capacity row by all flow variables, shape (R, F)."""
-        one = sp.csr_array(
+        arcs_of = sp.csr_array(
             (np.ones(self.arcs), (self.arc_capacity, np.arange(self.arcs))),
             shape=(self.capacities, self.arcs),
         )
         tunnels = self.instance.tunnels
-        parts = [one] * len(self.roots) + ([] if tunnels is None else [one @ tunnels.arcs.T])
+        parts = [arcs_of] * len(self.roots) + ([] if tunnels is None else [arcs_of @ tunnels.arcs.T])
         return sp.csr_array(sp.hstack(parts))
 
     @cached_property
@@ -149,7 +149,7 @@ class Network:
         return distance
 
     def detours(self, lengths: Floats, usable: Bools) -> Floats:
-        """Return how much longer paths from each root become by way of each arc, (K, A), inf where none is.
+        """Return the detours of paths from each root by way of each arc, (K, A), inf without a path.
 
         lengths  (R,) of each capacity row
         usable   (E,) links that can be used
@@ -197,8 +197,8 @@ class Network:
         missing = tunnels.arcs @ (~usable[self.arc_edge]).astype(float)
         works = np.isfinite(self.tunnel_lengths(np.zeros(self.arcs), up))
         for demand in np.setdiff1d(self.tunnelled, tunnels.demand[works & (missing == 0)]).tolist():
-            mine = np.flatnonzero(works & (tunnels.demand == demand))
-            used = self.arc_edge[np.unique(tunnels.arcs[mine].indices)]
+            tunnel_rows = np.flatnonzero(works & (tunnels.demand == demand))
+            used = self.arc_edge[np.unique(tunnels.arcs[tunnel_rows].indices)]
             needed = np.zeros(self.instance.edges, dtype=bool)
             needed[used] = True
             yield demand, needed & ~usable
@@ -276,11 +276,11 @@ class Network:
 def _cover_by_few_roots(instance: Instance) -> tuple[Ints, Ints]:
     """Return ends of demands in the order in which few nodes are sources: a greedy vertex cover."""
     source, target = instance.source.copy(), instance.target.copy()
-    left = np.ones(len(source), dtype=bool)
-    while left.any():
-        degree = np.bincount(np.r_[source[left], target[left]], minlength=instance.nodes)
+    remaining = np.ones(len(source), dtype=bool)
+    while remaining.any():
+        degree = np.bincount(np.r_[source[remaining], target[remaining]], minlength=instance.nodes)
         root = int(degree.argmax())
-        turned = left & (target == root)
+        turned = remaining & (target == root)
         source[turned], target[turned] = target[turned], source[turned]
-        left &= source != root
+        remaining &= source != root
     return source, target

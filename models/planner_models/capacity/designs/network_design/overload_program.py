@@ -58,13 +58,13 @@ class OverloadProgram:
         )
 
     def solve(
-        self, capacity: Floats, rates: Floats, time_limit_s: float, most: Floats | None = None
+        self, capacity: Floats, rates: Floats, time_limit_s: float, upper: Floats | None = None
     ) -> tuple[float, Floats, Floats] | None:
         """Return the least overload, of each link (E,), and the lengths (R,); None where time runs out.
 
         capacity  (E,), 0 for links that are down
         rates     (D,)
-        most      (E,) overload that a link can have, None for any
+        upper      (E,) overload that a link can have, None for any
         """
         network, highs = self.network, self._highs
         if self._rates is None or not np.array_equal(rates, self._rates):
@@ -74,9 +74,9 @@ class OverloadProgram:
         rows = np.arange(self._flow_rows, self._flow_rows + network.capacities, dtype=np.int32)
         limits = capacity[network.capacity_edge]
         highs.changeRowsBounds(len(rows), rows, np.full(len(rows), -np.inf), limits)
-        if most is not None:
+        if upper is not None:
             columns = np.arange(network.capacities, dtype=np.int32) + network.flow_columns
-            limits = most[network.capacity_edge]
+            limits = upper[network.capacity_edge]
             highs.changeColsBounds(len(columns), columns, np.zeros(len(columns)), limits)
         highs.setOptionValue("time_limit", max(0.0, time_limit_s) + highs.getRunTime())
         highs.run()

@@ -100,13 +100,15 @@ class _SmallNetwork:
             highs.setOptionValue("threads", 1)
             highs.setOptionValue("mip_rel_gap", 0.0)
             highs.setOptionValue("mip_max_nodes", 2000)
-            for most in self.limit:
-                highs.addVar(0.0, float(most))
-            at = np.arange(self.count, dtype=np.int32)
+            for limit_of in self.limit:
+                highs.addVar(0.0, float(limit_of))
+            columns = np.arange(self.count, dtype=np.int32)
             for row, need in zip(self.rows, self.rhs, strict=True):
-                used = at[row > 0]
+                used = columns[row > 0]
                 highs.addRow(need - 1e-7 * max(1.0, need), np.inf, len(used), used, row[used])
-            highs.changeColsIntegrality(self.count, at, np.full(self.count, highspy.HighsVarType.kInteger))
+            highs.changeColsIntegrality(
+                self.count, columns, np.full(self.count, highspy.HighsVarType.kInteger)
+            )
         highs = self._oracle
         highs.changeColsCost(self.count, np.arange(self.count, dtype=np.int32), price)
         highs.run()
@@ -120,15 +122,15 @@ class _SmallNetwork:
         program.setOptionValue("output_flag", False)
         for _ in range(self.count):
             program.addVar(0.0, np.inf)
-        at = np.arange(self.count, dtype=np.int32)
-        program.changeColsCost(self.count, at, point + 1e-7)
+        columns = np.arange(self.count, dtype=np.int32)
+        program.changeColsCost(self.count, columns, point + 1e-7)
         if not self.points:
             first = self.cheapest(np.ones(self.count))
             if first is None:
                 return None
             self.points.append(first)
-        for known in self.points:
-            program.addRow(1.0, np.inf, self.count, at, known)
+        for existing in self.points:
+            program.addRow(1.0, np.inf, self.count, columns, existing)
         for _ in range(MAX_POINTS):
             program.run()
             if program.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -137,14 +139,14 @@ class _SmallNetwork:
             value = float(price @ point)
             if value > 1.0 - MIN_VIOLATION:
                 return None
-            found = self.cheapest(price)
-            if found is None:
+            cheapest = self.cheapest(price)
+            if cheapest is None:
                 return None
-            least = float(price @ found)
-            if least >= 1.0 - 1e-6:
-                return price, min(1.0, least) - 1e-6
-            self.points.append(found)
-            program.addRow(1.0, np.inf, self.count, at, found)
+            lowest = float(price @ cheapest)
+            if lowest >= 1.0 - 1e-6:
+                return price, min(1.0, lowest) - 1e-6
+            self.points.append(cheapest)
+            program.addRow(1.0, np.inf, self.count, columns, cheapest)
         return None
 
 
@@ -168,12 +170,12 @@ class PartitionSeparator:
             if small is None:
                 continue
             before = len(small.points)
-            found = small.separate(small.aggregate(counts))
+            cut = small.separate(small.aggregate(counts))
             calls += 1 + len(small.points) - before
-            small.fruitless = 0 if found else small.fruitless + 1
-            if found is None:
+            small.fruitless = 0 if cut else small.fruitless + 1
+            if cut is None:
                 continue
-            price, limit = found
+            price, limit = cut
             row = np.zeros(self.master.pooled)
             scale = float(price[price > 1e-9].min())
             row[small.modules] = price[small.kind] / scale
@@ -182,7 +184,7 @@ class PartitionSeparator:
         return added
 
     def separate_trees(self, point: Floats, rng: np.random.Generator) -> int:
-        """Add rows that count links: parts that demands join need one link less than parts; return how many.
+        """Add rows that count links: joined parts need one link less than parts; return their number.
 
         Partitions come from merging, again and again, the two parts with the most modules between them.
         """
@@ -246,17 +248,17 @@ class PartitionSeparator:
         sets = self.cutsets.tight_sets(point)
         if len(sets) < 2:
             return []
-        found: dict[bytes, Ints] = {}
+        partitions: dict[bytes, Ints] = {}
         for _ in range(10 * MAX_PARTITIONS):
-            if len(found) >= MAX_PARTITIONS:
+            if len(partitions) >= MAX_PARTITIONS:
                 break
-            chosen = sets[rng.choice(len(sets), int(rng.integers(2, 1 + min(3, len(sets)))), replace=False)]
-            code = (chosen * (1 << np.arange(len(chosen)))[:, None]).sum(axis=0)
+            selected = sets[rng.choice(len(sets), int(rng.integers(2, 1 + min(3, len(sets)))), replace=False)]
+            code = (selected * (1 << np.arange(len(selected)))[:, None]).sum(axis=0)
             _, labels = np.unique(code, return_inverse=True)
             if not 3 <= labels.max() + 1 <= MAX_PARTS:
                 continue
             key = labels.tobytes()
-            known = self._known.get(key)
-            if key not in found and (known is None or rng.random() < 0.5**known.fruitless):
-                found[key] = labels
-        return list(found.values())
+            existing = self._known.get(key)
+            if key not in partitions and (existing is None or rng.random() < 0.5**existing.fruitless):
+                partitions[key] = labels
+        return list(partitions.values())

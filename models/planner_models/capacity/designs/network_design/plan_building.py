@@ -51,7 +51,7 @@ class PlanBuilder:
         return is_better
 
     def remember(self, counts: Floats | None) -> None:
-        """Keep a plan to be combined with others, where capacities alone say what it costs."""
+        """Store a plan to be combined with others, where capacities alone determine its cost."""
         if counts is not None and not self.master.has_flow:
             cost = self.instance.purchase_cost(counts)
             self.neighbourhoods.remember(self.instance.capacity(counts), cost)
@@ -68,7 +68,7 @@ class PlanBuilder:
         return master.solve_flow(point, self.incumbent.left_s())
 
     def plan_first(self) -> None:
-        """Offer the plans that need no relaxation: all modules, and what the overload of nothing needs."""
+        """Offer the plans that need no relaxation: all modules, and the repair of no modules."""
         counts = np.zeros(self.instance.modules)
         if self.budget is not None:
             self._deliver_most(counts)
@@ -79,7 +79,7 @@ class PlanBuilder:
         self.repair(counts)
 
     def round_up(self, relaxed: Floats) -> None:
-        """Offer plans that add to rounded capacities what the overload of each state needs."""
+        """Offer plans of rounded capacities, repaired for the overload of each state."""
         if self.budget is not None:
             self._plan_within_budget(relaxed)
             return
@@ -88,29 +88,29 @@ class PlanBuilder:
                 break
 
     def round_at_random(self, relaxed: Floats, rng: np.random.Generator) -> None:
-        """Offer a plan that adds to capacities rounded at random what the overload of each state needs."""
+        """Offer a plan of capacities rounded at random, repaired for the overload of each state."""
         self.repair(self._round(relaxed, rng.random(self.instance.modules)))
 
     def _round(self, relaxed: Floats, share: Floats) -> Floats:
         """Return modules (M,), rounded up where their fraction is above 1 less a share (M,)."""
-        whole = np.maximum(np.floor(relaxed[: self.instance.modules] + share - 1e-6), 0.0)
-        most = (
+        rounded = np.maximum(np.floor(relaxed[: self.instance.modules] + share - 1e-6), 0.0)
+        upper = (
             np.minimum(self.instance.module_limit, 1.0)
             if self.instance.explicit
             else self.instance.module_limit
         )
-        return np.minimum(whole, most)
+        return np.minimum(rounded, upper)
 
     def repair(self, counts: Floats) -> bool:
-        """Offer the plan that buys what the overload of each state needs; False where time runs out."""
+        """Offer the plan that buys capacity for the overload of each state; False if time runs out."""
         capacity = self.instance.capacity(counts)
         for state in np.argsort(-self.feasibility.recent, kind="stable").tolist():
             while True:
                 up = self.states.up[state]
                 rates = self.instance.rate * self.states.required[state]
-                most = np.where(up, self.most - capacity, 0.0)
+                extra = np.where(up, self.most - capacity, 0.0)
                 left_s = self.incumbent.left_s()
-                solved = self.repairing.solve(capacity * up, rates, left_s, np.maximum(0.0, most))
+                solved = self.repairing.solve(capacity * up, rates, left_s, np.maximum(0.0, extra))
                 if solved is None:
                     return False
                 over = np.where(up, solved[1], 0.0)
@@ -231,17 +231,17 @@ class Purchase:
             enough = np.flatnonzero((size >= needed) & (limit >= 1))
             if not len(enough):
                 return None
-            chosen = np.zeros(len(kinds))
-            chosen[enough[cost[enough].argmin()]] = 1.0
-            return chosen
+            bought = np.zeros(len(kinds))
+            bought[enough[cost[enough].argmin()]] = 1.0
+            return bought
         order = np.argsort(cost / size, kind="stable")
         ratios = [*(cost / size)[order].tolist(), np.inf]
         best: list[float] = [np.inf]
         best_counts: list[Floats | None] = [None]
         steps = [0]
 
-        def descend(position: int, rest: float, spent: float, counts: Floats) -> None:
-            if rest <= 0.0:
+        def descend(position: int, remaining: float, spent: float, counts: Floats) -> None:
+            if remaining <= 0.0:
                 if spent < best[0]:
                     best[0], best_counts[0] = spent, counts.copy()
                 return
@@ -249,16 +249,19 @@ class Purchase:
                 return
             steps[0] += 1
             kind = order[position]
-            if spent + rest * cost[kind] / size[kind] >= best[0]:
+            if spent + remaining * cost[kind] / size[kind] >= best[0]:
                 return
-            for number in range(int(min(limit[kind], np.ceil(rest / size[kind]))), -1, -1):
-                left = rest - number * size[kind]
+            for number in range(int(min(limit[kind], np.ceil(remaining / size[kind]))), -1, -1):
+                remaining_after = remaining - number * size[kind]
                 # fewer of this kind leave more for dearer ones: no smaller number is better
-                is_worse = left > 0 and spent + number * cost[kind] + left * ratios[position + 1] >= best[0]
+                is_worse = (
+                    remaining_after > 0
+                    and spent + number * cost[kind] + remaining_after * ratios[position + 1] >= best[0]
+                )
                 if is_worse or steps[0] > MAX_STEPS:
                     break
                 counts[kind] = number
-                descend(position + 1, rest - number * size[kind], spent + number * cost[kind], counts)
+                descend(position + 1, remaining - number * size[kind], spent + number * cost[kind], counts)
             counts[kind] = 0.0
 
         descend(0, needed, 0.0, np.zeros(len(kinds)))

@@ -181,7 +181,7 @@ class PlanSearch:
         expected_work  of the branch and bound on the whole program that comes next
         share          of the time that is left, which neighbourhoods may compute before it
         """
-        least = LEAST_NEIGHBOURHOODS if self.is_improving else 1
+        min_count = LEAST_NEIGHBOURHOODS if self.is_improving else 1
         enough = expected_work * (1.0 if self.is_improving else IDLE_SHARE)
         self.is_improving = False
         self.neighbourhood_work = 0.0
@@ -189,7 +189,7 @@ class PlanSearch:
         for count in itertools.count():
             if self.incumbent.best is None or self.incumbent.is_done():
                 return
-            if count >= least and self.neighbourhood_work > enough:
+            if count >= min_count and self.neighbourhood_work > enough:
                 return
             if deadline.is_over:
                 return
@@ -287,7 +287,7 @@ class PlanSearch:
         self.started[kind] = self.incumbent.value
 
     def _kick(self, plan: Plan, relaxed: Floats) -> None:
-        """Change a plan near a node, to what is cheaper there at costs that differ at random."""
+        """Change a plan near a node, to the cheapest at costs that differ at random."""
         links = max(LEAST_FREE_LINKS, int(KICK_SIZE * self.free_links["flow"]))
         noise = KICK_NOISE
         for _ in range(MAX_KICKS):
@@ -310,7 +310,7 @@ class PlanSearch:
         cost[modules] *= 1.0 + noise * (self.rng.random(program.modules) - 0.5)
         usable = self.feasibility.capacity(relaxed) > 0 if is_whole else edges
         kept_s = max(self.incumbent.left_s(), LEAST_LEFT * self.incumbent.limit_s)
-        known = float(cost[: program.pooled] @ plan.point[: program.pooled])
+        current_cost = float(cost[: program.pooled] @ plan.point[: program.pooled])
         result = program.search(
             time_limit_s=self.incumbent.left_s(),
             cpu_limit_s=(START_SHARE if is_whole else NEIGHBOURHOOD_SHARE) * kept_s,
@@ -318,7 +318,7 @@ class PlanSearch:
             gap=KICK_GAP,
             free=None if is_whole else self._free_columns(program, edges),
             around=None if is_whole else plan.point,
-            cutoff=None if is_whole else known - KICK_GAP * abs(known),
+            cutoff=None if is_whole else current_cost - KICK_GAP * abs(current_cost),
             cost=cost,
             arcs=self.arcs.choose(plan, usable),
             relaxed=relaxed,
@@ -337,8 +337,8 @@ class PlanSearch:
     def _choose_model(self) -> Model:
         """Return the model that worked least since its last gain, relative to its number of gains."""
         idle = {model: self.idle_work[model] / (1 + self.gains[model]) for model in self.models}
-        least = min(idle.values())
-        idlest = [model for model in self.models if idle[model] == least]
+        shortest = min(idle.values())
+        idlest = [model for model in self.models if idle[model] == shortest]
         return idlest[self.rng.integers(len(idlest))]
 
     def anneal_routes(self) -> None:
@@ -364,8 +364,8 @@ class PlanSearch:
         current = self.incumbent.current
         start = np.zeros(self.instance.edges) if current is None else self.feasibility.capacity(current.point)
         before = self.incumbent.value
-        left = self.paths_per_s * self.incumbent.left_s()
-        count = self.path_searches if left >= self.path_searches else max(1, int(left))
+        affordable = self.paths_per_s * self.incumbent.left_s()
+        count = self.path_searches if affordable >= self.path_searches else max(1, int(affordable))
         if self.routes.start(start):
             self.routes.improve(0, temperature, self.rng)  # compiles, which is not to be timed
             watch = Stopwatch(is_cpu=True)
@@ -376,12 +376,12 @@ class PlanSearch:
         if self.incumbent.current is not None and self.incumbent.value == before:
             self.path_searches = int(min(MAX_PATH_SEARCHES, PATH_SEARCHES_GROWTH * self.path_searches))
 
-    def _offer_routes(self, needed: Floats, most: Floats) -> None:
-        """Offer the plan for the loads of routes (E,); repaired where they are above what links can have."""
-        counts = self.plans.purchase.cheapest(np.minimum(needed, most))
+    def _offer_routes(self, needed: Floats, upper: Floats) -> None:
+        """Offer the plan for the loads of routes (E,); repaired if they exceed the largest capacities."""
+        counts = self.plans.purchase.cheapest(np.minimum(needed, upper))
         if counts is None:
             return
-        if (needed <= most * (1.0 + 1e-9)).all():
+        if (needed <= upper * (1.0 + 1e-9)).all():
             self.plans.remember(counts)
             self.plans.offer_capacity(needed)
         elif self.instance.purchase_cost(counts) < self.incumbent.value:

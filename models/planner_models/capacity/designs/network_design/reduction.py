@@ -43,17 +43,17 @@ def reduce_instance(instance: Instance, *, merge: bool) -> Reduction:
     """
     explicit = instance.explicit
     setup, module_cost = instance.setup_cost, instance.module_cost
-    most = instance.module_limit
+    upper = instance.module_limit
     if explicit:  # one module a link: the setup cost belongs to it
         module_cost, setup = module_cost + setup[instance.module_edge], np.zeros(instance.edges)
-        most = np.minimum(most, 1.0)
-    kept = _undominated(instance, module_cost, most, explicit)
+        upper = np.minimum(upper, 1.0)
+    useful_kinds = _undominated(instance, module_cost, upper, explicit)
     pair, source, target, rate, required = _merge_demands(instance, merge)
-    sizes = instance.module_size[kept]
+    sizes = instance.module_size[useful_kinds]
     mean = float(rate[rate > 0].mean()) if (rate > 0).any() else 1.0
     unit = min(float(np.median(sizes)), MOST_UNIT * mean) if len(sizes) else mean
-    unit = min(unit, largest_unit(sizes, most[kept], float(instance.rate.sum())))
-    useful = np.ceil(instance.rate.sum() / instance.module_size[kept] - 1e-9)
+    unit = min(unit, largest_unit(sizes, upper[useful_kinds], float(instance.rate.sum())))
+    useful = np.ceil(instance.rate.sum() / instance.module_size[useful_kinds] - 1e-9)
     return Reduction(
         original=instance,
         instance=replace(
@@ -61,24 +61,24 @@ def reduce_instance(instance: Instance, *, merge: bool) -> Reduction:
             installed=instance.installed / unit,
             setup_cost=setup,
             routing_cost=instance.routing_cost * unit,
-            module_edge=instance.module_edge[kept],
+            module_edge=instance.module_edge[useful_kinds],
             module_size=sizes / unit,
-            module_cost=module_cost[kept],
-            module_limit=np.floor(np.minimum(most[kept], useful) + 1e-9),
+            module_cost=module_cost[useful_kinds],
+            module_limit=np.floor(np.minimum(upper[useful_kinds], useful) + 1e-9),
             source=source,
             target=target,
             rate=rate / unit,
             required=required,
             tunnels=_move_tunnels(instance, pair),
         ),
-        kept=kept,
+        kept=useful_kinds,
         pair=pair,
         unit=unit,
     )
 
 
-def _undominated(instance: Instance, cost: Floats, most: Floats, explicit: bool) -> Ints:
-    alive = most >= 1.0
+def _undominated(instance: Instance, cost: Floats, upper: Floats, explicit: bool) -> Ints:
+    alive = upper >= 1.0
     size, edge = instance.module_size, instance.module_edge
     useful = np.ceil(instance.rate.sum() / size - 1e-9)
     for m in np.flatnonzero(alive):
@@ -89,7 +89,7 @@ def _undominated(instance: Instance, cost: Floats, most: Floats, explicit: bool)
             can = size[others] >= size[m]
         else:
             copies = np.maximum(np.ceil(size[m] / size[others] - 1e-9), 1.0)
-            can = most[others] >= useful[others]
+            can = upper[others] >= useful[others]
         price = copies * cost[others]
         better = price < cost[m]
         same = (price == cost[m]) & ((copies * size[others] > size[m]) | (size[others] <= size[m]))
@@ -119,8 +119,8 @@ def _merge_demands(instance: Instance, merge: bool) -> tuple[Ints, Ints, Ints, F
     if instance.required is None:
         return pair, source[first], target[first], rate, None
     required = np.zeros((len(instance.failures), len(first)))
-    kept = np.flatnonzero(real)
-    np.add.at(required.T, pair[kept], (instance.required[:, kept] * instance.rate[kept]).T)
+    rows = np.flatnonzero(real)
+    np.add.at(required.T, pair[rows], (instance.required[:, rows] * instance.rate[rows]).T)
     return pair, source[first], target[first], rate, required / rate
 
 
@@ -129,5 +129,5 @@ def _move_tunnels(instance: Instance, pair: Ints) -> Tunnels | None:
     if instance.tunnels is None:
         return None
     demand = pair[instance.tunnels.demand]
-    kept = np.flatnonzero(demand >= 0)
-    return Tunnels(demand=demand[kept], arcs=instance.tunnels.arcs[kept]) if len(kept) else None
+    rows = np.flatnonzero(demand >= 0)
+    return Tunnels(demand=demand[rows], arcs=instance.tunnels.arcs[rows]) if len(rows) else None

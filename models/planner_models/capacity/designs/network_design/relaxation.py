@@ -150,11 +150,13 @@ class FlowRowSeparator:
         order = used[np.argsort(-flow[used] / self.rate[used], kind="stable")]
         counts, size = point[kinds], instance.module_size[kinds]
         total = np.cumsum(self.rate[order]) - instance.installed[edge]
-        rest = np.cumsum(self.rate[order] - flow[order])
+        remainder = np.cumsum(self.rate[order] - flow[order])
         added = 0
         for divisor in np.unique(size):
             # sets of the commodities that send most of their traffic here, and single ones
-            added += self._add_most_violated(row, kinds, counts, divisor, order, total, rest, is_set=True)
+            added += self._add_most_violated(
+                row, kinds, counts, divisor, order, total, remainder, is_set=True
+            )
             single = self.rate[order] - instance.installed[edge]
             alone = self.rate[order] - flow[order]
             added += self._add_most_violated(row, kinds, counts, divisor, order, single, alone, is_set=False)
@@ -168,7 +170,7 @@ class FlowRowSeparator:
         divisor: float,
         order: Ints,
         total: Floats,
-        rest: Floats,
+        remainder: Floats,
         *,
         is_set: bool,
     ) -> int:
@@ -177,36 +179,40 @@ class FlowRowSeparator:
         total, rest  (Q,) traffic of a set beyond what is installed, and what of it takes other links
         """
         needed = total / divisor
-        whole = np.ceil(needed - TOLERANCE * np.maximum(1.0, np.abs(needed)))
-        fraction = needed - (whole - 1.0)
+        rounded_up = np.ceil(needed - TOLERANCE * np.maximum(1.0, np.abs(needed)))
+        fraction = needed - (rounded_up - 1.0)
         usable = (total > 1e-9) & (fraction < 1.0 - TOLERANCE)
         safe = np.where(usable, fraction, 1.0)
         size = self.instance.module_size[kinds] / divisor
         full = np.floor(size + TOLERANCE)
-        left = np.maximum(0.0, size - full)
-        coefficient = full + np.minimum(1.0, left / safe[:, None])
-        coefficient = np.minimum(coefficient, np.maximum(whole, 1.0)[:, None])
-        violation = np.where(usable, whole - coefficient @ counts - rest / (divisor * safe), -np.inf)
-        found = np.flatnonzero(violation > MIN_VIOLATION)
-        if is_set and len(found):
-            found = found[[violation[found].argmax()]]
-        for at in found.tolist():
-            members = order[: at + 1] if is_set else order[[at]]
-            self._add(row, kinds, members, divisor, float(total[at]))
-        return len(found)
+        remaining = np.maximum(0.0, size - full)
+        coefficient = full + np.minimum(1.0, remaining / safe[:, None])
+        coefficient = np.minimum(coefficient, np.maximum(rounded_up, 1.0)[:, None])
+        violation = np.where(
+            usable, rounded_up - coefficient @ counts - remainder / (divisor * safe), -np.inf
+        )
+        rows = np.flatnonzero(violation > MIN_VIOLATION)
+        if is_set and len(rows):
+            rows = rows[[violation[rows].argmax()]]
+        for position in rows.tolist():
+            members = order[: position + 1] if is_set else order[[position]]
+            self._add(row, kinds, members, divisor, float(total[position]))
+        return len(rows)
 
     def _add(self, row: int, kinds: Ints, members: Ints, divisor: float, total: float) -> None:
         """Add the row of a set of commodities, rounded by a divisor."""
         network, master = self.network, self.master
         needed = total / divisor
-        whole = float(np.ceil(needed - TOLERANCE * max(1.0, needed)))
-        fraction = needed - (whole - 1.0)
-        size = np.minimum(round_down(self.instance.module_size[kinds] / divisor, fraction), max(whole, 1.0))
+        rounded_up = float(np.ceil(needed - TOLERANCE * max(1.0, needed)))
+        fraction = needed - (rounded_up - 1.0)
+        size = np.minimum(
+            round_down(self.instance.module_size[kinds] / divisor, fraction), max(rounded_up, 1.0)
+        )
         arcs = np.flatnonzero(network.arc_capacity == row)
         flows = (master.pooled + members[:, None] * network.arcs + arcs).ravel()
         per_unit = 1.0 / (divisor * fraction)
         master.add_flow_row(
             np.r_[kinds, flows],
             np.r_[size, np.full(len(flows), -per_unit)],
-            whole - float(self.rate[members].sum()) * per_unit,
+            rounded_up - float(self.rate[members].sum()) * per_unit,
         )

@@ -46,10 +46,10 @@ def round_row(coefficients: Floats, limit: float, point: Floats) -> tuple[Floats
 
 
 def round_down(sizes: Floats, fraction: float) -> Floats:
-    """Return the coefficients of sizes in a rounded row whose right-hand side has a fraction beyond whole."""
-    whole = np.floor(sizes + TOLERANCE)
-    rest: Floats = np.maximum(0.0, sizes - whole)
-    return whole + np.minimum(1.0, rest / fraction)
+    """Return the coefficients of sizes in a rounded row with a fractional right-hand side."""
+    rounded = np.floor(sizes + TOLERANCE)
+    remainder: Floats = np.maximum(0.0, sizes - rounded)
+    return rounded + np.minimum(1.0, remainder / fraction)
 
 
 def round_with(coefficients: Floats, limit: float, divisor: float) -> tuple[Floats, float]:

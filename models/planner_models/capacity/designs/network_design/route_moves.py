@@ -37,7 +37,7 @@ SLACK_PRICE = 1e-4
 
 
 class Graph(NamedTuple):
-    """Arcs by the node that they leave, and what they use.
+    """Arcs by the node that they leave, and their links.
 
     first, leaving   (N + 1,), (A,): the arcs out of node v are leaving[first[v] : first[v + 1]]
     tail, head, row  (A,) ends, and the capacity row that an arc uses
@@ -73,7 +73,7 @@ class Prices(NamedTuple):
 
 
 class Routes(NamedTuple):
-    """Routes of pieces and what they make of links; moves change them.
+    """Routes of pieces and the loads of links; moves change them.
 
     path, hops  (P, N), (P,) arcs of each piece
     load        (R,) of each capacity row
@@ -89,12 +89,12 @@ class Routes(NamedTuple):
 @njit(cache=True)
 def _step_of(steps, edge, need, near):  # type: ignore[no-untyped-def]
     """Return the first step of a link with the capacity it needs, searched from one near; else the last."""
-    at = near
-    while at > steps.first[edge] and steps.capacity[at - 1] >= need - LOAD_TOLERANCE:
-        at -= 1
-    while at < steps.first[edge + 1] and steps.capacity[at] < need - LOAD_TOLERANCE:
-        at += 1
-    return min(at, steps.first[edge + 1] - 1)
+    step = near
+    while step > steps.first[edge] and steps.capacity[step - 1] >= need - LOAD_TOLERANCE:
+        step -= 1
+    while step < steps.first[edge + 1] and steps.capacity[step] < need - LOAD_TOLERANCE:
+        step += 1
+    return min(step, steps.first[edge + 1] - 1)
 
 
 @njit(cache=True)
@@ -127,14 +127,14 @@ def _add(graph, steps, routes, piece, rate, prices):  # type: ignore[no-untyped-
 def _length(graph, steps, routes, row, rate, price, blend, overload):  # type: ignore[no-untyped-def]
     """Return the cost that a rate adds on a capacity row; infinite where the link can have no capacity."""
     edge = graph.edge[row]
-    at = routes.step[edge]
+    step = routes.step[edge]
     need = routes.load[row] + rate
     length = price[row, 0] * rate
-    if need > steps.capacity[at] + LOAD_TOLERANCE:
-        after = _step_of(steps, edge, need, at)
+    if need > steps.capacity[step] + LOAD_TOLERANCE:
+        after = _step_of(steps, edge, need, step)
         if steps.capacity[after] <= 0.0:
             return np.inf
-        rise = steps.cost[after] - steps.cost[at]
+        rise = steps.cost[after] - steps.cost[step]
         length += (1.0 - blend) * rise + blend * rate * price[row, 1]
         length += overload * min(rate, max(0.0, need - steps.capacity[after] - LOAD_TOLERANCE))
     return length
@@ -147,21 +147,21 @@ def _find_path(graph, steps, routes, pieces, piece, price, blend, overload, work
     price  (R, 2) of a unit of traffic where there is capacity, and smoothed where it must be bought
     blend  share of the smoothed price in the length of an arc, the rest being the rise of the staircase
     """
-    distance, by, heap, place = work
+    distance, by, heap, slot_of = work
     source, target, rate = pieces.source[piece], pieces.target[piece], pieces.rate[piece]
     distance[:] = np.inf
-    place[:] = -1
+    slot_of[:] = -1
     distance[source] = 0.0
-    size = push_heap(heap, distance, place, 0, source)
+    size = push_heap(heap, distance, slot_of, 0, source)
     while size > 0:
-        v, size = pop_heap(heap, distance, place, size)
+        v, size = pop_heap(heap, distance, slot_of, size)
         if v == target:
             break
-        place[v] = -2
+        slot_of[v] = -2
         for j in range(graph.first[v], graph.first[v + 1]):
             arc = graph.leaving[j]
             u = graph.head[arc]
-            if place[u] == -2:
+            if slot_of[u] == -2:
                 continue
             candidate = distance[v] + _length(
                 graph, steps, routes, graph.row[arc], rate, price, blend, overload
@@ -169,7 +169,7 @@ def _find_path(graph, steps, routes, pieces, piece, price, blend, overload, work
             if candidate < distance[u]:
                 distance[u] = candidate
                 by[u] = arc
-                size = push_heap(heap, distance, place, size, u)
+                size = push_heap(heap, distance, slot_of, size, u)
     if distance[target] == np.inf:
         return False
     hops, v = 0, target
@@ -284,15 +284,15 @@ def _choose_rows(graph, routes, ruined, rng):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _choose_pieces(graph, routes, ruined, chosen, rng):  # type: ignore[no-untyped-def]
-    """Write pieces over marked rows to `chosen`, all or a random part; return their number."""
+def _choose_pieces(graph, routes, ruined, selected, rng):  # type: ignore[no-untyped-def]
+    """Write pieces over marked rows to `selected`, all or a random part; return their number."""
     share = 1.0 if rng.random() < WHOLE_RUINS else rng.random()
     count = 0
     for piece in range(len(routes.hops)):
         for i in range(routes.hops[piece]):
             if ruined[graph.row[routes.path[piece, i]]]:
                 if rng.random() < share:
-                    chosen[count] = piece
+                    selected[count] = piece
                     count += 1
                 break
     return count
@@ -300,25 +300,25 @@ def _choose_pieces(graph, routes, ruined, chosen, rng):  # type: ignore[no-untyp
 
 @njit(cache=True)
 def _recreate(  # type: ignore[no-untyped-def]
-    graph, steps, routes, pieces, prices, chosen, price, work, most, rng
+    graph, steps, routes, pieces, prices, removed, price, work, limit, rng
 ):
     """Route chosen pieces, large ones first, more or less.
 
-    Returns the change of cost, infinite where it is above `most` or there is no path, and how many pieces
+    Returns the change of cost, infinite where it is above `limit` or there is no path, and how many pieces
     were tried.
     """
     noise, blend, change = rng.random(), rng.random() ** 2, 0.0
-    key = np.empty(len(chosen))
-    for i in range(len(chosen)):
-        key[i] = -pieces.rate[chosen[i]] * (1.0 + noise * (rng.random() - 0.5))
+    key = np.empty(len(removed))
+    for i in range(len(removed)):
+        key[i] = -pieces.rate[removed[i]] * (1.0 + noise * (rng.random() - 0.5))
     tried = 0
     for i in np.argsort(key):
-        piece = chosen[i]
+        piece = removed[i]
         tried += 1
         if not _find_path(graph, steps, routes, pieces, piece, price, blend, prices.overload, work):
             return np.inf, tried
         change += _add(graph, steps, routes, piece, pieces.rate[piece], prices)
-        if change > most:
+        if change > limit:
             return np.inf, tried
     return change, tried
 
@@ -341,16 +341,16 @@ def anneal(  # type: ignore[no-untyped-def]
     moving = Prices(of_load, prices.overload)
     old_path, old_hops = path.copy(), hops.copy()
     old_load, old_step = routes.load.copy(), routes.step.copy()
-    chosen, ruined = np.empty(len(hops), np.int64), np.zeros(rows, np.bool_)
-    done = 0
-    while done < path_searches:
-        temperature = hot * (cold / hot) ** (done / path_searches)
-        of_load[:] = prices.routing + smoothed * (1.0 - done / path_searches) * each
+    removed, ruined = np.empty(len(hops), np.int64), np.zeros(rows, np.bool_)
+    tried_count = 0
+    while tried_count < path_searches:
+        temperature = hot * (cold / hot) ** (tried_count / path_searches)
+        of_load[:] = prices.routing + smoothed * (1.0 - tried_count / path_searches) * each
         _choose_rows(graph, routes, ruined, rng)
-        count = _choose_pieces(graph, routes, ruined, chosen, rng)
+        count = _choose_pieces(graph, routes, ruined, removed, rng)
         old_load[:], old_step[:] = routes.load, routes.step
         change = 0.0
-        for piece in chosen[:count]:
+        for piece in removed[:count]:
             old_hops[piece] = hops[piece]
             old_path[piece, : hops[piece]] = path[piece, : hops[piece]]
             change += _add(graph, steps, routes, piece, -pieces.rate[piece], moving)
@@ -358,16 +358,18 @@ def anneal(  # type: ignore[no-untyped-def]
         for row in range(rows):
             factor[row] = 1.0 + spread * (rng.random() - 0.5)
         _write_prices(graph, of_load, each, factor, price)
-        most = -temperature * np.log(1.0 - rng.random()) - change
-        added, tried = _recreate(graph, steps, routes, pieces, moving, chosen[:count], price, work, most, rng)
-        done += 1 + tried
-        if added <= most:
+        limit = -temperature * np.log(1.0 - rng.random()) - change
+        added, tried = _recreate(
+            graph, steps, routes, pieces, moving, removed[:count], price, work, limit, rng
+        )
+        tried_count += 1 + tried
+        if added <= limit:
             cost = _total_cost(graph, steps, routes, prices)
             if cost < best - 1e-9 * abs(best):
                 best = cost
                 best_path[:], best_hops[:] = path, hops
         else:
-            for piece in chosen[:count]:
+            for piece in removed[:count]:
                 hops[piece] = old_hops[piece]
                 path[piece, : hops[piece]] = old_path[piece, : hops[piece]]
             routes.load[:], routes.step[:] = old_load, old_step

@@ -97,8 +97,8 @@ class RouteSearch:
 
     def most(self) -> Floats:
         """Return the capacity of the last step of each link, shape (E,)."""
-        most: Floats = self.steps.capacity[self.steps.first[1:] - 1]
-        return most
+        upper: Floats = self.steps.capacity[self.steps.first[1:] - 1]
+        return upper
 
     def capacity(self) -> Floats:
         """Return the capacity that the routes need of each link, shape (E,)."""
@@ -149,16 +149,16 @@ def _combinations(instance: Instance, kinds: Ints, useful: float) -> tuple[Float
     """Return capacities and least costs of combinations of the modules of one link, rising from nothing."""
     size, cost = np.zeros(1), np.zeros(1)
     each_size, each_cost = instance.module_size[kinds], instance.module_cost[kinds]
-    most = np.minimum(instance.module_limit[kinds], np.ceil(useful / each_size - 1e-9))
+    counts = np.minimum(instance.module_limit[kinds], np.ceil(useful / each_size - 1e-9))
     if instance.explicit:
-        enough = most >= 1
+        enough = counts >= 1
         return _rising(np.r_[size, each_size[enough]], np.r_[cost, each_cost[enough]], useful)
     for kind in np.argsort(-each_size, kind="stable"):
-        larger = (each_size > each_size[kind]) & (most >= np.ceil(useful / each_size - 1e-9))
-        copies = np.arange(min(most[kind], MAX_STEPS) + 1)
+        larger = (each_size > each_size[kind]) & (counts >= np.ceil(useful / each_size - 1e-9))
+        copies = np.arange(min(counts[kind], MAX_STEPS) + 1)
         for other in np.flatnonzero(larger):  # modules that larger ones replace at no higher cost
-            whole = np.ceil(copies * each_size[kind] / each_size[other] - 1e-9)
-            needed = np.maximum(whole, 1.0) * each_cost[other]
+            needed_count = np.ceil(copies * each_size[kind] / each_size[other] - 1e-9)
+            needed = np.maximum(needed_count, 1.0) * each_cost[other]
             copies = copies[(copies == 0) | (needed > copies * each_cost[kind])]
         size = (size[:, None] + copies * each_size[kind]).ravel()
         cost = (cost[:, None] + copies * each_cost[kind]).ravel()
@@ -167,9 +167,9 @@ def _combinations(instance: Instance, kinds: Ints, useful: float) -> tuple[Float
 
 
 def _rising(size: Floats, cost: Floats, useful: float) -> tuple[Floats, Floats]:
-    """Return the combinations that no other one replaces at no higher cost, up to what is useful."""
+    """Return the combinations that no other one replaces at no higher cost, up to the useful size."""
     order = np.lexsort((-size, cost))
     size, cost = size[order], cost[order]
     before = np.r_[-1.0, np.maximum.accumulate(size)[:-1]]
-    kept = (size > before * (1 + 1e-12) + 1e-12) & (before < useful)
-    return size[kept][:MAX_STEPS], cost[kept][:MAX_STEPS]
+    rising = (size > before * (1 + 1e-12) + 1e-12) & (before < useful)
+    return size[rising][:MAX_STEPS], cost[rising][:MAX_STEPS]
